@@ -1,0 +1,67 @@
+"""What can go wrong for a user: what happened, where, and what to do about it.
+
+    KdrunError                      exit code 2 unless said otherwise
+    ├── UsageError                  a flag or an argument that cannot be meant          (ValueError)
+    ├── ConfigError                 a setting that is wrong, with its file and field    (ValueError)
+    ├── ProblemError                a problem file that is broken, in its own words     exit code 1
+    │   └── CaptureError            a model that runs but cannot be captured            exit code 1
+    ├── DecompositionError          a directory that is not a decomposition             (ValueError)
+    ├── DatasetError                the dataset is missing or not what it should be     (FileNotFoundError)
+    ├── StoreError                  results cannot be read or written                   (OSError)
+    └── ClusterError                no Ray, or not the one that was asked for           (ConnectionError)
+"""
+
+from pathlib import Path
+
+
+class KdrunError(Exception):
+    """Base of all errors that are shown to people as one line."""
+
+    exit_code = 2
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}; {self.hint}" if self.hint else self.message
+
+
+class UsageError(KdrunError, ValueError):
+    """A flag or an argument that cannot be meant."""
+
+
+class ConfigError(KdrunError, ValueError):
+    """A setting that is wrong, with its file and field."""
+
+
+class ProblemError(KdrunError):
+    """A problem file that is broken: `path: what`, and what to do."""
+
+    exit_code = 1
+
+    def __init__(self, path: Path | str, what: str, *, hint: str | None = None) -> None:
+        super().__init__(f"{path}: {what}", hint=hint)
+        self.path = Path(path)
+        self.what = what
+
+
+class CaptureError(ProblemError):
+    """A model that runs but cannot be captured as a graph."""
+
+
+class DecompositionError(KdrunError, ValueError):
+    """A directory that is not a decomposition, or a damaged one."""
+
+
+class DatasetError(KdrunError, FileNotFoundError):
+    """The dataset is missing, or not what it should be."""
+
+
+class StoreError(KdrunError, OSError):
+    """Results cannot be read or written."""
+
+
+class ClusterError(KdrunError, ConnectionError):
+    """No Ray, or not the one that was asked for."""
