@@ -1,0 +1,295 @@
+"""This file knows about running a problem's own code, and about telling its author where it failed.
+
+Nothing here seeds, limits or isolates: the caller is a child process that did so before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import linecache
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType, TracebackType
+from typing import TYPE_CHECKING, Any
+
+from runner.errors import KdrunError, ProblemError
+from runner.problems.problem import Problem, parse
+
+if TYPE_CHECKING:
+    import torch
+
+_OUT_OF_MEMORY = ("can't allocate memory", "cannot allocate memory", "out of memory", "bad_alloc")
+_PACKAGES = {
+    "PIL": "pillow",
+    "cv2": "opencv-python",
+    "skimage": "scikit-image",
+    "sklearn": "scikit-learn",
+    "yaml": "pyyaml",
+}
+_LONGEST_MESSAGE = 300
+
+
+@dataclass
+class LoadedProblem:
+    """A problem whose file ran: its module, its Model class, and what that class is built from."""
+
+    problem: Problem
+    module: ModuleType
+    Model: type[torch.nn.Module]
+    init_args: list[Any] = field(default_factory=list)
+    init_kwargs: dict[str, Any] = field(default_factory=dict)
+
+    def build(self) -> torch.nn.Module:
+        """A new Model with its own arguments. ProblemError where its __init__ raises."""
+        with author_code(self.problem):
+            return self.Model(*self.init_args, **self.init_kwargs)
+
+    def get_inputs(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """New positional and keyword inputs of forward().
+
+        ProblemError where the author's functions raise, or return something that is no list (no dict).
+        """
+        args = self._returned("get_inputs")
+        if not isinstance(args, list | tuple):
+            raise ProblemError(
+                self.problem.path,
+                f"get_inputs() returned {_a(args)}, not a list",
+                hint="return a list, in forward()'s order",
+            )
+        return tuple(args), self._input_kwargs()
+
+    def _input_kwargs(self) -> dict[str, Any]:
+        if not hasattr(self.module, "get_input_kwargs"):
+            return {}
+        kwargs = self._returned("get_input_kwargs")
+        if not _is_kwargs(kwargs):
+            raise ProblemError(
+                self.problem.path,
+                f"get_input_kwargs() returned {_a(kwargs)}, not a dict by parameter name",
+                hint="return forward()'s keyword inputs by name, {} for none",
+            )
+        return dict(kwargs)
+
+    def _returned(self, function: str) -> Any:
+        with author_code(self.problem):
+            return getattr(self.module, function)()
+
+
+def load_problem(problem: Problem) -> LoadedProblem:
+    """Run the problem's file as a module of its own, and ask it for Model's arguments.
+
+    A list or tuple from get_init_inputs() is Model's positional arguments, as in KernelBench, all of it; a dict is
+    its keyword arguments. Works under a FakeTensorMode: tensors that the file makes are fake then. Writes no
+    bytecode; `inspect.getsource`, tracebacks and pickle find the module by its real path and its name in sys.modules.
+
+    Raises ProblemError for whatever the author got wrong, MemoryError where that was all that was missing.
+    """
+    import torch
+
+    module = _run(problem)
+    model = _attribute(problem, module, "Model")
+    if not (isinstance(model, type) and issubclass(model, torch.nn.Module)):
+        raise ProblemError(
+            problem.path, "Model is not an nn.Module", hint="write `class Model(nn.Module):`"
+        )
+    for function in ("get_inputs", "get_init_inputs"):
+        if not callable(_attribute(problem, module, function)):
+            raise ProblemError(problem.path, f"{function} is not a function")
+    loaded = LoadedProblem(problem, module, model)
+    arguments = loaded._returned("get_init_inputs")
+    if _is_kwargs(arguments):
+        loaded.init_kwargs = dict(arguments)
+    elif isinstance(arguments, list | tuple):
+        loaded.init_args = list(arguments)
+    else:
+        raise ProblemError(
+            problem.path,
+            f"get_init_inputs() returned {_a(arguments)}, not a list",
+            hint="return Model's arguments as a list, or as a dict by name",
+        )
+    return loaded
+
+
+def check_outputs(problem: Problem, outputs: object) -> list[torch.Tensor]:
+    """The tensors that forward() returned, in nested tuples, lists and dicts; ProblemError where there is none."""
+    tensors = list(_tensors(outputs))
+    if not tensors:
+        raise ProblemError(
+            problem.path,
+            f"forward() returned {_a(outputs)} with no tensor in it"
+            if isinstance(outputs, list | tuple | Mapping)
+            else f"forward() returned {_a(outputs)}, not a tensor",
+            hint="return a tensor, or a tuple of tensors",
+        )
+    return tensors
+
+
+@contextmanager
+def author_code(problem: Problem) -> Iterator[None]:
+    """Run the author's code: what it raises becomes a ProblemError that names the author's line.
+
+    `sys.exit()` is an error of the file too. Running out of memory is nobody's fault: it leaves as MemoryError. Our
+    own errors pass unchanged.
+    """
+    try:
+        yield
+    except (KdrunError, MemoryError):
+        raise
+    except ModuleNotFoundError as error:
+        raise _missing_module(problem, error) from error
+    except (Exception, SystemExit) as error:
+        if out_of_memory(error):
+            raise MemoryError(_one_line(str(error))) from error
+        raise ProblemError(problem.path, author_error(problem, error)) from error
+
+
+def author_error(problem: Problem, error: BaseException) -> str:
+    """One line for the author: the error, and the innermost line of their own file that led to it.
+
+    `RuntimeError: mat1 and mat2 shapes cannot be multiplied (4x3 and 5x7) (line 31, in forward)`
+    """
+    for link in _chain(error):
+        if frame := _author_frame(problem.path, link.__traceback__):
+            line, function = frame
+            where = f"line {line}" if function.startswith("<") else f"line {line}, in {function}"
+            return f"{_described(link, problem.path, line)} ({where})"
+    return _described(error, problem.path, None)
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether memory is all that was missing, be it Python's, the allocator's or the GPU's."""
+    if isinstance(error, MemoryError):
+        return True
+    text = str(error).lower()
+    return isinstance(error, RuntimeError | OSError) and any(t in text for t in _OUT_OF_MEMORY)
+
+
+def _run(problem: Problem) -> ModuleType:
+    source = _unchanged_source(problem)
+    parse(problem.path, source)
+    name = _module_name(problem)
+    spec = importlib.util.spec_from_loader(name, loader=None, origin=str(problem.path))
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    module.__file__ = str(problem.path)
+    linecache.checkcache(str(problem.path))
+    sys.modules[name] = module  # dataclasses, pickle and inspect look their module up by name
+    try:
+        with author_code(problem):
+            code = compile(source, str(problem.path), "exec", dont_inherit=True)
+            exec(code, module.__dict__)  # noqa: S102  (running it is the purpose)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _unchanged_source(problem: Problem) -> bytes:
+    try:
+        source = problem.path.read_bytes()
+    except OSError as error:
+        raise ProblemError(problem.path, f"cannot be read: {error.strerror}") from error
+    if hashlib.sha256(source).hexdigest() != problem.sha256:
+        raise ProblemError(problem.path, "the file changed after it was selected", hint="run again")
+    return source
+
+
+def _module_name(problem: Problem) -> str:
+    """The same in every new process; a second load in one process gets the next free name."""
+    base = f"problem_{re.sub(r'[^0-9A-Za-z_]', '_', problem.name)}_{problem.sha256[:8]}"
+    name, n = base, 1
+    while name in sys.modules:
+        n += 1
+        name = f"{base}_{n}"
+    return name
+
+
+def _attribute(problem: Problem, module: ModuleType, name: str) -> object:
+    try:
+        return getattr(module, name)
+    except AttributeError:
+        raise ProblemError(problem.path, f"no {name} after the file ran") from None
+
+
+def _missing_module(problem: Problem, error: ModuleNotFoundError) -> ProblemError:
+    missing = error.name or ""
+    package = missing.partition(".")[0]
+    frame = _author_frame(problem.path, error.__traceback__)
+    where = f" (line {frame[0]})" if frame else ""
+    what = f"needs the module {missing!r}, which is not installed{where}"
+    if not package:
+        return ProblemError(problem.path, author_error(problem, error))
+    if package in sys.modules:
+        version = getattr(sys.modules[package], "__version__", "")
+        have = f"{package} {version}".strip()
+        return ProblemError(problem.path, f"needs {missing!r}, which {have} does not have{where}")
+    sibling = problem.path.parent / package
+    if sibling.is_dir() or sibling.with_suffix(".py").is_file():
+        hint = f"a problem is one file: put what it uses of {package} into it"
+    else:
+        hint = f"pip install {_PACKAGES.get(package, package)}"
+    return ProblemError(problem.path, what, hint=hint)
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """The error, then what it was raised from."""
+    seen: set[int] = set()
+    link: BaseException | None = error
+    while link is not None and id(link) not in seen:
+        seen.add(id(link))
+        yield link
+        link = link.__cause__ or link.__context__
+
+
+def _author_frame(path: Path, traceback: TracebackType | None) -> tuple[int, str] | None:
+    """Line and function of the innermost frame that runs the author's file."""
+    found = None
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if code.co_filename == str(path):
+            found = traceback.tb_lineno, code.co_name
+        traceback = traceback.tb_next
+    return found
+
+
+def _described(error: BaseException, path: Path, line: int | None) -> str:
+    message = _one_line(str(error))
+    if not message and isinstance(error, AssertionError) and line is not None:
+        message = linecache.getline(str(path), line).strip()
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
+
+
+def _one_line(message: str) -> str:
+    """The first paragraph: torch appends stack traces and advice below it."""
+    text = " ".join(message.strip().split("\n\n")[0].split())
+    return text if len(text) <= _LONGEST_MESSAGE else text[: _LONGEST_MESSAGE - 1] + "…"
+
+
+def _tensors(value: object) -> Iterator[torch.Tensor]:
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _tensors(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _tensors(item)
+
+
+def _is_kwargs(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(key, str) for key in value)
+
+
+def _a(value: object) -> str:
+    """What an author calls it: `None`, `a dict`, `an int`, `a Tensor`."""
+    if value is None:
+        return "None"
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"

@@ -1,0 +1,177 @@
+"""This file knows about one problem file as text: where it is, what it is called, whether it is in KernelBench format."""
+
+import ast
+import hashlib
+import re
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from runner.errors import ProblemError
+
+LEVELS = (1, 2, 3)
+CUSTOM = "custom"
+REQUIRED = ("Model", "get_inputs", "get_init_inputs")
+
+_FORMAT = "a problem has `class Model(nn.Module)`, `get_inputs()` and `get_init_inputs()`"
+_HINTS = {
+    "Model": _FORMAT,
+    "get_inputs": "add `def get_inputs()` that returns the list of forward()'s inputs",
+    "get_init_inputs": "add `def get_init_inputs()` that returns the list of Model's arguments, "
+    "[] for none",
+}
+_SENTENCE_END = re.compile(r"(?<!e\.g)(?<!i\.e)(?<!etc)(?<!vs)[.!?](?=\s|$)")
+_PARAMETER_SECTION = re.compile(r"\s*(:param|:return|Args:|Arguments:|Parameters:|Returns:)")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One problem file, by its content: cheap to make, sent between processes, never executed."""
+
+    path: Path
+    """Absolute."""
+    name: str
+    """The file's stem, such as `5_Matrix_scalar_multiplication`."""
+    source_level: str
+    """`level1`, `level2` or `level3` by the folder that it lies in, else `custom`."""
+    sha256: str
+
+    @property
+    def level(self) -> int | None:
+        """1, 2 or 3; None for a custom problem."""
+        return None if self.source_level == CUSTOM else int(self.source_level.removeprefix("level"))
+
+
+def identify(path: Path) -> Problem:
+    """The problem at `path`, whatever its text is worth: a broken file is found out when it is read.
+
+    Raises ProblemError where there is no file to read.
+    """
+    return _problem(path, _bytes(path))
+
+
+def read_problem(path: Path) -> Problem:
+    """The problem at `path`, in KernelBench format as far as its text can tell. Needs no torch.
+
+    Raises ProblemError, with the line where there is one, for a file that is missing, not UTF-8, not Python, or
+    without `Model`, `get_inputs` or `get_init_inputs`. KernelBench's own evaluation calls all three without asking.
+    """
+    source = _bytes(path)
+    parse(path, source)
+    return _problem(path, source)
+
+
+def parse(path: Path, source: bytes) -> ast.Module:
+    """The syntax tree of a file in KernelBench format; ProblemError where it is not that."""
+    tree = _syntax(path, source)
+    names = set(_names(tree.body))
+    if "*" in names:  # what it brings is known only when it runs
+        return tree
+    for name in REQUIRED:
+        if name not in names:
+            raise ProblemError(path, f"no {_spelled(name)}", hint=_missing_hint(name, tree))
+    return tree
+
+
+def idea(problem: Problem) -> str:
+    """One line about the problem: the first sentence of its own or its Model's docstring, else its name in words."""
+    try:
+        tree = _syntax(problem.path, _bytes(problem.path))
+    except ProblemError:
+        return _in_words(problem.name)
+    model = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Model"]
+    documented: list[ast.Module | ast.ClassDef] = [tree, *model]
+    for node in documented:
+        if sentence := _first_sentence(ast.get_docstring(node) or ""):
+            return sentence
+    return _in_words(problem.name)
+
+
+def source_level(path: Path) -> str:
+    """The level that a file's folder says it is of."""
+    folder = path.parent.name
+    return folder if folder in {f"level{n}" for n in LEVELS} else CUSTOM
+
+
+def _problem(path: Path, source: bytes) -> Problem:
+    path = Path(path).absolute()
+    return Problem(path, path.stem, source_level(path), hashlib.sha256(source).hexdigest())
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except FileNotFoundError:
+        raise ProblemError(path, "no such file") from None
+    except IsADirectoryError:
+        raise ProblemError(
+            path, "is a directory, not a problem file", hint="--data takes a directory of problems"
+        ) from None
+    except OSError as error:
+        raise ProblemError(path, f"cannot be read: {error.strerror or error}") from error
+
+
+def _syntax(path: Path, source: bytes) -> ast.Module:
+    try:
+        text = source.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = source.count(b"\n", 0, error.start) + 1
+        raise ProblemError(
+            path,
+            f"not UTF-8: byte 0x{source[error.start]:02x} (line {line})",
+            hint="save the file as UTF-8",
+        ) from error
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)
+            warnings.simplefilter("ignore", DeprecationWarning)
+            return ast.parse(text, filename=str(path))
+    except SyntaxError as error:
+        where = f" (line {error.lineno})" if error.lineno else ""
+        raise ProblemError(path, f"{type(error).__name__}: {error.msg}{where}") from error
+    except (ValueError, RecursionError, MemoryError) as error:  # null bytes; nested too deeply
+        raise ProblemError(path, f"not Python: {error}") from error
+
+
+def _names(statements: list[ast.stmt]) -> Iterator[str]:
+    """Names that the module has after it ran, also those defined under `if`, `try` and `with`."""
+    for statement in statements:
+        match statement:
+            case ast.ClassDef() | ast.FunctionDef():
+                yield statement.name
+            case ast.Import() | ast.ImportFrom():
+                yield from (alias.asname or alias.name for alias in statement.names)
+            case ast.Assign():
+                for target in statement.targets:
+                    yield from (n.id for n in ast.walk(target) if isinstance(n, ast.Name))
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr()):
+                yield name
+            case ast.If() | ast.For() | ast.While():
+                yield from _names(statement.body + statement.orelse)
+            case ast.With():
+                yield from _names(statement.body)
+            case ast.Try():
+                handlers = [s for handler in statement.handlers for s in handler.body]
+                rest = statement.orelse + statement.finalbody
+                yield from _names(statement.body + handlers + rest)
+
+
+def _missing_hint(name: str, tree: ast.Module) -> str:
+    modules = [n.name for n in tree.body if isinstance(n, ast.ClassDef) and n.bases]
+    if name == "Model" and len(modules) == 1:
+        return f"rename class {modules[0]} to Model"
+    return _HINTS[name]
+
+
+def _spelled(name: str) -> str:
+    return "class Model" if name == "Model" else f"{name}()"
+
+
+def _first_sentence(docstring: str) -> str:
+    paragraph = _PARAMETER_SECTION.split(docstring.strip().split("\n\n")[0])[0]
+    return _SENTENCE_END.split(" ".join(paragraph.split()), maxsplit=1)[0].strip().rstrip(":")
+
+
+def _in_words(name: str) -> str:
+    return re.sub(r"^\d+_", "", name).replace("_", " ").strip() or name
