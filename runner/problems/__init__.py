@@ -1,5 +1,6 @@
 """Where models come from: one problem file, selecting them, fetching and checking the dataset."""
 
+from runner.problems.dataset import CheckReport, FetchReport, check, fetch
 from runner.problems.loading import (
     LoadedProblem,
     author_code,
@@ -9,16 +10,25 @@ from runner.problems.loading import (
     out_of_memory,
 )
 from runner.problems.problem import Problem, idea, identify, read_problem
+from runner.problems.selection import KERNELBENCH, DataRoot, data_root, select
 
 __all__ = [
+    "KERNELBENCH",
+    "CheckReport",
+    "DataRoot",
+    "FetchReport",
     "LoadedProblem",
     "Problem",
     "author_code",
     "author_error",
+    "check",
     "check_outputs",
+    "data_root",
+    "fetch",
     "idea",
     "identify",
     "load_problem",
     "out_of_memory",
     "read_problem",
+    "select",
 ]

@@ -6,7 +6,6 @@ Nothing here seeds, limits or isolates: the caller is a child process that did s
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import linecache
 import re
 import sys
@@ -52,7 +51,7 @@ class LoadedProblem:
     def get_inputs(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """New positional and keyword inputs of forward().
 
-        ProblemError where the author's functions raise, or return something that is no list (no dict).
+        ProblemError where the author's functions raise, or return what is no list (no dict).
         """
         args = self._returned("get_inputs")
         if not isinstance(args, list | tuple):
@@ -83,11 +82,12 @@ class LoadedProblem:
 def load_problem(problem: Problem) -> LoadedProblem:
     """Run the problem's file as a module of its own, and ask it for Model's arguments.
 
-    A list or tuple from get_init_inputs() is Model's positional arguments, as in KernelBench, all of it; a dict is
-    its keyword arguments. Works under a FakeTensorMode: tensors that the file makes are fake then. Writes no
-    bytecode; `inspect.getsource`, tracebacks and pickle find the module by its real path and its name in sys.modules.
+    A list or tuple from get_init_inputs() is Model's positional arguments, as in KernelBench, all
+    of it; a dict is its keyword arguments. Works under a FakeTensorMode: tensors that the file
+    makes are fake then. Writes no bytecode; `inspect.getsource`, tracebacks and pickle find the
+    module by its real path and its name in sys.modules.
 
-    Raises ProblemError for whatever the author got wrong, MemoryError where that was all that was missing.
+    Raises ProblemError for whatever the author got wrong, MemoryError where only that was missing.
     """
     import torch
 
@@ -116,7 +116,10 @@ def load_problem(problem: Problem) -> LoadedProblem:
 
 
 def check_outputs(problem: Problem, outputs: object) -> list[torch.Tensor]:
-    """The tensors that forward() returned, in nested tuples, lists and dicts; ProblemError where there is none."""
+    """The tensors that forward() returned, in nested tuples, lists and dicts, in order.
+
+    ProblemError where there is none.
+    """
     tensors = list(_tensors(outputs))
     if not tensors:
         raise ProblemError(
@@ -133,8 +136,8 @@ def check_outputs(problem: Problem, outputs: object) -> list[torch.Tensor]:
 def author_code(problem: Problem) -> Iterator[None]:
     """Run the author's code: what it raises becomes a ProblemError that names the author's line.
 
-    `sys.exit()` is an error of the file too. Running out of memory is nobody's fault: it leaves as MemoryError. Our
-    own errors pass unchanged.
+    `sys.exit()` is an error of the file too. Running out of memory is nobody's fault: it leaves as
+    MemoryError. Our own errors pass unchanged.
     """
     try:
         yield
@@ -173,9 +176,7 @@ def _run(problem: Problem) -> ModuleType:
     source = _unchanged_source(problem)
     parse(problem.path, source)
     name = _module_name(problem)
-    spec = importlib.util.spec_from_loader(name, loader=None, origin=str(problem.path))
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
+    module = ModuleType(name)
     module.__file__ = str(problem.path)
     linecache.checkcache(str(problem.path))
     sys.modules[name] = module  # dataclasses, pickle and inspect look their module up by name

@@ -1,4 +1,4 @@
-"""This file knows about one problem file as text: where it is, what it is called, whether it is in KernelBench format."""
+"""This file knows about one problem file as text: its name, its level, whether it is a problem."""
 
 import ast
 import hashlib
@@ -21,7 +21,7 @@ _HINTS = {
     "get_init_inputs": "add `def get_init_inputs()` that returns the list of Model's arguments, "
     "[] for none",
 }
-_SENTENCE_END = re.compile(r"(?<!e\.g)(?<!i\.e)(?<!etc)(?<!vs)[.!?](?=\s|$)")
+_SENTENCE_END = re.compile(r"(?<!e\.g)(?<!i\.e)(?<!\s\d)[.!?](?=\s|$)")
 _PARAMETER_SECTION = re.compile(r"\s*(:param|:return|Args:|Arguments:|Parameters:|Returns:)")
 
 
@@ -44,7 +44,7 @@ class Problem:
 
 
 def identify(path: Path) -> Problem:
-    """The problem at `path`, whatever its text is worth: a broken file is found out when it is read.
+    """The problem at `path`, whatever its text is worth: what is broken shows when it is read.
 
     Raises ProblemError where there is no file to read.
     """
@@ -54,8 +54,9 @@ def identify(path: Path) -> Problem:
 def read_problem(path: Path) -> Problem:
     """The problem at `path`, in KernelBench format as far as its text can tell. Needs no torch.
 
-    Raises ProblemError, with the line where there is one, for a file that is missing, not UTF-8, not Python, or
-    without `Model`, `get_inputs` or `get_init_inputs`. KernelBench's own evaluation calls all three without asking.
+    Raises ProblemError, with the line where there is one, for a file that is missing, not UTF-8,
+    not Python, or without `Model`, `get_inputs` or `get_init_inputs`: KernelBench's own evaluation
+    calls all three without asking.
     """
     source = _bytes(path)
     parse(path, source)
@@ -75,7 +76,7 @@ def parse(path: Path, source: bytes) -> ast.Module:
 
 
 def idea(problem: Problem) -> str:
-    """One line about the problem: the first sentence of its own or its Model's docstring, else its name in words."""
+    """One line about it: the first sentence of its or its Model's docstring, else its name."""
     try:
         tree = _syntax(problem.path, _bytes(problem.path))
     except ProblemError:
@@ -83,7 +84,8 @@ def idea(problem: Problem) -> str:
     model = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Model"]
     documented: list[ast.Module | ast.ClassDef] = [tree, *model]
     for node in documented:
-        if sentence := _first_sentence(ast.get_docstring(node) or ""):
+        sentence = _first_sentence(ast.get_docstring(node) or "")
+        if sentence and "://" not in sentence:  # where it was copied from is no idea
             return sentence
     return _in_words(problem.name)
 
@@ -174,4 +176,4 @@ def _first_sentence(docstring: str) -> str:
 
 
 def _in_words(name: str) -> str:
-    return re.sub(r"^\d+_", "", name).replace("_", " ").strip() or name
+    return " ".join(re.sub(r"^\d+_", "", name).replace("_", " ").split()) or name
