@@ -1,0 +1,286 @@
+"""This file knows about programs that mean the same: in-place operations become functional, no-ops disappear.
+
+requires: a graph as captured. ensures: each value is written once and never changed; no operation that only
+returns its argument; views that nothing reads are gone. Compute that nothing reads stays: the original runs it too.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from runner.graph.ir import Arg, Graph, Operation, Ref, Symbol, TensorSpec, row_major, substitute
+
+# Operations that return their argument as it is.
+ALIASES = {"alias", "detach", "detach_", "lift_fresh", "lift_fresh_copy", "lift", "positive", "resolve_conj", "resolve_neg"}
+# Operations that only check.
+CHECKS = {"_assert_tensor_metadata", "_assert_async", "_assert_scalar", "sym_constrain_range_for_size"}
+DROPOUTS = {"dropout", "dropout_", "alpha_dropout", "alpha_dropout_", "feature_dropout", "feature_dropout_",
+            "feature_alpha_dropout", "feature_alpha_dropout_"}  # fmt: skip
+# In place -> functional, where the name is not just without the underscore.
+FUNCTIONAL = {"fill_": "full_like", "zero_": "zeros_like", "squeeze_": "squeeze", "uniform_": "rand_like"}
+# In-place forms that only change how a tensor is read.
+VIEW_UPDATES = {"t_", "transpose_", "squeeze_", "unsqueeze_", "swapaxes_", "swapdims_"}
+
+
+def normalize(graph: Graph) -> Graph:
+    """The same program without in-place operations and without operations that do nothing."""
+    return _without_dead_views(_Functional(graph).run())
+
+
+class _Functional:
+    """Replays the program, keeping for each value what it is now and which views of it are out of date.
+
+    A value that is a view remembers its base and the operation that reads it; writing through the view writes
+    the base (`x[:, 1] = y` is `x = select_scatter(x, y)`), and every other view of that base is read anew when next used.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.values = dict(graph.values)
+        self.current: dict[str, str] = {}
+        self.base: dict[str, tuple[str, Operation, int]] = {}
+        self.version: dict[str, int] = {}
+        self.stamp: dict[str, int] = {}
+        self.operations: list[Operation] = []
+        self.notes = list(graph.notes)
+        self.written: set[str] = set()
+
+    def run(self) -> Graph:
+        for op in self.graph.operations:
+            self._step(op)
+        output = _map_refs(self.graph.output, self._now)
+        written = sorted(self.graph.states[n].path for n in self.written if n in self.graph.states)
+        if written:
+            self.notes.append(f"forward updates state that later calls would see: {', '.join(written)}")
+        return replace(
+            self.graph, operations=tuple(self.operations), values=self.values, output=output, notes=tuple(self.notes)
+        )
+
+    def _step(self, op: Operation) -> None:
+        source = op.args[0] if op.args else None
+        if op.name in CHECKS:
+            return
+        if op.name in ALIASES or self._does_nothing(op):
+            assert isinstance(source, Ref)
+            self._alias(op.outputs[0], source.name)
+        elif op.name in VIEW_UPDATES:
+            self._step(replace(op, target=op.name.rstrip("_") + "." + op.target.partition(".")[2], view=True))
+            assert isinstance(source, Ref)
+            self.current[source.name] = op.outputs[0]
+        elif op.name.endswith("_") and not op.name.endswith("__") and isinstance(source, Ref):
+            self._write(op, source.name)
+        else:
+            self._append(replace(self._resolved(op), view=op.view))
+            if op.view and isinstance(source, Ref):
+                for i, name in enumerate(op.outputs):
+                    self.base[name] = (source.name, op, i)
+                    self.stamp[name] = self._version(source.name)
+
+    def _does_nothing(self, op: Operation) -> bool:
+        if op.name in DROPOUTS:
+            return op.arg("train") is False or op.arg("p") == 0
+        if op.name in {"contiguous", "to", "_to_copy", "type_as", "float", "reshape", "view", "expand", "expand_as",
+                       "view_as", "flatten", "slice", "squeeze", "broadcast_to"}:  # fmt: skip
+            source = op.args[0]
+            assert isinstance(source, Ref)
+            return op.view and self.values[source.name] == self.values[op.outputs[0]]
+        return False
+
+    def _alias(self, name: str, source: str) -> None:
+        """`name` is `source` from now on, for reading and for writing."""
+        same = Operation("alias.default", (Ref(source),), (), (name,), view=True)
+        self.current[name] = self._now(source)
+        self.base[name] = (source, same, 0)
+        self.stamp[name] = self._version(source)
+
+    # --- reading -------------------------------------------------------------------------------------------------
+
+    def _version(self, name: str) -> int:
+        """How often the storage behind a value has been written, as far as this value must know."""
+        while name in self.base:
+            name = self.base[name][0]
+        return self.version.get(name, 0)
+
+    def _now(self, name: str) -> str:
+        """The value that `name` stands for at this point of the program."""
+        if name in self.base and self.stamp[name] != self._version(name):
+            parent, op, position = self.base[name]
+            if op.name == "alias":
+                self.current[name] = self._now(parent)
+            else:
+                fresh = [self._fresh(o) for o in op.outputs]
+                args = (Ref(self._now(parent)), *op.args[1:])
+                self._append(replace(op, args=args, outputs=tuple(fresh)))
+                self.current[name] = fresh[position]
+            self.stamp[name] = self._version(name)
+        return self.current.get(name, name)
+
+    def _resolved(self, op: Operation) -> Operation:
+        args = tuple(substitute(a, lambda n: Ref(self._now(n))) for a in op.args)
+        kwargs = tuple((k, substitute(v, lambda n: Ref(self._now(n)))) for k, v in op.kwargs)
+        return replace(op, args=args, kwargs=kwargs)
+
+    def _append(self, op: Operation) -> None:
+        self.operations.append(op)
+
+    def _fresh(self, like: str, spec: TensorSpec | None = None) -> str:
+        count = 1
+        while f"{like}_new{count}" in self.values:
+            count += 1
+        name = f"{like}_new{count}"
+        self.values[name] = spec or self.values[like]
+        return name
+
+    # --- writing -------------------------------------------------------------------------------------------------
+
+    def _write(self, op: Operation, name: str) -> None:
+        """An in-place operation on `name`: compute the new value, then write it into every base that it is a view of."""
+        spec = self.values[name]
+        resolved = self._resolved(op)
+        out = op.outputs[0] or self._fresh(name)
+        before = self._now(name)
+        value = self._functional(resolved, before, out, spec)
+        self._store(name, value, op)
+        self._alias(out, name)
+
+    def _functional(self, op: Operation, before: str, out: str, spec: TensorSpec) -> str:
+        overload = op.target.partition(".")[2]
+        self.values[out] = TensorSpec(spec.shape, spec.dtype, spec.stride)
+        if op.name in {"copy_", "set_"}:
+            return self._copied(op, out, spec)
+        name = FUNCTIONAL.get(op.name, op.name[:-1])
+        target, args, kwargs = f"{name}.{overload}", op.args, op.kwargs
+        if op.name == "fill_":
+            if isinstance(args[1], Ref):  # a 0-d tensor, broadcast over the target
+                return self._copied(replace(op, args=(args[0], args[1])), out, spec)
+            target = "full_like.default"
+        elif op.name == "zero_":
+            target = "zeros_like.default"
+        self._append(replace(op, target=target, args=(Ref(before), *args[1:]), kwargs=kwargs, outputs=(out,)))
+        return out
+
+    def _copied(self, op: Operation, out: str, spec: TensorSpec) -> str:
+        """The source of a copy, with the target's shape and dtype; scattering it does the copying."""
+        source = op.args[1]
+        if not isinstance(source, Ref):
+            self._append(replace(op, target="full_like.default", outputs=(out,), schema=("self", "fill_value")))
+            return out
+        value, have = source.name, self.values[source.name]
+        if have.dtype != spec.dtype:
+            cast = self._fresh(out, TensorSpec(have.shape, spec.dtype, row_major(have.shape)))
+            self._append(replace(op, target="to.dtype", args=(Ref(value), Symbol(f"torch.{spec.dtype}")), outputs=(cast,),
+                                 schema=("self", "dtype")))  # fmt: skip
+            value = cast
+        if have.shape != spec.shape:
+            lead = len(spec.shape) - len(have.shape)
+            strides = (0,) * lead + tuple(
+                0 if a != b else s for a, b, s in zip(have.shape, spec.shape[lead:], have.stride, strict=True)
+            )
+            wide = self._fresh(out, TensorSpec(spec.shape, spec.dtype, strides))
+            self._append(replace(op, target="expand.default", args=(Ref(value), spec.shape), outputs=(wide,),
+                                 view=True, schema=("self", "size")))  # fmt: skip
+            value = wide
+        return value
+
+    def _store(self, name: str, value: str, op: Operation) -> None:
+        if name not in self.base:
+            if op.name == "copy_" and value not in self._made_here(op):
+                copied = self._fresh(name)
+                self._append(replace(op, target="clone.default", args=(Ref(value),), outputs=(copied,), schema=("self",)))
+                value = copied
+            self.version[name] = self.version.get(name, 0) + 1
+            self.current[name] = value
+            self.written.add(name)
+            return
+        parent, view, position = self.base[name]
+        if view.name == "alias":
+            self._store(parent, value, op)
+            self.current[name] = self._now(parent)
+        else:
+            self._store(parent, self._scattered(parent, view, position, value, op), replace(op, target="write_.default"))
+            self.current[name] = value
+        self.stamp[name] = self._version(name)
+
+    def _made_here(self, op: Operation) -> Iterable[str]:
+        last = self.operations[-1] if self.operations else None
+        return last.outputs if last is not None and last.origin is op.origin and not last.view else ()
+
+    def _scattered(self, parent: str, view: Operation, position: int, value: str, op: Operation) -> str:
+        """The parent with `value` written where `view` reads it."""
+        before = self._now(parent)
+        out = self._fresh(parent, replace(self.values[before], stride=row_major(self.values[before].shape)))
+        shape = self.values[before].shape
+        scatter = _scatter(view, position, before, value, shape, self.graph.values)
+        if scatter is None:
+            raise NotImplementedError(f"a write through {view.target}")
+        target, args, schema, moves = scatter
+        self._append(
+            Operation(target, args, (), (out,), op.scopes, op.origin, view=not moves, schema=schema)
+        )
+        return out
+
+
+def _scatter(
+    view: Operation, position: int, base: str, value: str, shape: tuple[int, ...], values: dict[str, TensorSpec]
+) -> tuple[str, tuple[Arg, ...], tuple[str, ...], bool] | None:
+    """(operation, arguments, schema, moves data) that writes `value` into `base` where `view` reads it."""
+    dim = view.arg("dim", 0)
+    if view.name == "select":
+        return ("select_scatter.default", (Ref(base), Ref(value), dim, view.args[2]),
+                ("self", "src", "dim", "index"), True)  # fmt: skip
+    if view.name in {"slice", "narrow"}:
+        start, end, step = view.arg("start", 0), view.arg("end"), view.arg("step", 1)
+        if view.name == "narrow":
+            length = view.arg("length")
+            assert isinstance(start, int) and isinstance(length, int)
+            end = start + length
+        return ("slice_scatter.default", (Ref(base), Ref(value), dim, start, end, step),
+                ("self", "src", "dim", "start", "end", "step"), True)  # fmt: skip
+    if view.name in {"split", "split_with_sizes", "chunk", "tensor_split"}:
+        assert isinstance(dim, int)
+        start = sum(values[o].shape[dim] for o in view.outputs[:position])
+        return ("slice_scatter.default", (Ref(base), Ref(value), dim, start, start + values[view.outputs[position]].shape[dim], 1),
+                ("self", "src", "dim", "start", "end", "step"), True)  # fmt: skip
+    if view.name == "unbind":
+        return ("select_scatter.default", (Ref(base), Ref(value), dim, position), ("self", "src", "dim", "index"), True)
+    if view.name == "diagonal":
+        return ("diagonal_scatter.default", (Ref(base), Ref(value), *view.args[1:]),
+                ("self", "src", "offset", "dim1", "dim2"), True)  # fmt: skip
+    if view.name in {"view", "reshape", "unsqueeze", "squeeze", "flatten", "unflatten", "view_as", "_unsafe_view"}:
+        return ("reshape.default", (Ref(value), shape), ("self", "shape"), False)
+    if view.name in {"transpose", "swapaxes", "swapdims"}:
+        return ("transpose.int", (Ref(value), *view.args[1:]), ("self", "dim0", "dim1"), False)
+    if view.name in {"t", "numpy_T", "mT"}:
+        return (view.target, (Ref(value),), ("self",), False)
+    if view.name == "permute":
+        dims = view.args[1]
+        assert isinstance(dims, tuple)
+        order = [int(d) % len(dims) for d in dims if isinstance(d, int)]
+        inverse = tuple(order.index(i) for i in range(len(order)))
+        return ("permute.default", (Ref(value), inverse), ("self", "dims"), False)
+    return None
+
+
+def _map_refs(structure: object, now: object) -> object:
+    assert callable(now)
+    if isinstance(structure, Ref):
+        return Ref(now(structure.name))
+    if isinstance(structure, dict):
+        return type(structure)((k, _map_refs(v, now)) for k, v in structure.items())
+    if isinstance(structure, tuple) and hasattr(structure, "_fields"):
+        return type(structure)(*(_map_refs(v, now) for v in structure))
+    if isinstance(structure, (list, tuple)):
+        return type(structure)(_map_refs(v, now) for v in structure)
+    return structure
+
+
+def _without_dead_views(graph: Graph) -> Graph:
+    """Views and unread copies of state that nothing uses are gone; compute stays, read or not."""
+    used = set(graph.output_names())
+    kept: list[Operation] = []
+    for op in reversed(graph.operations):
+        scattered = op.name.endswith("_scatter") or (op.name == "reshape" and op.view)
+        if (op.view or scattered) and not any(name in used for name in op.outputs):
+            continue
+        kept.append(op)
+        used.update(op.refs())
+    return replace(graph, operations=tuple(reversed(kept)))
