@@ -30,6 +30,8 @@ from runner.problems import LoadedProblem, Problem, load_problem
 
 _TORCH = str(Path(torch.__file__).parent)
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in ')
+# Their schema promises an alias of the argument; what they return may be a copy all the same.
+_MAY_COPY = {"to", "reshape", "flatten", "contiguous", "ravel", "reshape_as"}
 _INLINED = ("wrap_with_set_grad_enabled", "wrap_with_autocast")
 
 
@@ -376,7 +378,7 @@ def _is_view(target: torch._ops.OpOverload, node: FxNode, results: Any) -> bool:
     """True where no data moves: the output is the first argument's storage, read another way."""
     if target._schema.is_mutable:
         return False
-    if target.is_view:
+    if target.is_view and target.overloadpacket.__name__ not in _MAY_COPY:
         return True
     source = node.args[0] if node.args else None
     before = source.meta.get("val") if isinstance(source, FxNode) else None
