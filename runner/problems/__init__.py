@@ -8,6 +8,7 @@ from runner.problems.loading import (
     check_outputs,
     load_problem,
     out_of_memory,
+    seed,
 )
 from runner.problems.problem import Problem, idea, identify, read_problem
 from runner.problems.selection import KERNELBENCH, DataRoot, data_root, select
@@ -30,5 +31,6 @@ __all__ = [
     "load_problem",
     "out_of_memory",
     "read_problem",
+    "seed",
     "select",
 ]

@@ -131,13 +131,14 @@ def check(root: Path) -> CheckReport:
     if not root.is_dir():
         raise DatasetError(f"no dataset in {root}", hint="kdrun data fetch puts it there")
     expected = manifest() | {name: _sha256(text) for name, text in _own().items()}
-    present = {name: _sha256(text) for name, text in _read(root)}
+    files = _files(root)
+    present = {n: _sha256(files[n].read_bytes()) for n in expected if n in files}
     return CheckReport(
         root=root,
         right=sum(present.get(name) == sha for name, sha in expected.items()),
         missing=tuple(name for name in expected if name not in present),
         changed=tuple(n for n, sha in expected.items() if n in present and present[n] != sha),
-        extra=tuple(sorted(set(present) - set(expected))),
+        extra=tuple(name for name in files if name not in expected),
     )
 
 
@@ -155,11 +156,10 @@ def _sha256(text: bytes) -> str:
     return hashlib.sha256(text).hexdigest()
 
 
-def _read(root: Path) -> Contents:
-    for path in sorted(root.rglob("*")):
-        name = path.relative_to(root)
-        if path.is_file() and not _IGNORED.intersection(name.parts):
-            yield name.as_posix(), path.read_bytes()
+def _files(root: Path) -> dict[str, Path]:
+    """Every file below, by its name from there; caches and the like are nobody's."""
+    files = {p.relative_to(root): p for p in sorted(root.rglob("*")) if not p.is_dir()}
+    return {n.as_posix(): p for n, p in files.items() if not _IGNORED.intersection(n.parts)}
 
 
 def _present(destination: Path, wanted: dict[str, str]) -> dict[str, bytes]:
@@ -168,15 +168,15 @@ def _present(destination: Path, wanted: dict[str, str]) -> dict[str, bytes]:
         return {}
     if not destination.is_dir():
         raise DatasetError(f"{destination} is not a directory")
-    present = dict(_read(destination))
-    others = sorted(set(present) - set(wanted) - {OWN})
+    files = _files(destination)
+    others = [name for name in files if name not in wanted and name != OWN]
     if others:
         more = f" and {len(others) - 1} more" if len(others) > 1 else ""
         raise DatasetError(
             f"{destination} holds files that are not the dataset's: {others[0]}{more}",
             hint="move them away first",
         )
-    return present
+    return {name: path.read_bytes() for name, path in files.items() if path.is_file()}
 
 
 def _sift(contents: Contents, wanted: dict[str, str]) -> tuple[dict[str, bytes], set[str]]:
@@ -203,12 +203,12 @@ def _replace(destination: Path, files: dict[str, bytes]) -> None:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(text)
             if destination.exists():
-                os.rename(destination, old)
+                destination.rename(old)
             try:
-                os.rename(new, destination)
+                new.rename(destination)
             except OSError:
                 if old.exists():
-                    os.rename(old, destination)
+                    old.rename(destination)
                 raise
     except OSError as error:
         raise DatasetError(f"cannot write {destination}: {error.strerror or error}") from error
@@ -236,12 +236,12 @@ def _contents(source: str | None) -> Contents:
 def _download(url: str) -> bytes:
     hint = "where there is no network, --from takes a checkout, a git directory or an archive"
     try:
-        with urllib.request.urlopen(url, timeout=_DOWNLOAD_TIMEOUT_S) as response:  # noqa: S310
+        with urllib.request.urlopen(url, timeout=_DOWNLOAD_TIMEOUT_S) as response:
             text: bytes = response.read(_LARGEST_DOWNLOAD_BYTES + 1)
     except urllib.error.HTTPError as error:
-        raise DatasetError(f"cannot download {url}: {error.code} {error.reason}", hint=hint) from (
-            error
-        )
+        raise DatasetError(
+            f"cannot download {url}: {error.code} {error.reason}", hint=hint
+        ) from error
     except (OSError, HTTPException) as error:  # URLError is an OSError; so is a time-out
         why = getattr(error, "reason", None) or error
         why = getattr(why, "strerror", None) or why
@@ -287,7 +287,7 @@ def _git(path: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
     git = shutil.which("git")
     if git is None:
         raise DatasetError(f"reading {path} needs git, which is not installed")
-    return subprocess.run(  # noqa: S603
+    return subprocess.run(
         [git, "-C", str(path), *arguments], capture_output=True, env=environment, check=False
     )
 
@@ -310,9 +310,10 @@ def _tar_contents(file: io.BytesIO, source: str) -> Contents:
     with tarfile.open(fileobj=file, mode="r:*") as archive:
         for member in archive:
             name = _member_name(member.name, source)
-            if name and member.isfile() and member.size <= _LARGEST_FILE_BYTES:
-                if content := archive.extractfile(member):
-                    yield name, content.read()
+            if not name or not member.isfile() or member.size > _LARGEST_FILE_BYTES:
+                continue
+            if content := archive.extractfile(member):
+                yield name, content.read()
 
 
 def _zip_contents(file: io.BytesIO, source: str) -> Contents:

@@ -1,12 +1,13 @@
 """This file knows about running a problem's own code, and about telling its author where it failed.
 
-Nothing here seeds, limits or isolates: the caller is a child process that did so before.
+Nothing here limits or isolates: the caller is a child process that did so before.
 """
 
 from __future__ import annotations
 
 import hashlib
 import linecache
+import random
 import re
 import sys
 from collections.abc import Iterator, Mapping
@@ -77,6 +78,20 @@ class LoadedProblem:
     def _returned(self, function: str) -> Any:
         with author_code(self.problem):
             return getattr(self.module, function)()
+
+
+def seed(number: int) -> None:
+    """Fix every source of randomness that a problem file may draw from.
+
+    Files draw at three moments: as they run, in Model's __init__, and in get_inputs(). KernelBench
+    seeds before each of the last two, so that either's values do not depend on the other's.
+    """
+    import torch
+
+    random.seed(number)
+    torch.manual_seed(number)
+    if numpy := sys.modules.get("numpy"):
+        numpy.random.seed(number % 2**32)
 
 
 def load_problem(problem: Problem) -> LoadedProblem:
@@ -159,7 +174,7 @@ def author_error(problem: Problem, error: BaseException) -> str:
     for link in _chain(error):
         if frame := _author_frame(problem.path, link.__traceback__):
             line, function = frame
-            where = f"line {line}" if function.startswith("<") else f"line {line}, in {function}"
+            where = f"line {line}, in {function}" if function else f"line {line}"
             return f"{_described(link, problem.path, line)} ({where})"
     return _described(error, problem.path, None)
 
@@ -183,7 +198,7 @@ def _run(problem: Problem) -> ModuleType:
     try:
         with author_code(problem):
             code = compile(source, str(problem.path), "exec", dont_inherit=True)
-            exec(code, module.__dict__)  # noqa: S102  (running it is the purpose)
+            exec(code, module.__dict__)
     except BaseException:
         del sys.modules[name]
         raise
@@ -248,14 +263,16 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _author_frame(path: Path, traceback: TracebackType | None) -> tuple[int, str] | None:
-    """Line and function of the innermost frame that runs the author's file."""
-    found = None
+    """Line of the innermost frame that runs the author's file, and the function that it is in."""
+    line, function = None, ""
     while traceback is not None:
         code = traceback.tb_frame.f_code
         if code.co_filename == str(path):
-            found = traceback.tb_lineno, code.co_name
+            line = traceback.tb_lineno
+            if not code.co_name.startswith("<"):  # a lambda, a comprehension, the module
+                function = code.co_name
         traceback = traceback.tb_next
-    return found
+    return None if line is None else (line, function)
 
 
 def _described(error: BaseException, path: Path, line: int | None) -> str:

@@ -66,6 +66,8 @@ def read_problem(path: Path) -> Problem:
 def parse(path: Path, source: bytes) -> ast.Module:
     """The syntax tree of a file in KernelBench format; ProblemError where it is not that."""
     tree = _syntax(path, source)
+    if not tree.body:
+        raise ProblemError(path, "the file is empty", hint=_FORMAT)
     names = set(_names(tree.body))
     if "*" in names:  # what it brings is known only when it runs
         return tree

@@ -182,7 +182,8 @@ def _matches(file: Path, pattern: str) -> bool:
 def _why_nothing(pattern: str, pool: list[Path], root: DataRoot, levels: list[int]) -> str:
     elsewhere = [f for f in root.files() if _matches(f, pattern)]
     if levels and elsewhere:
-        return f"matches nothing in level {', '.join(map(str, levels))}, though {_listed(elsewhere)} would do"
+        narrowed = ", ".join(str(n) for n in levels)
+        return f"matches nothing in level {narrowed}, though {_listed(elsewhere)} would do"
     what = f"matches none of the {_problems(len(pool))} in {root.path}"
     if pattern.endswith(".py") and "/" in pattern:
         what = f"no such file, and {what}"

@@ -14,7 +14,7 @@ class Model(nn.Module):
         self.eps = eps
 
     def forward(self, x: Tensor) -> Tensor:
-        rms = torch.sqrt(torch.mean(x**2, dim=1, keepdim=True) + self.eps)
+        rms = torch.sqrt(x.pow(2).mean(dim=1, keepdim=True) + self.eps)
         return x / rms
 
 

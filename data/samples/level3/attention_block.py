@@ -31,7 +31,7 @@ class Model(nn.Module):
         k = k.view(B, T, self.n_head, C // self.n_head).transpose(1, 2)
         v = v.view(B, T, self.n_head, C // self.n_head).transpose(1, 2)
 
-        att = (q @ k.transpose(-2, -1)) * (1.0 / math.sqrt(k.size(-1)))
+        att = (q @ k.transpose(-2, -1)) * (1.0 / math.sqrt(C // self.n_head))
         att = att.masked_fill(self.mask[:, :, :T, :T] == 0, float("-inf"))
         att = torch.exp(att - att.amax(dim=-1, keepdim=True))
         att = att / att.sum(dim=-1, keepdim=True)
