@@ -1,0 +1,191 @@
+"""This file knows about running a function in a disposable child: limited, without credentials."""
+
+import atexit
+import contextlib
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from runner.errors import KdrunError
+
+PRELOADED = ("torch.export", "runner.batch.work")
+"""What every child finds imported."""
+
+_SECRETS = re.compile(
+    r"^(AWS|KDRUN|RAY|GOOGLE|AZURE|S3)_|SECRET|TOKEN|PASSWORD|PASSWD|CREDENTIAL|(API|ACCESS|PRIVATE)_?KEY",
+    re.IGNORECASE,
+)
+_ONE_THREAD = {
+    # A fork keeps only the thread that called it: no pool may exist before. Children set their own.
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    # Two children that share a core would otherwise burn it waiting for each other's threads.
+    "OMP_WAIT_POLICY": "PASSIVE",
+    # Asking whether there is a GPU must not start CUDA, which no fork survives.
+    "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
+    "PYTHONUNBUFFERED": "1",
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One function to run in a child."""
+
+    function: str
+    """`module:function`; takes a JSON text, returns a JSON text."""
+    argument: str
+    directory: Path
+    """Where the child works; its record is left there."""
+    log: Path
+    memory_bytes: int
+    timeout_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a child ended."""
+
+    answer: str | None
+    """What the function returned; None exactly when the child ended without returning."""
+    exit_code: int | None
+    signal: str | None
+    timed_out: bool
+    peak_memory_bytes: int
+    seconds: float
+
+    def how(self) -> str:
+        """`was killed by SIGSEGV`, for people."""
+        if self.signal:
+            return f"was killed by {self.signal}"
+        return f"ended with exit code {self.exit_code}"
+
+
+def run_child(request: Request) -> Outcome:
+    """Run a function in a child of this thread's zygote, which is started when there is none.
+
+    Raises:
+        KdrunError: no zygote can be started: torch or kdrun itself does not import.
+    """
+    for last_try in (False, True):
+        zygote = getattr(_of_this_thread, "zygote", None)
+        if zygote is None:
+            zygote = _of_this_thread.zygote = _Zygote(PRELOADED)
+        try:
+            return zygote.run(request)
+        except _ZygoteDied as death:
+            _of_this_thread.zygote = None
+            if last_try:
+                return Outcome(None, death.exit_code, death.signal, False, 0, 0.0)
+        except BaseException:  # Ctrl-C and the like: the child must not outlive the wish for it
+            _of_this_thread.zygote = None
+            zygote.close()
+            raise
+    raise AssertionError("unreachable")
+
+
+_of_this_thread = threading.local()
+
+
+class _ZygoteDied(Exception):
+    """The server itself was killed, as the kernel does when memory runs out."""
+
+    def __init__(self, return_code: int) -> None:
+        super().__init__(return_code)
+        self.exit_code = return_code if return_code >= 0 else None
+        self.signal = f"signal {-return_code}" if return_code < 0 else None
+
+
+class _Zygote:
+    """The client of one `runner.batch.zygote` process; one request at a time."""
+
+    def __init__(self, modules: tuple[str, ...]) -> None:
+        self.errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as this)
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "runner.batch.zygote", *modules],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.errors,
+            env=clean_environment(dict(os.environ)),
+            start_new_session=True,
+            text=True,
+        )
+        atexit.register(self.close)
+        try:
+            self._answer()
+        except _ZygoteDied:
+            self.errors.seek(0)
+            lines = self.errors.read().decode(errors="replace").split("\n")
+            what = next((line for line in reversed(lines) if line.strip()), "no message")
+            raise KdrunError(
+                f"no child process can be started: {what}",
+                hint="does `python -c 'import torch'` work?",
+            ) from None
+
+    def run(self, request: Request) -> Outcome:
+        record = request.directory / "record.json"
+        record.unlink(missing_ok=True)
+        assert self.process.stdin is not None
+        try:
+            self.process.stdin.write(
+                json.dumps(
+                    {
+                        "function": request.function,
+                        "argument": request.argument,
+                        "directory": str(request.directory.absolute()),
+                        "record": str(record.absolute()),
+                        "log": str(request.log.absolute()),
+                        "memory_bytes": request.memory_bytes,
+                        "timeout_s": request.timeout_s,
+                        # Ray sets it for each task, after the zygote was started.
+                        "environment": {
+                            name: os.environ[name]
+                            for name in ("CUDA_VISIBLE_DEVICES",)
+                            if name in os.environ
+                        },
+                    }
+                )
+                + "\n"
+            )
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            raise _ZygoteDied(self.process.wait()) from None
+        ended = self._answer()
+        ran = ended["exit_code"] == 0 and not ended["timed_out"] and record.exists()
+        answer = record.read_text(encoding="utf-8") if ran else None
+        record.unlink(missing_ok=True)
+        return Outcome(answer=answer, **ended)
+
+    def close(self) -> None:
+        """Let the server end its child, if there is one, and itself."""
+        atexit.unregister(self.close)
+        if self.process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self.process.stdin.close()
+        try:
+            self.process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def _answer(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            raise _ZygoteDied(self.process.wait())
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+
+def clean_environment(environment: dict[str, str]) -> dict[str, str]:
+    """What a problem's code may see: nothing that opens a store or a cluster."""
+    kept = {name: value for name, value in environment.items() if not _SECRETS.search(name)}
+    return kept | _ONE_THREAD

@@ -1,0 +1,43 @@
+"""This file knows about the machine it runs on: cores, and memory that could still be taken."""
+
+import os
+from pathlib import Path
+
+GIB = 1 << 30
+CGROUP = Path("/sys/fs/cgroup")
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def available_bytes() -> int:
+    """Memory that can be taken now without swapping, within the container's limit if any."""
+    meminfo = Path("/proc/meminfo")
+    if meminfo.exists():
+        fields = dict(line.split(":", 1) for line in meminfo.read_text().splitlines())
+        free = int(fields["MemAvailable"].split()[0]) * 1024
+    else:  # macOS
+        free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4
+    return min(free, _container_bytes(free))
+
+
+def total_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _container_bytes(otherwise: int) -> int:
+    """What is left of a cgroup's limit (version 2, then 1)."""
+    for limit_file, usage_file in (
+        ("memory.max", "memory.current"),
+        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
+    ):
+        try:
+            limit = int((CGROUP / limit_file).read_text())
+            return limit - int((CGROUP / usage_file).read_text())
+        except (OSError, ValueError):  # no such file, or "max"
+            continue
+    return otherwise

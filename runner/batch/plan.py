@@ -1,0 +1,123 @@
+"""This file knows about what a run has to do: which problems, why, with how much memory each.
+
+Everything here is a function of listings and numbers; nothing is read, written or started.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from runner.batch.machine import GIB
+from runner.errors import UsageError
+from runner.problems import Problem
+from runner.store.result import ProblemResult, RunOptions
+
+CHILD_BYTES = GIB
+"""What a child takes beside the model's tensors: Python, the captured graph, scratch space."""
+ESTIMATE_BYTES = 2 * GIB
+"""For capturing alone: nothing is computed, but a few models need their real parameters."""
+HELD_SHARE = 0.25
+"""Of the peak, on top: what verification keeps of one side, and operators' scratch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One selected problem of a run."""
+
+    problem: Problem
+    earlier: ProblemResult | None
+    """The result that stands; present exactly when there is nothing to do."""
+    why: str
+    """Why it is run, or is not, in a few words."""
+
+    @property
+    def label(self) -> str:
+        return label(self.problem)
+
+
+def label(problem: Problem) -> str:
+    """`level3/vit_block`: the problem's name, and its place under an output directory."""
+    return f"{problem.source_level}/{problem.name}"
+
+
+def plan(
+    problems: Sequence[Problem],
+    earlier: Mapping[str, ProblemResult],
+    damage: Callable[[str, ProblemResult], str | None],
+    options: RunOptions,
+    version: str,
+    *,
+    resume: bool = True,
+    only_failed: bool = False,
+) -> list[Item]:
+    """What to do about each problem, in the order given.
+
+    `earlier` holds the results that stand by label, `damage` names the first changed file of one.
+    With `only_failed`, what has no result yet is left out.
+
+    Raises:
+        UsageError: two problems would share a directory, or nothing is left by `only_failed`.
+    """
+    places: dict[str, Problem] = {}
+    items = []
+    for problem in problems:
+        name = label(problem)
+        if name in places:
+            raise UsageError(
+                f"{problem.path} and {places[name].path} would both be {name}",
+                hint="rename one, or submit them to different --output directories",
+            )
+        places[name] = problem
+        result = earlier.get(name)
+        why = _why_again(problem, result, damage, options, version)
+        if only_failed:
+            if result is not None and result.status != "passed":
+                items.append(Item(problem, None, why or "failed before"))
+        elif result is not None and why is None and resume:
+            items.append(Item(problem, result, "passed before"))
+        else:
+            items.append(Item(problem, None, why or "asked for again"))
+    if only_failed and not items:
+        raise UsageError(
+            "--only-failed: none of the selected problems has a result that is not passed",
+            hint="leave the flag out",
+        )
+    return items
+
+
+def _why_again(
+    problem: Problem,
+    result: ProblemResult | None,
+    damage: Callable[[str, ProblemResult], str | None],
+    options: RunOptions,
+    version: str,
+) -> str | None:
+    """Why an earlier result does not stand, or None where it does."""
+    if result is None:
+        return "new"
+    if result.status != "passed":
+        return f"{result.status} before"
+    if result.source_sha256 != problem.sha256:
+        return "its source changed"
+    if result.kdrun_version != version:
+        return f"made by kdrun {result.kdrun_version}"
+    if result.options != options:
+        return "other options"
+    if changed := damage(label(problem), result):
+        return f"{changed} is damaged"
+    return None
+
+
+def memory_request(peak_bytes: int) -> int:
+    """Memory for verifying a model whose forward pass peaks at `peak_bytes`."""
+    return int(peak_bytes * (1 + HELD_SHARE)) + CHILD_BYTES
+
+
+def grant(wanted_bytes: int, most_bytes: int) -> int:
+    """What to ask Ray for: as much as is wanted, never more than the largest node has."""
+    return min(wanted_bytes, most_bytes)
+
+
+def threads(cores: int, node_bytes: int, request_bytes: int) -> int:
+    """Threads for a child: its share of the cores, given how many of its size the memory holds."""
+    together = max(1, min(cores, node_bytes // max(1, request_bytes)))
+    return max(1, cores // together)

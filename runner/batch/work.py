@@ -1,0 +1,228 @@
+"""This file knows about one problem's work inside its child, and how it can end.
+
+Every function takes a task as JSON and returns a record as JSON. It raises for nothing that a
+problem can do short of ending the process; who waits outside sees that.
+"""
+
+import os
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from runner.batch.machine import GIB
+from runner.errors import CaptureError, KdrunError, ProblemError
+from runner.store.result import Document, Figures, RunOptions, Status
+
+STAGE_FILE = "stage"
+"""Beside the directory that is built: what its child is doing now."""
+
+
+class Task(Document):
+    """One problem, and what to do with it."""
+
+    problem: Path
+    label: str
+    directory: Path
+    """Where the decomposition goes, or is."""
+    options: RunOptions
+    memory_bytes: int
+    """What the child may allocate."""
+    most_memory_bytes: int
+    """What a child could be given at most, on the largest node."""
+    threads: int = 1
+    timeout_s: float
+    stage_file: Path | None = None
+    """Where the child tells its stage; beside `directory` unless said otherwise."""
+
+
+class Record(Document):
+    """What a child has to say when it ends by itself."""
+
+    status: Status
+    reason: str | None = None
+    stage: str | None = None
+    out_of_memory: bool = False
+    """The child met its own limit; with a higher one it might pass."""
+    peak_bytes: int | None = None
+    """What one forward pass is estimated to need; the answer of `estimate`."""
+    figures: Figures | None = None
+    bitwise_equal: bool | None = None
+    max_diff: float | None = None
+    health: list[str] = Field(default_factory=list)
+    seconds: dict[str, float] = Field(default_factory=dict)
+    verification: dict[str, Any] | None = None
+    """The verdicts in full; only asked for by `verify`."""
+
+
+def estimate(argument: str) -> str:
+    """How much memory a problem needs: captured only, nothing is computed."""
+
+    def body(task: Task, stages: Stages) -> Record:
+        from runner.graph import estimate as capture_and_estimate
+        from runner.problems import read_problem
+
+        with stages("load"):
+            problem = read_problem(task.problem)
+        with stages("capture"):
+            estimated = capture_and_estimate(problem)
+        return Record(status="passed", peak_bytes=estimated.peak_bytes)
+
+    return _run(argument, body)
+
+
+def decompose(argument: str) -> str:
+    """Take a problem apart into `task.directory`, and verify what was written."""
+
+    def body(task: Task, stages: Stages) -> Record:
+        from runner import emit
+        from runner.problems import read_problem
+
+        with stages("load"):
+            problem = read_problem(task.problem)
+        with stages("decompose"):
+            task.directory.mkdir(parents=True, exist_ok=True)
+            tree = emit.decompose(problem, task.directory, mode=task.options.mode)
+        metadata = tree.metadata
+        stages.figures = Figures(
+            components=metadata.total_components,
+            by_level=dict(metadata.by_level),
+            unique_kernels=metadata.unique_kernels,
+            kernel_instances=metadata.kernel_instances,
+            capture=metadata.capture,
+            estimated_peak_bytes=metadata.estimated_peak_bytes,
+        )
+        if metadata.estimated_peak_bytes > task.memory_bytes:
+            return Record(
+                status="too_large",
+                reason=too_large(metadata.estimated_peak_bytes, task.most_memory_bytes),
+                stage="verify",
+                out_of_memory=True,
+            )
+        return _verified(task, stages)
+
+    return _run(argument, body)
+
+
+def verify(argument: str) -> str:
+    """Verify the decomposition that stands in `task.directory`, which is only read."""
+
+    def body(task: Task, stages: Stages) -> Record:
+        return _verified(task, stages, write=False)
+
+    return _run(argument, body)
+
+
+def too_large(needed_bytes: int, most_bytes: int) -> str:
+    """`needs 31.2 GiB, the largest node has 21.9 GiB`."""
+    return f"needs {needed_bytes / GIB:.1f} GiB, the largest node has {most_bytes / GIB:.1f} GiB"
+
+
+def _verified(task: Task, stages: "Stages", *, write: bool = True) -> Record:
+    from runner.verify import VerifyOptions, write_reports
+    from runner.verify import verify as verify_directory
+
+    with stages("verify"):
+        verification = verify_directory(
+            task.directory,
+            VerifyOptions(
+                mode=task.options.mode,
+                trials=task.options.trials,
+                device=_device(task.options.device),
+                memory_bytes=task.memory_bytes,
+            ),
+            lambda gate: stages.detail(f"verify: {gate}"),
+        )
+        if write:
+            write_reports(task.directory, verification)
+    failed = verification.status != "passed"
+    return Record(
+        status=verification.status,
+        reason=(verification.first_failure or "a gate did not pass") if failed else None,
+        stage=stages.now if failed else None,
+        bitwise_equal=verification.bitwise_equal,
+        max_diff=verification.max_diff,
+        health=verification.health,
+        verification=None if write else verification.model_dump(mode="json"),
+    )
+
+
+class Stages:
+    """What is being done now, told to who waits outside, and how long each stage took."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.now = "start"
+        self.seconds: dict[str, float] = {}
+        self.figures: Figures | None = None
+        """Stay true of what was written, however the rest ends."""
+        self.process = os.getpid()
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        self.detail(name)
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[name] = round(time.monotonic() - started, 3)
+            self.only_once()
+
+    def detail(self, name: str) -> None:
+        self.only_once()
+        self.now = name
+        self.file.write_text(name, encoding="utf-8")
+
+    def only_once(self) -> None:
+        """A problem that forks returns here twice; its copy must not do our work again."""
+        if os.getpid() != self.process:
+            os._exit(0)
+
+
+def _run(argument: str, body: Callable[[Task, Stages], Record]) -> str:
+    """The edge of a child: whatever a problem or the engine raises becomes a record here."""
+    import torch
+
+    from runner.problems import out_of_memory
+
+    task = Task.model_validate_json(argument)
+    torch.set_num_threads(task.threads)
+    stages = Stages(task.stage_file or task.directory.parent / STAGE_FILE)
+    try:
+        record = body(task, stages)
+    except CaptureError as error:
+        record = Record(status="failed", reason=str(error), stage=stages.now)
+    except ProblemError as error:
+        record = Record(status="error", reason=str(error), stage=stages.now)
+    except KdrunError as error:
+        record = Record(status="failed", reason=str(error), stage=stages.now)
+    except Exception as error:
+        traceback.print_exc()  # into the log, in full
+        if out_of_memory(error):
+            record = Record(
+                status="too_large",
+                reason=f"needs more than {task.memory_bytes / GIB:.1f} GiB in {stages.now!r}, "
+                f"the largest node has {task.most_memory_bytes / GIB:.1f} GiB",
+                stage=stages.now,
+                out_of_memory=True,
+            )
+        else:
+            line = str(error).strip().split("\n")[0]
+            record = Record(
+                status="failed", reason=f"{type(error).__name__}: {line}", stage=stages.now
+            )
+    stages.only_once()
+    known = {"seconds": stages.seconds, "figures": stages.figures}
+    return record.model_copy(update=known).model_dump_json()
+
+
+def _device(wanted: str) -> str:
+    import torch
+
+    if wanted == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    return wanted

@@ -1,0 +1,256 @@
+"""This file knows about processes: a small server that forks one disposable child a request.
+
+`python -m runner.batch.zygote MODULE...` imports the modules once (torch takes seconds), then reads
+one JSON request a line and answers one JSON line. Each request's function runs in a fork: its own
+session, its own memory limit, its output in a log, killed with everything that it started when
+its time is up or when this server's reader goes away. It has one thread, as fork wants it, and
+knows nothing about what its children do.
+"""
+
+import ctypes
+import faulthandler
+import gc
+import importlib
+import json
+import os
+import resource
+import select
+import signal
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+LOG_HEAD_BYTES = 1 << 20
+LOG_TAIL_BYTES = 1 << 16
+
+
+def main(modules: list[str]) -> None:
+    """Serve requests from stdin until it closes."""
+    replies = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)  # what an import prints is not a reply
+    _prctl(PR_SET_CHILD_SUBREAPER, 1)  # orphans of a child become ours, so that we can end them
+    wake, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.set_wakeup_fd(wake_write)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the reader's to handle
+    for module in modules:
+        importlib.import_module(module)
+    gc.collect()
+    gc.freeze()  # children share what is imported instead of copying it at their first collection
+    print(json.dumps({"ready": os.getpid()}), file=replies, flush=True)
+    for line in _lines(0):
+        outcome = serve(json.loads(line), wake)
+        print(json.dumps(outcome), file=replies, flush=True)
+
+
+def serve(request: dict[str, Any], wake: int) -> dict[str, Any]:
+    """Run one request in a fork and wait for its end, the deadline or our reader's end."""
+    started = time.monotonic()
+    deadline = started + request["timeout_s"]
+    output, output_write = os.pipe2(os.O_CLOEXEC)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = os.fork()
+    if pid == 0:
+        _child(request, output_write)
+    os.close(output_write)
+    os.set_blocking(output, False)
+    timed_out = False
+    poll = select.poll()
+    poll.register(0, 0)  # only its end
+    poll.register(wake, select.POLLIN)
+    poll.register(output, select.POLLIN)
+    with _Log(Path(request["log"])) as log:
+        while True:
+            ready = dict(poll.poll(max(0.0, deadline - time.monotonic()) * 1000))
+            if 0 in ready:
+                _kill_all(pid)
+                sys.exit(0)
+            if output in ready and not log.copy(output):
+                poll.unregister(output)
+            if wake in ready:
+                os.read(wake, 4096)
+            reaped, status, usage = os.wait4(pid, os.WNOHANG)
+            if reaped:
+                break
+            if time.monotonic() >= deadline:
+                timed_out = True
+                _kill_group(pid)
+                _, status, usage = os.wait4(pid, 0)
+                break
+        _kill_all(None)
+        while log.copy(output):
+            pass
+    os.close(output)
+    code = os.waitstatus_to_exitcode(status)
+    return {
+        "exit_code": code if code >= 0 else None,
+        "signal": _signal_name(-code) if code < 0 else None,
+        "timed_out": timed_out,
+        "peak_memory_bytes": usage.ru_maxrss * (1024 if sys.platform == "linux" else 1),
+        "seconds": time.monotonic() - started,
+    }
+
+
+def _child(request: dict[str, Any], output: int) -> None:
+    """The forked side: become a process of its own, call the function, write what it returns."""
+    code = 1
+    try:
+        os.setsid()
+        _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        os.closerange(3, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+        faulthandler.enable()
+        os.chdir(request["directory"])
+        os.environ.update(request["environment"])
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        _first_to_go()
+        limit_memory(request["memory_bytes"])
+        module, function = request["function"].split(":")
+        answer = getattr(importlib.import_module(module), function)(request["argument"])
+        limit_memory(None)
+        record = Path(request["record"])
+        record.with_suffix(".partial").write_text(answer, encoding="utf-8")
+        record.with_suffix(".partial").replace(record)
+        code = 0
+    except SystemExit as end:  # the problem's own code called sys.exit()
+        traceback.print_exc()
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def limit_memory(budget_bytes: int | None) -> None:
+    """Let this process allocate so much on top of what it has, or without limit.
+
+    RLIMIT_DATA counts private writable memory: neither the libraries, nor mapped files, nor CUDA's
+    reserved addresses. Only the soft limit, so that a child can report that it was reached.
+    """
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    if budget_bytes is None:
+        resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
+        return
+    status = Path("/proc/self/status")
+    used = 0
+    if status.exists():
+        fields = dict(line.split(":", 1) for line in status.read_text().splitlines())
+        used = int(fields["VmData"].split()[0]) * 1024
+    resource.setrlimit(resource.RLIMIT_DATA, (used + budget_bytes, hard))
+
+
+def _first_to_go() -> None:
+    """Ask the kernel to take this process, not Ray's, should memory run out all the same."""
+    try:
+        Path("/proc/self/oom_score_adj").write_text("1000")
+    except OSError:
+        return  # not Linux, or a container that forbids it
+
+
+def _kill_group(pid: int) -> None:
+    """End a child and its process group; it may not have become a group's head yet."""
+    for kill in (os.killpg, os.kill):
+        try:
+            kill(pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            continue
+
+
+def _kill_all(pid: int | None) -> None:
+    """End the child if it still runs, and then whatever it left behind, however deep."""
+    if pid is not None:
+        _kill_group(pid)
+    while True:
+        for orphan in _children():
+            _kill_group(orphan)
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            return
+
+
+def _children() -> list[int]:
+    """Our direct children; a killed child's own children join them."""
+    me = os.getpid()
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = entry.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[1]) == me:
+            found.append(int(entry.parent.name))
+    return found
+
+
+def _prctl(option: int, value: int) -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # a real-time signal
+        return f"signal {number}"
+
+
+class _Log:
+    """A child's output: the first MiB and the last 64 KiB, however much it prints."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.file = path.open("wb")
+        self.written = 0
+        self.left_out = 0
+        self.tail = b""
+
+    def copy(self, source: int) -> bool:
+        """Take over what is there; False at the end, and when there is nothing now."""
+        try:
+            chunk = os.read(source, 1 << 16)
+        except BlockingIOError:
+            return False
+        room = max(0, LOG_HEAD_BYTES - self.written)
+        self.file.write(chunk[:room])
+        self.file.flush()
+        self.written += len(chunk[:room])
+        kept = self.tail + chunk[room:]
+        self.tail = kept[-LOG_TAIL_BYTES:]
+        self.left_out += len(kept) - len(self.tail)
+        return bool(chunk)
+
+    def __enter__(self) -> "_Log":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.left_out:
+            self.file.write(f"\n... {self.left_out} bytes left out ...\n".encode())
+        self.file.write(self.tail)
+        self.file.close()
+
+
+def _lines(descriptor: int) -> Any:
+    """Lines as they come, unbuffered beyond the line, so that poll() sees the truth."""
+    pending = b""
+    while chunk := os.read(descriptor, 1 << 16):
+        pending += chunk
+        while b"\n" in pending:
+            line, pending = pending.split(b"\n", 1)
+            yield line
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,111 @@
+"""This file knows about `manifest.json`: what a run was asked, and how each problem stands."""
+
+from collections import Counter
+from datetime import datetime
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from runner.store.result import Document, Figures, ProblemResult, Status
+
+MANIFEST_FILE = "manifest.json"
+
+RunState = Literal["running", "finished", "interrupted"]
+
+
+class Row(Document):
+    """One problem of a run that has ended."""
+
+    problem: str
+    source_level: str
+    status: Status
+    reason: str | None = None
+    figures: Figures | None = None
+    bitwise_equal: bool | None = None
+    health: list[str] = Field(default_factory=list)
+    seconds: float = 0.0
+    """Wall time of all stages of the last attempt."""
+    peak_memory_bytes: int | None = None
+    requested_memory_bytes: int | None = None
+    """What Ray was asked for; absent for a result that an earlier run made."""
+    node: str | None = None
+    attempts: int = 0
+    """0: an earlier run's result stands."""
+    artifact_prefix: str | None = None
+    """Its directory, relative to the output directory; absent where nothing was written."""
+    result_sha256: str | None = None
+    """Of its result.json."""
+
+    @property
+    def label(self) -> str:
+        return f"{self.source_level}/{self.problem}"
+
+    @classmethod
+    def of(
+        cls,
+        result: ProblemResult,
+        *,
+        attempts: int,
+        result_sha256: str | None,
+        node: str | None = None,
+        requested_memory_bytes: int | None = None,
+    ) -> "Row":
+        return cls(
+            problem=result.problem,
+            source_level=result.source_level,
+            status=result.status,
+            reason=result.reason,
+            figures=result.figures,
+            bitwise_equal=result.bitwise_equal,
+            health=result.health,
+            seconds=round(result.total_s, 3),
+            peak_memory_bytes=result.peak_memory_bytes,
+            requested_memory_bytes=requested_memory_bytes,
+            node=node,
+            attempts=attempts,
+            artifact_prefix=result.label if result_sha256 else None,
+            result_sha256=result_sha256,
+        )
+
+
+class Manifest(Document):
+    """One `kdrun submit`, rewritten whenever a problem ends."""
+
+    run_id: str
+    state: RunState
+    arguments: dict[str, Any]
+    """The settings as they were resolved from flags, environment and file."""
+    versions: dict[str, str]
+    cluster: dict[str, Any] = Field(default_factory=dict)
+    """Address, nodes, cores and memory as Ray reported them at the start."""
+    data: str
+    """The directory that the problems came from."""
+    started: datetime
+    finished: datetime | None = None
+    """Present exactly when the state is not `running`."""
+    selected: int
+    """How many problems the run is about, those with an earlier result included."""
+    counts: dict[Status, int]
+    rows: list[Row]
+
+    @model_validator(mode="after")
+    def adds_up(self) -> Self:
+        if (self.state == "running") == (self.finished is not None):
+            raise ValueError(f"{self.state} with finished={self.finished}")
+        if self.counts != count(self.rows):
+            raise ValueError("counts are not those of the rows")
+        if len(self.rows) > self.selected:
+            raise ValueError(f"{len(self.rows)} rows for {self.selected} problems")
+        return self
+
+    @property
+    def all_passed(self) -> bool:
+        """Every selected problem, and at least one."""
+        return 0 < self.selected == self.counts.get("passed", 0)
+
+    def to_json(self) -> str:
+        return self.model_dump_json(indent=1, exclude_none=True) + "\n"
+
+
+def count(rows: list[Row]) -> dict[Status, int]:
+    return dict(Counter(row.status for row in rows))

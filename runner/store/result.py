@@ -1,0 +1,152 @@
+"""This file knows about `result.json`: how one problem ended, and a sha256 for all it left."""
+
+import hashlib
+from datetime import datetime
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from runner.errors import StoreError
+
+RESULT_FILE = "result.json"
+
+Status = Literal["passed", "failed", "error", "too_large", "timeout", "crashed", "cancelled"]
+"""passed      every gate passed: the only pass
+failed      the decomposition is wrong or could not be made: which gate, component, how far
+error       the problem file itself is broken: its own message
+too_large   needs more memory than the largest node has
+timeout     no end within the time limit
+crashed     the problem's code ended its process: signal or exit code
+cancelled   stopped by a person"""
+
+STATUSES: tuple[Status, ...] = (
+    "passed",
+    "failed",
+    "error",
+    "too_large",
+    "timeout",
+    "crashed",
+    "cancelled",
+)
+
+
+class Document(BaseModel):
+    """Strict and immutable: an unknown field is an error, a document is never edited in place."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class RunOptions(Document):
+    """The options that decide what a verdict means; a result with others is not reused."""
+
+    mode: Literal["eval", "train"] = "eval"
+    trials: int = Field(default=2, ge=1)
+    """Seeds that each comparison is made with."""
+    device: Literal["cpu", "cuda", "auto"] = "cpu"
+
+
+class Figures(Document):
+    """What came out of a decomposition; present once there is one."""
+
+    components: int
+    """Unique component files."""
+    by_level: dict[str, int]
+    unique_kernels: int
+    kernel_instances: int
+    capture: str
+    """The rung of capture that worked; see `decomposition_tree.json`."""
+    estimated_peak_bytes: int
+
+
+class ProblemResult(Document):
+    """How one problem ended. The status decides which fields exist."""
+
+    problem: str
+    source_level: str
+    status: Status
+    reason: str | None = None
+    """One line for people; present exactly when the status is not `passed`."""
+    stage: str | None = None
+    """Where it ended, such as `load`, `decompose`, `verify: step`; absent when passed."""
+    figures: Figures | None = None
+    """Present when passed, and otherwise where the decomposition was finished."""
+    bitwise_equal: bool | None = None
+    """Whether the composed model gives the original's very bits; absent if not compared."""
+    max_diff: float | None = None
+    health: list[str] = Field(default_factory=list)
+    """What makes the problem's own output a weak witness, a sentence each."""
+    seconds: dict[str, float] = Field(default_factory=dict)
+    """Wall time by stage."""
+    peak_memory_bytes: int | None = None
+    """Largest resident set of the child process."""
+    memory_limit_bytes: int | None = None
+    """What the child could allocate."""
+    started: datetime
+    source_sha256: str
+    kdrun_version: str
+    torch_version: str
+    options: RunOptions
+    files: dict[str, str] = Field(default_factory=dict)
+    """Relative path -> sha256 of every other file in the directory."""
+
+    @model_validator(mode="after")
+    def status_decides(self) -> Self:
+        passed = self.status == "passed"
+        if passed and (self.figures is None or not self.files or self.bitwise_equal is None):
+            raise ValueError("passed without figures, files or a comparison")
+        if passed == (self.reason is not None):
+            raise ValueError(f"{self.status} with reason={self.reason!r}")
+        if passed and self.stage is not None:
+            raise ValueError(f"passed, yet it ended in stage {self.stage!r}")
+        return self
+
+    @property
+    def label(self) -> str:
+        """`level3/vit_block`: what people call it, and its place under an output directory."""
+        return f"{self.source_level}/{self.problem}"
+
+    @property
+    def total_s(self) -> float:
+        return sum(self.seconds.values())
+
+    def to_json(self) -> str:
+        return self.model_dump_json(indent=1, exclude_none=True) + "\n"
+
+    @classmethod
+    def read(cls, directory: Path) -> "ProblemResult":
+        """Read a decomposition directory's result.
+
+        Raises:
+            StoreError: there is none, or it is not one that this version understands.
+        """
+        path = directory / RESULT_FILE
+        try:
+            return cls.model_validate_json(path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, ValidationError) as error:
+            raise StoreError(f"{path}: not a result", hint="run the problem again") from error
+
+
+def sha256_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def hash_files(directory: Path) -> dict[str, str]:
+    """Relative POSIX path -> sha256 of every file below, save caches and `result.json` itself."""
+    return {
+        path.relative_to(directory).as_posix(): sha256_of(path)
+        for path in sorted(directory.rglob("*"))
+        if path.is_file()
+        and "__pycache__" not in path.parts
+        and path.relative_to(directory).as_posix() != RESULT_FILE
+    }
+
+
+def first_mismatch(directory: Path, files: dict[str, str]) -> str | None:
+    """The first listed file that is missing or changed, or None."""
+    for name, digest in files.items():
+        path = directory / name
+        if not path.is_file() or sha256_of(path) != digest:
+            return name
+    return None
