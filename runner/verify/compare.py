@@ -1,0 +1,280 @@
+"""This file knows about comparing two outputs: structure, shapes, dtypes, then values, in pieces.
+
+Pieces are cut by shape alone, so that an output of many GiB is compared with a few hundred MB of
+scratch space, also when one side waits on disk.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, cast
+
+import torch
+
+PIECE = 1 << 24
+"""Elements that are compared at once: 64 MiB of float32."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """|actual - expected| <= atol + rtol * |expected|, and below max_diff where there is one."""
+
+    rtol: float
+    atol: float
+    max_diff: float = math.inf
+
+
+EXACT = Tolerance(0.0, 0.0)
+_HALF = Tolerance(1e-3, 1e-3)
+
+STEP = {
+    torch.float64: Tolerance(1e-7, 1e-9),
+    torch.float32: Tolerance(1e-5, 1e-6),
+    torch.complex64: Tolerance(1e-5, 1e-6),
+    torch.complex128: Tolerance(1e-7, 1e-9),
+    torch.float16: _HALF,
+    torch.bfloat16: _HALF,
+}
+"""Dtypes that are not here, integers and booleans among them, are compared exactly."""
+
+COMPOSITION = STEP | {torch.float32: Tolerance(1e-5, 1e-6, max_diff=1e-4)}
+
+_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+class Stored(Protocol):
+    """A tensor that may be elsewhere, and comes back in pieces."""
+
+    @property
+    def shape(self) -> Sequence[int]: ...
+    @property
+    def dtype(self) -> torch.dtype: ...
+    def pieces(self) -> Iterator[torch.Tensor]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How far two values are apart."""
+
+    max_diff: float = 0.0
+    bitwise_equal: bool = True
+    reason: str | None = None
+    """What is wrong, in one line; None where they are equal within tolerance."""
+    not_finite: bool = False
+    """Both sides hold NaN or infinity in the same places: equal, and worth saying."""
+
+    def __or__(self, other: "Difference") -> "Difference":
+        return Difference(
+            max(self.max_diff, other.max_diff),
+            self.bitwise_equal and other.bitwise_equal,
+            self.reason or other.reason,
+            self.not_finite or other.not_finite,
+        )
+
+
+def unequal(reason: str) -> Difference:
+    """A difference that no number describes: shapes, structure, a NaN on one side."""
+    return Difference(math.inf, False, reason)
+
+
+def compare(
+    expected: object, actual: object, tolerances: Mapping[torch.dtype, Tolerance]
+) -> Difference:
+    """The difference between two outputs: tensors, or nested tuples, lists and dicts of them."""
+    if structure(expected) != structure(actual):
+        return unequal(f"{structure(actual)} instead of {structure(expected)}")
+    total = Difference()
+    for (name, one), (_, other) in zip(leaves(expected), leaves(actual), strict=True):
+        total |= _compare_leaf(name, one, other, tolerances)
+    return total
+
+
+def would_notice(
+    expected: object,
+    actual: object,
+    tolerances: Mapping[torch.dtype, Tolerance],
+    *,
+    bitwise: bool,
+) -> bool:
+    """The comparison's negative control: whether a wrong output would have been seen.
+
+    Of an output whose bits are all equal, the first piece that can be perturbed is, by a hundredth
+    of each value and at least 0.01. Of any other, zeros in its place must be outside the tolerance.
+    """
+    for (_, one), (_, other) in zip(leaves(expected), leaves(actual), strict=True):
+        if not is_tensor(one) or not is_tensor(other):
+            continue
+        for piece, seen in zip(pieces_of(one), pieces_of(other), strict=True):
+            tolerance = tolerances.get(piece.dtype, EXACT)
+            wrong = _perturbed(seen) if bitwise else torch.zeros_like(seen)
+            if seen.numel() and _compare_piece(piece, wrong.to(piece.device), tolerance).outside:
+                return True
+    return False
+
+
+def compared_elements(output: object) -> int:
+    """How many numbers an output holds."""
+    return sum(math.prod(_tensor(leaf).shape) for _, leaf in leaves(output) if is_tensor(leaf))
+
+
+def structure(value: object) -> str:
+    """The nesting of an output in words, such as `tuple(tensor, dict(mask: tensor))`."""
+    if is_tensor(value):
+        return "tensor"
+    if isinstance(value, Mapping):
+        return f"dict({', '.join(f'{key}: {structure(item)}' for key, item in value.items())})"
+    if isinstance(value, tuple | list):
+        kind = "tuple" if isinstance(value, tuple) else "list"
+        return f"{kind}({', '.join(structure(item) for item in value)})"
+    return "None" if value is None else type(value).__name__
+
+
+def leaves(value: object, name: str = "output") -> Iterator[tuple[str, object]]:
+    """What is not a tuple, list or dict, with its place."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from leaves(item, f"{name}[{key!r}]")
+    elif isinstance(value, tuple | list):
+        for index, item in enumerate(value):
+            yield from leaves(item, f"{name}[{index}]")
+    else:
+        yield name, value
+
+
+def tensors(value: object) -> list[torch.Tensor]:
+    """All tensors of an output or of a list of inputs, in order."""
+    return [leaf for _, leaf in leaves(value) if isinstance(leaf, torch.Tensor)]
+
+
+def is_tensor(value: object) -> bool:
+    """Whether a leaf is a tensor, here or on disk."""
+    return isinstance(value, torch.Tensor) or hasattr(value, "pieces")
+
+
+def _tensor(leaf: object) -> "torch.Tensor | Stored":
+    return cast("torch.Tensor | Stored", leaf)
+
+
+def pieces_of(value: object) -> Iterator[torch.Tensor]:
+    """A tensor in row-major pieces of at most PIECE elements; where it is cut, its shape says."""
+    if isinstance(value, torch.Tensor):
+        yield from _cut(value)
+    else:
+        yield from cast(Stored, value).pieces()
+
+
+def _cut(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
+    if tensor.numel() <= PIECE:
+        yield tensor
+        return
+    rows = max(1, PIECE // (tensor.numel() // tensor.shape[0]))
+    for part in torch.split(tensor, rows):
+        if part.numel() <= PIECE:
+            yield part
+        else:
+            yield from _cut(part[0])
+
+
+def _compare_leaf(
+    name: str, one: object, other: object, tolerances: Mapping[torch.dtype, Tolerance]
+) -> Difference:
+    if not is_tensor(one):
+        same = one == other or (one != one and other != other)
+        return Difference() if same else unequal(f"{name} is {other!r} instead of {one!r}")
+    expected, actual = _tensor(one), _tensor(other)
+    if tuple(expected.shape) != tuple(actual.shape):
+        return unequal(f"{name} has shape {list(actual.shape)} instead of {list(expected.shape)}")
+    if expected.dtype != actual.dtype:
+        return unequal(f"{name} is {_name(actual)} instead of {_name(expected)}")
+    for side in (expected, actual):
+        if isinstance(side, torch.Tensor) and (side.layout != torch.strided or side.is_quantized):
+            return unequal(f"{name} is not a plain tensor and cannot be compared: {side.layout}")
+    tolerance = tolerances.get(expected.dtype, EXACT)
+    seen = _Seen()
+    total = 0
+    for piece, value in zip(pieces_of(expected), pieces_of(actual), strict=True):
+        seen.add(
+            _compare_piece(piece.resolve_conj(), value.to(piece.device).resolve_conj(), tolerance)
+        )
+        total += piece.numel()
+    return seen.difference(name, total, tolerance)
+
+
+@dataclass(slots=True)
+class _Seen:
+    """One piece, or all of a tensor so far."""
+
+    max_diff: float = 0.0
+    bitwise_equal: bool = True
+    outside: int = 0
+    """Elements outside the tolerance."""
+    patterns: int = 0
+    """Elements that are NaN or infinite on one side, or not the same on both."""
+    not_finite: bool = False
+
+    def add(self, other: "_Seen") -> None:
+        self.max_diff = max(self.max_diff, other.max_diff)
+        self.bitwise_equal &= other.bitwise_equal
+        self.outside += other.outside
+        self.patterns += other.patterns
+        self.not_finite |= other.not_finite
+
+    def difference(self, name: str, total: int, tolerance: Tolerance) -> Difference:
+        reason = None
+        if self.patterns:
+            reason = f"{name} is NaN or infinite in other places: {self.patterns} of {total}"
+        elif self.outside:
+            reason = f"{name} differs by {self.max_diff:.3g}, {self.outside} of {total} elements"
+        elif not (self.max_diff < tolerance.max_diff or self.max_diff == 0.0):
+            reason = f"{name} differs by {self.max_diff:.3g}, allowed is {tolerance.max_diff:g}"
+        return Difference(self.max_diff, self.bitwise_equal, reason, self.not_finite)
+
+
+def _compare_piece(expected: torch.Tensor, actual: torch.Tensor, tolerance: Tolerance) -> _Seen:
+    if expected.dtype.is_complex:
+        expected, actual = torch.view_as_real(expected), torch.view_as_real(actual)
+    floating = expected.dtype.is_floating_point
+    if _same_bits(expected, actual):
+        finite = not floating or bool(torch.isfinite(expected).all())
+        return _Seen(not_finite=not finite)
+    if not floating:
+        different = expected != actual
+        wide = torch.float64
+        largest = float((expected.to(wide) - actual.to(wide)).abs().max())
+        count = int(different.sum())
+        return _Seen(max(largest, 1.0) if count else 0.0, count == 0, count)
+    if expected.dtype.itemsize < 4:
+        expected, actual = expected.float(), actual.float()
+    same = (expected == actual) | (expected.isnan() & actual.isnan())
+    diff = (actual - expected).abs_().masked_fill_(same, 0.0)
+    odd = ~torch.isfinite(diff)  # a NaN or an infinity that the other side does not have
+    allowed = expected.abs().mul_(tolerance.rtol).add_(tolerance.atol)
+    outside = (~(diff <= allowed)).logical_and_(~same).logical_or_(odd)
+    patterns = int(odd.sum())
+    return _Seen(
+        math.inf if patterns else float(diff.max()),
+        False,
+        int(outside.sum()),
+        patterns,
+        not bool(torch.isfinite(expected).all()),
+    )
+
+
+def _same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
+    bits = _BITS.get(one.dtype.itemsize)
+    if bits is None or one.dtype == torch.bool:
+        return torch.equal(one, other)
+    return torch.equal(one.view(bits), other.view(bits))
+
+
+def _perturbed(tensor: torch.Tensor) -> torch.Tensor:
+    if tensor.dtype == torch.bool:
+        return ~tensor
+    if not (tensor.dtype.is_floating_point or tensor.dtype.is_complex):
+        return tensor + 1
+    wide = tensor if tensor.dtype.itemsize >= 4 else tensor.float()
+    return (wide + wide.abs().clamp(min=1.0) * 1e-2).to(tensor.dtype)
+
+
+def _name(tensor: object) -> str:
+    return str(getattr(tensor, "dtype", "?")).removeprefix("torch.")

@@ -1,0 +1,151 @@
+"""This file knows about running a decomposition's files by path, leaving nothing behind.
+
+Files are run from their text: no bytecode is written or read, the working directory plays no part,
+`children` is another package for every step, and sys.modules is afterwards what it was before.
+"""
+
+import hashlib
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType, TracebackType
+from typing import Any, Self
+
+from runner.errors import KdrunError
+from runner.problems import out_of_memory
+
+CHILDREN = "children"
+_LONGEST_REASON = 300
+
+
+class CannotJudge(Exception):
+    """A part of the decomposition is missing or raises: the reason, in one line."""
+
+
+@contextmanager
+def foreign_code(what: str, directory: Path) -> Iterator[None]:
+    """Run code of a decomposition: whatever it raises becomes CannotJudge, with its own line.
+
+    Running out of memory leaves as MemoryError.
+    """
+    try:
+        yield
+    except (CannotJudge, MemoryError):
+        raise
+    except (Exception, SystemExit) as error:
+        if out_of_memory(error):
+            raise MemoryError(_one_line(str(error))) from error
+        raise CannotJudge(f"{what}: {_described(error, directory)}") from error
+
+
+class Files:
+    """Loads files of one decomposition; as a context manager it forgets them all at the end."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory.resolve()
+        self._modules: dict[str, ModuleType] = {}
+        self._dont_write_bytecode = False
+
+    def __enter__(self) -> Self:
+        self._modules = dict(sys.modules)
+        self._path = list(sys.path)
+        self._dont_write_bytecode = sys.dont_write_bytecode
+        sys.dont_write_bytecode = True
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        sys.dont_write_bytecode = self._dont_write_bytecode
+        sys.path[:] = self._path
+        for name, module in list(sys.modules.items()):
+            known = self._modules.get(name)
+            if known is not module and self._is_ours(module):
+                if known is None:
+                    del sys.modules[name]
+                else:
+                    sys.modules[name] = known
+
+    def load(self, path: Path) -> ModuleType:
+        """Run a file as a module of its own. CannotJudge where it is missing or raises."""
+        path = path.resolve()
+        digest = hashlib.sha256(str(path).encode()).hexdigest()[:12]
+        return self._run(path, f"_kdrun_{path.stem}_{digest}")
+
+    def load_step(self, step: Path) -> ModuleType:
+        """Run a step's refactored.py, for which `children` is the step's own folder."""
+        package = ModuleType(CHILDREN)
+        package.__path__ = [str(step.resolve() / CHILDREN)]
+        package.__file__ = str(step.resolve() / CHILDREN / "__init__.py")
+        before = {name: m for name, m in sys.modules.items() if _is_children(name)}
+        for name in before:
+            del sys.modules[name]
+        sys.modules[CHILDREN] = package
+        try:
+            for child in sorted((step / CHILDREN).glob("*.py")):
+                module = self._run(child.resolve(), f"{CHILDREN}.{child.stem}")
+                setattr(package, child.stem, module)
+            return self.load(step / "refactored.py")
+        finally:
+            for name in [name for name in sys.modules if _is_children(name)]:
+                del sys.modules[name]
+            sys.modules.update(before)
+
+    def _run(self, path: Path, name: str) -> ModuleType:
+        where = relative(path, self.directory)
+        try:
+            source = path.read_bytes()
+        except OSError as error:
+            raise CannotJudge(f"{where}: {error.strerror or error}") from error
+        module = ModuleType(name)
+        module.__file__ = str(path)
+        sys.modules[name] = module  # dataclasses and pickle look their module up by name
+        with foreign_code(where, self.directory):
+            exec(compile(source, str(path), "exec", dont_inherit=True), module.__dict__)
+        return module
+
+    def _is_ours(self, module: Any) -> bool:
+        file = getattr(module, "__file__", None)
+        return isinstance(file, str) and Path(file).is_relative_to(self.directory)
+
+
+def attribute(module: ModuleType, name: str, directory: Path) -> Any:
+    """A name that a file of this kind defines. CannotJudge where it does not."""
+    try:
+        return getattr(module, name)
+    except AttributeError:
+        where = relative(Path(str(module.__file__)), directory)
+        raise CannotJudge(f"{where}: no {name}") from None
+
+
+def relative(path: Path, directory: Path) -> str:
+    """How people are told about a file: by its path inside the decomposition."""
+    path, directory = path.resolve(), directory.resolve()
+    return path.relative_to(directory).as_posix() if path.is_relative_to(directory) else str(path)
+
+
+def _described(error: BaseException, directory: Path) -> str:
+    message = _one_line(str(error))
+    if isinstance(error, KdrunError):
+        return message
+    where = _innermost(error.__traceback__, directory)
+    name = type(error).__name__
+    return f"{name}: {message}{where}" if message else f"{name}{where}"
+
+
+def _innermost(trace: TracebackType | None, directory: Path) -> str:
+    """The line of the decomposition that was running."""
+    for frame in reversed(traceback.extract_tb(trace)):
+        path = Path(frame.filename)
+        if path.is_absolute() and path.is_relative_to(directory.resolve()):
+            return f" ({relative(path, directory)}:{frame.lineno})"
+    return ""
+
+
+def _one_line(message: str) -> str:
+    text = " ".join(message.strip().split("\n\n")[0].split())
+    return text if len(text) <= _LONGEST_REASON else text[: _LONGEST_REASON - 1] + "…"
+
+
+def _is_children(name: str) -> bool:
+    return name == CHILDREN or name.startswith(f"{CHILDREN}.")
