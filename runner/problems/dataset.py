@@ -300,8 +300,9 @@ def _archive_contents(file: io.BytesIO, source: str) -> Contents:
     except DatasetError:
         raise
     except _BROKEN_ARCHIVE as error:
+        why = (str(error) or type(error).__name__).splitlines()[0].rstrip(": ")
         raise DatasetError(
-            f"{source} is not a whole .tar.gz, .tgz or .zip archive: {error}",
+            f"{source} is not a whole .tar.gz, .tgz or .zip archive: {why}",
             hint="download it again",
         ) from error
 
