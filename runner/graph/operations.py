@@ -22,7 +22,7 @@ POINTWISE = {
     "neg", "negative", "not_equal", "polar", "pow", "prelu", "rad2deg", "reciprocal", "relu", "relu6", "remainder", "round",
     "rrelu", "rsqrt", "rsub", "selu", "sgn", "sigmoid", "sign", "signbit", "silu", "sin", "sinc", "sinh", "softplus", "softshrink",
     "softsign", "sqrt", "square", "sub", "subtract", "tan", "tanh", "threshold", "to", "_to_copy", "true_divide", "trunc", "type_as",
-    "where", "xlogy", "glu", "tril", "triu", "float", "half", "bfloat16", "double", "complex", "alpha_dropout", "feature_dropout",
+    "__and__", "__or__", "__xor__", "__lshift__", "__rshift__", "log_sigmoid_forward", "where", "xlogy", "glu", "tril", "triu", "float", "half", "bfloat16", "double", "complex", "alpha_dropout", "feature_dropout",
 }  # fmt: skip
 
 REDUCTION = {
@@ -56,6 +56,10 @@ RANDOM = {"rand", "randn", "rand_like", "randn_like", "randint", "randint_like",
 COPY = {"cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "contiguous", "clone", "pad", "constant_pad_nd", "reflection_pad1d",
         "reflection_pad2d", "replication_pad1d", "replication_pad2d", "repeat", "repeat_interleave", "tile", "roll", "flip", "rot90", "reshape", "flatten",
         "fliplr", "flipud", "im2col", "col2im", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle", "select_scatter", "slice_scatter", "diagonal_scatter"}  # fmt: skip
+
+# Pointwise operations that the field knows as layers of their own.
+ACTIVATIONS = {"celu", "elu", "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "log_sigmoid", "mish",
+               "prelu", "relu", "relu6", "rrelu", "selu", "silu", "softplus", "softshrink", "softsign", "threshold"}  # fmt: skip
 
 
 def kind(op: Operation) -> str:
@@ -94,6 +98,11 @@ def is_random(op: Operation) -> bool:
     if op.name in {"dropout", "alpha_dropout", "feature_dropout"}:
         return op.arg("train") is True
     return kind(op) == "random"
+
+
+def is_named_activation(op: Operation) -> bool:
+    """An activation that has an operator of its own, such as relu; not a primitive of formulas, such as exp."""
+    return op.name in ACTIVATIONS
 
 
 # What the field calls an operator, where that is not the operator's own name.

@@ -1,0 +1,129 @@
+"""This file knows about who reads whom, also when operations are put together into groups."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+
+from runner.graph.ir import Graph, Operation
+from runner.graph.operations import is_random, reads_only_shape
+
+
+class Flow:
+    """A graph's data flow by operation index; made once, asked often."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.operations = graph.operations
+        self.producer = graph.producers()
+        self.consumers = graph.consumers()
+        self.returned = frozenset(graph.output_names())
+        self.sources: list[tuple[int, ...]] = []
+        """For each operation, the operations whose values it reads."""
+        self.users: list[tuple[int, ...]] = []
+        """For each operation, the operations that read its values."""
+        for op in graph.operations:
+            made = (self.producer[name] for name in op.refs() if name in self.producer)
+            self.sources.append(tuple(dict.fromkeys(made)))
+            read = (i for name in op.outputs for i in self.consumers.get(name, ()))
+            self.users.append(tuple(dict.fromkeys(read)))
+        self.of_state = self._closed(self._reads_state)
+        """Views of a parameter, a buffer or a constant, and views of those."""
+        self.constant = self._closed(self._fixed)
+        """What depends on no input, no parameter and no buffer."""
+
+    def leaves(self, index: int, inside: Collection[int]) -> bool:
+        """Whether something outside `inside` reads a value of this operation."""
+        op = self.operations[index]
+        return any(name in self.returned for name in op.outputs) or any(
+            user not in inside for user in self.users[index]
+        )
+
+    def base(self, name: str) -> str:
+        """The value behind any number of views."""
+        while name in self.producer:
+            op = self.operations[self.producer[name]]
+            source = next(op.refs(), None)
+            if not op.view or source is None:
+                break
+            name = source
+        return name
+
+    def _closed(self, rule: Callable[[Operation, list[bool]], bool]) -> list[bool]:
+        found: list[bool] = []
+        for op in self.operations:
+            found.append(rule(op, found))
+        return found
+
+    def _reads_state(self, op: Operation, found: list[bool]) -> bool:
+        source = next(op.refs(), None)
+        if not op.view or source is None:
+            return False
+        return source in self.graph.states or (
+            source in self.producer and found[self.producer[source]]
+        )
+
+    def _fixed(self, op: Operation, found: list[bool]) -> bool:
+        if is_random(op):
+            return False
+        for name in values_read(op):
+            state = self.graph.states.get(name)
+            if state is not None and state.kind == "constant":
+                continue
+            if name not in self.producer or not found[self.producer[name]]:
+                return False
+        return True
+
+
+def values_read(op: Operation) -> Iterator[str]:
+    """The values whose numbers matter to an operation: not those that only lend it their shape."""
+    for position, name in enumerate(op.refs()):
+        if position == 0 and reads_only_shape(op):
+            continue
+        if position > 0 and op.view:
+            return
+        yield name
+
+
+class Contracted:
+    """The flow with groups of operations put together, each as one node; it never has a cycle."""
+
+    def __init__(self, flow: Flow) -> None:
+        self.flow = flow
+        self.group_of: dict[int, int] = {}
+        self.groups: list[set[int]] = []
+
+    def add(self, members: Iterable[int]) -> int:
+        """A new group; it must be free and keep the order possible."""
+        self.groups.append(set())
+        return self.extend(len(self.groups) - 1, members)
+
+    def extend(self, group: int, members: Iterable[int]) -> int:
+        for index in members:
+            assert index not in self.group_of
+            self.group_of[index] = group
+            self.groups[group].add(index)
+        return group
+
+    def allows(self, members: Collection[int]) -> bool:
+        """Whether nothing that leaves the members comes back to them, by way of all groups so far.
+
+        Two groups that each are in order can still wait for each other, so paths go through groups.
+        """
+        last = max(members)
+        users = self.flow.users
+        waiting = [user for index in members for user in users[index] if user not in members]
+        seen: set[int] = set()
+        while waiting:
+            index = waiting.pop()
+            if index in seen:
+                continue
+            group = self.group_of.get(index)
+            node = {index} if group is None else self.groups[group]
+            seen |= node
+            if min(node) > last:
+                continue
+            for member in node:
+                for user in users[member]:
+                    if user in members:
+                        return False
+                    if user not in seen:
+                        waiting.append(user)
+        return True

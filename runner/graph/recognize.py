@@ -1,0 +1,313 @@
+"""This file knows about which operations are one kernel: a small module, a formula, a constant, or one.
+
+Nothing is rewritten: a kernel is a set of operations, which run as the author wrote them. What its
+field calls it comes from the module's class, from the formula, or from the operator.
+"""
+
+import heapq
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+
+from runner.graph.flow import Contracted, Flow
+from runner.graph.ir import Graph, Operation, Scope
+from runner.graph.operations import (
+    field_name,
+    is_named_activation,
+    is_random,
+    kind,
+    reads_only_shape,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One logical operation: the indices of the operations that it consists of."""
+
+    operation: str
+    """What its field calls it: `conv2d`, `rms_norm`."""
+    members: tuple[int, ...]
+    """Sorted. Compute belongs to exactly one kernel; a view of a weight to each that reads it."""
+    reason: str
+    """A sentence for the log."""
+    kind: str
+    """The kind of its most telling operation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Operations that may be one kernel, if the data flow allows it."""
+
+    operation: str
+    members: frozenset[int]
+    reason: str
+    results: frozenset[str] = frozenset()
+    """Values that may be read outside; empty: the one value that is."""
+
+
+def recognize(graph: Graph) -> tuple[Kernel, ...]:
+    """Every compute operation in exactly one kernel, each reading only what earlier ones made.
+
+    requires: a normalised graph. ensures: as said; views that belong to no kernel move no data.
+    """
+    from runner.graph.patterns import formulas
+
+    grouping = _Grouping(Flow(graph))
+    grouping.take(modules(grouping.flow))
+    grouping.take(formulas(grouping.flow))
+    grouping.take_the_rest()
+    grouping.fold_constants()
+    return grouping.kernels()
+
+
+class _Grouping:
+    """The kernels so far."""
+
+    def __init__(self, flow: Flow) -> None:
+        self.flow = flow
+        self.contracted = Contracted(flow)
+        self.names: list[str] = []
+        self.reasons: list[str] = []
+
+    def take(self, candidates: Iterable[Candidate]) -> None:
+        for candidate in candidates:
+            members = self._fitting(candidate)
+            if members is not None:
+                self._add(candidate.operation, members, candidate.reason)
+
+    def _add(self, name: str, members: Collection[int], reason: str) -> None:
+        self.contracted.add(members)
+        self.names.append(name)
+        self.reasons.append(reason)
+
+    def _fitting(self, candidate: Candidate) -> set[int] | None:
+        """The candidate's operations without views that others need too; None if it may not be."""
+        operations, flow = self.flow.operations, self.flow
+        members = {i for i in candidate.members if not flow.of_state[i]}
+        if any(i in self.contracted.group_of or is_random(operations[i]) for i in members):
+            return None
+        for index in sorted(members, reverse=True):
+            op = operations[index]
+            if not op.view or candidate.results.intersection(op.outputs):
+                continue
+            if flow.leaves(index, members):
+                members.discard(index)
+        leaving = {name for i in members for name in self._read_outside(i, members)}
+        allowed = candidate.results or (leaving if len(leaving) == 1 else frozenset())
+        if not leaving <= allowed or not self.contracted.allows(members):
+            return None
+        return members
+
+    def _read_outside(self, index: int, members: Collection[int]) -> Iterator[str]:
+        for name in self.flow.operations[index].outputs:
+            readers = self.flow.consumers.get(name, ())
+            if name in self.flow.returned or any(i not in members for i in readers):
+                yield name
+
+    def take_the_rest(self) -> None:
+        """Every other operation that computes is a kernel by itself; constants come later."""
+        for index, op in enumerate(self.flow.operations):
+            free = index not in self.contracted.group_of and not op.view
+            if free and not self._may_fold(index):
+                self._add(field_name(op), (index,), f"{op.name} is an operation of its own")
+
+    # --- constants --------------------------------------------------------------------------------
+
+    def _may_fold(self, index: int) -> bool:
+        free = index not in self.contracted.group_of
+        return free and self.flow.constant[index] and not self.flow.of_state[index]
+
+    def fold_constants(self) -> None:
+        """A constant is made in the kernel that reads it; where several do, it is a kernel itself."""
+        flow, contracted = self.flow, self.contracted
+        constants = [i for i in range(len(flow.operations)) if self._may_fold(i)]
+        readers: dict[int, frozenset[int]] = {}
+        for index in reversed(constants):
+            found: set[int] = set()
+            for user in flow.users[index]:
+                found |= readers.get(user, frozenset({contracted.group_of.get(user, -1)}))
+            if any(name in flow.returned for name in flow.operations[index].outputs):
+                found.add(-1)
+            readers[index] = frozenset(found)
+        folded: dict[int, set[int]] = defaultdict(set)
+        for index in constants:
+            if len(readers[index]) == 1 and -1 not in readers[index]:
+                folded[next(iter(readers[index]))].add(index)
+        for group, members in folded.items():
+            borrowed = any(reads_only_shape(flow.operations[i]) for i in members)
+            if not borrowed or contracted.allows(members | contracted.groups[group]):
+                contracted.extend(group, members)
+        for cone in self._cones([i for i in constants if i not in contracted.group_of]):
+            compute = sorted(i for i in cone if not flow.operations[i].view)
+            if compute:
+                self._add_cone(cone, compute)
+
+    def _cones(self, constants: list[int]) -> Iterator[set[int]]:
+        """Connected constants, without the views at their edge."""
+        left = set(constants)
+        while left:
+            waiting, cone = [min(left)], set[int]()
+            while waiting:
+                index = waiting.pop()
+                if index in left:
+                    left.discard(index)
+                    cone.add(index)
+                    waiting += (*self.flow.users[index], *self.flow.sources[index])
+            for index in sorted(cone, reverse=True):
+                if self.flow.operations[index].view and self.flow.leaves(index, cone):
+                    cone.discard(index)
+            yield cone
+
+    def _add_cone(self, cone: set[int], compute: list[int]) -> None:
+        operations = self.flow.operations
+        last = operations[compute[-1]]
+        if not self.contracted.allows(cone):
+            for index in compute:
+                self._add(field_name(operations[index]), (index,), _CONSTANT)
+            return
+        mask = is_causal_mask([operations[i] for i in compute], self.flow.graph)
+        self._add("causal_mask" if mask else field_name(last), cone, _CONSTANT)
+
+    # --- the result -------------------------------------------------------------------------------
+
+    def kernels(self) -> tuple[Kernel, ...]:
+        """The kernels in an order in which they can run, the author's where there is a choice."""
+        found = []
+        for group in self._order():
+            members = self.contracted.groups[group]
+            compute = [self.flow.operations[i] for i in members if not self.flow.operations[i].view]
+            everything = tuple(sorted(members | self._views_of_state(members)))
+            found.append(
+                Kernel(self.names[group], everything, self.reasons[group], main_kind(compute))
+            )
+        return tuple(found)
+
+    def _views_of_state(self, members: Collection[int]) -> set[int]:
+        views: set[int] = set()
+        waiting = list(members)
+        while waiting:
+            for source in self.flow.sources[waiting.pop()]:
+                if self.flow.of_state[source] and source not in views:
+                    views.add(source)
+                    waiting.append(source)
+        return views
+
+    def _order(self) -> list[int]:
+        """Topological, smallest index first; loose views are nodes too."""
+        flow, contracted = self.flow, self.contracted
+        node_of = [contracted.group_of.get(i, -1 - i) for i in range(len(flow.operations))]
+        needs: dict[int, set[int]] = {node: set() for node in node_of}
+        feeds: dict[int, set[int]] = {node: set() for node in node_of}
+        first: dict[int, int] = {}
+        for index, node in enumerate(node_of):
+            first.setdefault(node, index)
+            for source in flow.sources[index]:
+                if node_of[source] != node:
+                    needs[node].add(node_of[source])
+                    feeds[node_of[source]].add(node)
+        ready = [(first[node], node) for node, sources in needs.items() if not sources]
+        heapq.heapify(ready)
+        order = []
+        while ready:
+            _, node = heapq.heappop(ready)
+            order.append(node)
+            for user in feeds[node]:
+                needs[user].discard(node)
+                if not needs[user]:
+                    heapq.heappush(ready, (first[user], user))
+        assert len(order) == len(needs), "kernels wait for each other"
+        return [node for node in order if node >= 0]
+
+
+_CONSTANT = "a constant that is not read by exactly one kernel"
+_TELLING = ("contraction", "scan", "softmax", "normalization", "reduction", "pooling", "random",
+            "other", "pointwise", "copy", "creation")  # fmt: skip
+
+
+def main_kind(operations: Iterable[Operation]) -> str:
+    """The kind that tells most about these operations together."""
+    kinds = {kind(op) for op in operations}
+    return next((label for label in _TELLING if label in kinds), "view")
+
+
+def is_causal_mask(operations: list[Operation], graph: Graph) -> bool:
+    """Whether a constant says who may see whom: a triangle, or a comparison of positions."""
+    shape = graph.values[operations[-1].outputs[0]].shape
+    if len(shape) < 2 or shape[-1] != shape[-2]:
+        return False
+    names = {op.name for op in operations}
+    return bool(names & {"tril", "triu"}) or (
+        "arange" in names and bool(names & {"lt", "gt", "le", "ge"})
+    )
+
+
+# --- modules --------------------------------------------------------------------------------------
+
+_SMALL = range(2, 17)
+_IN_SMALL_MODULES = {"pointwise", "reduction", "creation", "copy", "normalization"}
+
+# Class names that the usual splitting at capitals would tear apart.
+SPELLED = {
+    "SwiGLU": "swiglu", "Swiglu": "swiglu", "SwiGlu": "swiglu", "GeGLU": "geglu", "GEGLU": "geglu",
+    "ReGLU": "reglu", "RoPE": "rope", "SiLU": "silu", "GELU": "gelu", "ReLU": "relu",
+    "PReLU": "prelu", "L2Norm": "l2_norm", "L1Norm": "l1_norm", "LRN": "lrn", "GRN": "grn",
+    "RMSNorm": "rms_norm",
+}  # fmt: skip
+_ACRONYM = re.compile("|".join(sorted((re.escape(k) for k in SPELLED), key=len, reverse=True)))
+
+
+def snake_case(name: str) -> str:
+    """`ResidualScale` as `residual_scale`; names of the field stay whole: `rms_norm`, `swiglu`."""
+    name = _ACRONYM.sub(lambda m: f"_{SPELLED[m[0]]}_", name)
+    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name)
+    return re.sub(r"_+", "_", name).strip("_").lower()
+
+
+def modules(flow: Flow) -> Iterator[Candidate]:
+    """Calls of the author's small modules: a formula, or a contraction with its own bias."""
+    inside: dict[tuple[Scope, ...], list[int]] = defaultdict(list)
+    has_children: set[tuple[Scope, ...]] = set()
+    for index, op in enumerate(flow.operations):
+        if op.scopes and not flow.of_state[index]:
+            inside[op.scopes].append(index)
+            if not op.view:
+                has_children.update(op.scopes[:depth] for depth in range(1, len(op.scopes)))
+    for scopes, members in inside.items():
+        scope = scopes[-1]
+        compute = [flow.operations[i] for i in members if not flow.operations[i].view]
+        if scope.builtin or scopes in has_children or len(compute) not in _SMALL:
+            continue
+        name = snake_case(scope.cls)
+        if _is_one_formula(compute):
+            yield Candidate(
+                name, frozenset(members), f"{scope.path} is a small module of class {scope.cls}"
+            )
+        elif _is_biased_contraction(compute, scope, flow):
+            reason = f"{scope.path} is one contraction with its own bias, of class {scope.cls}"
+            yield Candidate(name, frozenset(members), reason)
+
+
+def _is_one_formula(compute: list[Operation]) -> bool:
+    kinds = [kind(op) for op in compute]
+    working = [k for k in kinds if k != "creation"]
+    named = sum(
+        k == "normalization" or is_named_activation(op)
+        for k, op in zip(kinds, compute, strict=True)
+    )
+    return (
+        set(kinds) <= _IN_SMALL_MODULES
+        and len(working) >= 2
+        and set(working) != {"copy"}
+        and named <= 1
+    )
+
+
+def _is_biased_contraction(compute: list[Operation], scope: Scope, flow: Flow) -> bool:
+    if len(compute) != 2 or kind(compute[0]) != "contraction" or compute[1].name != "add":
+        return False
+    states = [flow.graph.states.get(flow.base(name)) for name in compute[1].refs()]
+    own = [s for s in states if s is not None and s.path.startswith(scope.path + ".")]
+    return len(own) == 1 and compute[0].outputs[0] in {
+        flow.base(name) for name in compute[1].refs()
+    }
