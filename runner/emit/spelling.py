@@ -1,0 +1,390 @@
+"""This file knows about how one operation is written as Python: the call, sign or subscript of it.
+
+What it writes calls the same operator overload with the same argument values, so that it computes
+the same bits. An operation that the tables cannot say in full is called by its own name,
+`torch.ops.aten.<name>.<overload>(...)`, which is always right.
+"""
+
+import ast
+import functools
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from runner.emit.vocabulary import IN_PLACE, rows
+from runner.graph.ir import Arg, Operation, Ref, Symbol, references
+
+# Precedence in Python, loosest first.
+COMPARISON, OR, XOR, AND, SHIFT, SUM, PRODUCT, UNARY, POWER, ATOM = range(10)
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """An expression and how tightly it holds together."""
+
+    text: str
+    rank: int = ATOM
+
+    def at(self, rank: int) -> str:
+        """The expression where something of this rank is expected."""
+        return self.text if self.rank >= rank else f"({self.text})"
+
+
+Value = Callable[[str], Text]
+
+_SIGNS = {
+    "add.Tensor": ("+", SUM),
+    "sub.Tensor": ("-", SUM),
+    "mul.Tensor": ("*", PRODUCT),
+    "div.Tensor": ("/", PRODUCT),
+    "floor_divide.default": ("//", PRODUCT),
+    **{f"remainder.{kind}": ("%", PRODUCT) for kind in ("Tensor", "Scalar")},
+    **{f"__lshift__.{kind}": ("<<", SHIFT) for kind in ("Tensor", "Scalar")},
+    **{f"__rshift__.{kind}": (">>", SHIFT) for kind in ("Tensor", "Scalar")},
+    **{f"__and__.{kind}": ("&", AND) for kind in ("Tensor", "Scalar")},
+    **{f"__xor__.{kind}": ("^", XOR) for kind in ("Tensor", "Scalar")},
+    **{f"__or__.{kind}": ("|", OR) for kind in ("Tensor", "Scalar")},
+    **{
+        f"{name}.{kind}": (sign, COMPARISON)
+        for name, sign in zip(
+            ("eq", "ne", "lt", "le", "gt", "ge"), ("==", "!=", "<", "<=", ">", ">="), strict=True
+        )
+        for kind in ("Tensor", "Scalar")
+    },
+}
+_PREFIXES = {"neg": "-", "bitwise_not": "~"}
+_ATTRIBUTES = {"numpy_T": "T", "mT": "mT", "mH": "mH", "matrix_H": "H"}
+_REDUCTIONS = {0: "none", 1: "mean", 2: "sum"}
+_OPEN_END = 9223372036854775807
+# Arguments that only say how a GPU library may be used; the flags of the process decide that anew.
+_BACKEND = {"cudnn_enabled", "cudnn_enable"}
+# A tuple of equal numbers is written as one number.
+_SPATIAL = {"kernel_size", "stride", "padding", "dilation", "output_padding", "scale_factors"}
+# A tuple of one number is written as that number, but where that is another overload.
+_SINGLE = {"dim", "dims", "shifts", "output_size"}
+_NEVER_SINGLE = {"squeeze.dims", "any.dims", "all.dims", "tile.default", "permute.default"}
+# Arguments with a name that people still give by position, as long as everything before them is.
+_BY_POSITION = {"weight", "bias"}
+_LOWEST = {
+    -3.4028234663852886e38: "torch.finfo(torch.float32).min",
+    3.4028234663852886e38: "torch.finfo(torch.float32).max",
+    -3.3895313892515355e38: "torch.finfo(torch.bfloat16).min",
+    -1.7976931348623157e308: "torch.finfo(torch.float64).min",
+    -65504.0: "torch.finfo(torch.float16).min",
+}
+
+
+def spell(op: Operation, value: Value, device: str | None = None) -> Text:
+    """The expression of one operation; several outputs are the tuple or list that it returns.
+
+    `value` gives the expression of each value that it reads. `device`, if any, is the expression of
+    a device: calls that create a tensor from nothing get it as `device=`.
+    """
+    bound = _bound(op)
+    if op.name.endswith("_") and not op.name.endswith("__"):
+        return _in_place(op, value)
+    special = _SPECIAL.get(op.name)
+    text = special(op, bound, value) if special else None
+    text = text or _sign(op, bound, value) or _tabled(op, bound, value, device)
+    return text or _by_own_name(op, value)
+
+
+def literal(arg: Arg, value: Value) -> Text:
+    """An argument as Python."""
+    if isinstance(arg, Ref):
+        return value(arg.name)
+    if isinstance(arg, Symbol):
+        return Text(arg.text)
+    if isinstance(arg, tuple):
+        items = [literal(item, value).text for item in arg]
+        if any(True for _ in references(arg)) or any(isinstance(item, Symbol) for item in arg):
+            return Text("[" + ", ".join(items) + "]")
+        return Text("(" + ", ".join(items) + ("," if len(items) == 1 else "") + ")")
+    if isinstance(arg, str):
+        return Text(json.dumps(arg))
+    if isinstance(arg, bool) or arg is None:
+        return Text(repr(arg))
+    if isinstance(arg, float):
+        return _float(arg)
+    return Text(repr(arg), UNARY if isinstance(arg, int) and arg < 0 else ATOM)
+
+
+def _float(number: float) -> Text:
+    if math.isnan(number) or math.isinf(number):
+        return Text(f'float("{number!r}")')
+    if number in _LOWEST:
+        return Text(_LOWEST[number])
+    mantissa, exponent, power = repr(number).partition("e")
+    if exponent:
+        mantissa += f"e{int(power)}"
+    return Text(mantissa, UNARY if mantissa.startswith("-") else ATOM)
+
+
+# --- arguments ------------------------------------------------------------------------------------
+
+
+def _bound(op: Operation) -> dict[str, Arg]:
+    """Arguments by name; None and absent are the same."""
+    schema = _SCHEMAS.get(op.target, op.schema)
+    named = dict(zip(schema, op.args, strict=False)) | dict(op.kwargs)
+    if len(op.args) > len(schema):
+        named["*"] = op.args[len(schema) :]
+    return {name: arg for name, arg in named.items() if arg is not None and name not in _BACKEND}
+
+
+# Operators that normalising puts in place of another, whose argument names they still carry.
+_SCHEMAS = {"full_like.default": ("self", "fill_value")}
+
+
+def _readable(op: Operation, name: str, arg: Arg) -> Arg:
+    """The argument as people give it: one number for equal ones, a word for a loss's reduction."""
+    if name == "reduction" and isinstance(arg, int):
+        return _REDUCTIONS[arg]
+    if not isinstance(arg, tuple) or not arg or any(not isinstance(a, (int, float)) for a in arg):
+        return arg
+    if name in _SPATIAL and all(a == arg[0] for a in arg):
+        return arg[0]
+    if name in _SINGLE and len(arg) == 1 and op.target not in _NEVER_SINGLE:
+        return arg[0]
+    return arg
+
+
+# --- the table of calls ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A parsed row: what is called, the arguments by position (spread or not) and by name."""
+
+    callee: str
+    method: bool
+    positional: tuple[tuple[str, bool], ...]
+    keywords: tuple[tuple[str, ast.expr], ...]
+    implied: tuple[tuple[str, Arg], ...]
+    creates: bool
+
+
+# These take a device.
+_CREATORS = frozenset(
+    f"torch.{name}"
+    for name in (
+        *("arange", "linspace", "logspace", "eye", "zeros", "ones", "empty", "full"),
+        *("scalar_tensor", "hann_window", "hamming_window", "tril_indices", "triu_indices"),
+        *("rand", "randn", "randint", "randperm"),
+    )
+)
+
+
+@functools.cache
+def _parsed(row: str) -> _Row:
+    call, _, implied = row.partition(" | ")
+    node = ast.parse(call, mode="eval").body
+    assert isinstance(node, ast.Call)
+    callee = ast.unparse(node.func)
+    positional = tuple(
+        (ast.unparse(a.value), True) if isinstance(a, ast.Starred) else (ast.unparse(a), False)
+        for a in node.args
+    )
+    extra = ast.parse(f"f({implied})", mode="eval").body
+    assert isinstance(extra, ast.Call)
+    return _Row(
+        callee=callee.removeprefix("self."),
+        method=callee.startswith("self."),
+        positional=positional,
+        keywords=tuple((k.arg or "", k.value) for k in node.keywords),
+        implied=tuple((k.arg or "", ast.literal_eval(k.value)) for k in extra.keywords),
+        creates=callee in _CREATORS,
+    )
+
+
+def _tabled(op: Operation, bound: dict[str, Arg], value: Value, device: str | None) -> Text | None:
+    for row in rows().get(op.target, ()):
+        text = _call(op, _parsed(row), dict(bound), value, device)
+        if text is not None:
+            return text
+    return None
+
+
+def _call(
+    op: Operation, row: _Row, left: dict[str, Arg], value: Value, device: str | None
+) -> Text | None:
+    """The call that a row describes, None where it cannot say every argument."""
+    receiver = literal(left.pop("self"), value).at(ATOM) + "." if row.method else ""
+    written: list[str] = []
+    for name, spread in row.positional:
+        if name not in left:
+            return None
+        arg = left.pop(name)
+        if spread and isinstance(arg, tuple) and arg:
+            written += [literal(item, value).text for item in arg]
+        else:
+            written.append(literal(_readable(op, name, arg), value).text)
+    named = False
+    for key, default in row.keywords:
+        name = default.id if isinstance(default, ast.Name) else key
+        if isinstance(default, ast.List):
+            written.append(f"{key}={_bracketed(default, left, value)}")
+            named = True
+            continue
+        if name not in left:
+            if isinstance(default, ast.Constant) and default.value is ...:
+                return None
+            continue
+        arg = _readable(op, name, left.pop(name))
+        if not isinstance(default, ast.Name) and _same(arg, default):
+            continue
+        by_position = name in _BY_POSITION and isinstance(arg, Ref) and not named
+        written.append(("" if by_position else f"{key}=") + literal(arg, value).text)
+        named = named or not by_position
+    for name, implied in row.implied:
+        if name in left and left.pop(name) != implied:
+            return None
+    if left:
+        return None
+    if row.creates and device is not None:
+        written.append(f"device={device}")
+    return Text(f"{receiver}{row.callee}({', '.join(written)})")
+
+
+def _bracketed(default: ast.List, left: dict[str, Arg], value: Value) -> str:
+    """What stands in a row's brackets: constants as they are, names as the arguments."""
+    items = [
+        literal(left.pop(item.id), value).text
+        if isinstance(item, ast.Name)
+        else literal(ast.literal_eval(item), value).text
+        for item in default.elts
+    ]
+    return items[0] if len(items) == 1 else "(" + ", ".join(items) + ")"
+
+
+def _same(arg: Arg, default: ast.expr) -> bool:
+    if isinstance(default, ast.Attribute):
+        return isinstance(arg, Symbol) and arg.text == ast.unparse(default)
+    constant = ast.literal_eval(default)
+    return type(constant) in _ALIKE.get(type(arg), (type(arg),)) and arg == constant
+
+
+_ALIKE: dict[type, tuple[type, ...]] = {int: (int, float), float: (int, float)}
+
+
+# --- operators ------------------------------------------------------------------------------------
+
+
+def _sign(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
+    """`a + b`, `a < b`, `-a`, `a ** b`, `a.T`."""
+    first = literal(op.args[0], value) if op.args else Text("")
+    overload = op.target.partition(".")[2]
+    if op.name in _ATTRIBUTES:
+        return Text(f"{first.at(ATOM)}.{_ATTRIBUTES[op.name]}")
+    if op.name in _PREFIXES and overload == "default":
+        return Text(_PREFIXES[op.name] + first.at(UNARY), UNARY)
+    if len(op.args) != 2 or op.kwargs:
+        return None
+    second = literal(op.args[1], value)
+    if op.name == "pow":
+        return Text(f"{first.at(ATOM)} ** {second.at(UNARY)}", POWER)
+    if op.target == "rsub.Scalar":
+        return Text(f"{second.at(SUM)} - {first.at(SUM + 1)}", SUM)
+    if op.target in _SIGNS:
+        sign, rank = _SIGNS[op.target]
+        left = rank + 1 if rank == COMPARISON else rank
+        return Text(f"{first.at(left)} {sign} {second.at(rank + 1)}", rank)
+    return None
+
+
+def _in_place(op: Operation, value: Value) -> Text:
+    if op.name not in IN_PLACE.split() or not op.args or not isinstance(op.args[0], (Ref, Symbol)):
+        return _by_own_name(op, value)
+    written = [literal(arg, value).text for arg in op.args[1:]]
+    written += [f"{name}={literal(arg, value).text}" for name, arg in op.kwargs]
+    return Text(f"{literal(op.args[0], value).at(ATOM)}.{op.name}({', '.join(written)})")
+
+
+def _by_own_name(op: Operation, value: Value) -> Text:
+    name = op.target if op.target.count(".") > 1 else f"aten.{op.target}"
+    written = [literal(arg, value).text for arg in op.args]
+    written += [f"{key}={literal(arg, value).text}" for key, arg in op.kwargs]
+    return Text(f"torch.ops.{name}({', '.join(written)})")
+
+
+# --- subscripts -----------------------------------------------------------------------------------
+
+
+def subscript(run: Sequence[Operation], value: Value) -> Text | None:
+    """One subscript, `x[:, 0, 1:]`, for operations that each read the one before.
+
+    None where no single one runs exactly these operations in this order.
+    """
+    items: list[str] = []
+    place = 0
+    """Dimension of the result that the next item stands for."""
+    for op in run:
+        bound = _bound(op)
+        dim = bound.get("dim", 0)
+        if (
+            not isinstance(dim, int)
+            or isinstance(dim, bool)
+            or dim < place
+            or op.target not in _SUBSCRIPTS
+        ):
+            return None
+        items += [":"] * (dim - place)
+        place = dim
+        if op.target == "select.int":
+            items.append(literal(bound["index"], value).text)
+        else:
+            items.append(_slice(bound) if op.target == "slice.Tensor" else "None")
+            place += 1
+    first = run[0].args[0]
+    if len(items) > _LONGEST_SUBSCRIPT or not isinstance(first, (Ref, Symbol)):
+        return None
+    return Text(f"{literal(first, value).at(ATOM)}[{', '.join(items)}]")
+
+
+_SUBSCRIPTS = {"select.int", "slice.Tensor", "unsqueeze.default"}
+_LONGEST_SUBSCRIPT = 5
+
+
+def _slice(bound: dict[str, Arg]) -> str:
+    start, end, step = bound.get("start", 0), bound.get("end", _OPEN_END), bound.get("step", 1)
+    text = ("" if start == 0 else str(start)) + ":" + ("" if end == _OPEN_END else str(end))
+    return text if step == 1 else f"{text}:{step}"
+
+
+def _select(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
+    return subscript((op,), value)
+
+
+def _index(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
+    indices = bound.get("indices")
+    if op.target != "index.Tensor" or not isinstance(indices, tuple):
+        return None
+    items = [":" if index is None else literal(index, value).text for index in indices]
+    return Text(f"{literal(op.args[0], value).at(ATOM)}[{', '.join(items)}]")
+
+
+def _to(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
+    """A move to the device that the model was built for: said as the one that the tensor is on."""
+    if op.target not in {"to.device", "to.dtype_layout"} or not isinstance(
+        bound.get("device"), Symbol
+    ):
+        return None
+    source = literal(op.args[0], value)
+    if not source.text.isidentifier():
+        return None
+    if op.target == "to.device" and set(bound) == {"self", "device", "dtype"}:
+        return Text(
+            f"{source.text}.to({source.text}.device, {literal(bound['dtype'], value).text})"
+        )
+    return None
+
+
+_Special = Callable[[Operation, dict[str, Arg], Value], Text | None]
+_SPECIAL: dict[str, _Special] = {
+    "select": _select,
+    "slice": _select,
+    "index": _index,
+    "to": _to,
+    "lift_fresh": lambda op, bound, value: literal(op.args[0], value),
+}
