@@ -1,4 +1,4 @@
-"""This file knows about which operations are one kernel: a small module, a formula, a constant, or one.
+"""This file knows about which operations are one kernel: a module, a formula, a constant, or one.
 
 Nothing is rewritten: a kernel is a set of operations, which run as the author wrote them. What its
 field calls it comes from the module's class, from the formula, or from the operator.
@@ -119,7 +119,7 @@ class _Grouping:
         return free and self.flow.constant[index] and not self.flow.of_state[index]
 
     def fold_constants(self) -> None:
-        """A constant is made in the kernel that reads it; where several do, it is a kernel itself."""
+        """A constant is made in the kernel that reads it; where several do, it is one itself."""
         flow, contracted = self.flow, self.contracted
         constants = [i for i in range(len(flow.operations)) if self._may_fold(i)]
         readers: dict[int, frozenset[int]] = {}

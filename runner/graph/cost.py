@@ -1,0 +1,291 @@
+"""This file knows about what operations cost: arithmetic, bytes moved, bytes alive."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from math import prod
+
+from runner.graph.ir import ITEM_BYTES, Arg, Graph, Mode, Operation, Ref, TensorSpec, references
+from runner.graph.operations import field_name, kind, reads_only_shape
+from runner.problems import Problem
+
+Values = Mapping[str, TensorSpec]
+
+# Per element of the output; what is not listed counts one.
+_POINTWISE = {"to": 0, "_to_copy": 0, "type_as": 0, "tril": 0, "triu": 0, "addcmul": 2,
+              "addcdiv": 2, "lerp": 3}  # fmt: skip
+# Per element of the input.
+_REDUCTION = {"var": 4, "std": 4, "var_mean": 4, "std_mean": 4, "logsumexp": 4, "norm": 2,
+              "linalg_vector_norm": 2, "linalg_norm": 2, "frobenius_norm": 2}  # fmt: skip
+# Maximum, subtract, exp, sum, divide.
+_SOFTMAX = 5
+# What the statistics take, then subtract, multiply, scale, shift.
+_NORMALIZATION = {"batch_norm": 4, "layer_norm": 8, "group_norm": 8, "instance_norm": 8,
+                  "rms_norm": 4}  # fmt: skip
+_LOSS = {"mse_loss": 3, "l1_loss": 3, "smooth_l1_loss": 4, "huber_loss": 4, "kl_div": 4,
+         "cross_entropy_loss": 6, "nll_loss": 1, "nll_loss_nd": 1, "binary_cross_entropy": 6,
+         "binary_cross_entropy_with_logits": 7, "hinge_embedding_loss": 3,
+         "triplet_margin_loss": 8, "cosine_embedding_loss": 8,
+         "margin_ranking_loss": 3}  # fmt: skip
+_INTERPOLATION = {"upsample_linear1d": 3, "upsample_bilinear2d": 8, "upsample_trilinear3d": 16,
+                  "upsample_bicubic2d": 40}  # fmt: skip
+_MOVES_ONLY = {"embedding", "gather", "index", "index_select", "scatter", "index_put",
+               "index_copy", "take", "masked_select", "masked_scatter", "nonzero",
+               "one_hot"}  # fmt: skip
+# Of one unit of a recurrent cell at one step: sums of the gates, activations, the new state.
+_CELL = {"lstm": 13, "gru": 11, "rnn": 2}
+
+
+def flops(op: Operation, values: Values) -> int:
+    """Floating point operations of one call; a multiply-add counts two, a transcendental one.
+
+    Contractions are exact, biases included. Normalisations, softmax and reductions count a few an
+    element; moving data counts nothing.
+    """
+    label = kind(op)
+    if label in {"view", "copy", "creation", "random"} or op.name in _MOVES_ONLY:
+        return 0
+    if op.name in _CONTRACTIONS:
+        return _CONTRACTIONS[op.name](op, values)
+    first = next((values[n].numel for n in op.refs()), 0)
+    out = max((values[n].numel for n in op.outputs if n), default=0)
+    if label == "pointwise":
+        return _POINTWISE.get(op.name, 1) * out
+    if label == "reduction":
+        return _REDUCTION.get(op.name, 1) * first
+    if label == "softmax":
+        return _SOFTMAX * first
+    if label == "normalization":
+        return _NORMALIZATION.get(op.name, 4) * first
+    if label == "pooling":
+        return _pooling(op, first, out)
+    return _LOSS.get(op.name, 1) * first
+
+
+def _pooling(op: Operation, read: int, out: int) -> int:
+    if op.name.startswith("upsample"):
+        return _INTERPOLATION.get(op.name, 0) * out
+    window = op.arg("kernel_size")
+    if window is None:  # adaptive: the windows cover the input once
+        return read
+    sizes = [
+        int(w) for w in (window if isinstance(window, tuple) else (window,)) if isinstance(w, int)
+    ]
+    return out * (sizes[0] ** _dimensions(op) if len(sizes) == 1 else prod(sizes))
+
+
+def _dimensions(op: Operation) -> int:
+    return next((n for n in (1, 2, 3) if f"{n}d" in op.name), 1)
+
+
+def _spec(arg: Arg, values: Values) -> TensorSpec:
+    assert isinstance(arg, Ref)
+    return values[arg.name]
+
+
+def _matmul(op: Operation, values: Values) -> int:
+    """a (..., m, k) by b (..., k, n)."""
+    left = _spec(op.args[0], values)
+    return 2 * values[op.outputs[0]].numel * (left.shape[-1] if left.shape else 1)
+
+
+def _outer(op: Operation, values: Values) -> int:
+    return values[op.outputs[0]].numel
+
+
+def _added(op: Operation, values: Values) -> int:
+    """c + a b: the third argument is b, of shape (..., k, n) or (k,)."""
+    right, out = _spec(op.args[2], values), values[op.outputs[0]]
+    inner = right.shape[-2] if len(right.shape) > 1 else right.shape[0]
+    batch = right.shape[0] if op.name == "addbmm" else 1
+    return (2 * inner * batch + 1) * out.numel
+
+
+def _linear(op: Operation, values: Values) -> int:
+    """x (..., k) by weight (n, k), and a bias."""
+    weight, out = _spec(op.args[1], values), values[op.outputs[0]]
+    bias = out.numel if len(op.args) > 2 and op.args[2] is not None else 0
+    return 2 * out.numel * weight.shape[-1] + bias
+
+
+def _convolution(op: Operation, values: Values) -> int:
+    """Weight (out, in / groups, *window), or (in, out / groups, *window) transposed."""
+    data, weight, out = _spec(op.args[0], values), _spec(op.args[1], values), values[op.outputs[0]]
+    transposed = "transpose" in op.name or op.arg("transposed") is True
+    swept = data.numel if transposed else out.numel
+    bias = out.numel if len(op.args) > 2 and op.args[2] is not None else 0
+    return 2 * swept * prod(weight.shape[1:]) + bias
+
+
+def _attention(op: Operation, values: Values) -> int:
+    """q (..., l, e), k (..., s, e), v (..., s, f): scores, softmax, sum; masked ones count."""
+    query, value = _spec(op.args[0], values), _spec(op.args[2], values)
+    scores = prod(query.shape[:-1]) * value.shape[-2]
+    return scores * (2 * query.shape[-1] + _SOFTMAX + 2 * value.shape[-1])
+
+
+def _einsum(op: Operation, values: Values) -> int:
+    """Operands are contracted from the left, two at a time; a pair's letters are swept once."""
+    equation, operands = op.args[0], op.args[1]
+    assert isinstance(equation, str)
+    assert isinstance(operands, tuple)
+    written, _, result = equation.replace(" ", "").partition("->")
+    sizes: dict[str, int] = {}
+    terms: list[str] = []
+    for term, operand in zip(written.split(","), operands, strict=True):
+        shape = _spec(operand, values).shape
+        if "..." in term:
+            free = len(shape) - len(term) + 3
+            term = term.replace("...", "".join(chr(0x100 + i) for i in range(8 - free, 8)))
+        for letter, size in zip(term, shape, strict=True):
+            sizes[letter] = max(size, sizes.get(letter, 1))
+        terms.append(term)
+    batch = "".join(sorted(letter for letter in sizes if ord(letter) >= 0x100))
+    kept = set(result.replace("...", batch)) if "->" in equation else _implicit(terms)
+    total = 0 if len(terms) > 1 else prod(sizes[letter] for letter in set(terms[0]))
+    done = set(terms[0])
+    for position, term in enumerate(terms[1:], start=1):
+        swept = done | set(term)
+        later = kept.union(*terms[position + 1 :])
+        total += prod(sizes[i] for i in swept) * (2 if swept - later else 1)
+        done = swept & later
+    return total
+
+
+def _implicit(terms: list[str]) -> set[str]:
+    everything = "".join(terms)
+    return {
+        letter for letter in everything if everything.count(letter) == 1 or ord(letter) >= 0x100
+    }
+
+
+def _recurrent(op: Operation, values: Values) -> int:
+    """Each weight meets each element of the sequence once; then the cell's own arithmetic."""
+    family = op.name.partition("_")[0]
+    data = _spec(op.args[0], values)
+    steps = prod(data.shape[:-1])
+    groups = [a for a in op.args[1:] if isinstance(a, tuple) and any(isinstance(i, Ref) for i in a)]
+    weights = groups[-1] if groups and not op.name.endswith("_cell") else op.args[2:]
+    total = 0
+    for name in references(weights):
+        shape = values[name].shape
+        if len(shape) > 1:
+            total += 2 * steps * prod(shape)
+        else:
+            total += steps * shape[0]
+    gates = {"lstm": 4, "gru": 3, "rnn": 1}[family]
+    inputs = [values[n].shape for n in references(weights) if len(values[n].shape) > 1][::2]
+    return total + steps * _CELL[family] * sum(shape[0] // gates for shape in inputs)
+
+
+def _distances(op: Operation, values: Values) -> int:
+    return 3 * values[op.outputs[0]].numel * _spec(op.args[0], values).shape[-1]
+
+
+def _bilinear(op: Operation, values: Values) -> int:
+    """x1 (..., i), x2 (..., j), weight (o, i, j), and a bias."""
+    weight, out = _spec(op.args[2], values), values[op.outputs[0]]
+    bias = out.numel if len(op.args) > 3 and op.args[3] is not None else 0
+    return out.numel * (2 * prod(weight.shape[1:]) + 2 * weight.shape[1]) + bias
+
+
+_CONTRACTIONS: dict[str, Callable[[Operation, Values], int]] = {
+    **dict.fromkeys(("matmul", "mm", "bmm", "mv", "dot", "vdot", "inner"), _matmul),
+    **dict.fromkeys(("outer", "ger", "kron"), _outer),
+    **dict.fromkeys(("addmm", "baddbmm", "addbmm", "addmv"), _added),
+    **dict.fromkeys(("conv1d", "conv2d", "conv3d", "convolution"), _convolution),
+    **dict.fromkeys(("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"), _convolution),
+    **dict.fromkeys(("lstm", "gru", "rnn_tanh", "rnn_relu"), _recurrent),
+    **dict.fromkeys(("lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell"), _recurrent),
+    "linear": _linear,
+    "scaled_dot_product_attention": _attention,
+    "einsum": _einsum,
+    "cdist": _distances,
+    "bilinear": _bilinear,
+}  # fmt: skip
+
+
+# --- bytes ----------------------------------------------------------------------------------------
+
+
+def moved_bytes(reads: Iterable[str], writes: Iterable[str], values: Values) -> int:
+    """Bytes that must cross memory: each tensor once, an expanded one as what it repeats."""
+    return sum(_touched(values[name]) for name in dict.fromkeys((*reads, *writes)) if name)
+
+
+def _touched(spec: TensorSpec) -> int:
+    distinct = prod(
+        size for size, stride in zip(spec.shape, spec.stride, strict=True) if stride or not size
+    )
+    return distinct * ITEM_BYTES.get(spec.dtype, 4)
+
+
+def peak_bytes(graph: Graph) -> int:
+    """Bytes alive at the worst moment of one forward pass, parameters and inputs included.
+
+    Views share their base's storage. An estimate from below: operators' scratch space is not
+    counted.
+    """
+    storage: dict[str, str] = {}
+    """The value that owns each value's memory."""
+    last_read: dict[str, int] = {}
+    for index, op in enumerate(graph.operations):
+        source = next(op.refs(), None)
+        for name in op.outputs:
+            if name:
+                shared = op.view and source is not None
+                storage[name] = storage.get(source or "", source or "") if shared else name
+        for name in op.refs():
+            last_read[storage.get(name, name)] = index
+    end = len(graph.operations)
+    for name in graph.output_names():
+        last_read[storage.get(name, name)] = end
+    always = {*graph.states, *(i.name for i in graph.inputs)}
+    alive = sum(_touched(graph.values[name]) for name in always)
+    peak = alive
+    for index, op in enumerate(graph.operations):
+        made = [] if op.view else [name for name in op.outputs if name]
+        alive += sum(graph.values[name].nbytes for name in made)
+        peak = max(peak, alive)
+        ending = {storage.get(name, name) for name in (*op.refs(), *made)} - always
+        alive -= sum(graph.values[n].nbytes for n in ending if last_read.get(n, index) == index)
+    return peak
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What one forward pass of a problem needs at least."""
+
+    peak_bytes: int
+    largest_node_bytes: int
+    """Inputs, weights and outputs of the largest single operation."""
+    largest_node: str
+    """That operation, and the module that runs it: `linear in mlp.up`."""
+
+
+def estimate(problem: Problem, mode: Mode = "eval") -> Estimate:
+    """The memory that a problem will need, from its captured program; nothing is computed.
+
+    Raises:
+        ProblemError: the author's code fails.
+        CaptureError: the model runs, but its program cannot be written down.
+    """
+    from runner.graph.capture import capture
+    from runner.graph.normalize import normalize
+
+    graph = normalize(capture(problem, mode))
+    size, name = largest_node(graph)
+    return Estimate(peak_bytes(graph), size, name)
+
+
+def largest_node(graph: Graph) -> tuple[int, str]:
+    """The operation that moves most, and how many bytes that is."""
+    found = (0, "nothing")
+    for op in graph.operations:
+        if op.view:
+            continue
+        reads = () if reads_only_shape(op) else op.refs()
+        size = moved_bytes(reads, op.outputs, graph.values)
+        if size > found[0]:
+            where = f" in {op.scopes[-1].path}" if op.scopes else ""
+            found = (size, field_name(op) + where)
+    return found
