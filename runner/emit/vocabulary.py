@@ -6,8 +6,8 @@ spreads a tuple. A keyword is one of
     keepdim=False      written where it is not this default
     size=output_size   the argument `output_size` by another name, written where it is not None
     mode=["nearest"]   no argument of the operator: always written, as it stands
-After ` | ` stand arguments that the call cannot say, with the value that it implies. An operator may
-have several rows: the first that can say every argument is used.
+After ` | ` stand arguments that the call cannot say, with the value that it implies. An operator
+may have several rows: the first that can say every argument is used.
 """
 
 import functools
