@@ -1,74 +1,107 @@
 """This file knows about one attempt at a problem, seen from outside its child.
 
-It builds aside, judges how the child ended, and commits.
-
-This is what runs on a worker. It never raises for what a problem does, and it alone writes
-`result.json`: a child's word is taken only for what happened inside it.
+It builds aside, judges how the child ended, and commits. It never raises for what a problem does,
+and it alone writes `result.json`: a child's word is taken only for what happened inside it.
 """
 
 import importlib.metadata
 import shutil
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 from pydantic import ValidationError
 
 from runner import __version__
 from runner.batch.child import Outcome, Request, run_child
 from runner.batch.machine import GIB
-from runner.batch.work import STAGE_FILE, Record, Task
+from runner.batch.work import Record, Task
+from runner.errors import KdrunError
 from runner.store.directory import commit, put_in_place
-from runner.store.result import ProblemResult, hash_files, sha256_of
+from runner.store.result import Document, ProblemResult, hash_files, sha256_of
+
+Kind = Literal["estimate", "decompose", "verify"]
+"""What a child is asked for: a function of `runner.batch.work`."""
 
 
-def estimate(task: Task, log: Path) -> Record:
-    """Capture in a child, and say how much memory the problem needs."""
-    scratch = building(task.directory)
-    _empty(scratch)
+class Attempt(Document):
+    """How an attempt ended: what a worker has to say to who sent the task."""
+
+    record: Record
+    started: datetime
+    peak_memory_bytes: int | None = None
+    """Largest resident set of the child."""
+    node: str | None = None
+    """Host that it ran on."""
+    result: ProblemResult | None = None
+    """What was committed; present exactly after a decomposition."""
+
+
+def perform(kind: Kind, task_json: str, log: str) -> str:
+    """Make an attempt on this machine; JSON in and out, and no exception leaves."""
+    task = Task.model_validate_json(task_json)
     try:
-        return _in_child("estimate", task.model_copy(update={"directory": scratch / "x"}), log)[0]
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        attempt = ATTEMPTS[kind](task, Path(log))
+    except (KdrunError, OSError) as error:  # no child can be started, no space is left
+        record = Record(status="failed", reason=str(error), stage=kind)
+        attempt = Attempt(record=record, started=datetime.now(UTC))
+    return attempt.model_dump_json()
 
 
-def decompose(task: Task, log: Path) -> tuple[ProblemResult, bool]:
-    """Build the decomposition aside, verify it there, put it in place with its result.
-
-    Returns the result, and whether a higher memory limit might give another one.
-    """
-    started = datetime.now(UTC)
-    scratch = building(task.directory)
-    _empty(scratch)
-    built = scratch / task.directory.name
-    built.mkdir()
-    try:
-        inside = task.model_copy(update={"directory": built})
-        record, outcome = _in_child("decompose", inside, log)
-        result = conclude(task, record, outcome, started, hash_files(built))
-        commit(result, built)
-        put_in_place(built, task.directory)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-    return result, record.out_of_memory
+def estimate(task: Task, log: Path) -> Attempt:
+    """Capture in a child, and say how much memory the problem needs. Commits nothing."""
+    with _scratch(task):
+        return _in_child("estimate", task, log)
 
 
-def verify(task: Task, log: Path) -> Record:
+def decompose(task: Task, log: Path) -> Attempt:
+    """Build the decomposition aside, verify it there, put it in place with its result."""
+    with _scratch(task):
+        task.built.mkdir()
+        return _commit(task, _in_child("decompose", task, log))
+
+
+def verify(task: Task, log: Path) -> Attempt:
     """Verify a directory that stands, without touching it."""
-    scratch = log.parent / f".{task.directory.name}.verifying"
-    _empty(scratch)
+    with _scratch(task):
+        return _in_child("verify", task, log)
+
+
+def give_up(task: Task, attempt: Attempt) -> Attempt:
+    """Commit what an estimate, or the loss of the worker, said to be the end of a problem."""
+    with _scratch(task):
+        task.built.mkdir()
+        with suppress(OSError):
+            shutil.copyfile(task.problem, task.built / "original.py")
+        return _commit(task, attempt)
+
+
+ATTEMPTS = {"estimate": estimate, "decompose": decompose, "verify": verify}
+
+
+def stage_of(task: Task) -> str | None:
+    """What the task's child is doing now; None while there is none."""
     try:
-        return _in_child("verify", task, log, scratch)[0]
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        return task.stage_file.read_text(encoding="utf-8") or None
+    except OSError:
+        return None
 
 
-def conclude(
-    task: Task, record: Record, outcome: Outcome | None, started: datetime, files: dict[str, str]
-) -> ProblemResult:
-    """The result of a problem, from what its child said and how it ended."""
-    return ProblemResult(
-        problem=task.label.rpartition("/")[2],
-        source_level=task.label.rpartition("/")[0],
+def clean_up(task: Task) -> None:
+    """Remove what an attempt left that could not clean up itself."""
+    shutil.rmtree(task.scratch, ignore_errors=True)
+
+
+def _commit(task: Task, attempt: Attempt) -> Attempt:
+    """Write the result, and let the directory take its place."""
+    record = attempt.record
+    source_level, _, name = task.label.rpartition("/")
+    result = ProblemResult(
+        problem=name,
+        source_level=source_level,
         status=record.status,
         reason=record.reason,
         stage=record.stage,
@@ -77,66 +110,58 @@ def conclude(
         max_diff=record.max_diff,
         health=record.health,
         seconds=record.seconds,
-        peak_memory_bytes=outcome.peak_memory_bytes if outcome else None,
+        peak_memory_bytes=attempt.peak_memory_bytes,
         memory_limit_bytes=task.memory_bytes,
-        started=started,
+        started=attempt.started,
         source_sha256=_source_sha256(task.problem),
         kdrun_version=__version__,
         torch_version=importlib.metadata.version("torch"),
         options=task.options,
-        files=files,
+        files=hash_files(task.built),
     )
+    commit(result, task.built)
+    put_in_place(task.built, task.directory)
+    return attempt.model_copy(update={"result": result})
 
 
-def building(directory: Path) -> Path:
-    """Where a decomposition is built before it takes its place, on the same file system."""
-    return directory.parent / f".{directory.name}.building"
-
-
-def stage_of(directory: Path) -> str | None:
-    """What the child that builds this directory is doing now; None while there is none."""
-    try:
-        return (building(directory) / STAGE_FILE).read_text(encoding="utf-8")
-    except OSError:
-        return None
-
-
-def _in_child(
-    function: str, task: Task, log: Path, scratch: Path | None = None
-) -> tuple[Record, Outcome]:
-    scratch = scratch or task.directory.parent
+def _in_child(kind: Kind, task: Task, log: Path) -> Attempt:
+    started = datetime.now(UTC)
     outcome = run_child(
         Request(
-            function=f"runner.batch.work:{function}",
-            argument=task.model_copy(update={"stage_file": scratch / STAGE_FILE}).model_dump_json(),
-            directory=scratch,
+            function=f"runner.batch.work:{kind}",
+            argument=task.model_dump_json(),
+            directory=task.scratch,
             log=log,
             memory_bytes=task.memory_bytes,
             timeout_s=task.timeout_s,
         )
     )
+    if log.stat().st_size == 0:
+        log.unlink()
+    return Attempt(
+        record=_record(task, outcome),
+        started=started,
+        peak_memory_bytes=outcome.peak_memory_bytes,
+        node=socket.gethostname(),
+    )
+
+
+def _record(task: Task, outcome: Outcome) -> Record:
+    """What the child said, or what can be said about one that did not."""
     if outcome.answer is not None:
         try:
-            return Record.model_validate_json(outcome.answer), outcome
+            return Record.model_validate_json(outcome.answer)
         except ValidationError as error:
             what = f"the child's record is not one: {error.errors()[0]['msg']}"
-            return Record(status="crashed", reason=what, stage="record"), outcome
-    return _from_outside(task, outcome, scratch), outcome
-
-
-def _from_outside(task: Task, outcome: Outcome, scratch: Path) -> Record:
-    """The record of a child that left none."""
-    try:
-        stage = (scratch / STAGE_FILE).read_text(encoding="utf-8")
-    except OSError:
-        stage = "start"
-    seconds = {stage: round(outcome.seconds, 3)}
+            return Record(status="crashed", reason=what, stage="record")
+    stage = stage_of(task) or "start"
+    seconds = {stage.split(":")[0]: round(outcome.seconds, 3)}
     if outcome.timed_out:
-        reason = f"no end after {task.timeout_s:g} s, in {stage!r}"
+        reason = f"not finished after {task.timeout_s:g} s, in {stage!r}"
         return Record(status="timeout", reason=reason, stage=stage, seconds=seconds)
     # Native code that meets the limit aborts or segfaults where Python would raise MemoryError.
     full = outcome.signal is not None and outcome.peak_memory_bytes > 0.9 * task.memory_bytes
-    reason = f"the child {outcome.how()} in {stage!r}"
+    reason = f"its process {outcome.how()} in {stage!r}"
     if full:
         reason += f", having used {outcome.peak_memory_bytes / GIB:.1f} GiB"
     return Record(status="crashed", reason=reason, stage=stage, out_of_memory=full, seconds=seconds)
@@ -149,6 +174,11 @@ def _source_sha256(problem: Path) -> str:
         return ""
 
 
-def _empty(directory: Path) -> None:
-    shutil.rmtree(directory, ignore_errors=True)
-    directory.mkdir(parents=True)
+@contextmanager
+def _scratch(task: Task) -> Iterator[None]:
+    clean_up(task)
+    task.scratch.mkdir(parents=True)
+    try:
+        yield
+    finally:
+        clean_up(task)

@@ -107,14 +107,41 @@ def _why_again(
     return None
 
 
-def memory_request(peak_bytes: int) -> int:
-    """Memory for verifying a model whose forward pass peaks at `peak_bytes`."""
-    return int(peak_bytes * (1 + HELD_SHARE)) + CHILD_BYTES
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """Memory that a problem is given, of the most that a node has."""
+
+    granted_bytes: int
+    most_bytes: int
+    fits: bool = True
+    """False where the estimate, which is from below, is over the most: more would not help."""
+
+    @property
+    def can_grow(self) -> bool:
+        return self.fits and self.granted_bytes < self.most_bytes
+
+    @classmethod
+    def of_an_estimate(cls, most_bytes: int) -> "Needs":
+        return cls(min(ESTIMATE_BYTES, most_bytes), most_bytes)
+
+    def of_a_model(self, peak_bytes: int, capture_bytes: int) -> "Needs":
+        """For a forward pass that peaks at `peak_bytes`; capturing it took `capture_bytes`.
+
+        What fits nowhere is given what capturing takes: it is taken apart, and not verified.
+        """
+        fits = peak_bytes <= self.most_bytes
+        wanted = int(peak_bytes * (1 + HELD_SHARE)) if fits else 0
+        wanted = _rounded(max(wanted + CHILD_BYTES, capture_bytes, self.granted_bytes))
+        return Needs(min(wanted, self.most_bytes), self.most_bytes, fits)
+
+    def all_there_is(self) -> "Needs":
+        return Needs(self.most_bytes, self.most_bytes, self.fits)
 
 
-def grant(wanted_bytes: int, most_bytes: int) -> int:
-    """What to ask Ray for: as much as is wanted, never more than the largest node has."""
-    return min(wanted_bytes, most_bytes)
+def _rounded(wanted_bytes: int) -> int:
+    """To quarters of a GiB: Ray schedules by classes of equal requests."""
+    quarter = GIB // 4
+    return -(-wanted_bytes // quarter) * quarter
 
 
 def threads(cores: int, node_bytes: int, request_bytes: int) -> int:

@@ -19,7 +19,7 @@ from runner.errors import CaptureError, KdrunError, ProblemError
 from runner.store.result import Document, Figures, RunOptions, Status
 
 STAGE_FILE = "stage"
-"""Beside the directory that is built: what its child is doing now."""
+"""In a task's scratch directory: what its child is doing now."""
 
 
 class Task(Document):
@@ -29,6 +29,8 @@ class Task(Document):
     label: str
     directory: Path
     """Where the decomposition goes, or is."""
+    scratch: Path
+    """This attempt's own; on the file system of `directory`, gone when the attempt ends."""
     options: RunOptions
     memory_bytes: int
     """What the child may allocate."""
@@ -36,8 +38,15 @@ class Task(Document):
     """What a child could be given at most, on the largest node."""
     threads: int = 1
     timeout_s: float
-    stage_file: Path | None = None
-    """Where the child tells its stage; beside `directory` unless said otherwise."""
+
+    @property
+    def built(self) -> Path:
+        """Where the decomposition is written and verified before it takes its place."""
+        return self.scratch / self.directory.name
+
+    @property
+    def stage_file(self) -> Path:
+        return self.scratch / STAGE_FILE
 
 
 class Record(Document):
@@ -76,7 +85,7 @@ def estimate(argument: str) -> str:
 
 
 def decompose(argument: str) -> str:
-    """Take a problem apart into `task.directory`, and verify what was written."""
+    """Take a problem apart into `task.built`, and verify what was written."""
 
     def body(task: Task, stages: Stages) -> Record:
         from runner import emit
@@ -85,8 +94,7 @@ def decompose(argument: str) -> str:
         with stages("load"):
             problem = read_problem(task.problem)
         with stages("decompose"):
-            task.directory.mkdir(parents=True, exist_ok=True)
-            tree = emit.decompose(problem, task.directory, mode=task.options.mode)
+            tree = emit.decompose(problem, task.built, mode=task.options.mode)
         metadata = tree.metadata
         stages.figures = Figures(
             components=metadata.total_components,
@@ -103,7 +111,7 @@ def decompose(argument: str) -> str:
                 stage="verify",
                 out_of_memory=True,
             )
-        return _verified(task, stages)
+        return _verified(task, stages, task.built)
 
     return _run(argument, body)
 
@@ -112,7 +120,7 @@ def verify(argument: str) -> str:
     """Verify the decomposition that stands in `task.directory`, which is only read."""
 
     def body(task: Task, stages: Stages) -> Record:
-        return _verified(task, stages, write=False)
+        return _verified(task, stages, task.directory, write=False)
 
     return _run(argument, body)
 
@@ -122,13 +130,13 @@ def too_large(needed_bytes: int, most_bytes: int) -> str:
     return f"needs {needed_bytes / GIB:.1f} GiB, the largest node has {most_bytes / GIB:.1f} GiB"
 
 
-def _verified(task: Task, stages: "Stages", *, write: bool = True) -> Record:
+def _verified(task: Task, stages: "Stages", directory: Path, *, write: bool = True) -> Record:
     from runner.verify import VerifyOptions, write_reports
     from runner.verify import verify as verify_directory
 
     with stages("verify"):
         verification = verify_directory(
-            task.directory,
+            directory,
             VerifyOptions(
                 mode=task.options.mode,
                 trials=task.options.trials,
@@ -138,7 +146,7 @@ def _verified(task: Task, stages: "Stages", *, write: bool = True) -> Record:
             lambda gate: stages.detail(f"verify: {gate}"),
         )
         if write:
-            write_reports(task.directory, verification)
+            write_reports(directory, verification)
     failed = verification.status != "passed"
     return Record(
         status=verification.status,
@@ -191,7 +199,7 @@ def _run(argument: str, body: Callable[[Task, Stages], Record]) -> str:
 
     task = Task.model_validate_json(argument)
     torch.set_num_threads(task.threads)
-    stages = Stages(task.stage_file or task.directory.parent / STAGE_FILE)
+    stages = Stages(task.stage_file)
     try:
         record = body(task, stages)
     except CaptureError as error:

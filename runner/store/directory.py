@@ -91,13 +91,22 @@ def write_atomically(path: Path, text: str) -> None:
 
 
 def put_in_place(built: Path, destination: Path) -> None:
-    """Make a finished directory take the place of whatever stands there; the two never mix."""
-    destination.parent.mkdir(parents=True, exist_ok=True)
+    """Make a finished directory take the place of whatever stands there; the two never mix.
+
+    Raises:
+        StoreError: the place cannot be written to.
+    """
     old = destination.with_name(f".{destination.name}.old")
-    shutil.rmtree(old, ignore_errors=True)
-    if destination.exists():
-        destination.rename(old)
-    built.rename(destination)
+    try:
+        destination.parent.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(old, ignore_errors=True)
+        if destination.exists():
+            destination.rename(old)
+        built.rename(destination)
+    except OSError as error:
+        raise StoreError(
+            f"{destination}: {error.strerror}", hint="choose another --output"
+        ) from error
     shutil.rmtree(old, ignore_errors=True)
 
 

@@ -1,5 +1,7 @@
 """This file knows about `manifest.json`: what a run was asked, and how each problem stands."""
 
+import os
+import socket
 from collections import Counter
 from datetime import datetime
 from typing import Any, Literal, Self
@@ -78,6 +80,9 @@ class Manifest(Document):
     versions: dict[str, str]
     cluster: dict[str, Any] = Field(default_factory=dict)
     """Address, nodes, cores and memory as Ray reported them at the start."""
+    driver_host: str
+    driver_pid: int
+    """The process that drives it: a run that is `running` without it was killed."""
     data: str
     """The directory that the problems came from."""
     started: datetime
@@ -97,6 +102,17 @@ class Manifest(Document):
         if len(self.rows) > self.selected:
             raise ValueError(f"{len(self.rows)} rows for {self.selected} problems")
         return self
+
+    def state_now(self) -> str:
+        """`killed` where the driver, on this machine, is gone without having said so."""
+        if self.state == "running" and self.driver_host == socket.gethostname():
+            try:
+                os.kill(self.driver_pid, 0)
+            except ProcessLookupError:
+                return "killed"
+            except PermissionError:
+                pass
+        return self.state
 
     @property
     def all_passed(self) -> bool:

@@ -1,0 +1,104 @@
+"""This file knows about working without Ray: one problem, or directories, in a child of our own."""
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from runner.batch import attempt
+from runner.batch.cluster import usable_bytes
+from runner.batch.machine import cores
+from runner.batch.plan import label
+from runner.batch.submit import run_options
+from runner.batch.work import Record, Task
+from runner.config import Settings
+from runner.errors import DecompositionError, UsageError
+from runner.problems import identify
+from runner.store.directory import DirectoryStore
+from runner.store.result import ProblemResult
+from runner.tree.document import TREE_FILE, Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Decomposed:
+    """One problem, taken apart."""
+
+    result: ProblemResult
+    directory: Path
+    log: Path | None
+    """What its process printed, where it printed anything."""
+
+
+def decompose(file: Path, settings: Settings) -> Decomposed:
+    """Take one problem apart and verify it, with all the memory that there is.
+
+    Raises:
+        StoreError: the output directory cannot be written to.
+    """
+    problem = identify(file)
+    store = DirectoryStore(settings.output)
+    name = label(problem)
+    directory = store.directory(name)
+    most = usable_bytes(settings.memory_gib)
+    task = Task(
+        problem=problem.path,
+        label=name,
+        directory=directory.absolute(),
+        scratch=(directory.parent / f".{directory.name}.alone").absolute(),
+        options=run_options(settings),
+        memory_bytes=most,
+        most_memory_bytes=most,
+        threads=cores(),
+        timeout_s=settings.timeout,
+    )
+    log = settings.output / "logs" / f"{name}.log"
+    done = attempt.decompose(task, log.absolute())
+    assert done.result is not None
+    return Decomposed(done.result, directory, log if log.exists() else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """One directory, judged again."""
+
+    directory: Path
+    record: Record
+
+    def to_json(self) -> dict[str, Any]:
+        """For people's programs."""
+        return {
+            "directory": str(self.directory),
+            "status": self.record.status,
+            "reason": self.record.reason,
+            "verification": self.record.verification,
+        }
+
+
+def verify(directory: Path, settings: Settings) -> Verified:
+    """Verify a decomposition directory, whoever wrote it; it is only read.
+
+    Raises:
+        UsageError: it is no decomposition directory at all.
+    """
+    if not (directory / TREE_FILE).is_file():
+        raise UsageError(
+            f"{directory}: no {TREE_FILE} in it", hint="name a decomposition directory"
+        )
+    try:
+        mode = Tree.read(directory).metadata.mode
+    except DecompositionError:
+        mode = settings.mode  # the verdict says what is wrong with the tree
+    most = usable_bytes(settings.memory_gib)
+    with tempfile.TemporaryDirectory(prefix="kdrun-") as aside:
+        task = Task(
+            problem=(directory / "original.py").absolute(),
+            label=directory.name,
+            directory=directory.absolute(),
+            scratch=Path(aside) / "scratch",
+            options=run_options(settings).model_copy(update={"mode": mode}),
+            memory_bytes=most,
+            most_memory_bytes=most,
+            threads=cores(),
+            timeout_s=settings.timeout,
+        )
+        return Verified(directory, attempt.verify(task, Path(aside) / "log").record)

@@ -1,0 +1,141 @@
+"""This file knows about getting a Ray: one of our own, started and stopped, or one to join."""
+
+import importlib.metadata
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from runner.batch.machine import GIB, available_bytes, cores
+from runner.errors import ClusterError
+
+OBJECT_STORE_BYTES = 100 << 20
+"""Ours carries a few kilobytes a problem; Ray's default would take a third of the machine."""
+HEADROOM = 0.1
+"""Of the available memory, at least HEADROOM_BYTES: for Ray's own processes and everybody else."""
+HEADROOM_BYTES = 2 * GIB
+
+_QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    # Children hold their own limits. Ray's monitor would kill a task for what others do.
+    "RAY_memory_monitor_refresh_ms": "0",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """What a Ray has, as it said when it was reached."""
+
+    address: str | None
+    """None for one of our own."""
+    nodes: int
+    cores: int
+    memory_bytes: int
+    """Of all nodes together, for problems."""
+    node_memory_bytes: int
+    """Of the largest node: the most that one problem can have."""
+    node_cores: int
+    gpus: float
+    node_gpus: float
+    ray_version: str
+
+    def __str__(self) -> str:
+        where = f"Ray at {self.address}" if self.address else "a local Ray"
+        nodes = f"{self.nodes} node{'' if self.nodes == 1 else 's'}"
+        gpus = f", {self.gpus:g} GPUs" if self.gpus else ""
+        have = f"{self.cores} cores, {self.memory_bytes / GIB:.1f} GiB for problems{gpus}"
+        return f"{where}: {nodes}, {have}"
+
+
+NO_CLUSTER = Cluster(None, 0, 0, 0, 0, 0, 0, 0, importlib.metadata.version("ray"))
+"""For a run in which there is nothing to do."""
+
+
+def usable_bytes(memory_gib: float | None = None) -> int:
+    """Memory of this machine that problems may have; never more than there is to give."""
+    available = available_bytes()
+    usable = available - max(HEADROOM_BYTES, int(available * HEADROOM))
+    if memory_gib is not None:
+        usable = min(usable, int(memory_gib * GIB))
+    if usable < GIB // 4:
+        raise ClusterError(
+            f"only {available / GIB:.1f} GiB of memory are available here",
+            hint=f"{HEADROOM_BYTES / GIB:.0f} GiB stay free: end something that takes memory",
+        )
+    return usable
+
+
+@contextmanager
+def connect(
+    address: str | None, *, workers: int | None, memory_gib: float | None, num_gpus: float
+) -> Iterator[Cluster]:
+    """Reach the Ray at an address, or start one on this machine and stop it at the end.
+
+    Raises:
+        ClusterError: there is none, or it cannot run what is asked for.
+    """
+    os.environ.update({name: os.environ.get(name, value) for name, value in _QUIET.items()})
+    import ray
+
+    folder = None
+    options: dict[str, Any] = {"address": address}
+    if address is None:
+        # Ray's sockets lie in it, and a socket's path may have 107 characters.
+        folder = tempfile.mkdtemp(prefix="kdrun-ray-", dir="/tmp")
+        options = {
+            "address": "local",
+            "num_cpus": workers or cores(),
+            "_memory": usable_bytes(memory_gib),
+            "object_store_memory": OBJECT_STORE_BYTES,
+            "_temp_dir": folder,
+            "include_dashboard": False,
+        }
+    try:
+        try:
+            with Path(os.devnull).open("w") as nowhere, redirect_stderr(nowhere):
+                ray.init(**options, logging_level=logging.ERROR, log_to_driver=False)
+        except Exception as error:  # Ray raises whatever went wrong inside it
+            line = str(error).strip().split("\n")[0] or type(error).__name__
+            where = f"no Ray at {address}" if address else "Ray does not start"
+            hint = f"`ray status --address {address}` must answer" if address else "try it again"
+            raise ClusterError(f"{where}: {line}", hint=hint) from error
+        yield _described(address, num_gpus)
+    finally:
+        ray.shutdown()
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _nodes() -> list[dict[str, Any]]:
+    import ray
+
+    return list(ray.nodes())  # type: ignore[no-untyped-call]
+
+
+def _described(address: str | None, num_gpus: float) -> Cluster:
+    resources = [node["Resources"] for node in _nodes() if node["Alive"]]
+
+    def most(name: str) -> float:
+        return max((node.get(name, 0) for node in resources), default=0)
+
+    if num_gpus > most("GPU"):
+        raise ClusterError(
+            f"--num-gpus {num_gpus:g}: the largest node has {most('GPU'):g}", hint="ask for fewer"
+        )
+    return Cluster(
+        address=address,
+        nodes=len(resources),
+        cores=int(sum(node.get("CPU", 0) for node in resources)),
+        memory_bytes=int(sum(node.get("memory", 0) for node in resources)),
+        node_memory_bytes=int(most("memory")),
+        node_cores=int(most("CPU")),
+        gpus=sum(node.get("GPU", 0) for node in resources),
+        node_gpus=most("GPU"),
+        ray_version=importlib.metadata.version("ray"),
+    )

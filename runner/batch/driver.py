@@ -1,0 +1,256 @@
+"""This file knows about sending problems to Ray, and about what comes back.
+
+For each problem first an estimate, then, with the memory that it says, the decomposition. Whatever
+ends a problem is written down at once, so that a driver that dies leaves a manifest that is true.
+"""
+
+import os
+import platform
+import socket
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from runner import __version__
+from runner.batch.attempt import Attempt, Kind, clean_up, give_up, perform, stage_of
+from runner.batch.cluster import Cluster
+from runner.batch.plan import Item, Needs, threads
+from runner.batch.work import Record, Task
+from runner.store.directory import DirectoryStore
+from runner.store.manifest import Manifest, Row, RunState, count
+from runner.store.result import RESULT_FILE, RunOptions, sha256_of
+
+MOST_LOSSES = 3
+"""Workers that a problem may lose, as when a node goes away, before it is given up."""
+LOOK_S = 0.5
+"""How often the stages of what is running are read."""
+
+
+class Watcher(Protocol):
+    """Who is told how a run goes."""
+
+    def running(self, what: Sequence[tuple[str, str]]) -> None:
+        """Label and stage of every problem that is being worked on."""
+
+    def ended(self, row: Row, done: int) -> None:
+        """One more problem has ended; `done` have in all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a run is about."""
+
+    run_id: str
+    store: DirectoryStore
+    options: RunOptions
+    data: str
+    arguments: dict[str, Any]
+    timeout_s: float
+    num_gpus: float = 0
+    workers: int | None = None
+
+    def task(self, item: Item, memory_bytes: int, most_bytes: int, threads: int) -> Task:
+        """The problem as a worker is told it."""
+        directory = self.store.directory(item.label)
+        return Task(
+            problem=item.problem.path,
+            label=item.label,
+            directory=directory.absolute(),
+            scratch=(directory.parent / f".{directory.name}.{self.run_id}").absolute(),
+            options=self.options,
+            memory_bytes=memory_bytes,
+            most_memory_bytes=most_bytes,
+            threads=threads,
+            timeout_s=self.timeout_s,
+        )
+
+
+@dataclass(slots=True)
+class _Job:
+    """One problem on its way."""
+
+    item: Item
+    needs: Needs
+    kind: Kind = "estimate"
+    attempts: int = 0
+    losses: int = 0
+    task: Task | None = None
+
+
+@dataclass(slots=True)
+class Driver:
+    """One run over one cluster; `drive()` is all there is to call."""
+
+    run: Run
+    items: Sequence[Item]
+    cluster: Cluster
+    watcher: Watcher
+    rows: list[Row] = field(default_factory=list)
+    waiting: deque[_Job] = field(default_factory=deque)
+    flying: dict[Any, _Job] = field(default_factory=dict)
+    """By Ray's reference."""
+    started: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    def drive(self) -> Manifest:
+        """Run everything that is to be run; on Ctrl-C stop what runs, and say what is done."""
+        import ray
+
+        state: RunState = "finished"
+        most = self.cluster.node_memory_bytes
+        try:
+            for item in self.items:
+                if item.earlier is None:
+                    self.waiting.append(_Job(item, Needs.of_an_estimate(most)))
+                else:
+                    self._end(self._earlier_row(item))
+            self._save("running")
+            while self.waiting or self.flying:
+                while self.waiting and self._may_send():
+                    self._send(self.waiting.popleft())
+                ready, _ = ray.wait(list(self.flying), num_returns=1, timeout=LOOK_S)
+                for reference in ready:
+                    self._receive(self.flying.pop(reference), reference)
+                self._tell()
+        except KeyboardInterrupt:
+            state = "interrupted"
+            self._stop()
+        return self._save(state)
+
+    def _may_send(self) -> bool:
+        """Estimates go out a few at a time, so that finished ones need not wait behind them."""
+        if self.run.workers is not None and len(self.flying) >= self.run.workers:
+            return False
+        estimates = sum(job.kind == "estimate" for job in self.flying.values())
+        return self.waiting[0].kind != "estimate" or estimates < 2 * self.cluster.cores
+
+    def _send(self, job: _Job) -> None:
+        import ray
+
+        cluster = self.cluster
+        granted = job.needs.granted_bytes
+        share = threads(cluster.node_cores, cluster.node_memory_bytes, granted)
+        job.task = self.run.task(job.item, granted, cluster.node_memory_bytes, share)
+        job.attempts += job.kind == "decompose"
+        log = self.run.store.log_path(self.run.run_id, job.item.label).absolute()
+        remote = ray.remote(perform).options(
+            num_cpus=1, num_gpus=self.run.num_gpus, memory=granted, max_retries=0, name=job.kind
+        )
+        self.flying[remote.remote(job.kind, job.task.model_dump_json(), str(log))] = job
+
+    def _receive(self, job: _Job, reference: Any) -> None:
+        """One attempt has ended: send the next one, or write down the end of its problem."""
+        import ray
+
+        assert job.task is not None
+        try:
+            attempt = Attempt.model_validate_json(ray.get(reference))
+        except ray.exceptions.RayTaskError as error:
+            attempt = self._lost(f"the worker could not run it: {_last_line(error)}")
+        except ray.exceptions.RayError as error:
+            job.losses += 1
+            if job.losses < MOST_LOSSES:
+                self.waiting.appendleft(job)
+                return
+            attempt = self._lost(f"its worker was lost {job.losses} times: {_last_line(error)}")
+        record = attempt.record
+        if record.out_of_memory and job.needs.can_grow:
+            job.needs = job.needs.all_there_is()
+            self.waiting.appendleft(job)
+        elif job.kind == "estimate" and record.status == "passed":
+            job.kind = "decompose"
+            used = attempt.peak_memory_bytes or 0
+            job.needs = job.needs.of_a_model(record.peak_bytes or 0, used)
+            self.waiting.appendleft(job)
+        else:
+            if attempt.result is None:
+                attempt = give_up(job.task, attempt)
+            assert attempt.result is not None
+            result_file = job.task.directory / RESULT_FILE
+            self._end(
+                Row.of(
+                    attempt.result,
+                    attempts=max(1, job.attempts),
+                    result_sha256=sha256_of(result_file),
+                    node=attempt.node,
+                    requested_memory_bytes=job.needs.granted_bytes,
+                )
+            )
+            self._save("running")
+
+    def _lost(self, reason: str) -> Attempt:
+        record = Record(status="crashed", reason=reason, stage="worker")
+        return Attempt(record=record, started=datetime.now(UTC))
+
+    def _earlier_row(self, item: Item) -> Row:
+        assert item.earlier is not None
+        result_file = self.run.store.directory(item.label) / RESULT_FILE
+        return Row.of(item.earlier, attempts=0, result_sha256=sha256_of(result_file))
+
+    def _end(self, row: Row) -> None:
+        self.rows.append(row)
+        self.watcher.ended(row, len(self.rows))
+
+    def _tell(self) -> None:
+        stages = [
+            (job.item.label, stage)
+            for job in self.flying.values()
+            if job.task is not None and (stage := stage_of(job.task))
+        ]
+        self.watcher.running(stages)
+
+    def _stop(self) -> None:
+        """End what runs, and everything that it started; remove what it left half done."""
+        import ray
+
+        for reference, job in self.flying.items():
+            assert job.task is not None
+            if stage := stage_of(job.task):
+                problem = job.item.problem
+                self._end(
+                    Row(
+                        problem=problem.name,
+                        source_level=problem.source_level,
+                        status="cancelled",
+                        reason=f"stopped in {stage!r}",
+                        attempts=max(1, job.attempts),
+                    )
+                )
+            with suppress(ray.exceptions.RayError):
+                ray.cancel(reference, force=True)
+        if self.flying:
+            ray.wait(list(self.flying), num_returns=len(self.flying), timeout=10)
+        for job in self.flying.values():
+            if job.task is not None:
+                clean_up(job.task)
+
+    def _save(self, state: RunState) -> Manifest:
+        order = {item.label: n for n, item in enumerate(self.items)}
+        manifest = Manifest(
+            run_id=self.run.run_id,
+            state=state,
+            arguments=self.run.arguments,
+            versions={
+                "kdrun": __version__,
+                "python": platform.python_version(),
+                "ray": self.cluster.ray_version,
+            },
+            cluster=asdict(self.cluster),
+            driver_host=socket.gethostname(),
+            driver_pid=os.getpid(),
+            data=self.run.data,
+            started=self.started,
+            finished=None if state == "running" else datetime.now(UTC),
+            selected=len(self.items),
+            counts=count(self.rows),
+            rows=sorted(self.rows, key=lambda row: order[row.label]),
+        )
+        self.run.store.write_manifest(manifest)
+        return manifest
+
+
+def _last_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).strip().split("\n") if line.strip()]
+    return lines[-1] if lines else type(error).__name__

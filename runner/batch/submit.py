@@ -1,0 +1,182 @@
+"""This file knows about a whole `kdrun submit`: select, plan, connect, drive."""
+
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+
+from runner import __version__
+from runner.batch.attempt import estimate
+from runner.batch.cluster import NO_CLUSTER, connect, usable_bytes
+from runner.batch.driver import Driver, Run
+from runner.batch.machine import cores
+from runner.batch.plan import Item, Needs, label, plan
+from runner.batch.progress import watch
+from runner.batch.work import Record
+from runner.config import Settings
+from runner.problems import DataRoot, data_root, select
+from runner.store.directory import DirectoryStore
+from runner.store.manifest import Manifest
+from runner.store.result import RunOptions
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """What is to be done, before anything is started."""
+
+    run: Run
+    items: Sequence[Item]
+    root: DataRoot
+
+    @property
+    def todo(self) -> list[Item]:
+        """Items that no earlier result stands for."""
+        return [item for item in self.items if item.earlier is None]
+
+    def __str__(self) -> str:
+        done = len(self.items) - len(self.todo)
+        earlier = f", {done} passed before" if done else ""
+        return f"{self.root}: {len(self.items)} selected{earlier}, {len(self.todo)} to run"
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """One problem of a plan, and what capturing it has shown."""
+
+    item: Item
+    note: str = ""
+    peak_bytes: int | None = None
+    """Estimate of one forward pass; None where nothing is run, or the problem is broken."""
+    memory_bytes: int | None = None
+    """What Ray will be asked for; present exactly when there is an estimate."""
+
+
+def prepare(settings: Settings) -> Submission:
+    """Select the problems, and plan what to do about each.
+
+    Raises:
+        UsageError: nothing, or nothing that can be meant, is selected.
+    """
+    root = data_root(settings.data)
+    problems = select(root, settings.level, settings.problem, settings.start, settings.count)
+    store = DirectoryStore(settings.output)
+    options = run_options(settings)
+    found = {label(p): result for p in problems if (result := store.result(label(p)))}
+    items = plan(
+        problems,
+        found,
+        store.damage,
+        options,
+        __version__,
+        resume=settings.resume,
+        only_failed=settings.only_failed,
+    )
+    run = Run(
+        run_id=settings.run_id or _new_run_id(store),
+        store=store,
+        options=options,
+        data=str(root.path),
+        arguments=settings.model_dump(mode="json"),
+        timeout_s=settings.timeout,
+        num_gpus=settings.num_gpus,
+        workers=settings.workers,
+    )
+    return Submission(run, items, root)
+
+
+def run_options(settings: Settings) -> RunOptions:
+    """The settings that decide what a verdict means."""
+    return RunOptions(mode=settings.mode, trials=settings.trials, device=settings.device)
+
+
+def submit(submission: Submission, settings: Settings, say: Say) -> Manifest:
+    """Run it over a Ray, and return its manifest, which is written too.
+
+    Raises:
+        ClusterError: no Ray, or not the one that was asked for.
+        StoreError: results cannot be written.
+    """
+    run, items = submission.run, submission.items
+    say(str(submission))
+    if not submission.todo:
+        with watch(len(items)) as watcher:
+            return Driver(run, items, NO_CLUSTER, watcher).drive()
+    with connect(
+        settings.address,
+        workers=settings.workers,
+        memory_gib=settings.memory_gib,
+        num_gpus=settings.num_gpus,
+    ) as cluster:
+        say(str(cluster))
+        with watch(len(items)) as watcher, _termination_interrupts():
+            return Driver(run, items, cluster, watcher).drive()
+
+
+def preview(submission: Submission, settings: Settings, say: Say) -> list[Preview]:
+    """What a run would do, with the memory that each problem would ask this machine for."""
+    say(str(submission))
+    most = usable_bytes(settings.memory_gib)
+    return [_preview(submission.run, item, most) for item in submission.items]
+
+
+def _preview(run: Run, item: Item, most_bytes: int) -> Preview:
+    if item.earlier is not None:
+        return Preview(item)
+    needs = Needs.of_an_estimate(most_bytes)
+    attempt = None
+    while attempt is None or (attempt.record.out_of_memory and needs.can_grow):
+        if attempt is not None:
+            needs = needs.all_there_is()
+        task = run.task(item, needs.granted_bytes, most_bytes, cores())
+        # A dry run leaves nothing behind, in the output directory either.
+        with _temporary_directory() as scratch:
+            aside = task.model_copy(update={"scratch": scratch / "scratch"})
+            attempt = estimate(aside, scratch / "log")
+    record: Record = attempt.record
+    if record.peak_bytes is None:
+        return Preview(item, f"{record.status}: {record.reason}")
+    needs = needs.of_a_model(record.peak_bytes, attempt.peak_memory_bytes or 0)
+    note = "" if needs.fits else "too large to verify here"
+    return Preview(item, note, record.peak_bytes, needs.granted_bytes)
+
+
+@contextmanager
+def _temporary_directory() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="kdrun-") as directory:
+        yield Path(directory)
+
+
+def _new_run_id(store: DirectoryStore) -> str:
+    """The time, readable and in order; a second run in one second waits its turn."""
+    name = wanted = f"{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    n = 1
+    while store.run_directory(name).exists():
+        n += 1
+        name = f"{wanted}-{n}"
+    return name
+
+
+@contextmanager
+def _termination_interrupts() -> Iterator[None]:
+    """SIGTERM, as a scheduler sends it, ends a run as cleanly as Ctrl-C does."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def to_stderr(text: str) -> None:
+    """How `say` speaks on the command line."""
+    print(text, file=sys.stderr, flush=True)

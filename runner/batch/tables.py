@@ -1,0 +1,208 @@
+"""This file knows about showing a run as text: the plan before it, the table after it."""
+
+import json
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from runner.batch.alone import Verified
+from runner.batch.machine import GIB
+from runner.batch.progress import COLOURS
+from runner.batch.submit import Preview
+from runner.problems import Problem
+from runner.store.manifest import Manifest, Row
+from runner.store.result import STATUSES, ProblemResult
+
+
+def table() -> Table:
+    """How all our tables look."""
+    return Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+
+
+def results(manifest: Manifest, output: Path, console: Console) -> None:
+    """What came of a run: counts by level and status, then why each other one did not pass."""
+    console.print(_counts(manifest))
+    others = [row for row in manifest.rows if row.status != "passed"]
+    if others:
+        console.print()
+        for row in others:
+            text = Text(f"{row.status:<9}  {row.label}: {row.reason}")
+            text.stylize(COLOURS[row.status], 0, len(row.status))
+            console.print(text, soft_wrap=True)
+    left = manifest.selected - len(manifest.rows)
+    if left:
+        console.print(f"\n{left} not run; the same command again finishes them")
+    console.print()
+    for what, path in _places(manifest, output):
+        console.print(f"{what + ':':<11} {path}", soft_wrap=True)
+
+
+def _counts(manifest: Manifest) -> Table:
+    statuses = [s for s in STATUSES if s == "passed" or manifest.counts.get(s)]
+    shown = table()
+    shown.add_column("level")
+    for status in statuses:
+        shown.add_column(status, justify="right", style=COLOURS[status])
+    for name in ("total", "kernels", "seconds"):
+        shown.add_column(name, justify="right")
+    levels = sorted({row.source_level for row in manifest.rows}, key=lambda name: name == "custom")
+    groups = {level: [r for r in manifest.rows if r.source_level == level] for level in levels}
+    if len(groups) > 1:
+        groups["all"] = manifest.rows
+    for level, rows in groups.items():
+        shown.add_row(level, *_cells(rows, statuses), end_section=level == levels[-1])
+    return shown
+
+
+def _cells(rows: Sequence[Row], statuses: Sequence[str]) -> list[str]:
+    counts = [sum(row.status == status for row in rows) for status in statuses]
+    kernels = sum(row.figures.unique_kernels for row in rows if row.figures)
+    seconds = sum(row.seconds for row in rows)
+    return [*(str(n) if n else "·" for n in counts), str(len(rows)), str(kernels), f"{seconds:.0f}"]
+
+
+def _places(manifest: Manifest, output: Path) -> list[tuple[str, Path]]:
+    """Where to look: the run, what its children printed, and the largest thing that passed."""
+    run = output / "runs" / manifest.run_id
+    places = [("manifest", run / "manifest.json")]
+    if (run / "logs").is_dir():
+        places.append(("logs", run / "logs"))
+    passed = [row for row in manifest.rows if row.status == "passed" and row.figures]
+    if passed:
+        best = max(passed, key=lambda row: row.figures.components if row.figures else 0)
+        places.append(("look at", output / best.label))
+    return places
+
+
+def states(manifests: Sequence[Manifest]) -> Table:
+    """Runs, and how each stands."""
+    shown = table()
+    for name in ("run", "state", "started", "passed", "other", "left"):
+        shown.add_column(name, justify="right" if name in ("passed", "other", "left") else "left")
+    for manifest in manifests:
+        passed = manifest.counts.get("passed", 0)
+        shown.add_row(
+            manifest.run_id,
+            manifest.state_now(),
+            f"{manifest.started:%Y-%m-%d %H:%M}",
+            str(passed),
+            str(len(manifest.rows) - passed),
+            str(manifest.selected - len(manifest.rows)),
+        )
+    return shown
+
+
+def states_json(manifests: Sequence[Manifest]) -> str:
+    """The same for programs: manifests, each with the state as it is now."""
+    rows = [
+        manifest.model_dump(mode="json", exclude_none=True) | {"state": manifest.state_now()}
+        for manifest in manifests
+    ]
+    return json.dumps({"runs": rows}, indent=1)
+
+
+def planned(previews: Sequence[Preview]) -> Table:
+    """A plan: each problem, why it is run or not, and the memory that it will be given."""
+    shown = table()
+    for name in ("problem", "why", "forward", "asks for", ""):
+        shown.add_column(name, justify="right" if name in ("forward", "asks for") else "left")
+    for preview in previews:
+        cells = [_gib(preview.peak_bytes), _gib(preview.memory_bytes)]
+        shown.add_row(preview.item.label, preview.item.why, *cells, preview.note)
+    return shown
+
+
+def _gib(count: int | None) -> str:
+    return "" if count is None else f"{count / GIB:.2f} GiB"
+
+
+def plan_json(previews: Sequence[Preview]) -> str:
+    """The same for programs."""
+    rows = [
+        {
+            "problem": preview.item.problem.name,
+            "source_level": preview.item.problem.source_level,
+            "path": str(preview.item.problem.path),
+            "run": preview.item.earlier is None,
+            "why": preview.item.why,
+            "peak_bytes": preview.peak_bytes,
+            "memory_bytes": preview.memory_bytes,
+            "note": preview.note,
+        }
+        for preview in previews
+    ]
+    return json.dumps({"problems": rows}, indent=1)
+
+
+def one(result: ProblemResult, directory: Path, log: Path | None, console: Console) -> None:
+    """One problem that was taken apart."""
+    text = Text(f"{result.status}  {result.label}")
+    text.stylize(COLOURS[result.status], 0, len(result.status))
+    if result.reason:
+        text.append(f": {result.reason}")
+    console.print(text, soft_wrap=True)
+    if result.figures:
+        levels = ", ".join(f"{n} {level}" for level, n in result.figures.by_level.items() if n)
+        console.print(
+            f"{result.figures.components} components ({levels}), "
+            f"{result.figures.kernel_instances} kernel instances",
+            soft_wrap=True,
+        )
+    if result.bitwise_equal is not None:
+        equal = "to the last bit" if result.bitwise_equal else f"within {result.max_diff:.2g}"
+        if result.status == "passed":
+            console.print(f"the kernels put together equal the original {equal}")
+    for sentence in result.health:
+        console.print(f"but mind: {sentence}", soft_wrap=True)
+    memory = f", {result.peak_memory_bytes / GIB:.2f} GiB" if result.peak_memory_bytes else ""
+    console.print(f"{result.total_s:.1f} s{memory}")
+    console.print(f"look at: {directory}", soft_wrap=True)
+    if log is not None:
+        console.print(f"log:     {log}", soft_wrap=True)
+
+
+def verdict(verified: Verified, console: Console) -> None:
+    """One directory that was judged: its gates, and the first thing to fix."""
+    record = verified.record
+    text = Text(f"{record.status}  {verified.directory}")
+    text.stylize(COLOURS[record.status], 0, len(record.status))
+    if record.reason:
+        text.append(f": {record.reason}")
+    console.print(text, soft_wrap=True)
+    for gate in (record.verification or {}).get("gates", []):
+        difference = gate.get("max_diff")
+        measured = "" if difference is None else f", largest difference {difference}"
+        line = f"  {gate['gate']:<12} {gate['verdict']} ({len(gate['checks'])} checks{measured})"
+        console.print(line, soft_wrap=True)
+    for sentence in record.health:
+        console.print(f"  but mind: {sentence}", soft_wrap=True)
+
+
+def problems(listed: Sequence[tuple[Problem, str]], console: Console) -> None:
+    """Problems by level, each with its idea."""
+    for level, group in groupby(listed, key=lambda pair: pair[0].source_level):
+        members = list(group)
+        console.print(f"{level} ({len(members)})", style="bold")
+        width = max(len(problem.name) for problem, _ in members)
+        for problem, idea in members:
+            console.print(f"  {problem.name:<{width}}  {idea}", soft_wrap=True, markup=False)
+
+
+def problems_json(listed: Sequence[tuple[Problem, str]]) -> str:
+    """The same for programs."""
+    rows = [
+        {
+            "problem": problem.name,
+            "source_level": problem.source_level,
+            "path": str(problem.path),
+            "sha256": problem.sha256,
+            "idea": idea,
+        }
+        for problem, idea in listed
+    ]
+    return json.dumps({"problems": rows}, indent=1)

@@ -1,0 +1,256 @@
+"""This file knows about the command line: it parses, calls and prints. No logic lives here.
+
+What a command needs is imported inside it: `kdrun --help` loads neither torch nor Ray.
+"""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from runner import __version__
+from runner.errors import KdrunError
+
+INTERRUPTED = 130
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def main() -> None:
+    """The command `kdrun`: every error is one line on stderr, and an exit code."""
+    try:
+        code = cli.main(prog_name="kdrun", standalone_mode=False)
+    except click.ClickException as error:
+        _fail(error.format_message())
+        code = error.exit_code
+    except KdrunError as error:
+        _fail(str(error))
+        code = error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        _fail("interrupted")
+        code = INTERRUPTED
+    sys.exit(code)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=False)
+@click.version_option(__version__, prog_name="kdrun", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Take PyTorch models apart into kernels at their exact shapes, and prove the parts.
+
+    Exit codes: 0 every problem passed, 1 at least one did not, 2 wrong usage or configuration,
+    130 interrupted.
+    """
+
+
+def working_options(command: F) -> F:
+    """Options of everything that runs a model."""
+    for option in reversed(
+        (
+            click.option("--device", type=click.Choice(["cpu", "cuda", "auto"])),
+            click.option("--trials", type=int, help="Seeds for each comparison; default 2."),
+            click.option("--timeout", type=float, help="Seconds for one problem; default 1800."),
+            click.option("--memory-gib", type=float, help="Memory that problems may take here."),
+            click.option("--config", type=click.Path(path_type=Path), help="A YAML file."),
+            click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+OUTPUT = click.option(
+    "--output", type=click.Path(path_type=Path), help="Where results go; default output/."
+)
+MODE = click.option("--mode", type=click.Choice(["eval", "train"]), help="Default eval.")
+
+
+@cli.command()
+@click.option("--level", type=int, multiple=True, help="1, 2 or 3; repeatable.")
+@click.option("--problem", multiple=True, help="Glob on names, or a file; repeatable.")
+@click.option("--start", type=int, help="Skip so many of the sorted selection.")
+@click.option("--count", type=int, help="Take so many of the sorted selection.")
+@click.option("--data", type=click.Path(path_type=Path), help="Directory of problems.")
+@OUTPUT
+@click.option("--run-id", help="Name of the run; default the time.")
+@click.option("--address", help="A Ray whose nodes see the same files; default one of our own.")
+@click.option("--num-gpus", type=float, help="GPUs for each problem; default 0.")
+@click.option("--workers", type=int, help="Most problems at once.")
+@MODE
+@click.option("--only-failed", is_flag=True, default=None, help="Only what has not passed before.")
+@click.option("--no-resume", is_flag=True, help="Run what passed before again, too.")
+@working_options
+@click.option("--dry-run", is_flag=True, help="Print the plan with estimated memory.")
+def submit(config: Path | None, as_json: bool, dry_run: bool, no_resume: bool, **flags: Any) -> int:
+    """Take many problems apart on a Ray, verify them, and write a manifest."""
+    from runner.batch import submit as batch
+
+    settings = _settings(flags | ({"resume": False} if no_resume else {}), config)
+    submission = batch.prepare(settings)
+    if dry_run:
+        _show_plan(batch.preview(submission, settings, batch.to_stderr), as_json)
+        return 0
+    manifest = batch.submit(submission, settings, batch.to_stderr)
+    from runner.batch import tables
+
+    tables.results(manifest, settings.output, _console(stderr=as_json))
+    if as_json:
+        click.echo(manifest.to_json(), nl=False)
+    if manifest.state == "interrupted":
+        return INTERRUPTED
+    return 0 if manifest.all_passed else 1
+
+
+@cli.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@OUTPUT
+@MODE
+@working_options
+def decompose(file: Path, config: Path | None, as_json: bool, **flags: Any) -> int:
+    """Take one problem FILE apart and verify it, without Ray."""
+    from runner.batch import alone, tables
+
+    done = alone.decompose(file, _settings(flags, config))
+    tables.one(done.result, done.directory, done.log, _console(stderr=as_json))
+    if as_json:
+        click.echo(done.result.to_json(), nl=False)
+    return 0 if done.result.status == "passed" else 1
+
+
+@cli.command()
+@click.argument(
+    "directory",
+    nargs=-1,
+    required=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+)
+@working_options
+def verify(directory: tuple[Path, ...], config: Path | None, as_json: bool, **flags: Any) -> int:
+    """Verify decomposition directories, whoever wrote them."""
+    from runner.batch import alone, tables
+
+    settings = _settings(flags, config)
+    console = _console(stderr=as_json)
+    verdicts = []
+    for each in directory:
+        verdicts.append(alone.verify(each, settings))
+        tables.verdict(verdicts[-1], console)
+    if as_json:
+        click.echo(json.dumps([verdict.to_json() for verdict in verdicts], indent=1))
+    return 0 if all(verdict.record.status == "passed" for verdict in verdicts) else 1
+
+
+@cli.command()
+@click.argument("run", required=False)
+@OUTPUT
+@click.option("--config", type=click.Path(path_type=Path), help="A YAML file.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+def status(run: str | None, config: Path | None, as_json: bool, **flags: Any) -> int:
+    """List runs and how each stands, or show one RUN."""
+    from runner.batch import tables
+    from runner.store import DirectoryStore
+
+    output = _settings(flags, config).output
+    store = DirectoryStore(output)
+    manifests = [store.manifest(name) for name in ([run] if run else store.run_ids())]
+    if as_json:
+        click.echo(tables.states_json(manifests))
+    elif not manifests:
+        click.echo(f"no runs in {output}")
+    else:
+        _console().print(tables.states(manifests))
+        if run:
+            tables.results(manifests[0], output, _console())
+    return 0
+
+
+@cli.group()
+def data() -> None:
+    """List problems; fetch and check the KernelBench dataset."""
+
+
+@data.command("list")
+@click.option("--level", type=int, multiple=True, help="1, 2 or 3; repeatable.")
+@click.option("--data", type=click.Path(path_type=Path), help="Directory of problems.")
+@click.option("--config", type=click.Path(path_type=Path), help="A YAML file.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+def data_list(config: Path | None, as_json: bool, **flags: Any) -> int:
+    """What there is, per level, with a one-line idea of each."""
+    from runner.batch import tables
+    from runner.problems import data_root, idea, select
+
+    settings = _settings(flags, config)
+    root = data_root(settings.data)
+    listed = [(problem, idea(problem)) for problem in select(root, settings.level)]
+    if as_json:
+        click.echo(tables.problems_json(listed))
+    else:
+        click.echo(root, err=True)
+        tables.problems(listed, _console())
+    return 0
+
+
+@data.command()
+@click.option("--from", "source", help="A checkout, a git directory or an archive of KernelBench.")
+@click.option("--to", "destination", type=click.Path(path_type=Path), help="Default here.")
+def fetch(source: str | None, destination: Path | None) -> int:
+    """Put KernelBench's 250 problems at the pinned commit, and our gpt_oss, in place."""
+    from runner.problems import KERNELBENCH
+    from runner.problems import fetch as fetch_dataset
+
+    report = fetch_dataset(source, destination or KERNELBENCH)
+    click.echo(f"{report.destination}: {report.written} written, {report.kept} there already")
+    for what, names in (("missing", report.missing), ("changed", report.changed)):
+        for name in names:
+            click.echo(f"{what} in {report.source}: {name}")
+    return 0 if report.complete else 1
+
+
+@data.command()
+@click.argument("directory", required=False, type=click.Path(path_type=Path))
+def check(directory: Path | None) -> int:
+    """Compare the dataset in DIRECTORY with the manifest, file by file."""
+    from runner.problems import KERNELBENCH
+    from runner.problems import check as check_dataset
+
+    report = check_dataset(directory or KERNELBENCH)
+    differences = (
+        ("missing", report.missing),
+        ("changed", report.changed),
+        ("extra", report.extra),
+    )
+    for what, names in differences:
+        for name in names:
+            click.echo(f"{what}: {name}")
+    counts = ", ".join(f"{len(names)} {what}" for what, names in differences)
+    click.echo(f"{report.root}: {report.right} right, {counts}")
+    return 0 if report.ok else 1
+
+
+def _settings(flags: dict[str, Any], config: Path | None) -> Any:
+    from runner.config import load
+
+    return load({k: v for k, v in flags.items() if v is not None and v != ()}, config)
+
+
+def _show_plan(previews: Any, as_json: bool) -> None:
+    from runner.batch import tables
+
+    if as_json:
+        click.echo(tables.plan_json(previews))
+    else:
+        _console().print(tables.planned(previews))
+
+
+def _console(*, stderr: bool = False) -> Any:
+    from rich.console import Console
+
+    console = Console(stderr=stderr, highlight=False)
+    # A pipe has no width: nothing is wrapped for it.
+    return console if console.is_terminal else Console(stderr=stderr, highlight=False, width=200)
+
+
+def _fail(message: str) -> None:
+    click.echo(f"kdrun: {message}", err=True)

@@ -1,0 +1,172 @@
+"""This file knows about settings: what `kdrun submit` can be told, and by whom.
+
+Flags win over environment variables (KDRUN_*), those over a YAML file, that over the defaults. A
+setting has one name everywhere: `--run-id`, `KDRUN_RUN_ID`, `run_id:`.
+"""
+
+import difflib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    InitSettingsSource,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
+from runner.errors import ConfigError, KdrunError, UsageError
+
+PREFIX = "KDRUN_"
+CONFIG_VARIABLE = "KDRUN_CONFIG"
+CONFIG_FILE = Path("configs/default.yaml")
+"""Read from the working directory where it exists and no other file is named."""
+
+
+def _several(value: object) -> object:
+    """`1,2` in an environment variable, `level: 1` in a file."""
+    if isinstance(value, str):
+        return [part.strip() for part in value.split(",") if part.strip()]
+    return [value] if isinstance(value, int) else value
+
+
+def _run_id(value: str | None) -> str | None:
+    if value is not None and (not value.strip("-_.") or "/" in value or value.startswith(".")):
+        raise ValueError("it names a folder, such as nightly-3")
+    return value
+
+
+class Settings(BaseSettings):
+    """Everything that a run can be told."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True)
+
+    level: Annotated[list[int], NoDecode, BeforeValidator(_several)] = []
+    """Source levels; all for none."""
+    problem: Annotated[list[str], NoDecode, BeforeValidator(_several)] = []
+    """Globs on problem names, or paths of problem files."""
+    start: int = Field(default=0, ge=0)
+    """Skip so many of the sorted selection."""
+    count: int | None = Field(default=None, ge=1)
+    """Take so many of the sorted selection; all for none."""
+    data: Path | None = None
+    """Directory of problems; none: KernelBench where it was fetched, else the samples."""
+    output: Path = Path("output")
+    """Where decompositions and runs are written."""
+    run_id: Annotated[str | None, AfterValidator(_run_id)] = None
+    """Name of the run; none: the time at which it starts."""
+    address: str | None = None
+    """A Ray cluster to join, whose nodes see the same files; none: one of our own."""
+    workers: int | None = Field(default=None, ge=1)
+    """Most problems at once; none: as many as there are cores, as memory permits."""
+    memory_gib: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """Memory that a Ray of our own may give to problems; none: most of what is available."""
+    num_gpus: float = Field(default=0, ge=0, allow_inf_nan=False)
+    """GPUs for each problem."""
+    device: Literal["cpu", "cuda", "auto"] = "cpu"
+    """Where verification runs."""
+    mode: Literal["eval", "train"] = "eval"
+    """How models run: in eval() under no_grad, or in training mode with dropout's seed fixed."""
+    trials: int = Field(default=2, ge=1)
+    """Seeds that each comparison is made with."""
+    timeout: float = Field(default=1800, gt=0, allow_inf_nan=False)
+    """Seconds for one problem."""
+    only_failed: bool = False
+    """Run only what has a result that is not passed."""
+    resume: bool = True
+    """Leave out what passed before with the same source, options and version."""
+
+
+def load(flags: Mapping[str, Any], config: Path | None = None) -> Settings:
+    """The settings from all four sources.
+
+    Raises:
+        UsageError: a flag that cannot be meant.
+        ConfigError: a variable or a file that is wrong, with the field.
+    """
+    _refuse_unknown_variables()
+    file = config or _config_file()
+    values = read_yaml(file) if file else {}
+
+    class Sourced(Settings):
+        @classmethod
+        def settings_customise_sources(
+            cls,
+            settings_cls: type[BaseSettings],
+            init_settings: PydanticBaseSettingsSource,
+            env_settings: PydanticBaseSettingsSource,
+            dotenv_settings: PydanticBaseSettingsSource,
+            file_secret_settings: PydanticBaseSettingsSource,
+        ) -> tuple[PydanticBaseSettingsSource, ...]:
+            return init_settings, env_settings, InitSettingsSource(settings_cls, values)
+
+    try:
+        return Sourced(**flags)
+    except ValidationError as error:
+        raise _explained(error, flags, file) from None
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """The settings in a file.
+
+    Raises:
+        ConfigError: not there, not YAML, not a mapping, or a key that is no setting.
+    """
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8", hint="save the file as UTF-8") from error
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f" (line {mark.line + 1})" if mark else ""
+        what = getattr(error, "problem", None) or "cannot be understood"
+        raise ConfigError(f"{path}: not YAML: {what}{where}") from error
+    if content is None:
+        return {}
+    if not isinstance(content, dict):
+        raise ConfigError(f"{path}: not a mapping", hint="write lines such as `trials: 2`")
+    for key in content:
+        if key not in Settings.model_fields:
+            raise ConfigError(f"{path}: {key}: no such setting", hint=_closest(str(key)))
+    return content
+
+
+def _config_file() -> Path | None:
+    if named := os.environ.get(CONFIG_VARIABLE):
+        return Path(named)
+    return CONFIG_FILE if CONFIG_FILE.is_file() else None
+
+
+def _refuse_unknown_variables() -> None:
+    for variable in os.environ:
+        field = variable.removeprefix(PREFIX)
+        if field in (variable, CONFIG_VARIABLE.removeprefix(PREFIX)):
+            continue
+        if field.lower() not in Settings.model_fields:
+            close = _closest(field.lower())
+            raise ConfigError(f"{variable}: no such setting", hint=close)
+
+
+def _closest(name: str) -> str:
+    close = difflib.get_close_matches(name, Settings.model_fields, n=1)
+    return f"is it {close[0]}?" if close else f"there are {', '.join(Settings.model_fields)}"
+
+
+def _explained(error: ValidationError, flags: Mapping[str, Any], file: Path | None) -> KdrunError:
+    """The first thing that is wrong, in the words of who said it."""
+    first = error.errors()[0]
+    field = str(first["loc"][0])
+    what = f"{first['input']!r}: {first['msg'].removeprefix('Value error, ')}"
+    if field in flags:
+        return UsageError(f"--{field.replace('_', '-')} {what}")
+    variable = PREFIX + field.upper()
+    if any(name.upper() == variable for name in os.environ):
+        return ConfigError(f"{variable}: {what}")
+    return ConfigError(f"{file}: {field}: {what}")
