@@ -127,7 +127,7 @@ def relative(path: Path, directory: Path) -> str:
 def _described(error: BaseException, directory: Path) -> str:
     message = _one_line(str(error))
     if isinstance(error, KdrunError):
-        return message
+        return message.replace(f"{directory.resolve()}/", "")
     where = _innermost(error.__traceback__, directory)
     name = type(error).__name__
     return f"{name}: {message}{where}" if message else f"{name}{where}"

@@ -1,5 +1,6 @@
 """This file knows about outputs that wait on disk while the other side of a comparison runs."""
 
+import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -45,11 +46,14 @@ class Spill:
             self._folder.cleanup()
 
     def keep(self, output: object) -> object:
-        """The output itself where it is small, else the same nesting of tensors on disk."""
+        """The output itself where it is small or the disk is full, else its tensors on disk."""
         held = {
             t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in tensors(output)
         }
-        return output if sum(held.values()) < self.spill_bytes else self._spilled(output)
+        size = sum(held.values())
+        if size < self.spill_bytes or size > 0.8 * shutil.disk_usage(tempfile.gettempdir()).free:
+            return output
+        return self._spilled(output)
 
     def _spilled(self, value: object) -> object:
         if isinstance(value, torch.Tensor):

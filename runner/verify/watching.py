@@ -109,7 +109,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     ) -> Any:
         kwargs = kwargs or {}
         bound = list(_bound(func, args, kwargs))
-        shapes = {id(t): _meta(t) for _, value, _ in bound for t in tensors(value)}
+        shapes = {id(t): meta_of(t) for _, value, _ in bound for t in tensors(value)}
         result = func(*args, **kwargs)
         self._record(func, bound, shapes, result)
         return result
@@ -140,7 +140,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
         def watched(*args: Any, **kwargs: Any) -> Any:
             given = tensors([*args, *kwargs.values()])
-            metas = tuple(map(_meta, given))
+            metas = tuple(map(meta_of, given))
             strides = tuple(tuple(t.stride()) for t in given)
             self._components.append(name)
             try:
@@ -148,7 +148,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             finally:
                 self._components.pop()
             results = tensors(output)
-            self.trace.calls.append(Call(name, metas, strides, tuple(map(_meta, results))))
+            self.trace.calls.append(Call(name, metas, strides, tuple(map(meta_of, results))))
             if name in examine and not all(_finite(t) for t in results):
                 self.trace.not_finite.add(name)
             return output
@@ -286,7 +286,7 @@ def _operation(
     inputs = tuple(
         shapes[id(t)] for argument, value, _ in bound if argument != "out" for t in tensors(value)
     )
-    return Operation(plain, inputs, attributes, tuple(map(_meta, outputs)))
+    return Operation(plain, inputs, attributes, tuple(map(meta_of, outputs)))
 
 
 def _copy(
@@ -309,7 +309,7 @@ def _copy(
     if name in {"copy_", "copy"}:
         source = shapes[id(values["src"])]
         return Operation("copy", ((into[0], source[1]),), (), (into,))
-    return Operation("copy", (into,), (), tuple(map(_meta, outputs)))
+    return Operation("copy", (into,), (), tuple(map(meta_of, outputs)))
 
 
 def _literal(value: Any) -> str:
@@ -322,7 +322,8 @@ def _literal(value: Any) -> str:
     return repr(value)
 
 
-def _meta(tensor: torch.Tensor) -> TensorMeta:
+def meta_of(tensor: torch.Tensor) -> TensorMeta:
+    """Shape and dtype."""
     return tuple(tensor.shape), str(tensor.dtype).removeprefix("torch.")
 
 

@@ -16,6 +16,8 @@ class WeightTable:
     """Names, shapes and dtypes of a model's parameters and buffers; the tensors may be gone."""
 
     entries: dict[str, tuple[tuple[int, ...], str]]
+    plain: dict[str, tuple[tuple[int, ...], str]] = field(default_factory=dict)
+    """Tensors in plain attributes: they may be mapped, and need not."""
     tied: list[set[str]] = field(default_factory=list)
     """Groups of names for one and the same tensor."""
 
@@ -39,6 +41,7 @@ def table_of(model: nn.Module) -> WeightTable:
         by_identity[id(tensor)].add(name)
     return WeightTable(
         {name: (tuple(t.shape), dtype_name(t.dtype)) for name, t in weights.items()},
+        {n: (tuple(t.shape), dtype_name(t.dtype)) for n, t in plain_tensors(model).items()},
         [names for names in by_identity.values() if len(names) > 1],
     )
 
@@ -64,10 +67,11 @@ def map_fault(
     for name, source in mapping.items():
         if name not in refactored.entries:
             return f"{name} is mapped but does not exist"
-        if source not in original.entries:
+        found = original.entries.get(source) or original.plain.get(source)
+        if found is None:
             return f"{name} is mapped to {source}, which the original does not have"
         shape, dtype = refactored.entries[name]
-        source_shape, source_dtype = original.entries[source]
+        source_shape, source_dtype = found
         if shape != source_shape:
             return f"{name} has shape {list(shape)}, the original's {source} {list(source_shape)}"
         if dtype != source_dtype:
@@ -79,46 +83,73 @@ def map_fault(
     return None
 
 
-def transfer(source: Weights, target: nn.Module, mapping: Mapping[str, str]) -> None:
-    """Give `target` the very tensors of `source`, under its own names: nothing is held twice.
+def plain_tensors(model: nn.Module) -> Weights:
+    """Tensors that modules hold as plain attributes: a state that forward() replaces, a table."""
+    return {
+        f"{path}.{name}" if path else name: value
+        for path, module in model.named_modules()
+        for name, value in vars(module).items()
+        if isinstance(value, torch.Tensor)
+    }
 
-    KeyError or AttributeError where the map names what is not there, ValueError where shapes
-    differ.
+
+def held_weights(model: nn.Module) -> Weights:
+    """All that a map may name, as it is before a forward, which may change all but parameters."""
+    named = plain_tensors(model) | weights_of(model)
+    return {name: _own(tensor) for name, tensor in named.items()}
+
+
+def transfer(source: Weights, target: nn.Module, mapping: Mapping[str, str]) -> None:
+    """Give `target` the parameters of `source`, under its own names: none is held twice.
+
+    Buffers are its own, since a forward may write into them. ValueError where a name is mapped to
+    nothing, to what is not there, or to another shape.
     """
+    own: Weights = {}
     for name, current in weights_of(target).items():
         if name not in mapping:
             raise ValueError(f"{name} is mapped to nothing")
+        if mapping[name] not in source:
+            raise ValueError(f"{name} is mapped to {mapping[name]}, which is not there")
         value = source[mapping[name]]
         if value.shape != current.shape or value.dtype != current.dtype:
             raise ValueError(f"{name} and {mapping[name]} differ in shape or dtype")
         path, _, leaf = name.rpartition(".")
         owner = target.get_submodule(path)
-        if not isinstance(current, nn.Parameter):
-            value = value.detach()
-        elif not isinstance(value, nn.Parameter):
-            value = nn.Parameter(value, requires_grad=False)
+        if isinstance(current, nn.Parameter):
+            is_parameter = isinstance(value, nn.Parameter)
+            value = value if is_parameter else nn.Parameter(value, requires_grad=False)
+        else:
+            value = own.setdefault(mapping[name], value.detach().clone())
         setattr(owner, leaf, value)  # not load_state_dict: it skips buffers that are not persistent
 
 
-def with_own_buffers(model: nn.Module) -> Weights:
-    """The weights as they are before a forward, which may change buffers but not these."""
-    return {
-        name: tensor if isinstance(tensor, nn.Parameter) else tensor.clone()
-        for name, tensor in weights_of(model).items()
-    }
-
-
-def vary(model: nn.Module, generator: torch.Generator) -> None:
+def vary(
+    model: nn.Module,
+    generator: torch.Generator,
+    *,
+    only_defaults: bool = False,
+    names: frozenset[str] | None = None,
+) -> None:
     """Move every floating-point weight a little up, by amounts of its own.
 
     Default values hide a wrong map: a fresh BatchNorm's weight and running variance are both ones.
-    Positive values stay positive. NaN and infinity stay what they are.
+    Positive values stay positive. NaN and infinity stay what they are. `only_defaults`: move those
+    alone that are one value throughout. `names`: move those alone.
     """
     seen: set[int] = set()
-    for tensor in weights_of(model).values():
-        if tensor.is_floating_point() and tensor.numel() and id(tensor) not in seen:
-            seen.add(id(tensor))
-            noise = torch.rand(
-                tensor.shape, generator=generator, dtype=torch.float32, device=generator.device
-            ).to(tensor)
-            tensor.data.addcmul_(tensor.data.abs().add_(0.1), noise, value=0.1)
+    for name, tensor in weights_of(model).items():
+        if not tensor.is_floating_point() or not tensor.numel() or id(tensor) in seen:
+            continue
+        if names is not None and name not in names:
+            continue
+        seen.add(id(tensor))
+        data = tensor.data
+        if only_defaults and not bool((data == data.flatten()[0]).all()):
+            continue
+        noise = torch.rand(tensor.shape, generator=generator, dtype=torch.float32).to(data)
+        data.addcmul_(data.abs().add_(0.1), noise, value=0.1)
+
+
+def _own(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor if isinstance(tensor, nn.Parameter) else tensor.detach().clone()

@@ -1,0 +1,36 @@
+"""Why you can trust it: every gate of a written decomposition, judged from its files alone.
+
+Shares no code with what writes a decomposition. Importing this package does not import torch.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from runner.verify.options import VerifyOptions
+from runner.verify.reports import write_reports
+from runner.verify.results import GATES, Check, GateResult, Verdict, Verification
+
+__all__ = [
+    "GATES",
+    "Check",
+    "GateResult",
+    "Verdict",
+    "Verification",
+    "VerifyOptions",
+    "verify",
+    "write_reports",
+]
+
+
+def verify(
+    directory: Path, options: VerifyOptions, on_gate: Callable[[str], None] | None = None
+) -> Verification:
+    """Judge a decomposition directory; `on_gate` hears each gate's name as its work begins.
+
+    Reads the directory and never writes into it. Runs the code in it: call this in a disposable
+    process. A bad decomposition is a verdict, never an exception; MemoryError leaves, since it says
+    something about the machine and nothing about the decomposition.
+    """
+    from runner.verify.gates import judge
+
+    return judge(directory, options, on_gate or (lambda gate: None))

@@ -1,0 +1,238 @@
+"""This file knows about the self-test gate: each component file alone, with what it documents."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import nn
+
+from runner.tree.document import Node
+from runner.verify.compare import PIECE, pieces_of, tensors
+from runner.verify.findings import Findings
+from runner.verify.layout import Layout
+from runner.verify.loading_files import CannotJudge, Files, attribute, foreign_code, relative
+from runner.verify.running import Bench, Inputs
+from runner.verify.watching import TensorMeta, meta_of
+from runner.verify.weights import weights_of
+
+_FUNCTIONS = ("get_inputs", "get_init_inputs", "get_expected_output_shape", "run_tests")
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """What a component's own inputs look like."""
+
+    inputs: tuple[TensorMeta, ...]
+    strides: tuple[tuple[int, ...], ...]
+
+
+@dataclass
+class SelfTests:
+    """What the self-tests showed so far."""
+
+    contracts: dict[str, Contract] = field(default_factory=dict)
+    not_finite: dict[str, str] = field(default_factory=dict)
+    """Component -> reason; the original decides whether that is right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """A component file that ran."""
+
+    path: str
+    module: ModuleType
+    bench: Bench
+
+    def build(self, trial: int) -> nn.Module:
+        """A new Model."""
+        make = self.module.__dict__
+        return self.bench.build(
+            f"{self.path}: Model", lambda: make["Model"](*make["get_init_inputs"]()), trial
+        )
+
+    def draw(self, trial: int) -> Inputs:
+        """New inputs."""
+
+        def get_inputs() -> Inputs:
+            inputs = self.module.__dict__["get_inputs"]()
+            if not isinstance(inputs, list | tuple):
+                raise CannotJudge(
+                    f"{self.path}: get_inputs() returned {type(inputs).__name__}, not a list"
+                )
+            return tuple(inputs), {}
+
+        return self.bench.draw(f"{self.path}: get_inputs()", get_inputs, trial)
+
+
+def load_component(files: Files, bench: Bench, path: str, component: str) -> Component:
+    """Run a component's file. CannotJudge where it misses a part."""
+    module = files.load(bench.directory / path)
+    for name in ("Model", *_FUNCTIONS):
+        attribute(module, name, bench.directory)
+    return Component(component, module, bench)
+
+
+def self_test(
+    component: str, files: Files, layout: Layout, bench: Bench, tests: SelfTests, findings: Findings
+) -> None:
+    """Run one component on its own inputs; everything that it held is free afterwards."""
+    with findings.judging("self-test", component):
+        loaded = load_component(files, bench, component, component)
+        model = loaded.build(0)
+        inputs = loaded.draw(0)
+        note_contract(loaded, layout, model, inputs, tests, findings)
+        output, _ = bench.forward(f"{component}: forward", model, inputs, 0)
+        judge_output(loaded, layout, output, tests, findings)
+
+
+def note_contract(
+    component: Component,
+    layout: Layout,
+    model: nn.Module,
+    inputs: Inputs,
+    tests: SelfTests,
+    findings: Findings,
+) -> None:
+    """Compare a component's inputs and weights with what the tree says of each instance."""
+    given = tensors(list(inputs))
+    contract = Contract(tuple(map(meta_of, given)), tuple(tuple(t.stride()) for t in given))
+    tests.contracts[component.path] = contract
+    weights = {name: list(tensor.shape) for name, tensor in weights_of(model).items()}
+    for node in layout.nodes(component.path):
+        if documented(node) != contract.inputs:
+            findings.found(
+                "self-test",
+                component.path,
+                f"get_inputs() gives {shown(contract.inputs)}, the tree says"
+                f" {shown(documented(node))} ({node.id})",
+            )
+        if node.weight_shapes and {n: list(s) for n, s in node.weight_shapes.items()} != weights:
+            findings.found(
+                "self-test", component.path, f"has other weights than the tree says ({node.id})"
+            )
+        for stride, real, (shape, _) in zip(
+            node.input_strides, contract.strides, contract.inputs, strict=False
+        ):
+            if not same_layout(shape, stride, real):
+                findings.found(
+                    "self-test",
+                    component.path,
+                    f"get_inputs() gives strides {list(real)}, the tree says {stride} ({node.id})",
+                )
+
+
+def judge_output(
+    component: Component, layout: Layout, output: Any, tests: SelfTests, findings: Findings
+) -> None:
+    """The verdict on one component's output. Not-finite ones wait for the original's verdict."""
+    results = tuple(map(meta_of, tensors(output)))
+    fault = _shape_fault(component, results)
+    for node in layout.nodes(component.path):
+        said = _metas(node.output_shapes, node.output_dtypes)
+        if fault is None and said != results:
+            fault = f"gives {shown(results)}, the tree says {shown(said)} ({node.id})"
+    if not results:
+        fault = f"forward() returned {type(output).__name__} with no tensor in it"
+    bad = sum(count_not_finite(tensor) for tensor in tensors(output))
+    if bad and fault is None:
+        tests.not_finite[component.path] = f"gives NaN or infinity in {bad} elements"
+    else:
+        findings.found("self-test", component.path, fault)
+
+
+def settle(layout: Layout, tests: SelfTests, seen: set[str], findings: Findings) -> None:
+    """Judge the components that gave NaN or infinity. `seen`: files that do so in the original."""
+    for component, reason in tests.not_finite.items():
+        kernels = {component} if layout.is_kernel(component) else layout.kernels_below(component)
+        if kernels & seen:
+            findings.found("self-test", component, None)
+            findings.health.append(f"{component} {reason}, as it does in the original")
+        else:
+            fault = f"{reason}, where the original is finite"
+            findings.found("self-test", component, fault)
+
+
+def components_in(
+    model: nn.Module, folder: Path, directory: Path
+) -> dict[str, tuple[nn.Module, str]]:
+    """Module path -> the outermost modules whose class is defined in a file of a folder."""
+    found: dict[str, tuple[nn.Module, str]] = {}
+    for path, module in model.named_modules():
+        inside = any(path == outer or path.startswith(f"{outer}.") for outer in found)
+        if path and not inside and (file := _defined_in(type(module), folder)):
+            found[path] = module, relative(file, directory)
+    return found
+
+
+def parameter_outside(model: nn.Module, found: dict[str, tuple[nn.Module, str]]) -> str | None:
+    """A parameter or buffer that is in none of the components."""
+    for name in weights_of(model):
+        if not any(name.startswith(f"{path}.") for path in found):
+            return f"holds the parameter {name} outside of its children"
+    return None
+
+
+def documented(node: Node) -> tuple[TensorMeta, ...]:
+    """Shapes and dtypes of an instance's inputs, as the tree has them."""
+    return _metas(node.input_shapes, node.input_dtypes)
+
+
+def shown(metas: tuple[TensorMeta, ...]) -> str:
+    """For people: `float32[10, 64], int64[10]`."""
+    return ", ".join(f"{dtype}{list(shape)}" for shape, dtype in metas) or "nothing"
+
+
+def same_layout(
+    shape: tuple[int, ...], one: tuple[int, ...] | list[int], other: tuple[int, ...] | list[int]
+) -> bool:
+    """Whether strides say the same; those of dimensions of one element say nothing."""
+    if 0 in shape:
+        return True
+    telling = [n for n, size in enumerate(shape) if size > 1]
+    return len(one) == len(other) and all(one[n] == other[n] for n in telling)
+
+
+def count_not_finite(tensor: torch.Tensor) -> int:
+    """How many elements are NaN or infinite, counted in pieces."""
+    if not (tensor.is_floating_point() or tensor.is_complex()):
+        return 0
+    small = tensor.numel() <= PIECE
+    pieces = [tensor] if small else pieces_of(tensor)
+    return sum(int(torch.isfinite(piece).logical_not_().sum()) for piece in pieces)
+
+
+def _shape_fault(component: Component, results: tuple[TensorMeta, ...]) -> str | None:
+    shapes: Callable[[], Any] = component.module.__dict__["get_expected_output_shape"]
+    with foreign_code(f"{component.path}: get_expected_output_shape()", component.bench.directory):
+        expected = shapes()
+        is_one = isinstance(expected, tuple) and all(isinstance(n, int) for n in expected)
+        said = [tuple(expected)] if is_one else [tuple(shape) for shape in expected]
+    real = [shape for shape, _ in results]
+    if said != real:
+        return f"gives shapes {_lists(real)}, get_expected_output_shape() says {_lists(said)}"
+    return None
+
+
+def _lists(shapes: list[tuple[int, ...]]) -> str:
+    return ", ".join(str(list(shape)) for shape in shapes) or "none"
+
+
+def _metas(shapes: list[list[int]], dtypes: list[str]) -> tuple[TensorMeta, ...]:
+    names = [dtype.removeprefix("torch.") for dtype in dtypes]
+    return tuple((tuple(shape), name) for shape, name in zip(shapes, names, strict=False))
+
+
+def _defined_in(cls: type[nn.Module], folder: Path) -> Path | None:
+    """The file in a folder that defines a class, by its code or else by its module."""
+    code = getattr(cls.forward, "__code__", None)
+    module = sys.modules.get(cls.__module__)
+    for name in (getattr(code, "co_filename", None), getattr(module, "__file__", None)):
+        if isinstance(name, str) and Path(name).is_absolute():
+            path = Path(name).resolve()
+            if path.is_relative_to(folder):
+                return path
+    return None

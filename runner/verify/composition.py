@@ -1,0 +1,302 @@
+"""This file knows about the composition gate: kernels put together again against the original.
+
+The original runs, then what replaces it, on the same inputs and on the very same weights. Never do
+the activations of two models exist at once.
+"""
+
+import time
+from collections import Counter
+from types import ModuleType
+from typing import Any
+
+from torch import nn
+
+from runner.problems import LoadedProblem, check_outputs, load_problem, read_problem
+from runner.tree.document import ROOT, Node
+from runner.verify.compare import (
+    COMPOSITION,
+    Difference,
+    compare,
+    compared_elements,
+    is_tensor,
+    leaves,
+    tensors,
+    would_notice,
+)
+from runner.verify.components import (
+    SelfTests,
+    components_in,
+    documented,
+    load_component,
+    parameter_outside,
+    same_layout,
+    shown,
+)
+from runner.verify.coverage import coverage_fault, covered
+from runner.verify.findings import Findings
+from runner.verify.health import blindness, constant_output, fingerprint, without_effect
+from runner.verify.layout import COMPOSITION_TEST, KERNEL_FOLDER, ORIGINAL, Layout, as_names
+from runner.verify.loading_files import CannotJudge, Files, attribute, foreign_code
+from runner.verify.running import Bench, Inputs, Seen, SharedInputs
+from runner.verify.sources import parent_fault, parsed
+from runner.verify.spilling import Spill
+from runner.verify.watching import Call
+from runner.verify.weights import (
+    Weights,
+    WeightTable,
+    held_weights,
+    map_fault,
+    table_of,
+    transfer,
+    weights_of,
+)
+
+MODEL = "model"
+"""The component's name in checks that are about the whole."""
+
+
+class CompositionGate:
+    """The whole model; its first trial serves rules, weights, coverage and health too."""
+
+    def __init__(
+        self,
+        files: Files,
+        layout: Layout,
+        bench: Bench,
+        spill: Spill,
+        tests: SelfTests,
+        findings: Findings,
+    ) -> None:
+        self.files, self.layout, self.bench, self.spill = files, layout, bench, spill
+        self.tests, self.findings = tests, findings
+        self.kernels_not_finite: set[str] = set()
+        """Kernel files that gave NaN or infinity on the original's own inputs."""
+        self._marks: set[object] = set()
+
+    def judge(self) -> None:
+        """All that the whole is judged by."""
+        findings = self.findings
+        with findings.judging("rules", COMPOSITION_TEST):
+            tree = parsed(self.bench.directory / COMPOSITION_TEST, COMPOSITION_TEST)
+            if fault := parent_fault(tree, "ComposedModel"):
+                findings.found("rules", COMPOSITION_TEST, fault)
+        try:
+            total = self._compare()
+        except CannotJudge as error:
+            findings.broken("composition", MODEL, str(error))
+            for gate in ("rules", "weights", "coverage"):
+                component = COMPOSITION_TEST if gate == "rules" else MODEL
+                if not findings.has(gate, component):
+                    findings.broken(gate, component, f"the composition did not run: {error}")
+            return
+        findings.composition = total
+        if not findings.has("composition", MODEL):
+            findings.compared("composition", MODEL, total)
+        self._health(total)
+
+    def _compare(self) -> Difference:
+        directory = self.bench.directory
+        with foreign_code(ORIGINAL, directory):
+            problem = load_problem(read_problem(directory / ORIGINAL))
+        test = self.files.load(directory / COMPOSITION_TEST)
+        attribute(test, "ComposedModel", directory)
+        mapping = as_names(attribute(test, "WEIGHTS", directory), f"{COMPOSITION_TEST}: WEIGHTS")
+        total = Difference()
+        for trial in range(self.bench.options.trials):
+            total |= self._trial(problem, test, mapping, trial)
+            if total.reason:
+                break
+        return total
+
+    def _trial(
+        self, problem: LoadedProblem, test: ModuleType, mapping: dict[str, str], trial: int
+    ) -> Difference:
+        bench, findings = self.bench, self.findings
+        inputs = SharedInputs(lambda: self._draw(problem, trial))
+        expected, held, known, seen = self._run_original(problem, mapping, inputs, trial)
+        if trial == 0:
+            self._judge_root(expected, held, known, inputs)
+        composed = bench.build(
+            f"{COMPOSITION_TEST}: ComposedModel", lambda: test.__dict__["ComposedModel"](), trial
+        )
+        if seen:
+            unused = frozenset(known.entries) - seen.weights_used
+            fault = map_fault(mapping, table_of(composed), known, unused)
+            findings.found("weights", MODEL, fault)
+        with foreign_code(f"{COMPOSITION_TEST}: WEIGHTS", bench.directory):
+            transfer(held, composed, mapping)
+        del held
+        actual, ran = self._run_composed(composed, inputs, trial)
+        del composed
+        if seen and ran:
+            self._judge_run(seen, ran)
+        with foreign_code("outputs of the composed model", bench.directory):
+            difference = compare(expected, actual, COMPOSITION)
+            bitwise = difference.bitwise_equal
+            if difference.reason is None and not would_notice(
+                expected, actual, COMPOSITION, bitwise=bitwise
+            ):
+                self._unnoticed(compared_elements(expected), difference)
+        return difference
+
+    def _draw(self, problem: LoadedProblem, trial: int) -> Inputs:
+        return self.bench.draw(f"{ORIGINAL}: get_inputs()", problem.get_inputs, trial)
+
+    def _run_original(
+        self, problem: LoadedProblem, mapping: dict[str, str], inputs: SharedInputs, trial: int
+    ) -> tuple[object, Weights, WeightTable, Seen | None]:
+        bench = self.bench
+        model = bench.build(f"{ORIGINAL}: Model", problem.build, trial)
+        bench.vary(model, trial, frozenset(mapping.values()))
+        known, held = table_of(model), held_weights(model)
+        given = inputs.get()
+        watch = bench.watch(model) if trial == 0 else None
+        started = time.monotonic()
+        output, seen = bench.forward(f"{ORIGINAL}: forward", model, given, trial, watch)
+        forward_s = time.monotonic() - started
+        with foreign_code(f"{ORIGINAL}: forward", bench.directory):
+            check_outputs(problem.problem, output)
+        del given
+        expected = self.spill.keep(output)
+        self._marks.add(fingerprint(expected))
+        if seen:
+            self._examine(problem, model, inputs, output, expected is output, seen, forward_s)
+        return expected, held, known, seen
+
+    def _examine(
+        self,
+        problem: LoadedProblem,
+        model: nn.Module,
+        inputs: SharedInputs,
+        output: Any,
+        is_small: bool,
+        seen: Seen,
+        forward_s: float,
+    ) -> None:
+        findings = self.findings
+        findings.health += without_effect(seen, model)
+        constant = constant_output(output)
+        if constant:
+            findings.health.append(constant)
+        elif is_small:
+            health = blindness(
+                self.bench, model, inputs, output, seen, forward_s, lambda t: self._draw(problem, t)
+            )
+            findings.health += health.notes
+            findings.not_examined += health.not_examined
+
+    def _judge_root(
+        self, expected: object, held: Weights, known: WeightTable, inputs: SharedInputs
+    ) -> None:
+        """The root's component file against the original, which no step compares it with."""
+        root = self.layout.tree.nodes[ROOT] if self.layout.tree else None
+        if root is None:
+            return
+        contract = self.tests.contracts.get(root.path)
+        given = tensors(list(inputs.get()))
+        real = tuple((tuple(t.shape), str(t.dtype).removeprefix("torch.")) for t in given)
+        if contract and contract.inputs != real:
+            self.findings.found(
+                "self-test",
+                root.path,
+                f"get_inputs() gives {shown(contract.inputs)}, the original's {shown(real)}",
+            )
+        if root.level == "kernel":
+            return  # the composed model runs this very file
+        with self.findings.judging("composition", root.path):
+            component = load_component(self.files, self.bench, root.path, root.path)
+            model = component.build(0)
+            names = root.weight_map or {name: name for name in weights_of(model)}
+            if fault := map_fault(names, table_of(model), known, frozenset(known.entries)):
+                self.findings.found("weights", root.path, fault)
+            with foreign_code(f"{root.path}: weight_map of {ROOT}", self.bench.directory):
+                transfer(held, model, names)
+            actual, _ = self.bench.forward(
+                f"{root.path}: forward on the original's inputs", model, (tuple(given), {}), 0
+            )
+            difference = compare(_flat(expected), _flat(actual), COMPOSITION)
+            self.findings.compared("composition", root.path, difference)
+
+    def _run_composed(
+        self, model: nn.Module, inputs: SharedInputs, trial: int
+    ) -> tuple[object, Seen | None]:
+        what = f"{COMPOSITION_TEST}: forward"
+        given = inputs.get()
+        if trial:
+            return self.bench.forward(what, model, given, trial)
+        directory = self.bench.directory
+        found = components_in(model, directory / KERNEL_FOLDER, directory)
+        if not found:
+            self.findings.found("rules", COMPOSITION_TEST, f"uses no class of {KERNEL_FOLDER}/")
+        self.findings.found("rules", COMPOSITION_TEST, parameter_outside(model, found))
+        names = {path: file for path, (_, file) in found.items()}
+        kernels = {path: module for path, (module, _) in found.items()}
+        watch = self.bench.watch(model)
+        suspects = {c for c in self.tests.not_finite if not self.layout.is_kernel(c)}
+        below = {kernel for c in suspects for kernel in self.layout.kernels_below(c)}
+        with watch.components(kernels, names, frozenset(self.tests.not_finite) | below):
+            output, seen = self.bench.forward(what, model, given, trial, watch)
+        self.kernels_not_finite = watch.trace.not_finite
+        return output, seen
+
+    def _judge_run(self, seen: Seen, ran: Seen) -> None:
+        findings, trace = self.findings, ran.trace
+        outside = trace.outside[0] if trace.outside else None
+        findings.found("rules", COMPOSITION_TEST, outside)
+        coverage = covered(MODEL, seen, ran)
+        findings.coverage.append(coverage)
+        findings.found("coverage", MODEL, coverage_fault(coverage))
+        for component in sorted({call.component for call in trace.calls} | self._kernel_files()):
+            calls = [call for call in trace.calls if call.component == component]
+            self._judge_calls(component, calls, self.layout.nodes(component))
+
+    def _kernel_files(self) -> set[str]:
+        return {path for path in self.layout.components if self.layout.is_kernel(path)}
+
+    def _judge_calls(self, component: str, calls: list[Call], nodes: list[Node]) -> None:
+        """A kernel file's uses, against the tree's instances of it and its own inputs."""
+        contract = self.tests.contracts.get(component)
+        for call in calls:
+            if contract and contract.inputs != call.inputs:
+                self.findings.found(
+                    "self-test",
+                    component,
+                    f"get_inputs() gives {shown(contract.inputs)}, in the model it is called with"
+                    f" {shown(call.inputs)}",
+                )
+        if self.layout.tree is None:
+            return
+        fault = None
+        if len(calls) != len(nodes):
+            fault = f"runs {len(calls)} times, the tree has {len(nodes)} instances"
+        elif Counter(call.inputs for call in calls) != Counter(map(documented, nodes)):
+            fault = "runs on other inputs than the tree says"
+        self.findings.found("coverage", component, fault)
+        strides = {call.strides for call in calls}
+        if contract and any(
+            not all(map(same_layout, [s for s, _ in contract.inputs], contract.strides, real))
+            for real in strides
+        ):
+            note = f"{component} has other strides in the model than its own inputs have"
+            self.findings.health.append(note)
+
+    def _unnoticed(self, elements: int, difference: Difference) -> None:
+        if elements == 0:
+            reason = "the output holds no numbers: no difference could have been seen"
+            self.findings.vacuous("composition", MODEL, reason, difference)
+        else:
+            self._note("the output would hide a wrong result: nothing in it can be told apart")
+
+    def _health(self, total: Difference) -> None:
+        if total.not_finite:
+            self._note("the output holds NaN or infinity")
+        if len(self._marks) == 1 and self.bench.options.trials > 1 and total.reason is None:
+            self._note("the output is the same for every seed")
+
+    def _note(self, note: str) -> None:
+        if note not in self.findings.health:
+            self.findings.health.append(note)
+
+
+def _flat(output: object) -> tuple[object, ...]:
+    return tuple(leaf for _, leaf in leaves(output) if is_tensor(leaf))

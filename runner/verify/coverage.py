@@ -1,0 +1,65 @@
+"""This file knows about the multiset of compute operations: the original's against the kernels'."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from runner.verify.results import Coverage, OperationCount
+from runner.verify.running import Seen
+from runner.verify.watching import Event, Operation
+
+_SHOWN_PLACES = 3
+
+
+def covered(component: str, original: Seen, kernels: Seen) -> Coverage:
+    """Compare what two forwards computed.
+
+    What depends on no input and no weight may be recomputed or not. What reaches no output of the
+    original may be left out.
+    """
+    live = [
+        (e, a) for e, a in zip(original.trace.events, original.alive, strict=True) if not e.constant
+    ]
+    required = [event for event, alive in live if alive]
+    unused = [event for event, alive in live if not alive]
+    ran = [event for event in kernels.trace.events if not event.constant]
+    wanted, optional, have = _counts(required), _counts(unused), _counts(ran)
+    return Coverage(
+        component=component,
+        original_operations=len(required),
+        kernel_operations=len(ran),
+        constant_operations=(_constants(original), _constants(kernels)),
+        unused_operations=len(unused),
+        missing=_listed(wanted - have, required),
+        extra=_listed(have - wanted - optional, ran),
+    )
+
+
+def coverage_fault(coverage: Coverage) -> str | None:
+    """What the multisets differ in, in one line."""
+    for counts, where in ((coverage.missing, "missing"), (coverage.extra, "too many")):
+        if counts:
+            first = counts[0]
+            more = f" and {len(counts) - 1} kinds more" if len(counts) > 1 else ""
+            place = f" ({first.where[0]})" if first.where else ""
+            return f"{first.count} × {first.operation} {where}{place}{more}"
+    return None
+
+
+def _counts(events: Iterable[Event]) -> Counter[Operation]:
+    return Counter(event.operation for event in events)
+
+
+def _constants(seen: Seen) -> int:
+    return sum(event.constant for event in seen.trace.events)
+
+
+def _listed(counts: Counter[Operation], events: list[Event]) -> list[OperationCount]:
+    places: dict[Operation, list[str]] = {operation: [] for operation in counts}
+    for event in events:
+        found = places.get(event.operation)
+        if found is not None and event.where not in found and len(found) < _SHOWN_PLACES:
+            found.append(event.where)
+    return [
+        OperationCount(operation=str(operation), count=count, where=places[operation])
+        for operation, count in sorted(counts.items(), key=lambda item: str(item[0]))
+    ]

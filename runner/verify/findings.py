@@ -1,0 +1,131 @@
+"""This file knows about collecting what the gates see, and making one verification of it."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from runner.verify.compare import Difference
+from runner.verify.loading_files import CannotJudge
+from runner.verify.options import VerifyOptions
+from runner.verify.results import (
+    GATES,
+    GOOD,
+    Check,
+    Coverage,
+    GateName,
+    GateResult,
+    Verdict,
+    Verification,
+    first_failure,
+)
+
+
+class Findings:
+    """Grows while the gates look; each component has at most one check a gate."""
+
+    def __init__(self, on_gate: Callable[[str], None]) -> None:
+        self._on_gate = on_gate
+        self._checks: dict[tuple[GateName, str], Check] = {}
+        self.coverage: list[Coverage] = []
+        self.health: list[str] = []
+        self.not_examined: list[str] = []
+        self.seconds: dict[str, float] = {}
+        self.composition: Difference | None = None
+        """Of the composed model over all trials."""
+
+    @contextmanager
+    def gate(self, name: GateName) -> Iterator[None]:
+        """Tell whoever waits what is being done, and take its time."""
+        self._on_gate(name)
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            spent = time.monotonic() - started
+            self.seconds[name] = round(self.seconds.get(name, 0.0) + spent, 3)
+
+    @contextmanager
+    def judging(self, gate: GateName, component: str) -> Iterator[None]:
+        """Where something cannot be judged, that is this component's verdict."""
+        try:
+            yield
+        except CannotJudge as error:
+            self.broken(gate, component, str(error))
+
+    def found(self, gate: GateName, component: str, fault: str | None) -> None:
+        """A gate that does not compare values: passed, or what is wrong in one line."""
+        verdict = Verdict.FAILED if fault else Verdict.PASSED
+        self._add(Check(gate=gate, component=component, verdict=verdict, reason=fault))
+
+    def broken(self, gate: GateName, component: str, reason: str) -> None:
+        """It could not be judged."""
+        self._add(Check(gate=gate, component=component, verdict=Verdict.BROKEN, reason=reason))
+
+    def nothing(self, gate: GateName, component: str) -> None:
+        """The tree has no such part."""
+        self._add(Check(gate=gate, component=component, verdict=Verdict.NOTHING_TO_CHECK))
+
+    def compared(self, gate: GateName, component: str, difference: Difference) -> None:
+        """A gate that compares values."""
+        verdict = Verdict.FAILED if difference.reason else Verdict.PASSED
+        self._compared(gate, component, verdict, difference.reason, difference)
+
+    def vacuous(self, gate: GateName, component: str, reason: str, difference: Difference) -> None:
+        """Values were compared, and no difference could have been seen."""
+        self._compared(gate, component, Verdict.VACUOUS, reason, difference)
+
+    def has(self, gate: GateName, component: str) -> bool:
+        """Whether there is a verdict."""
+        return (gate, component) in self._checks
+
+    def verification(self, options: VerifyOptions, torch_version: str) -> Verification:
+        """Everything that was seen, and what follows from it."""
+        gates = [
+            GateResult.of(
+                name, [check for (gate, _), check in self._checks.items() if gate == name]
+            )
+            for name in GATES
+        ]
+        passed = all(gate.verdict in GOOD for gate in gates)
+        total = self.composition
+        return Verification(
+            status="passed" if passed else "failed",
+            mode=options.mode,
+            trials=options.trials,
+            seed=options.seed,
+            device=options.device,
+            torch_version=torch_version,
+            gates=gates,
+            first_failure=None if passed else first_failure(gates),
+            bitwise_equal=total.bitwise_equal if total else None,
+            max_diff=total.max_diff if total else None,
+            health=self.health,
+            not_examined=self.not_examined,
+            coverage=self.coverage,
+            seconds=self.seconds,
+        )
+
+    def _compared(
+        self,
+        gate: GateName,
+        component: str,
+        verdict: Verdict,
+        reason: str | None,
+        difference: Difference,
+    ) -> None:
+        check = Check(
+            gate=gate,
+            component=component,
+            verdict=verdict,
+            reason=reason,
+            max_diff=difference.max_diff,
+            bitwise_equal=difference.bitwise_equal,
+        )
+        self._add(check)
+
+    def _add(self, check: Check) -> None:
+        """The first bad verdict on a component stays."""
+        key = (check.gate, check.component)
+        before = self._checks.get(key)
+        if before is None or before.verdict in GOOD:
+            self._checks[key] = check

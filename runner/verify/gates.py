@@ -1,0 +1,101 @@
+"""This file knows about the order in which a decomposition is judged, from its files alone."""
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from runner.problems import out_of_memory
+from runner.tree.document import LEVEL_FOLDER, TREE_FILE, Tree
+from runner.verify.components import SelfTests, self_test, settle
+from runner.verify.composition import CompositionGate
+from runner.verify.findings import Findings
+from runner.verify.layout import ORIGINAL, Layout, read_layout
+from runner.verify.loading_files import Files
+from runner.verify.options import VerifyOptions
+from runner.verify.results import Verification
+from runner.verify.running import Bench, spelled_operations
+from runner.verify.sources import import_fault, parsed
+from runner.verify.spilling import Spill
+from runner.verify.steps import StepGate
+
+
+def judge(directory: Path, options: VerifyOptions, on_gate: Callable[[str], None]) -> Verification:
+    """Every gate. MemoryError where only memory was missing."""
+    try:
+        return _judge(directory.resolve(), options, Findings(on_gate))
+    except (RuntimeError, OSError) as error:
+        if out_of_memory(error):
+            raise MemoryError(str(error)) from error
+        raise
+
+
+def _judge(directory: Path, options: VerifyOptions, findings: Findings) -> Verification:
+    bench, tests = Bench(directory, options), SelfTests()
+    with spelled_operations(), Files(directory) as files, Spill(options.spill_bytes) as spill:
+        with findings.gate("rules"):
+            layout = read_layout(directory)
+            _judge_documents(layout, findings)
+        with findings.gate("self-test"):
+            for component in layout.components:
+                if layout.step_of(component) is None:
+                    self_test(component, files, layout, bench, tests, findings)
+        with findings.gate("step"):
+            step_gate = StepGate(files, layout, bench, spill, tests, findings)
+            for step in layout.steps:
+                step_gate.judge(step)
+            _judge_absent_steps(layout, findings)
+        with findings.gate("self-test"):
+            for component in layout.components:  # those whose step said nothing about them
+                if not findings.has("self-test", component) and component not in tests.not_finite:
+                    self_test(component, files, layout, bench, tests, findings)
+        with findings.gate("composition"):
+            composition = CompositionGate(files, layout, bench, spill, tests, findings)
+            composition.judge()
+            settle(layout, tests, composition.kernels_not_finite, findings)
+    if not layout.components:
+        findings.broken("self-test", "model", f"no file in {', '.join(LEVEL_FOLDER.values())}")
+    return findings.verification(options, torch.__version__)
+
+
+def _judge_documents(layout: Layout, findings: Findings) -> None:
+    """What can be said before anything runs."""
+    if layout.tree is None:
+        findings.broken("rules", TREE_FILE, layout.tree_fault or "missing")
+    else:
+        findings.found("rules", TREE_FILE, _tree_fault(layout, layout.tree))
+    for component in layout.components:
+        with findings.judging("rules", component):
+            tree = parsed(layout.directory / component, component)
+            fault = import_fault(tree)
+            if fault is None and layout.tree is not None and not layout.nodes(component):
+                fault = "is in no node of the tree"
+            findings.found("rules", component, fault)
+
+
+def _tree_fault(layout: Layout, tree: Tree) -> str | None:
+    for node in tree.nodes.values():
+        if len(node.children) == 1:
+            return f"{node.id} has a single child, {node.children[0]}"
+        if node.level == "kernel" and node.children:
+            return f"{node.id} is a kernel and has children"
+        if node.level != "kernel" and not node.children:
+            return f"{node.id} is a {node.level} and has no children"
+        if Path(node.path).parent.as_posix() != LEVEL_FOLDER[node.level]:
+            return f"{node.id} is a {node.level}, its file is {node.path}"
+    try:
+        digest = hashlib.sha256((layout.directory / ORIGINAL).read_bytes()).hexdigest()
+    except OSError as error:
+        return f"{ORIGINAL}: {error.strerror or error}"
+    if digest != tree.metadata.source_sha256:
+        return f"{ORIGINAL} is not the file that was decomposed: its sha256 is another"
+    return None
+
+
+def _judge_absent_steps(layout: Layout, findings: Findings) -> None:
+    for component in layout.components:
+        if not layout.is_kernel(component) and layout.step_of(component) is None:
+            findings.broken("step", component, "no step takes it apart")
+    if not layout.steps and all(map(layout.is_kernel, layout.components)):
+        findings.nothing("step", "steps")

@@ -1,0 +1,178 @@
+"""This file knows about outputs that say little: constant, not finite, blind to an input or weight.
+
+Nothing here is a verdict. What is too expensive to find out is said to be unknown.
+"""
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import nn
+
+from runner.verify.compare import STEP, compare, is_tensor, leaves, pieces_of, tensors
+from runner.verify.running import Bench, Inputs, Seen, SharedInputs
+from runner.verify.weights import weights_of
+
+BUDGET_S = 1.0
+"""What finding out may cost, beyond what runs anyway."""
+
+_OTHER_TRIAL = 7919
+_NAMED = 4
+
+
+@dataclass
+class Health:
+    """Sentences about one problem."""
+
+    notes: list[str] = field(default_factory=list)
+    not_examined: list[str] = field(default_factory=list)
+
+
+def constant_output(output: object) -> str | None:
+    """Whether the original's whole output is one value; finds out at the first other one."""
+    value: float | None = None
+    elements = 0
+    for _, leaf in leaves(output):
+        if not is_tensor(leaf):
+            continue
+        for piece in pieces_of(leaf):
+            if not piece.numel():
+                continue
+            if piece.is_complex():
+                piece = torch.view_as_real(piece)
+            lowest, highest = (float(end) for end in torch.aminmax(piece))
+            value = lowest if value is None else value
+            if not (lowest == highest == value):
+                return None
+            elements += piece.numel()
+    if value is None or elements < 2:
+        return None
+    return "the output is all zeros" if value == 0 else f"the output is constant: all {value:g}"
+
+
+def fingerprint(output: object) -> tuple[tuple[float, float, float], ...]:
+    """Little about an output, which two different ones do not share by chance."""
+    marks = []
+    for _, leaf in leaves(output):
+        if not is_tensor(leaf):
+            continue
+        piece = next(iter(pieces_of(leaf)))
+        piece = torch.view_as_real(piece) if piece.is_complex() else piece
+        if piece.numel():
+            lowest, highest = torch.aminmax(piece)
+            total = piece.sum(dtype=torch.float64)
+            marks.append((float(lowest), float(highest), float(total)))
+    return tuple(marks)
+
+
+def without_effect(seen: Seen, model: nn.Module) -> list[str]:
+    """Inputs and weights that no operation carries to an output."""
+    notes = [f"input {n} reaches no output" for n, used in enumerate(seen.inputs_used) if not used]
+    weights = weights_of(model)
+    unused = [n for n, t in weights.items() if t.numel() and n not in seen.weights_used]
+    if unused:
+        notes.append(f"{len(unused)} of {len(weights)} weights reach no output: {_named(unused)}")
+    return notes
+
+
+def blindness(
+    bench: Bench,
+    model: nn.Module,
+    inputs: SharedInputs,
+    output: object,
+    seen: Seen,
+    forward_s: float,
+    draw: Any,
+) -> Health:
+    """Change one input or weight at a time and see whether the output does; while it is cheap.
+
+    The model is not to be used afterwards: a forward may have changed its state.
+    """
+    health = Health()
+    deadline = time.monotonic() + BUDGET_S
+
+    def too_late() -> bool:
+        return time.monotonic() + 2 * forward_s > deadline
+
+    def unchanged(given: Inputs) -> bool:
+        changed, _ = bench.forward("original.py: forward", model, given, 0)
+        return compare(output, changed, STEP).reason is None
+
+    if too_late() or _shares(output, model, inputs.get()):
+        health.not_examined.append("whether each input and weight has an effect on the values")
+        return health
+    other = tensors(list(draw(_OTHER_TRIAL)))
+    for n, used in enumerate(seen.inputs_used):
+        if too_late():
+            health.not_examined.append(f"whether input {n} and what follows has an effect")
+            return health
+        changed = _with_other(inputs.get(), n, other)
+        if used and changed is not None and unchanged(changed):
+            health.notes.append(f"the output does not change with input {n}")
+    blind = []
+    names = [n for n, t in _distinct(model) if n in seen.weights_used and t.is_floating_point()]
+    for n, name in enumerate(names):
+        if too_late():
+            left = len(names) - n
+            health.not_examined.append(f"whether {left} of {len(names)} weights have an effect")
+            break
+        weight = weights_of(model)[name].data
+        before = weight.clone()
+        weight.mul_(1.25).add_(0.1)
+        if unchanged(inputs.get()):
+            blind.append(name)
+        weight.copy_(before)
+    if blind:
+        notes = f"the output does not change with {len(blind)} of {len(names)} weights"
+        health.notes.append(f"{notes}: {_named(blind)}")
+    return health
+
+
+def _with_other(inputs: Inputs, n: int, other: list[torch.Tensor]) -> Inputs | None:
+    """The inputs with the n-th tensor from another draw; None where it cannot be another."""
+    given = tensors(list(inputs))
+    mine = given[n]
+    new = other[n] if n < len(other) else mine
+    if new.shape != mine.shape or torch.equal(new, mine):
+        if not mine.is_floating_point():
+            return None
+        new = mine * 1.25 + 0.1
+    replaced: Inputs = _replace(inputs, mine, new)
+    return replaced
+
+
+def _replace(value: Any, old: torch.Tensor, new: torch.Tensor) -> Any:
+    if value is old:
+        return new
+    if isinstance(value, dict):
+        return {key: _replace(item, old, new) for key, item in value.items()}
+    if type(value) in (tuple, list):
+        return type(value)(_replace(item, old, new) for item in value)
+    return value
+
+
+def _shares(output: object, model: nn.Module, inputs: Inputs) -> bool:
+    """Whether another forward could write into this output."""
+    mine = {tensor.untyped_storage().data_ptr() for tensor in tensors(output)}
+    return bool(mine & {t.untyped_storage().data_ptr() for t in _others(model, inputs)})
+
+
+def _others(model: nn.Module, inputs: Inputs) -> Iterable[torch.Tensor]:
+    yield from weights_of(model).values()
+    yield from tensors(list(inputs))
+    for module in model.modules():
+        yield from (value for value in vars(module).values() if isinstance(value, torch.Tensor))
+
+
+def _distinct(model: nn.Module) -> list[tuple[str, torch.Tensor]]:
+    seen: dict[int, tuple[str, torch.Tensor]] = {}
+    for name, tensor in weights_of(model).items():
+        seen.setdefault(id(tensor), (name, tensor))
+    return list(seen.values())
+
+
+def _named(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more

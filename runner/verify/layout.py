@@ -1,0 +1,143 @@
+"""This file knows about what lies in a decomposition directory, and which file belongs to which."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from runner.errors import DecompositionError
+from runner.tree.document import LEVEL_FOLDER, Node, Tree
+from runner.verify.loading_files import CHILDREN, CannotJudge
+
+ORIGINAL = "original.py"
+COMPOSITION_TEST = "verification/composition_test.py"
+KERNEL_FOLDER = LEVEL_FOLDER["kernel"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One parent rewritten in terms of its children."""
+
+    folder: str
+    """Relative to the directory."""
+    parent: str | None
+    """The component file whose bytes its original.py has."""
+    children: dict[str, str | None]
+    """Name in children/ without `.py` -> the component file with the same bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The files of one decomposition. Nothing in it has run."""
+
+    directory: Path
+    tree: Tree | None
+    tree_fault: str | None
+    """Why there is no tree."""
+    components: tuple[str, ...]
+    """Component files by relative path, kernels first: those in the tree and those in a folder."""
+    steps: tuple[Step, ...]
+
+    def nodes(self, component: str) -> list[Node]:
+        """The tree's instances of a component file."""
+        nodes = self.tree.nodes.values() if self.tree else ()
+        return [node for node in nodes if node.path == component]
+
+    def is_kernel(self, component: str) -> bool:
+        """By its folder, which is what a directory without a tree has too."""
+        return component.startswith(f"{KERNEL_FOLDER}/")
+
+    def step_of(self, component: str) -> Step | None:
+        """The step that takes a component apart."""
+        return next((step for step in self.steps if step.parent == component), None)
+
+    def kernels_below(self, component: str) -> set[str]:
+        """Kernel files of all instances below a component's instances."""
+        found: set[str] = set()
+        for start in self.nodes(component):
+            waiting = [start]
+            while waiting:
+                node = waiting.pop()
+                found |= {node.path} if node.level == "kernel" else set()
+                assert self.tree is not None
+                waiting += [self.tree.nodes[child] for child in node.children]
+        return found
+
+
+def read_layout(directory: Path) -> Layout:
+    """What is there, whatever is missing."""
+    tree, fault = _tree(directory)
+    on_disk = {
+        path.relative_to(directory).as_posix()
+        for folder in LEVEL_FOLDER.values()
+        for path in directory.glob(f"{folder}/*.py")
+    }
+    in_tree = {node.path for node in tree.nodes.values()} if tree else set()
+    components = sorted(on_disk | in_tree, key=lambda path: (path.partition("/")[0], path))
+    folders = sorted(
+        (path for path in directory.glob("steps/*") if path.is_dir()), key=_step_number
+    )
+    texts = {path: _bytes(directory / path) for path in components}
+    steps = tuple(_step(directory, folder, texts) for folder in folders)
+    return Layout(directory, tree, fault, tuple(components), steps)
+
+
+def weight_map(step: Path) -> dict[str, str]:
+    """A step's weight_map.json. CannotJudge where it is missing or no object of names."""
+    where = f"{step.name}/weight_map.json"
+    try:
+        document = json.loads((step / "weight_map.json").read_text(encoding="utf-8"))
+    except OSError as error:
+        raise CannotJudge(f"{where}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise CannotJudge(f"{where} is not JSON: {error}") from error
+    return as_names(document, where)
+
+
+def as_names(value: object, where: str) -> dict[str, str]:
+    """A map of names to names. CannotJudge where it is something else."""
+    if not isinstance(value, dict):
+        raise CannotJudge(f"{where} is {type(value).__name__}, not a map of names to names")
+    for key, item in value.items():
+        if not isinstance(key, str) or not isinstance(item, str):
+            raise CannotJudge(f"{where}: {key!r}: {item!r} does not map a name to a name")
+    return value
+
+
+def _tree(directory: Path) -> tuple[Tree | None, str | None]:
+    try:
+        return Tree.read(directory), None
+    except (DecompositionError, OSError) as error:
+        message = error.message if isinstance(error, DecompositionError) else str(error)
+        return None, message.replace(f"{directory}/", "").replace(f"{directory}: ", "")
+
+
+def _step(directory: Path, folder: Path, texts: dict[str, bytes | None]) -> Step:
+    kernels_last = sorted(texts, reverse=True)
+    parent = _same(_bytes(folder / ORIGINAL), "", texts, kernels_last)
+    children = {
+        path.stem: _same(_bytes(path), path.name, texts, sorted(texts))
+        for path in sorted((folder / CHILDREN).glob("*.py"))
+        if path.name != "__init__.py"
+    }
+    return Step(folder.relative_to(directory).as_posix(), parent, children)
+
+
+def _same(
+    text: bytes | None, name: str, texts: dict[str, bytes | None], order: list[str]
+) -> str | None:
+    """The component file with these bytes; one with this name before any other."""
+    same = [path for path in order if text is not None and texts[path] == text]
+    named = [path for path in same if path.rpartition("/")[2] == name]
+    return next(iter(named or same), None)
+
+
+def _bytes(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None
+
+
+def _step_number(path: Path) -> tuple[int, str]:
+    number = path.name.removeprefix("step_").partition("_")[0]
+    return (int(number) if number.isdecimal() else 1 << 30, path.name)

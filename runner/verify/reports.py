@@ -1,0 +1,92 @@
+"""This file knows about what a verification leaves in the decomposition directory.
+
+Times and durations stand in verification/ alone; everything else is the same on every run.
+"""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from runner.errors import DecompositionError
+from runner.tree.document import Tree
+from runner.verify.results import COMPARED, Check, Coverage, Verification
+
+
+def write_reports(directory: Path, verification: Verification) -> None:
+    """Write verification/*.json, each step's two reports, and the status into the tree."""
+    document = verification.model_dump(mode="json")
+    steps = sorted(path for path in directory.glob("steps/*") if path.is_dir())
+    now = {"verified_at": datetime.now(UTC).isoformat(timespec="seconds")}
+    _write(directory / "verification" / "test_results.json", now | document)
+    of_steps = {path.name: _of_step(path.name, verification) for path in steps}
+    summary = {
+        "status": verification.status,
+        "steps_total": len(steps),
+        "steps_passed": sum(report["status"] == "passed" for report in of_steps.values()),
+        "steps": list(of_steps.values()),
+    }
+    _write(directory / "verification" / "step_verification_summary.json", now | summary)
+    coverage = {
+        "equal": bool(verification.coverage) and all(c.equal for c in verification.coverage),
+        "components": [_coverage(item) for item in verification.coverage],
+    }
+    _write(directory / "verification" / "coverage_summary.json", now | coverage)
+    for path in steps:
+        _write(path / "verification_result.json", of_steps[path.name])
+        found = [c for c in verification.coverage if c.component == f"steps/{path.name}"]
+        report = _coverage(found[0]) if found else {"verdict": "not_run"}
+        _write(path / "coverage_report.json", report)
+    _write_status(directory, verification.status)
+
+
+def _of_step(name: str, verification: Verification) -> dict[str, Any]:
+    """Everything that was said about one step; it passed where nothing was said against it."""
+    folder = f"steps/{name}"
+    checks = [
+        check
+        for gate in verification.gates
+        for check in gate.checks
+        if check.component == folder or check.component.startswith(f"{folder}/")
+    ]
+    compared = [c for c in checks if c.gate == "step" and c.verdict in COMPARED]
+    passed = bool(compared) and all(check.reason is None for check in checks)
+    return {
+        "step": name,
+        "status": "passed" if passed else "failed",
+        "max_diff": _number(compared[0].max_diff) if compared else None,
+        "bitwise_equal": compared[0].bitwise_equal if compared else None,
+        "trials": verification.trials,
+        "mode": verification.mode,
+        "torch_version": verification.torch_version,
+        "checks": [_check(check) for check in checks],
+    }
+
+
+def _check(check: Check) -> dict[str, Any]:
+    document: dict[str, Any] = check.model_dump(mode="json", exclude_none=True)
+    return document
+
+
+def _coverage(coverage: Coverage) -> dict[str, Any]:
+    verdict = {"verdict": "passed" if coverage.equal else "failed"}
+    return verdict | coverage.model_dump(mode="json")
+
+
+def _number(value: float | None) -> float | str | None:
+    return "Infinity" if value == float("inf") else value
+
+
+def _write_status(directory: Path, status: str) -> None:
+    try:
+        tree = Tree.read(directory)
+    except (DecompositionError, OSError):
+        return  # a verdict says so already
+    metadata = tree.metadata.model_copy(update={"verification_status": status})
+    tree.model_copy(update={"metadata": metadata}).write(directory)
+
+
+def _write(path: Path, document: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
+    path.write_text(text + "\n", encoding="utf-8")

@@ -1,0 +1,140 @@
+"""This file knows about running a forward: seeds, mode, device, and one side after the other.
+
+No gradients, no fused fast paths: both sides of a comparison run the operations that they spell.
+"""
+
+import random
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from runner.verify.compare import tensors
+from runner.verify.loading_files import CannotJudge, foreign_code
+from runner.verify.options import VerifyOptions
+from runner.verify.watching import Trace, Watch, reaching
+from runner.verify.weights import vary, weights_of
+
+Inputs = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What watching one forward showed."""
+
+    trace: Trace
+    alive: list[bool]
+    """For each event, whether it reaches an output."""
+    weights_used: frozenset[str]
+    """Names of the weights that reach an output."""
+    inputs_used: tuple[bool, ...]
+    """For each tensor among the inputs, whether it reaches an output."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """Everything that both sides of a comparison have in common."""
+
+    directory: Path
+    options: VerifyOptions
+
+    def build(self, what: str, make: Callable[[], Any], trial: int) -> nn.Module:
+        """A model in the right mode, on the device. CannotJudge where it is none."""
+        self.seed(trial)
+        with foreign_code(what, self.directory):
+            model = make()
+            if not isinstance(model, nn.Module):
+                raise CannotJudge(f"{what} is {type(model).__name__}, not an nn.Module")
+            model.train(self.options.mode == "train")
+            return model.to(self.options.device)
+
+    def vary(self, model: nn.Module, trial: int, names: frozenset[str] | None = None) -> None:
+        """The first trial has the weights that a user has, later ones move every one of them.
+
+        A single trial moves those that are all one value: default values hide a wrong map.
+        """
+        if trial == 0 and self.options.trials > 1:
+            return
+        generator = torch.Generator().manual_seed(self.options.seed + trial)
+        vary(model, generator, only_defaults=trial == 0, names=names)
+
+    def draw(self, what: str, get_inputs: Callable[[], Any], trial: int) -> Inputs:
+        """New inputs, on the device."""
+        self.seed(trial)
+        with foreign_code(what, self.directory):
+            args, kwargs = get_inputs()
+        return self._placed(tuple(args)), self._placed(dict(kwargs))
+
+    def forward(
+        self, what: str, model: nn.Module, inputs: Inputs, trial: int, watch: Watch | None = None
+    ) -> tuple[Any, Seen | None]:
+        """Run a model; what is random in it draws the same numbers on both sides."""
+        args, kwargs = inputs
+        self.seed(trial)
+        with foreign_code(what, self.directory), torch.no_grad(), watch or nullcontext():
+            output = model(*args, **kwargs)
+        return output, _seen(watch, inputs, output) if watch else None
+
+    def seed(self, trial: int) -> None:
+        """Every generator that a model may draw from."""
+        number = self.options.seed + trial
+        torch.manual_seed(number)
+        random.seed(number)
+        if numpy := sys.modules.get("numpy"):
+            numpy.random.seed(number % 2**32)
+
+    def watch(self, model: nn.Module) -> Watch:
+        """A watch for one forward of a model."""
+        return Watch(self.directory, weights_of(model))
+
+    def _placed(self, value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return value.to(self.options.device)
+        if isinstance(value, Mapping):
+            return {key: self._placed(item) for key, item in value.items()}
+        if isinstance(value, tuple | list) and type(value) in (tuple, list):
+            return type(value)(self._placed(item) for item in value)
+        return value
+
+
+class SharedInputs:
+    """Inputs that both sides get; drawn anew only where one side wrote into them."""
+
+    def __init__(self, draw: Callable[[], Inputs]) -> None:
+        self._draw = draw
+        self._inputs: Inputs | None = None
+        self._versions: list[int] = []
+
+    def get(self) -> Inputs:
+        """The inputs, as they were drawn."""
+        if self._inputs is None or self._versions != _versions(self._inputs):
+            self._inputs = None
+            self._inputs = self._draw()
+            self._versions = _versions(self._inputs)
+        return self._inputs
+
+
+@contextmanager
+def spelled_operations() -> Iterator[None]:
+    """Fused paths of nn.MultiheadAttention and nn.TransformerEncoder hide what they compute."""
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)
+
+
+def _versions(inputs: Inputs) -> list[int]:
+    return [tensor._version for tensor in tensors(list(inputs))]
+
+
+def _seen(watch: Watch, inputs: Inputs, output: Any) -> Seen:
+    alive, needed = reaching(watch.trace.events, watch.numbers_of(output))
+    used = tuple(bool(watch.numbers_of(tensor) & needed) for tensor in tensors(list(inputs)))
+    return Seen(watch.trace, alive, frozenset(watch.weights_in(needed)), used)

@@ -1,0 +1,163 @@
+"""This file knows about what a source may say before it runs: a parent's forward, a file's imports.
+
+What runs is watched as well. Reading catches what watching cannot see, such as arithmetic on Python
+numbers, and names the line.
+"""
+
+import ast
+import sys
+from pathlib import Path
+
+from runner.verify.loading_files import CannotJudge
+
+VIEWS = {
+    *("view", "reshape", "flatten", "unflatten", "view_as", "reshape_as", "expand", "expand_as"),
+    *("transpose", "permute", "t", "swapaxes", "swapdims", "movedim", "moveaxis", "adjoint"),
+    *("squeeze", "unsqueeze", "select", "narrow", "diagonal", "unfold", "as_strided"),
+    *("split", "split_with_sizes", "chunk", "tensor_split", "unbind", "hsplit", "vsplit", "dsplit"),
+    *("broadcast_to", "broadcast_tensors", "view_as_real", "view_as_complex", "real", "imag"),
+    *("detach", "alias", "matrix_H"),
+}
+_NUMBERS = {"size", "dim", "numel", "stride", "ndimension", "index", "count"}
+_PLAIN = {"tuple", "list", "dict", "len", "range", "zip", "enumerate", "int", "reversed", "iter"}
+_PLAIN |= {"next", "isinstance", "slice"}
+_PACKING = {"append", "extend", "items", "values", "keys", "get", "pop", "insert"}
+_STATEMENTS = (
+    *(ast.Assign, ast.AnnAssign, ast.Return, ast.Expr, ast.For, ast.Pass, ast.Delete, ast.Raise),
+    *(ast.If, ast.Assert),
+)
+_NAMESPACES = {"torch", "F", "Tensor"}
+_THE_LANGUAGES_OWN = {"torch", "__future__"} | set(sys.stdlib_module_names)
+
+
+def parsed(path: Path, where: str) -> ast.Module:
+    """A source file's tree. CannotJudge where it is missing or no Python."""
+    try:
+        return ast.parse(path.read_bytes())
+    except OSError as error:
+        raise CannotJudge(f"{where}: {error.strerror or error}") from error
+    except SyntaxError as error:
+        raise CannotJudge(f"{where}:{error.lineno}: SyntaxError: {error.msg}") from error
+    except (ValueError, RecursionError) as error:
+        raise CannotJudge(f"{where}: {type(error).__name__}: {error}") from error
+
+
+def import_fault(tree: ast.Module) -> str | None:
+    """A component stands alone: torch and the standard library."""
+    for node in ast.walk(tree):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = ["." * node.level + (node.module or "")]
+        for name in names:
+            if name.partition(".")[0] not in _THE_LANGUAGES_OWN:
+                line = getattr(node, "lineno", 0)
+                return f"imports {name} (line {line}); a component imports torch alone"
+    return None
+
+
+def parent_fault(tree: ast.Module, cls: str) -> str | None:
+    """What a parent's methods hold besides child calls, views and packing, in one line."""
+    found = next(
+        (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == cls), None
+    )
+    if found is None:
+        return f"no class {cls}"
+    functions = [node for node in found.body if isinstance(node, ast.FunctionDef)]
+    methods = {node.name for node in functions}
+    if "forward" not in methods:
+        return f"{cls} has no forward"
+    for function in functions:
+        if function.name != "__init__":
+            fault = _Forward(methods).fault(function)
+            if fault:
+                return fault
+    return None
+
+
+class _Forward:
+    """One method of a parent. `numbers` are the names that hold Python numbers."""
+
+    def __init__(self, methods: set[str]) -> None:
+        self.methods = methods
+        self.locals: set[str] = set()
+        self.numbers: set[str] = set()
+
+    def fault(self, function: ast.FunctionDef) -> str | None:
+        for node in ast.walk(function):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                self.locals.add(node.id)
+        for node in _in_order(function.body):
+            fault = self._node(node)
+            if fault:
+                return f"line {node.lineno}: {fault}"
+        return None
+
+    def _node(self, node: ast.stmt | ast.expr) -> str | None:
+        text = ast.unparse(node) if isinstance(node, ast.expr) else type(node).__name__
+        if isinstance(node, ast.stmt):
+            if isinstance(node, ast.Assign) and self._number(node.value):
+                self.numbers |= {t.id for t in node.targets if isinstance(t, ast.Name)}
+            return None if isinstance(node, _STATEMENTS) else f"{type(node).__name__} statement"
+        if isinstance(node, ast.BinOp | ast.BoolOp | ast.Compare | ast.UnaryOp):
+            is_test = isinstance(node, ast.Compare) and all(
+                isinstance(op, ast.Is | ast.IsNot) for op in node.ops
+            )
+            return None if is_test or self._number(node) else f"`{text}` is no child call"
+        if isinstance(node, ast.Call):
+            return None if self._call(node.func) else f"`{text}` is no child call and no view"
+        return None
+
+    def _call(self, function: ast.expr) -> bool:
+        if isinstance(function, ast.Name):
+            return function.id in _PLAIN | self.locals
+        if isinstance(function, ast.Subscript):
+            return _root(function) == "self"
+        if not isinstance(function, ast.Attribute):
+            return False
+        root = _root(function.value)
+        if root == "self":
+            return True  # a child, or a method of this class, which is read too
+        if root in _NAMESPACES:
+            return function.attr in VIEWS
+        return function.attr in VIEWS | _NUMBERS | _PACKING
+
+    def _number(self, node: ast.expr) -> bool:
+        if isinstance(node, ast.Constant):
+            return isinstance(node.value, int | float)
+        if isinstance(node, ast.Name):
+            return node.id in self.numbers
+        if isinstance(node, ast.UnaryOp):
+            return self._number(node.operand)
+        if isinstance(node, ast.BinOp):
+            return self._number(node.left) and self._number(node.right)
+        if isinstance(node, ast.Compare):
+            return all(map(self._number, [node.left, *node.comparators]))
+        if isinstance(node, ast.BoolOp):
+            return all(map(self._number, node.values))
+        if isinstance(node, ast.Subscript):
+            return isinstance(node.value, ast.Attribute) and node.value.attr == "shape"
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            return node.func.attr in _NUMBERS
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            return node.func.id in {"len", "int"}
+        return False
+
+
+def _in_order(body: list[ast.stmt]) -> list[ast.stmt | ast.expr]:
+    """Every statement and expression, as the text has them."""
+    nodes = [
+        node
+        for statement in body
+        for node in ast.walk(statement)
+        if isinstance(node, ast.stmt | ast.expr)
+    ]
+    return sorted(nodes, key=lambda node: (node.lineno, node.col_offset))
+
+
+def _root(node: ast.expr) -> str | None:
+    """The name at the left end of `a.b[0].c`."""
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None

@@ -1,0 +1,205 @@
+"""This file knows about the step gate: a parent and its refactored self, on the same weights."""
+
+from collections import Counter
+from types import ModuleType
+
+from torch import nn
+
+from runner.verify.compare import STEP, Difference, compare, compared_elements, would_notice
+from runner.verify.components import (
+    Component,
+    SelfTests,
+    components_in,
+    judge_output,
+    load_component,
+    note_contract,
+    parameter_outside,
+    shown,
+)
+from runner.verify.coverage import coverage_fault, covered
+from runner.verify.findings import Findings
+from runner.verify.layout import Layout, Step, weight_map
+from runner.verify.loading_files import CHILDREN, CannotJudge, Files, attribute, foreign_code
+from runner.verify.running import Bench, Seen, SharedInputs
+from runner.verify.sources import parent_fault, parsed
+from runner.verify.spilling import Spill
+from runner.verify.weights import Weights, WeightTable, held_weights, map_fault, table_of, transfer
+
+
+class StepGate:
+    """One step at a time; what its first trial shows serves self-test, rules, weights, coverage."""
+
+    def __init__(
+        self,
+        files: Files,
+        layout: Layout,
+        bench: Bench,
+        spill: Spill,
+        tests: SelfTests,
+        findings: Findings,
+    ) -> None:
+        self.files, self.layout, self.bench, self.spill = files, layout, bench, spill
+        self.tests, self.findings = tests, findings
+
+    def judge(self, step: Step) -> None:
+        """All that a step is judged by."""
+        refactored = f"{step.folder}/refactored.py"
+        findings = self.findings
+        with findings.judging("rules", refactored):
+            tree = parsed(self.bench.directory / refactored, refactored)
+            if fault := parent_fault(tree, "RefactoredModel"):
+                findings.found("rules", refactored, fault)
+        if fault := self._children_fault(step):
+            findings.found("rules", refactored, fault)
+        try:
+            total = self._compare(step)
+        except CannotJudge as error:
+            findings.broken("step", step.folder, str(error))
+            for gate in ("rules", "weights", "coverage"):
+                component = refactored if gate == "rules" else step.folder
+                if not findings.has(gate, component):
+                    findings.broken(gate, component, f"the step did not run: {error}")
+            return
+        if not findings.has("step", step.folder):
+            findings.compared("step", step.folder, total)
+
+    def _compare(self, step: Step) -> Difference:
+        original = f"{step.folder}/original.py"
+        parent = load_component(self.files, self.bench, original, step.parent or original)
+        module = self.files.load_step(self.bench.directory / step.folder)
+        attribute(module, "RefactoredModel", self.bench.directory)
+        mapping = weight_map(self.bench.directory / step.folder)
+        total = Difference()
+        for trial in range(self.bench.options.trials):
+            total |= self._trial(step, parent, module, mapping, trial)
+            if total.reason:
+                break
+        return total
+
+    def _trial(
+        self,
+        step: Step,
+        parent: Component,
+        module: ModuleType,
+        mapping: dict[str, str],
+        trial: int,
+    ) -> Difference:
+        bench, findings = self.bench, self.findings
+        inputs = SharedInputs(lambda: parent.draw(trial))
+        expected, held, known, seen = self._run_parent(parent, inputs, trial)
+        where = f"{step.folder}/refactored.py"
+        refactored = bench.build(f"{where}: RefactoredModel", lambda: _new(module), trial)
+        if trial == 0:
+            fault = map_fault(mapping, table_of(refactored), known)
+            findings.found("weights", step.folder, fault)
+        with foreign_code(f"{step.folder}/weight_map.json", bench.directory):
+            transfer(held, refactored, mapping)
+        del held
+        actual, ran = self._run_refactored(step, refactored, inputs, trial)
+        if seen and ran:
+            self._judge_run(step, seen, ran)
+        del refactored
+        with foreign_code(f"{step.folder}: outputs", bench.directory):
+            difference = compare(expected, actual, STEP)
+            bitwise = difference.bitwise_equal
+            if difference.reason is None and not would_notice(
+                expected, actual, STEP, bitwise=bitwise
+            ):
+                self._unnoticed(step, compared_elements(expected), difference)
+        return difference
+
+    def _run_parent(
+        self, parent: Component, inputs: SharedInputs, trial: int
+    ) -> tuple[object, Weights, WeightTable, Seen | None]:
+        bench = self.bench
+        model = parent.build(trial)
+        bench.vary(model, trial)
+        known, held = table_of(model), held_weights(model)
+        given = inputs.get()
+        first = trial == 0
+        if first:
+            note_contract(parent, self.layout, model, given, self.tests, self.findings)
+        watch = bench.watch(model) if first else None
+        output, seen = bench.forward(f"{parent.path}: forward", model, given, trial, watch)
+        if first and self.layout.step_of(parent.path):
+            judge_output(parent, self.layout, output, self.tests, self.findings)
+        return self.spill.keep(output), held, known, seen
+
+    def _run_refactored(
+        self, step: Step, model: nn.Module, inputs: SharedInputs, trial: int
+    ) -> tuple[object, Seen | None]:
+        what = f"{step.folder}/refactored.py: forward"
+        given = inputs.get()
+        if trial:
+            return self.bench.forward(what, model, given, trial)
+        folder = self.bench.directory / step.folder / CHILDREN
+        found = components_in(model, folder, self.bench.directory)
+        where = f"{step.folder}/refactored.py"
+        if not found:
+            self.findings.found("rules", where, "uses no class of children/")
+        self.findings.found("rules", where, parameter_outside(model, found))
+        names = {
+            path: step.children.get(file.rpartition("/")[2].removesuffix(".py")) or file
+            for path, (_, file) in found.items()
+        }
+        watch = self.bench.watch(model)
+        with watch.components({path: m for path, (m, _) in found.items()}, names):
+            return self.bench.forward(what, model, given, trial, watch)
+
+    def _judge_run(self, step: Step, seen: Seen, ran: Seen) -> None:
+        findings, trace = self.findings, ran.trace
+        outside = trace.outside[0] if trace.outside else None
+        findings.found("rules", f"{step.folder}/refactored.py", outside)
+        for call in trace.calls:
+            contract = self.tests.contracts.get(call.component)
+            if contract and contract.inputs != call.inputs:
+                findings.found(
+                    "self-test",
+                    call.component,
+                    f"get_inputs() gives {shown(contract.inputs)}, but {step.folder} calls it with"
+                    f" {shown(call.inputs)}",
+                )
+        coverage = covered(step.folder, seen, ran)
+        findings.coverage.append(coverage)
+        fault = coverage_fault(coverage) or self._calls_fault(step, ran)
+        findings.found("coverage", step.folder, fault)
+
+    def _calls_fault(self, step: Step, ran: Seen) -> str | None:
+        """The tree's children of the parent, as often as they ran."""
+        calls = Counter(call.component for call in ran.trace.calls)
+        for node in self.layout.nodes(step.parent or "")[:1]:
+            assert self.layout.tree is not None
+            said = Counter(self.layout.tree.nodes[child].path for child in node.children)
+            for component in sorted(said.keys() | calls.keys()):
+                if said[component] != calls[component]:
+                    return (
+                        f"{component} runs {calls[component]} times,"
+                        f" {node.id} has {said[component]} such children"
+                    )
+        return None
+
+    def _children_fault(self, step: Step) -> str | None:
+        if step.parent is None:
+            return "its original.py is none of the component files"
+        for name, component in step.children.items():
+            if component is None:
+                return f"children/{name}.py is none of the component files"
+        for node in self.layout.nodes(step.parent)[:1]:
+            assert self.layout.tree is not None
+            said = {self.layout.tree.nodes[child].path for child in node.children}
+            if said != set(step.children.values()):
+                return f"children/ are not the children that the tree gives {node.id}"
+        return None
+
+    def _unnoticed(self, step: Step, elements: int, difference: Difference) -> None:
+        if elements == 0:
+            self.findings.vacuous("step", step.folder, "the output holds no numbers", difference)
+            return
+        note = f"{step.folder}: its output would hide a wrong result"
+        if note not in self.findings.health:
+            self.findings.health.append(note)
+
+
+def _new(module: ModuleType) -> object:
+    arguments: list[object] = getattr(module, "get_init_inputs", list)()
+    return module.RefactoredModel(*arguments)
