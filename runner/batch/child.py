@@ -16,7 +16,7 @@ from typing import IO, Any
 from runner.errors import KdrunError
 
 PRELOADED = ("torch.export._trace", "runner.graph.capture", "runner.batch.work")
-"""What every child finds imported. Export's own imports take a second, which would be each one's."""
+"""What every child finds imported. What export imports when it is first used takes a second."""
 
 _SECRETS = re.compile(
     r"^(AWS|KDRUN|RAY|GOOGLE|AZURE|S3)_|SECRET|TOKEN|PASSWORD|PASSWD|CREDENTIAL|(API|ACCESS|PRIVATE)_?KEY",

@@ -202,10 +202,10 @@ def _run(argument: str, body: Callable[[Task, Stages], Record]) -> str:
     stages = Stages(task.stage_file)
     try:
         record = body(task, stages)
-    except CaptureError as error:
-        record = Record(status="failed", reason=str(error), stage=stages.now)
     except ProblemError as error:
-        record = Record(status="error", reason=str(error), stage=stages.now)
+        status: Status = "failed" if isinstance(error, CaptureError) else "error"
+        reason = f"{error.what}; {error.hint}" if error.hint else error.what
+        record = Record(status=status, reason=reason, stage=stages.now)
     except KdrunError as error:
         record = Record(status="failed", reason=str(error), stage=stages.now)
     except Exception as error:

@@ -1,0 +1,51 @@
+# Each target is one command, works alone, and is the one that CI uses.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+
+# The CPU build, named exactly: no index can answer with the CUDA packages instead.
+ifeq ($(shell uname -s),Darwin)
+TORCH ?= torch==2.13.0
+else
+TORCH ?= torch==2.13.0+cpu
+endif
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+
+.PHONY: help run test setup lint types clean
+
+help:
+	@echo "make run    take the samples apart on a local Ray, and show the results"
+	@echo "make test   run the tests"
+	@echo "make setup  make .venv with everything in it (run and test do so themselves)"
+	@echo "make lint   ruff"
+	@echo "make types  mypy --strict"
+	@echo "make clean  remove .venv and caches; output/ stays"
+
+run: $(INSTALLED)
+	$(BIN)/kdrun submit --data data/samples
+
+test: $(INSTALLED)
+	$(BIN)/python -m pytest
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check runner tests
+
+types: $(INSTALLED)
+	$(BIN)/mypy
+
+setup: $(INSTALLED)
+
+# torch first and by itself: what pip is configured with may have the CPU build (a mirror, a folder
+# of wheels), and where it does not, PyTorch's own index does.
+$(INSTALLED): pyproject.toml Makefile
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "kdrun needs Python 3.11 or newer: make $(MAKECMDGOALS) PYTHON=python3.11" >&2; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet "$(TORCH)" 2>/dev/null \
+	  || $(BIN)/python -m pip install --quiet "$(TORCH)" --extra-index-url $(TORCH_INDEX)
+	$(BIN)/python -m pip install --quiet --editable ".[dev,kernelbench]"
+	@touch $@
+
+clean:
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
