@@ -1,5 +1,8 @@
 """Choosing problems: where they lie, in which order, and what cannot be meant."""
 
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -199,3 +202,27 @@ def test_without_the_dataset_the_samples_are_used_and_named(
     found = data_root()
     assert (found.kind, found.levels()) == ("samples", [1, 2, 3])
     assert str(found).startswith("the samples in ")
+
+
+def test_an_installed_kdrun_brings_its_samples_and_the_manifest(tmp_path: Path) -> None:
+    """A wheel has data/ inside the package: what pyproject's force-include puts there."""
+    checkout = Path(__file__).parents[2]
+    package = tmp_path / "site" / "runner"
+    shutil.copytree(checkout / "runner" / "problems", package / "problems")
+    for name in ("__init__.py", "errors.py"):
+        shutil.copy(checkout / "runner" / name, package / name)
+    shutil.copytree(checkout / "data/samples", package / "_data/samples")
+    shutil.copy(checkout / "data/manifest.txt", package / "_data/manifest.txt")
+    code = (
+        "from runner.problems import data_root, dataset, select\n"
+        "root = data_root(); print(root.kind, root.path, len(dataset.manifest()))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(tmp_path / "site")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == f"samples {package / '_data/samples'} 250"
