@@ -1,1 +1,25 @@
-"""This package knows about writing a decomposition down as Python that reads like a person wrote it."""
+"""What gets written: component files, steps, the composition test, the analysis."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from runner.graph.ir import Mode
+    from runner.problems import Problem
+    from runner.tree.document import Tree
+
+
+def decompose(problem: Problem, directory: Path, *, mode: Mode = "eval") -> Tree:
+    """Take a problem apart and write everything but the verdicts into `directory`, a folder that exists or not.
+
+    Runs the author's code, so call it in a disposable process.
+
+    Raises:
+        ProblemError: the author's code fails.
+        CaptureError: it runs, but its program could not be written down.
+    """
+    from runner.emit.decompose import decompose as run
+
+    return run(problem, directory, mode=mode)

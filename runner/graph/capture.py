@@ -243,6 +243,7 @@ def _convert(problem: Problem, built: _Built, traced: _Traced, rung: Capture, mo
         output=structure,
         classes={path: type(module).__name__ for path, module in built.model.named_modules()},
         state_names=tuple(own),
+        plain_call=not built.kwargs and all(isinstance(a, torch.Tensor) for a in built.args),
         specialisations=tuple(writer.specialisations),
         notes=tuple(traced.notes),
     )

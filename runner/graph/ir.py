@@ -206,6 +206,8 @@ class Graph:
     """Class of each module, by its dotted path."""
     state_names: tuple[str, ...] = ()
     """Every parameter and buffer of the model, used or not."""
+    plain_call: bool = True
+    """Called with tensors alone, by position."""
     specialisations: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     """What was decided on the way, a sentence each, for the log."""

@@ -1,0 +1,310 @@
+"""This file knows about writing a class: its `__init__` and `forward` for a part of the program.
+
+What runs in `forward` are operations, or calls of other emitted classes with the views between them. Values keep the
+author's variable names where those are free; a value that is used once in the statement that computes it stays inside
+that statement's expression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from runner.emit.names import RESERVED, Namer, unique
+from runner.emit.owned import Owned, Weight
+from runner.emit.spelling import Text, literal, spell, subscript
+from runner.graph.ir import Operation, Ref
+from runner.graph.operations import is_random
+from runner.tree.interface import Program
+from runner.tree.partition import Part
+
+LONGEST_EXPRESSION = 78
+LONGEST_LINE = 96
+_SUBSCRIPTS = {"slice.Tensor", "select.int", "unsqueeze.default"}
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A class as text, and the weights that it owns."""
+
+    text: str
+    weights: tuple[Weight, ...]
+    inputs: tuple[str, ...]
+    """Names of forward's arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A child that runs as a class of its own."""
+
+    part: Part
+    attribute: str
+    cls: str
+    weights: tuple[Weight, ...]
+
+
+Item = int | Call
+
+
+def write_class(
+    program: Program,
+    namer: Namer,
+    name: str,
+    part: Part,
+    items: Sequence[Item],
+    *,
+    docstring: str = "",
+    returns: Callable[[Callable[[str], str]], str] | None = None,
+    signature: str | None = None,
+    prologue: Sequence[str] = (),
+) -> Written:
+    """The class that computes a part's outputs from its inputs by running `items` in order.
+
+    `returns`, `signature` and `prologue` replace what is returned, the arguments, and come first.
+    """
+    writer = _Writer(program, namer, part, items)
+    lines = writer.forward(returns)
+    head = [f"class {name}(nn.Module):"]
+    if docstring:
+        head += [f'    """{docstring}"""', ""]
+    made = writer.owned.lines
+    if made:
+        head += ["    def __init__(self):", "        super().__init__()", *(f"        {line}" for line in made), ""]
+    arguments = signature or _signature(writer.arguments)
+    body = [f"    def forward({arguments}):", *(f"        {line}" for line in (*prologue, *lines))]
+    return Written("\n".join(head + body), tuple(writer.owned.weights), writer.arguments)
+
+
+def _signature(arguments: Sequence[str]) -> str:
+    text = ", ".join(["self", *(f"{name}: torch.Tensor" for name in arguments)])
+    if len(text) > LONGEST_LINE - 20:
+        text = ", ".join(["self", *arguments])
+    if len(text) > LONGEST_LINE - 20:
+        text = "\n        self,\n" + "".join(f"        {name},\n" for name in arguments) + "    "
+    return text
+
+
+class _Writer:
+    def __init__(self, program: Program, namer: Namer, part: Part, items: Sequence[Item]) -> None:
+        self.program, self.namer, self.part, self.items = program, namer, part, items
+        self.owned = Owned(program, part.io.states, part.module_path)
+        self.producer: dict[str, int] = {}
+        self.uses: dict[str, int] = {}
+        self.reader: dict[str, int] = {}
+        for position, item in enumerate(items):
+            for name in self._reads(item):
+                self.uses[name] = self.uses.get(name, 0) + 1
+                self.reader[name] = position
+            for name in self._makes(item):
+                self.producer.setdefault(name, position)
+        for name in part.io.outputs:
+            self.uses[name] = self.uses.get(name, 0) + 2
+        self.inlined: set[str] = set()
+        self.names: dict[str, str] = {}
+        self.live: dict[str, str] = {}
+        """Variable -> the value that it holds."""
+        self.attributes: dict[int, str] = {}
+        self._make_owned()
+        self.arguments = self._name_arguments()
+
+    def _reads(self, item: Item) -> list[str]:
+        if isinstance(item, Call):
+            return list(item.part.io.inputs)
+        return [n for n in self.program.graph.operations[item].refs() if not self.program.is_state(n)]
+
+    def _makes(self, item: Item) -> tuple[str, ...]:
+        return item.part.io.outputs if isinstance(item, Call) else self.program.graph.operations[item].outputs
+
+    def _make_owned(self) -> None:
+        """What `__init__` makes, in the order in which it is used."""
+        for position, item in enumerate(self.items):
+            if isinstance(item, Call):
+                states = item.part.io.states
+                self.attributes[position] = self.owned.child(
+                    item.attribute, item.cls, list(item.weights), lambda p, s=states: self.owned.positions[s[p]]
+                )
+                continue
+            op = self.program.graph.operations[item]
+            if self.owned.module(op) is None:
+                for name in op.refs():
+                    if self.program.is_state(name):
+                        self.owned.state(name)
+
+    def _name_arguments(self) -> tuple[str, ...]:
+        names = []
+        for value in self.part.io.inputs:
+            wish = next(iter(self.namer.wishes(value)), "x")
+            name = unique(wish, {*self.live, *RESERVED})
+            self.live[name] = value
+            self.names[value] = name
+            names.append(name)
+        return tuple(names)
+
+    # --- what is a statement, and what is inside one -------------------------------------------------------------
+
+    def _choose_inlined(self) -> None:
+        for position, item in enumerate(self.items):
+            if not isinstance(item, Call):
+                text = self._expression(item, self._draft)
+                if len(text.text) > LONGEST_EXPRESSION:
+                    self.inlined -= {n for n in self._reads(item) if self.producer.get(n) is not None}
+            elif sum(len(self._draft(n).text) + 2 for n in self._reads(item)) > LONGEST_EXPRESSION:
+                self.inlined -= set(self._reads(item))
+            if self._can_be_inlined(position, item):
+                self.inlined.add(self._makes(item)[0])
+
+    def _can_be_inlined(self, position: int, item: Item) -> bool:
+        if isinstance(item, Call) or len(self._makes(item)) != 1:
+            return False
+        op = self.program.graph.operations[item]
+        (name,) = op.outputs
+        if self.uses.get(name) != 1 or op.listed or is_random(op) or self.producer[name] != position:
+            return False
+        reader = self.items[self.reader[name]]
+        if isinstance(reader, Call):
+            first = next(op for i in reader.part.operations if not (op := self.program.graph.operations[i]).view)
+            return op.view and _statement(op) == _statement(first)
+        other = self.program.graph.operations[reader]
+        return not is_random(other) and _statement(op) == _statement(other)
+
+    def _draft(self, name: str) -> Text:
+        if name in self.inlined:
+            item = self.items[self.producer[name]]
+            assert isinstance(item, int)
+            return self._expression(item, self._draft)
+        if self.program.is_state(name):
+            return self.owned.state(name)
+        return Text(self.namer.of(name))
+
+    def _final(self, name: str) -> Text:
+        if name in self.inlined:
+            item = self.items[self.producer[name]]
+            assert isinstance(item, int)
+            return self._expression(item, self._final)
+        if self.program.is_state(name):
+            return self.owned.state(name)
+        return Text(self.names[name])
+
+    def _expression(self, item: int, value: Callable[[str], Text]) -> Text:
+        op = self.program.graph.operations[item]
+        found = self.owned.module(op)
+        if found is not None:
+            attribute, call = found
+            return Text(f"self.{attribute}({', '.join(_argument(a, value) for a in call.inputs)})")
+        run = self._subscripts(op)
+        if len(run) > 1:
+            text = subscript(run, value)
+            if text is not None:
+                return text
+        return spell(op, value)
+
+    def _subscripts(self, op: Operation) -> list[Operation]:
+        """The operation and those before it that one pair of brackets can hold."""
+        run = [op]
+        while run[0].target in _SUBSCRIPTS:
+            source = run[0].args[0]
+            if not isinstance(source, Ref) or source.name not in self.inlined:
+                break
+            before = self.items[self.producer[source.name]]
+            assert isinstance(before, int)
+            if self.program.graph.operations[before].target not in _SUBSCRIPTS:
+                break
+            run.insert(0, self.program.graph.operations[before])
+        return run
+
+    def _leaves(self, item: Item) -> list[str]:
+        """Variables that a statement reads."""
+        found: list[str] = []
+        for name in self._reads(item):
+            if name in self.inlined:
+                found += self._leaves(self.items[self.producer[name]])
+            else:
+                found.append(name)
+        return found
+
+    # --- forward -------------------------------------------------------------------------------------------------
+
+    def forward(self, returns: Callable[[Callable[[str], str]], str] | None) -> list[str]:
+        """The statements of `forward`."""
+        self._choose_inlined()
+        statements = [
+            (position, item)
+            for position, item in enumerate(self.items)
+            if not (len(self._makes(item)) == 1 and self._makes(item)[0] in self.inlined)
+        ]
+        last: dict[str, int] = {}
+        for s, (_, item) in enumerate(statements):
+            for name in self._leaves(item):
+                last[name] = s
+        for name in self.part.io.outputs:
+            last[name] = len(statements)
+        lines: list[str] = []
+        for s, (position, item) in enumerate(statements):
+            text = self._right_side(position, item)
+            ends = s + 1 == len(statements) and returns is None
+            if ends and self._makes(item) == self.part.io.outputs and len(self._makes(item)) == 1 and not self._listed(item):
+                return [*lines, f"return {text}"]
+            dying = [n for n in self._leaves(item) if last[n] == s]
+            targets = self._targets(item, last, s, dying)
+            lines.append(self._commented(f"{targets} = {text}" if targets else text, item))
+        if returns is not None:
+            return [*lines, returns(lambda n: self._final(n).text)]
+        return [*lines, "return " + ", ".join(self._final(n).text for n in self.part.io.outputs)]
+
+    def _listed(self, item: Item) -> bool:
+        return not isinstance(item, Call) and self.program.graph.operations[item].listed
+
+    def _right_side(self, position: int, item: Item) -> str:
+        if isinstance(item, Call):
+            arguments = ", ".join(self._final(n).text for n in item.part.io.inputs)
+            return f"self.{self.attributes[position]}({arguments})"
+        return self._expression(item, self._final).text
+
+    def _targets(self, item: Item, last: dict[str, int], s: int, dying: list[str]) -> str:
+        for name in dying:
+            if name in self.names and self.live.get(self.names[name]) == name:
+                del self.live[self.names[name]]
+        targets = []
+        makes = self._makes(item)
+        for name in makes:
+            if name not in last or last[name] < s:
+                targets.append("_")
+                continue
+            variable = self._variable(name, dying if len(makes) == 1 else [])
+            self.live[variable] = name
+            self.names[name] = variable
+            targets.append(variable)
+        if all(t == "_" for t in targets):
+            return ""
+        found = None if isinstance(item, Call) else self.owned.module(self.program.graph.operations[item])
+        if found is not None and len(targets) > 1:
+            return found[1].unpack.format(*targets)
+        return ", ".join(targets) + ("," if self._listed(item) and len(targets) == 1 else "")
+
+    def _variable(self, name: str, dying: list[str]) -> str:
+        wishes = list(self.namer.wishes(name))
+        authors = wishes[:-1]
+        inherited = [self.names[d] for d in dying[:1] if d in self.names]
+        for wish in (*authors, *inherited, *wishes[-1:]):
+            if wish not in self.live and wish not in RESERVED:
+                return wish
+        return unique(wishes[0] if wishes else "x", {*self.live, *RESERVED})
+
+    def _commented(self, line: str, item: Item) -> str:
+        makes = [n for n in self._makes(item) if n in self.names]
+        if len(makes) == 1:
+            comment = f"{line}  # {list(self.program.spec(makes[0]).shape)}"
+            if len(comment) + 8 <= LONGEST_LINE:
+                return comment
+        return line
+
+
+def _argument(arg: object, value: Callable[[str], Text]) -> str:
+    if isinstance(arg, tuple):
+        inner = ", ".join(_argument(a, value) for a in arg)
+        return f"({inner},)" if len(arg) == 1 else f"({inner})"
+    return literal(arg, value).text  # type: ignore[arg-type]
+
+
+def _statement(op: Operation) -> object:
+    return (op.origin.file, op.origin.statement) if op.origin else id(op)

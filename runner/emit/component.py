@@ -1,0 +1,184 @@
+"""This file knows about component files: one workload, standing alone, in KernelBench format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from runner.emit.body import Call, Item, Written, write_class
+from runner.emit.draw import inputs_text
+from runner.emit.names import Namer, camel, unique
+from runner.graph.ir import TensorSpec
+from runner.tree.document import LEVEL_FOLDER
+from runner.tree.interface import Program
+from runner.tree.partition import Part, schedule
+from runner.tree.workload import Workload
+
+MAIN = '''
+if __name__ == "__main__":
+    try:
+        run_tests()
+    except Exception as error:
+        print(f"FAIL: {error}")
+        sys.exit(1)
+    print("PASS")
+'''
+
+_TESTS = '''
+def run_tests():
+    """One run: the shapes and dtypes are those that this file documents."""
+    torch.manual_seed(0)
+    model = Model().%(mode)s()
+    with torch.no_grad():
+        outputs = model(*get_inputs())
+    outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+    shapes = [tuple(output.shape) for output in outputs]
+    dtypes = [output.dtype for output in outputs]
+    assert shapes == get_expected_output_shape(), f"output shapes {shapes}"
+    assert dtypes == [%(dtypes)s], f"output dtypes {dtypes}"
+
+'''
+
+
+@dataclass(frozen=True)
+class Emitter:
+    """What every written file needs to know."""
+
+    program: Program
+    namer: Namer
+    source: str
+    """Name of the problem file, for docstrings."""
+    workloads: Mapping[int, Workload]
+
+    def workload(self, part: Part) -> Workload:
+        return self.workloads[id(part)]
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """A component file and what others must know to use it."""
+
+    workload: Workload
+    text: str
+    written: Written
+
+    @property
+    def path(self) -> str:
+        return f"{LEVEL_FOLDER[self.workload.level]}/{self.workload.name}.py"
+
+
+def write_component(emitter: Emitter, workload: Workload, parent: str) -> Component:
+    """The file of a workload, from its first instance."""
+    part = workload.first
+    classes: dict[str, Written] = {}
+    items = _items(emitter, part, classes)
+    written = write_class(emitter.program, emitter.namer, "Model", part, items)
+    pieces = [
+        _docstring(emitter, workload, parent, written),
+        _imports([*(w.text for w in classes.values()), written.text]),
+        "\n\n\n".join([*(w.text for w in classes.values()), written.text]),
+        "\n" + functions(emitter, part),
+        _TESTS.strip("\n") % {"mode": emitter.program.graph.mode, "dtypes": _dtypes(emitter.program, part)},
+    ]
+    return Component(workload, "\n\n".join(pieces) + "\n\n" + MAIN, written)
+
+
+def _items(emitter: Emitter, part: Part, classes: dict[str, Written]) -> Sequence[Item]:
+    """What forward runs: operations, and in a model the layers as classes of their own."""
+    layers = [child for child in part.children if child.level == "layer"] if part.level == "model" else []
+    if not layers:
+        return part.operations
+    by_workload: dict[str, str] = {}
+    calls: dict[int, Call] = {}
+    for layer in layers:
+        workload = emitter.workload(layer)
+        if workload.name not in by_workload:
+            name = unique(camel(layer.stem), {*classes, "Model"})
+            first = next(c for c in layers if emitter.workload(c) is workload)
+            classes[name] = write_class(emitter.program, emitter.namer, name, first, first.operations)
+            by_workload[workload.name] = name
+        name = by_workload[workload.name]
+        calls[id(layer)] = Call(layer, layer.name, name, classes[name].weights)
+    inside = {i for layer in layers for i in layer.operations}
+    others = {i for child in part.children if child.level != "layer" for i in child.operations}
+    loose = others | (set(part.operations) - inside)
+    return [calls[id(u)] if isinstance(u, Part) else u for u in schedule(emitter.program, layers, loose)]
+
+
+def _imports(texts: Sequence[str]) -> str:
+    used = "\n".join(texts)
+    lines = ["import sys", "", "import torch"]
+    if "F." in used:
+        lines.append("import torch.nn.functional as F")
+    lines.append("from torch import nn")
+    if "math." in used:
+        lines.insert(0, "import math")
+    return "\n".join(lines) + "\n"
+
+
+def functions(emitter: Emitter, part: Part) -> str:
+    """get_inputs, get_init_inputs and get_expected_output_shape."""
+    lines = "\n".join(f"    {line}" for line in inputs_text(emitter.program, part))
+    shapes = ", ".join(str(tuple(emitter.program.spec(n).shape)) for n in part.io.outputs)
+    return (
+        f"def get_inputs():\n{lines}\n\n\ndef get_init_inputs():\n    return []\n\n\n"
+        f"def get_expected_output_shape():\n    return [{shapes}]\n"
+    )
+
+
+def _dtypes(program: Program, part: Part) -> str:
+    return ", ".join(f"torch.{program.spec(n).dtype}" for n in part.io.outputs)
+
+
+def _docstring(emitter: Emitter, workload: Workload, parent: str, written: Written) -> str:
+    program, part = emitter.program, workload.first
+    operations = [k.stem for k in part.kernels()]
+    where = f"{emitter.source}{f', line {line}' if (line := source_line(program, part)) else ''}"
+    lines = [
+        f'"""{workload.name}',
+        "",
+        f"Source:      {where}{f' ({part.module_path})' if part.module_path else ''}",
+        f"Level:       {workload.level}",
+        f"Parent:      {parent}",
+        f"Operations:  {_listed(operations)}",
+        *_shapes("Input", zip(written.inputs, (program.spec(n) for n in part.io.inputs), strict=True)),
+        *_shapes("Output", ((f"{k}", program.spec(n)) for k, n in enumerate(part.io.outputs)), number=len(part.io.outputs) > 1),
+        *_shapes("Weight", ((w.local, program.spec(part.io.states[w.position])) for w in written.weights if not w.sibling)),
+        '"""',
+    ]
+    return "\n".join(lines)
+
+
+def _listed(operations: Sequence[str]) -> str:
+    """`linear, relu x 3, linear`: runs of one operation are counted."""
+    runs: list[tuple[str, int]] = []
+    for name in operations:
+        if runs and runs[-1][0] == name:
+            runs[-1] = (name, runs[-1][1] + 1)
+        else:
+            runs.append((name, 1))
+    words = [name if count == 1 else f"{name} x {count}" for name, count in runs]
+    if len(words) > 12:
+        words = [*words[:6], "...", *words[-3:], f"({len(operations)} kernels)"]
+    return ", ".join(words)
+
+
+def _shapes(label: str, named: object, number: bool = True) -> list[str]:
+    lines = []
+    rows: list[tuple[str, TensorSpec]] = list(named)  # type: ignore[call-overload]
+    for name, spec in rows[:24]:
+        stride = "" if spec.contiguous else f", strides {list(spec.stride)}"
+        title = f"{name}: " if number else ""
+        lines.append(f"{label + ':':<13}{title}{list(spec.shape)} {spec.dtype}{stride}")
+    if len(rows) > 24:
+        lines.append(f"{label + ':':<13}... {len(rows)} in all")
+    return lines
+
+
+def source_line(program: Program, part: Part) -> int | None:
+    """Line of the problem file that computes the part's result."""
+    for i in reversed(part.operations):
+        origin = program.graph.operations[i].origin
+        if origin is not None and origin.line is not None:
+            return origin.line
+    return None

@@ -1,0 +1,141 @@
+"""This file knows about the composition test: the whole model, put together from kernel files alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+
+from runner.emit.body import Call, Item, write_class
+from runner.emit.component import MAIN, Component, Emitter
+from runner.emit.names import camel, identifier, unique
+from runner.emit.steps import COMPARE, original_name
+from runner.graph.ir import Ref
+from runner.tree.partition import Part, schedule
+
+_HEAD = '''"""{title}, put together from its kernel files alone, computes what the original does.
+
+{count} kernel instances from {files} files.
+"""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import torch
+from torch import nn
+
+HERE = Path(__file__).resolve().parent
+KERNELS = HERE.parent / "level_0_kernel"
+
+
+def load(path):
+    """A Python file as a module."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def kernel(name):
+    """The Model of a kernel file."""
+    return load(KERNELS / f"{{name}}.py").Model
+
+
+'''
+
+_TESTS = '''
+def run_tests():
+    """The author's model and the composed one, with the same weights, on the author's inputs: equal for two seeds."""
+    torch.backends.mha.set_fastpath_enabled(False)
+    problem = load(HERE.parent / "original.py")
+    torch.manual_seed(0)
+    original = build(problem).%(mode)s()
+    composed = ComposedModel().%(mode)s()
+    theirs, mine = weights_of(original), weights_of(composed)
+    for name, source in WEIGHTS.items():
+        mine[name].data = theirs[source].data
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        args = problem.get_inputs()
+        kwargs = problem.get_input_kwargs() if hasattr(problem, "get_input_kwargs") else {}
+        before = {name: buffer.clone() for name, buffer in original.named_buffers()}
+        with torch.no_grad():
+            torch.manual_seed(seed)
+            expected = tensors(original(*args, **kwargs))
+            for name, buffer in original.named_buffers():
+                buffer.data.copy_(before[name])
+            torch.manual_seed(seed)
+            actual = tensors(composed(*args, **kwargs))
+        del args, kwargs
+        assert_equal(actual, expected)
+        del actual, expected
+
+
+def build(problem):
+    """The author's model, from the author's arguments."""
+    arguments = problem.get_init_inputs() if hasattr(problem, "get_init_inputs") else []
+    if isinstance(arguments, dict):
+        return problem.Model(**arguments)
+    if len(arguments) == 2 and isinstance(arguments[0], (list, tuple)) and isinstance(arguments[1], dict):
+        return problem.Model(*arguments[0], **arguments[1])
+    return problem.Model(*arguments)
+
+'''
+
+
+def write_composition(emitter: Emitter, root: Part, components: Mapping[str, Component], title: str) -> str:
+    """The text of `verification/composition_test.py`."""
+    program = emitter.program
+    kernels = list(root.kernels())
+    names = {emitter.workload(k).name for k in kernels}
+    classes = {name: camel(name) for name in sorted(names)}
+    taken: set[str] = set()
+    calls: dict[int, Call] = {}
+    for k in kernels:
+        name = emitter.workload(k).name
+        attribute = unique(identifier(k.module_path if k.name != k.stem else f"{k.module_path}_{k.stem}"), taken)
+        taken.add(attribute)
+        calls[id(k)] = Call(k, attribute, classes[name], components[name].written.weights)
+    inside = {i for k in kernels for i in k.operations}
+    units = schedule(program, kernels, set(root.operations) - inside)
+    items: list[Item] = [calls[id(u)] if isinstance(u, Part) else u for u in units]
+    plain = program.graph.plain_call
+    inputs = [emitter.namer.of(n) for n in root.io.inputs]
+    written = write_class(
+        program,
+        emitter.namer,
+        "ComposedModel",
+        root,
+        items,
+        docstring="The original, from kernels alone.",
+        returns=lambda value: f"return {structured(program.graph.output, value)}",
+        signature=None if plain else "self, *args, **kwargs",
+        prologue=[] if plain or not inputs else [f"{', '.join(inputs)}, = tensors((args, kwargs))"],
+    )
+    weights: dict[str, str] = {w.local: original_name(emitter, root, w) for w in written.weights}
+    made = "\n".join(f'{classes[name]} = kernel("{name}")' for name in sorted(names))
+    return (
+        _HEAD.format(title=title, count=len(kernels), files=len(names))
+        + f"{made}\n\n\n{written.text}\n\n\n"
+        + "# Parameter or buffer of ComposedModel -> that of the original.\n"
+        + f"WEIGHTS = {json.dumps(weights, indent=4)}\n\n"
+        + COMPARE
+        + "\n"
+        + _TESTS % {"mode": program.graph.mode}
+        + MAIN
+    )
+
+
+def structured(output: object, value: Callable[[str], str]) -> str:
+    """The returned structure as Python: tuples, lists and dicts as the author returns them."""
+    if isinstance(output, Ref):
+        return value(output.name)
+    if isinstance(output, dict):
+        return "{" + ", ".join(f"{k!r}: {structured(v, value)}" for k, v in output.items()) + "}"
+    if isinstance(output, list):
+        return "[" + ", ".join(structured(v, value) for v in output) + "]"
+    if isinstance(output, tuple):
+        inner = ", ".join(structured(v, value) for v in output)
+        return f"({inner},)" if len(output) == 1 else f"({inner})"
+    return repr(output)

@@ -1,0 +1,183 @@
+"""This file knows about a decomposition's way from a problem to a directory of files."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+import runner
+from runner.emit.analysis import write_analysis, write_log
+from runner.emit.component import Component, Emitter, source_line, write_component
+from runner.emit.composition import write_composition
+from runner.emit.names import Namer
+from runner.emit.steps import child_names, component_path, original_name, write_steps
+from runner.errors import CaptureError, KdrunError
+from runner.graph.cost import flops, moved_bytes, peak_bytes
+from runner.graph.ir import Graph, Mode
+from runner.graph.recognize import recognize
+from runner.problems import Problem
+from runner.tree.document import ROOT, Edge, Metadata, Node, Tree
+from runner.tree.interface import Program
+from runner.tree.partition import Part, partition
+from runner.tree.workload import Workload, workloads
+
+
+def decompose(problem: Problem, directory: Path, *, mode: Mode = "eval") -> Tree:
+    """Take a problem apart and write everything but the verdicts into `directory`.
+
+    Runs the author's code, so call it in a disposable process.
+
+    Raises:
+        ProblemError: the author's code fails.
+        CaptureError: it runs, but its program could not be written down.
+    """
+    from runner.graph.capture import capture
+    from runner.graph.normalize import normalize
+
+    graph = normalize(capture(problem, mode))
+    program = Program(graph, recognize(graph))
+    root = partition(program, problem.source_level, problem.name)
+    known = workloads(program, root)
+    emitter = Emitter(program, Namer(program), problem.path.name, known)
+    try:
+        components = _components(emitter, root)
+        texts = {c.path: c.text for c in components.values()}
+        for step in write_steps(emitter, components):
+            texts.update({f"steps/{step.name}/{file}": text for file, text in step.files.items()})
+        texts["verification/composition_test.py"] = write_composition(emitter, root, components, graph.model_name)
+    except CaptureError:
+        raise
+    except KdrunError as error:
+        raise CaptureError(problem.path, str(error)) from error
+    tree = describe(emitter, root, problem, components)
+    texts["decomposition_analysis.md"] = write_analysis(tree, program, root)
+    texts["decomposition_log.json"] = write_log(emitter, root)
+    for path, text in texts.items():
+        (directory / path).parent.mkdir(parents=True, exist_ok=True)
+        (directory / path).write_text(text, encoding="utf-8")
+    shutil.copyfile(problem.path, directory / "original.py")
+    tree.write(directory)
+    return tree
+
+
+def _components(emitter: Emitter, root: Part) -> dict[str, Component]:
+    """Every component file, by the workload's name."""
+    parents: dict[int, str] = {id(root): "none, this is the root"}
+    for part in root.walk():
+        for child in part.children:
+            parents.setdefault(id(child), emitter.workload(part).name)
+    components: dict[str, Component] = {}
+    for part in root.walk():
+        workload = emitter.workload(part)
+        if workload.name not in components:
+            components[workload.name] = write_component(emitter, workload, parents[id(workload.first)])
+    return components
+
+
+# --- the tree document ---------------------------------------------------------------------------------------------
+
+
+def describe(emitter: Emitter, root: Part, problem: Problem, components: Mapping[str, Component]) -> Tree:
+    """The tree document of a partitioned program."""
+    nodes: dict[str, Node] = {}
+    ids: dict[int, str] = {}
+    queue = [(ROOT, root, root.name)]
+    while queue:
+        identity, part, name = queue.pop(0)
+        names = child_names(part)
+        children = [(names[id(c)] if identity == ROOT else f"{identity}.{names[id(c)]}", c, names[id(c)])
+                    for c in part.children]  # fmt: skip
+        children = [(f"{i}_" if i == ROOT else i, c, n) for i, c, n in children]
+        ids[id(part)] = identity
+        nodes[identity] = _node(emitter, part, identity, name, [i for i, _, _ in children], components)
+        queue += children
+    graph = emitter.program.graph
+    workloads_used = {w.name: w for w in emitter.workloads.values()}
+    by_level = {"model": 0, "layer": 0, "fusion": 0, "kernel": 0}
+    for workload in workloads_used.values():
+        by_level[workload.level] += 1
+    used = {name for node in nodes.values() for name in node.weight_map.values()}
+    return Tree(
+        metadata=Metadata(
+            source_file=problem.path.name,
+            source_sha256=problem.sha256,
+            source_level=problem.source_level,
+            model_name=graph.model_name,
+            kdrun_version=runner.__version__,
+            torch_version=_torch_version(),
+            mode=graph.mode,
+            capture=graph.capture,
+            specialisations=list(graph.specialisations),
+            estimated_peak_bytes=peak_bytes(graph),
+            total_components=len(workloads_used),
+            by_level=by_level,  # type: ignore[arg-type]
+            unique_kernels=by_level["kernel"],
+            kernel_instances=sum(1 for _ in root.kernels()),
+            unused_weights=[name for name in graph.state_names if name not in used],
+        ),
+        nodes=nodes,
+        data_flow=_edges(emitter, root, ids, graph),
+    )
+
+
+def _torch_version() -> str:
+    import torch
+
+    return str(torch.__version__)
+
+
+def _node(
+    emitter: Emitter, part: Part, identity: str, name: str, children: list[str], components: Mapping[str, Component]
+) -> Node:
+    program = emitter.program
+    workload: Workload = emitter.workload(part)
+    inputs = [program.spec(n) for n in part.io.inputs]
+    outputs = [program.spec(n) for n in part.io.outputs]
+    weights = components[workload.name].written.weights
+    states = [program.spec(n) for n in part.io.states]
+    work = [program.graph.operations[i] for i in part.operations]
+    return Node(
+        id=identity,
+        name=name,
+        level=part.level,
+        path=component_path(emitter, part),
+        children=children,
+        module_path=part.module_path,
+        source_line=source_line(program, part),
+        instance_count=len(workload.parts),
+        operations=[k.stem for k in part.kernels()],
+        input_shapes=[list(s.shape) for s in inputs],
+        output_shapes=[list(s.shape) for s in outputs],
+        input_dtypes=[s.dtype for s in inputs],
+        output_dtypes=[s.dtype for s in outputs],
+        input_strides=[list(s.stride) for s in inputs],
+        weight_shapes={w.local: [] if w.sibling else list(states[w.position].shape) for w in weights},
+        weight_map={w.local: original_name(emitter, part, w) for w in weights},
+        flops=sum(flops(op, program.graph.values) for op in work),
+        bytes=sum(s.nbytes for s in (*inputs, *outputs, *states)),
+    )
+
+
+def _edges(emitter: Emitter, root: Part, ids: Mapping[int, str], graph: Graph) -> list[Edge]:
+    """The tensors between kernels: a kernel that reads a view of a tensor is joined to the one that computed it."""
+    program = emitter.program
+    kernels = list(root.kernels())
+    maker = {i: ids[id(k)] for k in kernels for i in k.operations}
+    arguments = {i.name for i in graph.inputs}
+
+    def source(name: str) -> str:
+        while name not in arguments:
+            i = program.producers[name]
+            if i in maker:
+                return maker[i]
+            name = next(graph.operations[i].refs())
+        return "input"
+
+    def edge(name: str, target: str) -> Edge:
+        spec = program.spec(name)
+        return Edge(source=source(name), target=target, tensor_name=emitter.namer.of(name), shape=list(spec.shape),
+                    dtype=spec.dtype)  # fmt: skip
+
+    edges = [edge(name, ids[id(k)]) for k in kernels for name in k.io.inputs]
+    return edges + [edge(name, "output") for name in root.io.outputs if name not in graph.states]

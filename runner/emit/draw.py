@@ -1,0 +1,191 @@
+"""This file knows about what a component's inputs are like: drawn by the author's own rule, or like what arrives there.
+
+A tensor that the model computes from nothing (a mask, positions) is computed in the same way. Any other intermediate is
+drawn by a rule that follows from the operation that makes it (a softmax gives probabilities) and from those that read
+it (a logarithm needs what is positive, an index an existing row).
+"""
+
+from __future__ import annotations
+
+from runner.emit.names import identifier, unique
+from runner.emit.recipes import recipe_lines
+from runner.graph.ir import Operation, Recipe, Ref, TensorSpec
+from runner.graph.operations import is_random
+from runner.tree.interface import Program
+from runner.tree.partition import Part
+
+LONGEST_CONSTANT = 24
+
+# What an operation's result looks like.
+_UNIT = {"softmax", "sigmoid", "hardsigmoid", "rand", "rand_like", "_softmax"}
+_NOT_NEGATIVE = {"relu", "relu6", "exp", "abs", "square", "sqrt", "softplus", "norm", "linalg_vector_norm", "var", "std", "cumsum_exp", "rsqrt",
+                 "reciprocal", "hardswish_abs", "cdist", "pairwise_distance", "threshold"}  # fmt: skip
+_BOUNDED = {"tanh", "sin", "cos", "sign", "hardtanh", "cosine_similarity", "erf"}
+_NEEDS_POSITIVE = {"log", "log2", "log10", "sqrt", "rsqrt", "reciprocal", "lgamma"}
+_SAME_RANGE = {"max_pool1d", "max_pool2d", "max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "adaptive_avg_pool1d", "adaptive_avg_pool2d",
+               "adaptive_avg_pool3d", "mean", "max", "min", "amax", "amin", "cat", "stack", "contiguous", "clone", "to", "reshape", "flatten",
+               "repeat_interleave", "dropout", "pad", "flip", "roll"}  # fmt: skip
+
+
+def inputs_text(program: Program, part: Part) -> list[str]:
+    """Statements of get_inputs(), the return included."""
+    taken: set[str] = {"torch"}
+    own = {i.name: i for i in program.graph.inputs}
+    lines: list[str] = []
+    results: list[str] = []
+    for name in part.io.inputs:
+        recipe = own[name].recipe if name in own else _constant(program, name)
+        if recipe is not None:
+            found, value = recipe_lines(recipe, taken)
+        else:
+            found, value = [], drawn(program, part, name)
+        variable = unique(identifier(own[name].argument) if name in own else "x", taken)
+        if len(part.io.inputs) > 1 and (found or len(value) > 60):
+            taken.add(variable)
+            found.append(f"{variable} = {value}")
+            value = variable
+        lines += found
+        results.append(value)
+    text = f"return [{', '.join(results)}]"
+    if len(text) > 90:
+        return [*lines, "return [", *(f"    {value}," for value in results), "]"]
+    return [*lines, text]
+
+
+def _constant(program: Program, name: str) -> Recipe | None:
+    """The operations behind a value that depends on no input and no weight; None for every other value."""
+    chosen: set[int] = set()
+    queue = [name]
+    while queue:
+        value = queue.pop()
+        i = program.producers.get(value)
+        if i is None or is_random(program.graph.operations[i]) or len(chosen) > LONGEST_CONSTANT:
+            return None
+        if i not in chosen:
+            chosen.add(i)
+            queue += program.graph.operations[i].refs()
+    operations = tuple(program.graph.operations[i] for i in sorted(chosen))
+    specs = tuple((n, program.spec(n)) for op in operations for n in op.outputs if n)
+    return Recipe(operations, name, specs)
+
+
+def drawn(program: Program, part: Part, name: str) -> str:
+    """An expression that draws a tensor like this value, with its shape, dtype and strides."""
+    spec = program.spec(name)
+    shape, back = _storage_order(spec)
+    return _numbers(program, part, name, spec, shape) + back
+
+
+def _numbers(program: Program, part: Part, name: str, spec: TensorSpec, shape: tuple[int, ...]) -> str:
+    size = ", ".join(map(str, shape)) or "()"
+    as_tuple = f"({size},)" if len(shape) == 1 else f"({', '.join(map(str, shape))})"
+    dtype = "" if spec.dtype == "float32" else f", dtype=torch.{spec.dtype}"
+    if spec.dtype == "bool":
+        return f"(torch.rand({size}) < 0.5)"
+    if not spec.floating:
+        return f"torch.randint(0, {bound(program, part, name)}, {as_tuple}{'' if spec.dtype == 'int64' else dtype})"
+    if spec.dtype.startswith("float8"):
+        return f"torch.randn({size}).to(torch.{spec.dtype})"
+    maker = _maker(program, name)
+    readers = {program.graph.operations[i].name for i in program.consumers.get(name, ()) if i in part.operations}
+    if maker in _UNIT:
+        return f"torch.rand({size}{dtype})"
+    if readers & _NEEDS_POSITIVE:
+        return f"torch.rand({size}{dtype}).add(0.01)"
+    if maker in _NOT_NEGATIVE:
+        return f"torch.randn({size}{dtype}).abs()"
+    if maker in _BOUNDED:
+        return f"torch.randn({size}{dtype}).tanh()"
+    return f"torch.randn({size}{dtype})"
+
+
+def _maker(program: Program, name: str) -> str:
+    """The operation that decides about a value's range, behind views and operations that keep it."""
+    seen = 0
+    while seen < 50:
+        seen += 1
+        i = program.producers.get(name)
+        if i is None:
+            return ""
+        op = program.graph.operations[i]
+        source = next(op.refs(), None)
+        if source is None or not (op.view or op.name in _SAME_RANGE):
+            return op.name
+        name = source
+    return ""
+
+
+def bound(program: Program, part: Part, name: str) -> int:
+    """One more than the largest index that an integer input may hold."""
+    limits = [limit for i in part.operations if (limit := _limit(program, program.graph.operations[i], name)) is not None]
+    made = _made_below(program, name)
+    return max(1, min([*limits, *([made] if made else [])], default=2))
+
+
+def _limit(program: Program, op: Operation, name: str) -> int | None:
+    """What an operation that uses `name` as an index accepts."""
+    index = op.arg("indices") if op.name == "embedding" else op.arg("index", op.arg("target"))
+    if op.name in {"index", "_unsafe_index"}:
+        places = op.args[1]
+        for dim, place in enumerate(places if isinstance(places, tuple) else ()):
+            if isinstance(place, Ref) and place.name == name:
+                return _size(program, op.args[0], dim)
+        return None
+    if not isinstance(index, Ref) or index.name != name:
+        return None
+    if op.name == "embedding":
+        return _size(program, op.arg("weight"), 0)
+    dim = op.arg("dim", 1 if op.name in {"cross_entropy_loss", "nll_loss"} else 0)
+    return _size(program, op.args[0], dim if isinstance(dim, int) else 0)
+
+
+def _size(program: Program, arg: object, dim: int) -> int | None:
+    return program.spec(arg.name).shape[dim] if isinstance(arg, Ref) and program.spec(arg.name).shape else None
+
+
+def _made_below(program: Program, name: str) -> int | None:
+    """A bound that follows from the operation that makes the value: an index of a maximum, a count."""
+    for _ in range(50):
+        i = program.producers.get(name)
+        if i is None:
+            return _drawn_below(program, name)
+        op = program.graph.operations[i]
+        if op.name in {"argmax", "argmin", "max", "min", "topk", "sort", "argsort", "kthvalue", "mode", "median"}:
+            dim = op.arg("dim", -1)
+            return _size(program, op.args[0], dim if isinstance(dim, int) else -1)
+        source = next(op.refs(), None)
+        if source is None or not (op.view or op.name in _SAME_RANGE):
+            return None
+        name = source
+    return None
+
+
+def _drawn_below(program: Program, name: str) -> int | None:
+    for given in program.graph.inputs:
+        if given.name == name and given.recipe is not None:
+            for op in given.recipe.operations:
+                high = op.arg("high")
+                if op.name == "randint" and isinstance(high, int):
+                    return high
+    return None
+
+
+def _storage_order(spec: TensorSpec) -> tuple[tuple[int, ...], str]:
+    """(shape to draw, what turns it into the shape and strides wanted)."""
+    if spec.contiguous or not spec.stride:
+        return spec.shape, ""
+    real = [d for d in range(len(spec.shape)) if spec.stride[d] != 0 or spec.shape[d] == 1]
+    order = sorted(real, key=lambda d: (-spec.stride[d], d))
+    step, dense = 1, True
+    for d in reversed(order):
+        dense &= spec.shape[d] == 1 or spec.stride[d] == step
+        step *= spec.shape[d]
+    if dense and len(real) == len(spec.shape):
+        inverse = [order.index(d) for d in range(len(order))]
+        return tuple(spec.shape[d] for d in order), f".permute({', '.join(map(str, inverse))})"
+    if dense and order == real:
+        kept = tuple(n if d in real else 1 for d, n in enumerate(spec.shape))
+        return kept, f".expand({', '.join(map(str, spec.shape))})"
+    extent = 1 + sum((n - 1) * s for n, s in zip(spec.shape, spec.stride, strict=True))
+    return (extent,), f".as_strided({spec.shape}, {spec.stride})"
+

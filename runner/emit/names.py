@@ -1,0 +1,94 @@
+"""This file knows about what values are called in emitted code: the author's variable names where there are any."""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import re
+from collections.abc import Container, Iterable
+
+from runner.graph.operations import field_name
+from runner.tree.interface import Program
+
+RESERVED = {"self", "torch", "nn", "F", "math", "Model", "forward", "training", *keyword.kwlist}
+_BUILTIN = set(dir(builtins))
+
+
+def identifier(text: str) -> str:
+    """A Python name from any text: `layers.0.attn` -> `layers_0_attn`."""
+    name = re.sub(r"\W+", "_", text).strip("_") or "value"
+    if name[0].isdigit():
+        name = f"m{name}"
+    return f"{name}_" if name in RESERVED else name
+
+
+def unique(name: str, taken: Container[str]) -> str:
+    """The name, or with a number where it is taken."""
+    if name not in taken:
+        return name
+    count = 2
+    while f"{name}_{count}" in taken:
+        count += 1
+    return f"{name}_{count}"
+
+
+def camel(stem: str) -> str:
+    """`linear_768x3072_fp32` -> `Linear768x3072Fp32`."""
+    text = "".join(piece[:1].upper() + piece[1:] for piece in re.split(r"[^0-9A-Za-z]+", stem) if piece)
+    return text if text[:1].isalpha() else f"Model{text}"
+
+
+def relative(path: str, base: str) -> str:
+    """A module's path as seen from another: `conv1` of `layer1.0.conv1` in `layer1.0`."""
+    if base and path == base:
+        return ""
+    return path[len(base) + 1 :] if base and path.startswith(base + ".") else path
+
+
+class Namer:
+    """The author's name of each value: what the statement that computes it assigns to."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.arguments = {i.name: identifier(i.argument) for i in program.graph.inputs}
+        self.targets: dict[str, str] = {}
+        results: dict[object, list[str]] = {}
+        graph = program.graph
+        for i, op in enumerate(graph.operations):
+            if op.origin is None or not op.origin.targets:
+                continue
+            key = (op.origin.file, op.origin.statement, op.origin.targets, op.scopes[: _depth(program, i)])
+            for name in op.outputs:
+                if name and self._leaves_statement(name, i):
+                    results.setdefault(key, []).append(name)
+        for key, names in results.items():
+            targets = key[2]  # type: ignore[index]
+            if len(targets) == 1:
+                self.targets[names[-1]] = targets[0]
+            elif len(targets) == len(names):
+                self.targets.update(zip(names, targets, strict=True))
+
+    def _leaves_statement(self, name: str, i: int) -> bool:
+        graph = self.program.graph
+        origin = graph.operations[i].origin
+        readers = self.program.consumers.get(name, ())
+        return not readers or any(graph.operations[c].origin != origin for c in readers) or name in self.program.returned
+
+    def wishes(self, name: str) -> Iterable[str]:
+        """Names for a value, the best first."""
+        if name in self.arguments:
+            yield self.arguments[name]
+        if name in self.targets:
+            yield identifier(self.targets[name])
+        i = self.program.producers.get(name)
+        if i is not None:
+            stem = field_name(self.program.graph.operations[i])
+            yield f"{stem}_" if stem in RESERVED | _BUILTIN else stem
+
+    def of(self, name: str) -> str:
+        """The best name."""
+        return next(iter(self.wishes(name)), "x")
+
+
+def _depth(program: Program, i: int) -> int:
+    return len(program.graph.operations[i].scopes)

@@ -1,0 +1,137 @@
+"""This file knows about what a class owns: nn modules, parameters, buffers and constants, and how each is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from runner.emit.modules import ModuleCall, module_call
+from runner.emit.names import RESERVED, identifier, relative, unique
+from runner.emit.recipes import recipe_lines
+from runner.emit.spelling import Text
+from runner.errors import KdrunError
+from runner.graph.ir import Operation, State, TensorSpec
+from runner.tree.interface import Program
+from runner.tree.partition import snake
+
+LONGEST_PARAMETER_RECIPE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """A parameter or buffer of an emitted class."""
+
+    local: str
+    """Dotted name in the class."""
+    position: int
+    """Which of the part's states it is."""
+    sibling: str = ""
+    """A buffer beside that state, which no operation reads: `num_batches_tracked`."""
+
+
+class Owned:
+    """Gives operations their modules and weights, and remembers what `__init__` must make."""
+
+    def __init__(self, program: Program, states: tuple[str, ...], base: str) -> None:
+        self.program, self.base = program, base
+        self.positions = {name: p for p, name in enumerate(states)}
+        self.weights: list[Weight] = []
+        self.lines: list[str] = []
+        self.names: set[str] = set(RESERVED) | {"train", "eval", "to", "children", "modules", "parameters", "buffers", "apply", "half", "float"}
+        self._modules: dict[object, str] = {}
+        self._states: dict[str, str] = {}
+
+    def module(self, op: Operation) -> tuple[str, ModuleCall] | None:
+        """(attribute, call) of the nn module that runs the operation, if there is one."""
+        graph = self.program.graph
+        call = module_call(op, graph.values, self.program.is_state, training=graph.mode == "train")
+        if call is None:
+            return None
+        key = (call.cls, call.arguments, call.weights)
+        if key not in self._modules:
+            attribute = self.name(self._module_name(call))
+            self._modules[key] = attribute
+            self._make_module(attribute, call)
+        return self._modules[key], call
+
+    def _module_name(self, call: ModuleCall) -> str:
+        path = self.program.graph.states[call.weights[0][1]].path.rpartition(".")[0] if call.weights else ""
+        return self._inside(path) or snake(call.cls)
+
+    def _inside(self, path: str) -> str:
+        """What a path is called in this class: relative to where the class stands."""
+        inside = relative(path, self.base) or path.rpartition(".")[2]
+        pieces = inside.split(".")
+        return "" if all(p.isdigit() for p in pieces) else "_".join(pieces)
+
+    def _make_module(self, attribute: str, call: ModuleCall) -> None:
+        arguments = ", ".join(f"{name}={value}" for name, value in call.arguments)
+        line = f"self.{attribute} = nn.{call.cls}({arguments})"
+        if len(line) > 90:
+            self.lines.append(f"self.{attribute} = nn.{call.cls}(")
+            self.lines += [f"    {name}={value}," for name, value in call.arguments]
+            self.lines.append(")")
+        else:
+            self.lines.append(line)
+        for name, value in call.weights:
+            self.weights.append(Weight(f"{attribute}.{name}", self.positions[value]))
+        for name in call.extra:
+            self.weights.append(Weight(f"{attribute}.{name}", self.positions[call.weights[-1][1]], name))
+
+    def state(self, name: str) -> Text:
+        """A weight that an operation reads by itself: `self.scale`."""
+        if name not in self._states:
+            state = self.program.graph.states[name]
+            attribute = self.name(identifier(self._inside(state.path) or state.path.rpartition(".")[2]))
+            self._states[name] = attribute
+            self._make_state(attribute, state, self.program.spec(name))
+            if state.kind != "constant":
+                self.weights.append(Weight(attribute, self.positions[name]))
+        return Text(f"self.{self._states[name]}")
+
+    def _make_state(self, attribute: str, state: State, spec: TensorSpec) -> None:
+        value = self._value(state, spec)
+        if state.kind == "parameter":
+            frozen = "" if spec.floating else ", requires_grad=False"
+            self.lines.append(f"self.{attribute} = nn.Parameter({value}{frozen})")
+        elif state.kind == "buffer":
+            self.lines.append(f'self.register_buffer("{attribute}", {value})')
+        else:
+            self.lines.append(f"self.{attribute} = {value}")
+
+    def _value(self, state: State, spec: TensorSpec) -> str:
+        recipe = state.recipe
+        if recipe is not None and (state.kind != "parameter" or len(recipe.operations) <= LONGEST_PARAMETER_RECIPE):
+            lines, value = recipe_lines(recipe, self.names)
+            self.lines += lines
+            return value
+        if state.literal is not None:
+            return state.literal
+        if state.kind == "constant":
+            raise KdrunError(f"the constant {state.path} {list(spec.shape)} was not made by operations of the model")
+        return random_tensor(spec)
+
+    def name(self, wish: str) -> str:
+        """A free attribute name, taken from now on."""
+        found = unique(identifier(wish), self.names)
+        self.names.add(found)
+        return found
+
+    def child(self, wish: str, cls: str, weights: list[Weight], position: Callable[[int], int]) -> str:
+        """The attribute that holds another emitted class, whose weights are also this one's."""
+        attribute = self.name(wish)
+        self.lines.append(f"self.{attribute} = {cls}()")
+        for weight in weights:
+            self.weights.append(Weight(f"{attribute}.{weight.local}", position(weight.position), weight.sibling))
+        return attribute
+
+
+def random_tensor(spec: TensorSpec) -> str:
+    """Values of no meaning in the right shape: weights are loaded over them."""
+    shape = ", ".join(map(str, spec.shape))
+    dtype = "" if spec.dtype == "float32" else f", dtype=torch.{spec.dtype}"
+    if spec.dtype == "bool":
+        return f"torch.ones({shape or '()'}, dtype=torch.bool)"
+    if not spec.floating:
+        return f"torch.zeros({shape or '()'}{dtype})"
+    return f"torch.randn({shape or '()'}{dtype})"

@@ -1,0 +1,46 @@
+"""This file knows about writing down how a tensor came about outside `forward`: masks, tables, drawn inputs."""
+
+from __future__ import annotations
+
+from runner.emit.names import identifier, unique
+from runner.emit.spelling import Text, spell
+from runner.graph.ir import Operation, Recipe
+
+LONGEST_EXPRESSION = 84
+
+
+def recipe_lines(recipe: Recipe, taken: set[str]) -> tuple[list[str], str]:
+    """(statements, expression of the result); used names are added to `taken`."""
+    uses: dict[str, int] = {recipe.result: 1}
+    in_place = any(_writes(op) for op in recipe.operations)
+    for op in recipe.operations:
+        for name in op.refs():
+            uses[name] = uses.get(name, 0) + 1
+    texts: dict[str, Text] = {}
+    lines: list[str] = []
+
+    def value(name: str) -> Text:
+        return texts[name]
+
+    for op in recipe.operations:
+        text = spell(op, value)
+        if _writes(op):
+            lines.append(text.text)
+            continue
+        single = len(op.outputs) == 1 and not op.listed and uses.get(op.outputs[0], 0) <= 1
+        if single and not in_place and len(text.text) <= LONGEST_EXPRESSION:
+            texts[op.outputs[0]] = text
+            continue
+        targets = []
+        for output in op.outputs:
+            name = unique(identifier(output.rstrip("0123456789_") or output), taken)
+            taken.add(name)
+            texts[output] = Text(name)
+            targets.append(name)
+        star = "," if op.listed and len(targets) == 1 else ""
+        lines.append(f"{', '.join(targets)}{star} = {text.text}")
+    return lines, texts[recipe.result].text
+
+
+def _writes(op: Operation) -> bool:
+    return op.name.endswith("_") and not op.name.endswith("__")

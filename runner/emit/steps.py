@@ -1,0 +1,161 @@
+"""This file knows about steps: a parent rewritten in terms of its children, which must compute the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from runner.emit.body import Call, write_class
+from runner.emit.component import MAIN, Component, Emitter, functions
+from runner.emit.names import camel, identifier, relative, unique
+from runner.emit.owned import Weight
+from runner.tree.document import LEVEL_FOLDER, LEVEL_NUMBER
+from runner.tree.partition import Part, attribute, schedule
+
+COMPARE = '''
+def tensors(value):
+    """All tensors in nested tuples, lists and dicts, in order."""
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = value.values()
+    return [t for item in value for t in tensors(item)] if hasattr(value, "__iter__") and not isinstance(value, str) else []
+
+
+def assert_equal(actual, expected):
+    """Within tolerance, piece by piece so that large tensors need no more memory."""
+    assert len(actual) == len(expected), f"{len(actual)} outputs, not {len(expected)}"
+    for a, b in zip(actual, expected):
+        assert a.shape == b.shape, f"shape {tuple(a.shape)}, not {tuple(b.shape)}"
+        half = b.dtype in (torch.float16, torch.bfloat16)
+        rtol, atol = (1e-3, 1e-3) if half else (1e-5, 1e-6) if b.is_floating_point() else (0, 0)
+        for one, other in zip(a.reshape(-1).split(1 << 22), b.reshape(-1).split(1 << 22)):
+            torch.testing.assert_close(one, other, rtol=rtol, atol=atol, equal_nan=True)
+
+
+def weights_of(model):
+    """Parameters and buffers by name, shared ones under each of their names."""
+    return {
+        **dict(model.named_parameters(remove_duplicate=False)),
+        **dict(model.named_buffers(remove_duplicate=False)),
+    }
+'''
+
+_TESTS = '''
+def run_tests():
+    """The parent and this one, with the same weights, on the same inputs: equal for two seeds."""
+    torch.backends.mha.set_fastpath_enabled(False)
+    here = Path(__file__).resolve().parent
+    torch.manual_seed(0)
+    original = runpy.run_path(str(here / "original.py"))["Model"]().%(mode)s()
+    refactored = RefactoredModel().%(mode)s()
+    theirs, mine = weights_of(original), weights_of(refactored)
+    for name, source in json.loads((here / "weight_map.json").read_text()).items():
+        mine[name].data = theirs[source].data
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        inputs = get_inputs()
+        with torch.no_grad():
+            torch.manual_seed(seed)
+            expected = tensors(original(*inputs))
+            torch.manual_seed(seed)
+            assert_equal(tensors(refactored(*inputs)), expected)
+
+'''
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A folder under `steps/`: file name -> text."""
+
+    name: str
+    files: dict[str, str]
+
+
+def write_steps(emitter: Emitter, components: Mapping[str, Component]) -> list[Step]:
+    """One step for each parent workload, larger levels first."""
+    parents = [c for c in components.values() if c.workload.first.children]
+    parents.sort(key=lambda c: -LEVEL_NUMBER[c.workload.level])
+    return [_step(emitter, n, parent, components) for n, parent in enumerate(parents, 1)]
+
+
+def _step(emitter: Emitter, number: int, parent: Component, components: Mapping[str, Component]) -> Step:
+    part = parent.workload.first
+    children = {w.name: components[w.name] for child in part.children for w in [emitter.workload(child)]}
+    classes = {name: camel(name) for name in children}
+    names = child_names(part)
+    calls = {
+        id(child): Call(child, names[id(child)], classes[emitter.workload(child).name],
+                        children[emitter.workload(child).name].written.weights)
+        for child in part.children
+    }  # fmt: skip
+    inside = {i for child in part.children for i in child.operations}
+    units = schedule(emitter.program, part.children, set(part.operations) - inside)
+    items = [calls[id(u)] if isinstance(u, Part) else u for u in units]
+    written = write_class(emitter.program, emitter.namer, "RefactoredModel", part, items)
+    imports = "\n".join(f"from children.{name} import Model as {classes[name]}" for name in sorted(children))
+    text = "\n\n".join(
+        [
+            f'"""{parent.workload.name}, put together from its {len(part.children)} children."""',
+            "import json\nimport runpy\nimport sys\nfrom pathlib import Path\n\nimport torch\n"
+            + ("import torch.nn.functional as F\n" if "F." in written.text else "")
+            + f"from torch import nn\n\n{imports}\n",
+            written.text,
+            "\n" + functions(emitter, part) + "\n" + COMPARE.strip("\n"),
+            _TESTS.rstrip("\n") % {"mode": emitter.program.graph.mode},
+        ]
+    )
+    weights = weight_map(emitter, part, written.weights, parent.written.weights)
+    level = max((child.level for child in part.children), key=lambda level: LEVEL_NUMBER[level])
+    return Step(
+        f"step_{number}_{parent.workload.name}_to_{level}",
+        {
+            "original.py": parent.text,
+            "refactored.py": text + "\n\n" + MAIN,
+            "weight_map.json": json.dumps(weights, indent=1) + "\n",
+            **{f"children/{name}.py": child.text for name, child in children.items()},
+        },
+    )
+
+
+def child_names(part: Part) -> dict[int, str]:
+    """What a parent calls its children: their place in the author's modules, from the parent's on."""
+    names: dict[int, str] = {}
+    taken: set[str] = set()
+    for child in part.children:
+        where = relative(child.module_path, part.module_path)
+        place = "" if where.replace(".", "").isdigit() else identifier(where) if where else ""
+        if child.name == attribute(child.module_path) or f"_{place}".endswith(f"_{child.name}"):
+            wish = place or child.name
+        else:
+            wish = f"{place}_{child.name}" if place else child.name
+        name = unique(wish, taken)
+        taken.add(name)
+        names[id(child)] = name
+    return names
+
+
+def weight_map(
+    emitter: Emitter, part: Part, mine: tuple[Weight, ...], theirs: tuple[Weight, ...]
+) -> dict[str, str]:
+    """Name in one class -> name in the other, for two classes of one part."""
+    names: dict[str, list[str]] = {}
+    for weight in theirs:
+        names.setdefault(original_name(emitter, part, weight), []).append(weight.local)
+    found: dict[str, str] = {}
+    for weight in mine:  # where one weight is used several times, each use takes the next name, in the order of use
+        choices = names[original_name(emitter, part, weight)]
+        found[weight.local] = choices.pop(0) if len(choices) > 1 else choices[0]
+    return found
+
+
+def original_name(emitter: Emitter, part: Part, weight: Weight) -> str:
+    """What an instance's weight is called in the author's model."""
+    path = emitter.program.graph.states[part.io.states[weight.position]].path
+    return f"{path.rpartition('.')[0]}.{weight.sibling}".lstrip(".") if weight.sibling else path
+
+
+def component_path(emitter: Emitter, part: Part) -> str:
+    """A part's file in the decomposition."""
+    return f"{LEVEL_FOLDER[part.level]}/{emitter.workload(part).name}.py"

@@ -1,0 +1,105 @@
+"""This file knows about what a set of operations takes in, what it owns and what it gives back."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from runner.graph.ir import Graph, Scope, TensorSpec
+from runner.graph.operations import kind
+from runner.graph.recognize import Kernel
+
+
+@dataclass(frozen=True)
+class Program:
+    """A graph and its kernels, with the lookups that everybody needs."""
+
+    graph: Graph
+    kernels: tuple[Kernel, ...]
+
+    @cached_property
+    def producers(self) -> dict[str, int]:
+        return self.graph.producers()
+
+    @cached_property
+    def consumers(self) -> dict[str, list[int]]:
+        return self.graph.consumers()
+
+    @cached_property
+    def returned(self) -> frozenset[str]:
+        return frozenset(self.graph.output_names())
+
+    @cached_property
+    def owner(self) -> dict[int, int]:
+        """The kernel that each operation is in; views between kernels are in none."""
+        return {i: k for k, kernel in enumerate(self.kernels) for i in kernel.members}
+
+    @cached_property
+    def repeated(self) -> frozenset[int]:
+        """Views of weights and constants that several kernels make for themselves."""
+        times = Counter(i for kernel in self.kernels for i in kernel.members)
+        return frozenset(i for i, count in times.items() if count > 1)
+
+    @cached_property
+    def scopes(self) -> list[tuple[Scope, ...]]:
+        """For each kernel the module calls that all of its own work is in, outermost first; constants do not count."""
+        return [self._scopes(kernel) for kernel in self.kernels]
+
+    def _scopes(self, kernel: Kernel) -> tuple[Scope, ...]:
+        operations = [self.graph.operations[i] for i in kernel.members]
+        core = [op for op in operations if kind(op) not in {"view", "creation"}] or operations
+        return shared_scopes(op.scopes for op in core)
+
+    def spec(self, name: str) -> TensorSpec:
+        return self.graph.values[name]
+
+    def is_state(self, name: str) -> bool:
+        return name in self.graph.states
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """Names of values: tensors that come in, in order of first use; what it owns; what others read of it."""
+
+    inputs: tuple[str, ...]
+    states: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+def interface(program: Program, operations: Iterable[int]) -> Interface:
+    """The boundary of a set of operations."""
+    chosen = sorted(operations)
+    inside = set(chosen)
+    made: set[str] = set()
+    inputs: dict[str, None] = {}
+    states: dict[str, None] = {}
+    for i in chosen:
+        op = program.graph.operations[i]
+        for name in op.refs():
+            if program.is_state(name):
+                states[name] = None
+            elif name not in made:
+                inputs[name] = None
+        made.update(op.outputs)
+    outputs = []
+    for i in chosen:
+        for name in program.graph.operations[i].outputs:
+            if i in program.repeated and name not in program.returned:
+                continue
+            read_outside = any(c not in inside for c in program.consumers.get(name, ()))
+            if name and (read_outside or name in program.returned):
+                outputs.append(name)
+    return Interface(tuple(inputs), tuple(states), tuple(dict.fromkeys(outputs)))
+
+
+def shared_scopes(paths: Iterable[tuple[Scope, ...]]) -> tuple[Scope, ...]:
+    """The module calls that all of them are in."""
+    common: tuple[Scope, ...] | None = None
+    for scopes in paths:
+        if common is None:
+            common = scopes
+        same = 0
+        while same < min(len(common), len(scopes)) and common[same] == scopes[same]:
+            same += 1
+        common = common[:same]
+    return common or ()

@@ -1,0 +1,301 @@
+"""This file knows about how a graph of kernels comes apart: model, layers, fusions, kernels.
+
+level1 is one kernel, level2 one fusion of kernels; everything else follows the author's modules for layers and the
+data flow for fusions.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from runner.graph.ir import Scope
+from runner.graph.operations import kind
+from runner.graph.recognize import Kernel
+from runner.tree.document import Level
+from runner.tree.fusing import Chain, Flow, fuse
+from runner.tree.interface import Interface, Program, interface, shared_scopes
+from runner.tree.regions import Region, is_stack, layer_classes, regions
+
+LONGEST_STEM = 48
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One instance of a component: a set of operations, and how it comes apart."""
+
+    level: Level
+    name: str
+    """What people call this instance: its attribute, class or operation."""
+    stem: str
+    """What its workload is called: `conv2d`, `conv2d_relu`, `transformer_block`."""
+    operations: tuple[int, ...]
+    """All inside, sorted; views of weights may be in several parts."""
+    children: tuple[Part, ...]
+    io: Interface
+    scopes: tuple[Scope, ...]
+    """The module calls that hold it, outermost first."""
+    reason: str
+    kernel: Kernel | None = None
+
+    @property
+    def module_path(self) -> str:
+        return self.scopes[-1].path if self.scopes else ""
+
+    def walk(self) -> Iterator[Part]:
+        """This part and all below it, parents first."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    def kernels(self) -> Iterator[Part]:
+        """Its kernel instances, in the order in which they run."""
+        return (part for part in self.walk() if not part.children)
+
+
+def partition(program: Program, source_level: str, problem_name: str) -> Part:
+    """Take a graph apart by the rules of its source level."""
+    return _Partition(program, source_level, problem_name).root()
+
+
+class _Partition:
+    def __init__(self, program: Program, source_level: str, problem_name: str) -> None:
+        self.program = program
+        self.graph, self.kernels = program.graph, program.kernels
+        self.source_level = source_level
+        self.title = snake(re.sub(r"^\d+_", "", problem_name)) or "model"
+        self.flow = Flow(program)
+        self.everything = tuple(range(len(self.graph.operations)))
+        self.calls = Counter(program.scopes)
+        self.frames = {scopes[:depth] for scopes in program.scopes for depth in range(len(scopes))}
+        self.region = regions(program)
+
+    def root(self) -> Part:
+        if self.source_level == "level1" or len(self.kernels) < 2:
+            return self._root_kernel()
+        if self.source_level == "level2":
+            return self._whole("fusion", self._kernel_parts(range(len(self.kernels))), "level2: a fusion of its kernels")
+        children, layers = self._contents(self.region, transparent=True)
+        if self.source_level != "level3" and len(children) == 1:
+            only = children[0]
+            return self._whole(only.level, list(only.children) or children, f"all of it: {only.reason}")
+        while len(children) == 1 and children[0].children:
+            layers = layers and children[0].level == "layer"
+            children = list(children[0].children)
+        if layers or not self._one_block():
+            return self._whole("model", children, "the whole model")
+        return self._whole("layer", children, "one building block: what goes in has the form of what comes out")
+
+    def _one_block(self) -> bool:
+        """A block has a feature map of one form at both ends: the same number of dimensions, three or more, floating."""
+        inputs = [self.program.spec(i.name) for i in self.graph.inputs]
+        outputs = [self.program.spec(n) for n in self.graph.output_names()]
+        ranks = {len(spec.shape) for spec in inputs[:1] + outputs[:1]}
+        return len(ranks) == 1 and ranks.pop() >= 3 and all(s.floating for s in inputs[:1] + outputs[:1])
+
+    def _root_kernel(self) -> Part:
+        if len(self.kernels) == 1:
+            kernel = replace(self.kernels[0], members=self.everything)
+        else:
+            kernel = Kernel(self.title, self.everything, "level1: the whole problem is one kernel", "other")
+        return Part("kernel", kernel.operation, kernel.operation, self.everything, (), self._root_interface(), (),
+                    kernel.reason, kernel)  # fmt: skip
+
+    def _root_interface(self) -> Interface:
+        found = interface(self.program, self.everything)
+        extra = tuple(n for n in self.program.returned if n in self.graph.states and n not in found.states)
+        return Interface(tuple(i.name for i in self.graph.inputs), found.states + extra,
+                         tuple(dict.fromkeys(self.graph.output_names())))  # fmt: skip
+
+    def _whole(self, level: Level, children: list[Part], reason: str) -> Part:
+        stem = self.title if level != "fusion" else fusion_stem([k.operation for k in self.kernels], self.title)
+        return Part(level, self.title, stem, self.everything, in_order(self.program, self.everything, children),
+                    self._root_interface(), (), reason)  # fmt: skip
+
+    # --- what a region holds -------------------------------------------------------------------------------------
+
+    def _contents(self, region: Region, transparent: bool) -> tuple[list[Part], bool]:
+        """(parts of a region, whether there are layers among them)."""
+        if transparent:
+            return self._model_contents(region)
+        loose: list[int] = []
+        parts: list[Part] = []
+        self._dissolve(region, loose, parts)
+        return parts + self._fused(loose), False
+
+    def _model_contents(self, region: Region) -> tuple[list[Part], bool]:
+        fused = {id(r) for r in region.walk() if self._is_fusion(r)}
+        classes = layer_classes(self.flow, region, fused)
+        loose: list[int] = []
+        parts: list[Part] = []
+        found = False
+        queue = [region]
+        while queue:
+            for item in queue.pop().items:
+                if not isinstance(item, Region):
+                    loose.append(item)
+                elif id(item) in fused:
+                    parts.append(self._region_fusion(item))
+                elif is_stack(self.flow, item, fused, classes):
+                    queue.append(item)
+                else:
+                    layer = self._layer(item)
+                    found |= layer.level == "layer"
+                    parts.append(layer)
+        return parts + self._fused(loose), found
+
+    def _is_fusion(self, region: Region) -> bool:
+        inside = set(region.kernels())
+        chains = fuse(self.flow, inside)
+        return len(chains) == 1 and set(chains[0].kernels) == inside
+
+    def _dissolve(self, region: Region, loose: list[int], parts: list[Part]) -> None:
+        for item in region.items:
+            if not isinstance(item, Region):
+                loose.append(item)
+            elif self._is_fusion(item):
+                parts.append(self._region_fusion(item))
+            else:
+                self._dissolve(item, loose, parts)
+
+    def _layer(self, region: Region) -> Part:
+        assert region.scope is not None
+        children, _ = self._contents(region, transparent=False)
+        scopes = self._common(region.kernels())
+        operations = self._with_views(children, region)
+        cls = region.scope.cls
+        stem = snake(cls) if cls not in {"Sequential", "ModuleList"} else attribute(region.scope.path) or "sequential"
+        return Part("layer", attribute(region.scope.path) or stem, stem, operations,
+                    in_order(self.program, operations, children), interface(self.program, operations), scopes, f"a call of {cls}, whose kernels one fusion cannot hold")  # fmt: skip
+
+    def _with_views(self, children: Sequence[Part], region: Region) -> tuple[int, ...]:
+        """Operations of a module call: its parts, and the views between them that its own code makes."""
+        scope = region.scope
+        inside = {i for child in children for i in child.operations}
+        views = {i for i, op in enumerate(self.graph.operations)
+                 if scope in op.scopes and op.view and i not in self.flow.owner}  # fmt: skip
+        return tuple(sorted(inside | (views & self._between(inside, views))))
+
+    def _between(self, inside: set[int], views: set[int]) -> set[int]:
+        """Views that touch the parts: those of nothing but outside values for outside readers stay outside."""
+        kept: set[int] = set()
+        for i in sorted(views):
+            source = next(self.graph.operations[i].refs(), "")
+            if self.program.producers.get(source, -1) in inside | kept:
+                kept.add(i)
+        for i in sorted(views - kept, reverse=True):
+            readers = {c for n in self.graph.operations[i].outputs for c in self.program.consumers.get(n, ())}
+            if readers & (inside | kept):
+                kept.add(i)
+        return kept
+
+    def _region_fusion(self, region: Region) -> Part:
+        (chain,) = fuse(self.flow, region.kernels())
+        assert region.scope is not None
+        part = self._fusion(chain)
+        return replace(part, name=attribute(region.scope.path) or part.name)
+
+    def _fused(self, loose: list[int]) -> list[Part]:
+        chains = fuse(self.flow, loose)
+        taken = {k for chain in chains for k in chain.kernels}
+        return [self._fusion(chain) for chain in chains] + self._kernel_parts(k for k in loose if k not in taken)
+
+    def _fusion(self, chain: Chain) -> Part:
+        children = self._kernel_parts(chain.kernels)
+        operations = tuple(sorted({i for c in children for i in c.operations} | set(chain.views)))
+        stem = chain.pattern or fusion_stem([self.kernels[k].operation for k in chain.kernels], "fusion")
+        return Part("fusion", stem, stem, operations, in_order(self.program, operations, children),
+                    interface(self.program, operations), self._common(chain.kernels), chain.reason)  # fmt: skip
+
+    def _kernel_parts(self, kernels: Iterable[int]) -> list[Part]:
+        return [self._kernel_part(k) for k in kernels]
+
+    def _kernel_part(self, k: int) -> Part:
+        kernel, scopes = self.kernels[k], self.program.scopes[k]
+        alone = scopes and self.calls[scopes] == 1 and scopes not in self.frames
+        name = (attribute(scopes[-1].path) if alone else "") or kernel.operation
+        return Part("kernel", name, kernel.operation, kernel.members, (), interface(self.program, kernel.members),
+                    scopes, kernel.reason, kernel)  # fmt: skip
+
+    def _common(self, kernels: Iterable[int]) -> tuple[Scope, ...]:
+        return shared_scopes(self.program.scopes[k] for k in kernels)
+
+
+def in_order(program: Program, operations: Iterable[int], children: Sequence[Part]) -> tuple[Part, ...]:
+    """Children in an order in which each only reads earlier ones, as close to the author's as can be."""
+    inside = {i for child in children for i in child.operations}
+    return tuple(
+        item for item in schedule(program, children, set(operations) - inside) if isinstance(item, Part)
+    )
+
+
+def schedule(program: Program, children: Sequence[Part], loose: Iterable[int]) -> list[Part | int]:
+    """Children and single operations (indices) in an order in which they can run."""
+    units: list[Part | int] = [*children, *sorted(loose)]
+    made: dict[str, int] = {}
+    for u, unit in enumerate(units):
+        names = unit.io.outputs if isinstance(unit, Part) else program.graph.operations[unit].outputs
+        made.update((name, u) for name in names if name)
+    waits: list[set[int]] = []
+    for u, unit in enumerate(units):
+        reads = unit.io.inputs if isinstance(unit, Part) else tuple(program.graph.operations[unit].refs())
+        waits.append({made[name] for name in reads if name in made} - {u})
+    feeds: dict[int, list[int]] = {}
+    for u, needed in enumerate(waits):
+        for other in needed:
+            feeds.setdefault(other, []).append(u)
+    ready = [(_place(program, unit), u) for u, unit in enumerate(units) if not waits[u]]
+    heapq.heapify(ready)
+    done: list[Part | int] = []
+    while ready:
+        _, u = heapq.heappop(ready)
+        done.append(units[u])
+        for other in feeds.get(u, ()):
+            waits[other].discard(u)
+            if not waits[other]:
+                heapq.heappush(ready, (_place(program, units[other]), other))
+    if len(done) != len(units):
+        raise ValueError("parts that wait for each other")
+    return done
+
+
+def _place(program: Program, unit: Part | int) -> int:
+    """Where the author's program would run it: at its first own operation."""
+    if not isinstance(unit, Part):
+        return unit
+    core = [i for i in unit.operations if kind(program.graph.operations[i]) not in {"view", "creation"}]
+    return (core or list(unit.operations))[0]
+
+
+def attribute(path: str) -> str:
+    """What the author calls a module: `conv1` of `layer1.0.conv1`, `layer1_0` of `layer1.0`."""
+    pieces = path.split(".")
+    keep = 1
+    while keep < len(pieces) and pieces[-keep].isdigit():
+        keep += 1
+    text = "_".join(pieces[-keep:])
+    return "" if text.isdigit() else text
+
+
+def fusion_stem(operations: Sequence[str], otherwise: str) -> str:
+    """`conv2d_relu`: its operations, or another name where they are too many."""
+    text = "_".join(operations)
+    return text if len(operations) <= 4 and len(text) <= LONGEST_STEM else otherwise
+
+
+_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_TERMS = {"RMSNorm": "rms_norm", "SwiGLU": "swiglu", "GeGLU": "geglu", "RoPE": "rope", "MoE": "moe", "LoRA": "lora", "ResNet": "resnet",
+          "DenseNet": "densenet", "MobileNet": "mobilenet", "EfficientNet": "efficientnet", "LeNet": "lenet", "AlexNet": "alexnet",
+          "GoogleNet": "googlenet", "SqueezeNet": "squeezenet", "ShuffleNet": "shufflenet", "RegNet": "regnet", "UNet": "unet",
+          "NetVlad": "netvlad", "MLP": "mlp", "MaxViT": "maxvit", "ViT": "vit", "ConvNeXt": "convnext", "GPT": "gpt"}  # fmt: skip
+
+
+def snake(name: str) -> str:
+    """`TransformerBlock` -> `transformer_block`, terms of the field as they are said."""
+    for term, said in _TERMS.items():
+        name = re.sub(rf"{term}(?![a-z])", f"_{said}_", name)
+    text = re.sub(r"\W+", "_", _WORDS.sub("_", name)).lower()
+    return re.sub(r"_+", "_", text).strip("_")

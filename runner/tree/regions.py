@@ -1,0 +1,118 @@
+"""This file knows about the author's own structure: which module call holds which kernels."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from runner.graph.ir import Scope
+from runner.tree.fusing import Flow
+from runner.tree.interface import Program
+
+_NUMBERED = re.compile(r"^(?P<container>.*?)\.?\d+$")
+
+
+@dataclass(slots=True)
+class Region:
+    """One call of a module (or the whole forward, with no scope): kernels and inner calls, in the order in which they run."""
+
+    scope: Scope | None
+    items: list[int | Region] = field(default_factory=list)
+
+    def kernels(self) -> Iterator[int]:
+        """All kernels in it, at any depth."""
+        for item in self.items:
+            if isinstance(item, Region):
+                yield from item.kernels()
+            else:
+                yield item
+
+    def inner(self) -> list[Region]:
+        return [item for item in self.items if isinstance(item, Region)]
+
+    def walk(self) -> Iterator[Region]:
+        """All calls inside, at any depth, outermost first."""
+        for region in self.inner():
+            yield region
+            yield from region.walk()
+
+
+def regions(program: Program) -> Region:
+    """The tree of module calls that hold kernels, without calls that hold just one thing."""
+    root = Region(None)
+    known: dict[tuple[Scope, ...], Region] = {(): root}
+    for k, scopes in enumerate(program.scopes):
+        for depth in range(1, len(scopes) + 1):
+            if scopes[:depth] not in known:
+                known[scopes[:depth]] = Region(scopes[depth - 1])
+                known[scopes[: depth - 1]].items.append(known[scopes[:depth]])
+        known[scopes].items.append(k)
+    _collapse(root)
+    while len(root.items) == 1 and isinstance(root.items[0], Region):
+        root.items = root.items[0].items
+    return root
+
+
+def _collapse(region: Region) -> None:
+    for position, item in enumerate(region.items):
+        if isinstance(item, Region):
+            _collapse(item)
+            while isinstance(item, Region) and len(item.items) == 1:
+                item = item.items[0]
+            region.items[position] = item
+
+
+def layer_classes(flow: Flow, root: Region, fused: set[int]) -> set[str]:
+    """Classes of the blocks that a stack repeats: calls from one numbered container, each fed by the one before.
+
+    `fused` holds the ids of regions that are fusions.
+    """
+    classes: set[str] = set()
+    for region in [root, *root.walk()]:
+        if blocks := _stacked(flow, region, fused):
+            classes |= {b.scope.cls for b in blocks if b.scope is not None and _is_name(b.scope.cls)}
+    return classes
+
+
+def is_stack(flow: Flow, region: Region, fused: set[int], classes: set[str]) -> bool:
+    """Whether a call is only the frame around layers, and so no layer itself."""
+    if _stacked(flow, region, fused):
+        return True
+    return any(r.scope is not None and r.scope.cls in classes for r in region.walk() if id(r) not in fused)
+
+
+def _is_name(cls: str) -> bool:
+    return cls not in {"Sequential", "ModuleList"}
+
+
+def _stacked(flow: Flow, region: Region, fused: set[int]) -> list[Region]:
+    """The repeated blocks that are called directly in a region."""
+    groups: dict[tuple[str, str], list[Region]] = {}
+    for inner in region.inner():
+        scope = inner.scope
+        if scope is None or id(inner) in fused:
+            continue
+        match = _NUMBERED.match(scope.path)
+        if match:
+            groups.setdefault((scope.cls, match["container"]), []).append(inner)
+    for blocks in groups.values():
+        if len(blocks) > 1 and all(_feeds(flow, a, b) for a, b in zip(blocks, blocks[1:], strict=False)):
+            return blocks
+    return []
+
+
+def _feeds(flow: Flow, first: Region, second: Region) -> bool:
+    """Whether what one call computes reaches the other, through anything in between."""
+    goal = set(second.kernels())
+    last = max(goal)
+    queue = list(first.kernels())
+    seen = set(queue)
+    while queue:
+        for reader in flow.exits(queue.pop())[0] - seen:
+            if reader in goal:
+                return True
+            if reader < last:
+                seen.add(reader)
+                queue.append(reader)
+    return False
