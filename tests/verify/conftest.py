@@ -1,0 +1,49 @@
+"""Hand-written decompositions, and verifying one as quickly as possible."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import decompositions
+import pytest
+from decompositions import Decomposition
+
+from runner.verify import Check, Verification, VerifyOptions, verify
+from runner.verify.results import GateName
+
+Verify = Callable[..., Verification]
+
+
+@pytest.fixture
+def softmax(tmp_path: Path) -> Decomposition:
+    return decompositions.lone_kernel(tmp_path / "softmax")
+
+
+@pytest.fixture
+def fusion(tmp_path: Path) -> Decomposition:
+    return decompositions.conv_relu(tmp_path / "conv_relu")
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Decomposition:
+    return decompositions.small_model(tmp_path / "model")
+
+
+@pytest.fixture
+def judged() -> Verify:
+    def judge(made: Decomposition, **options: object) -> Verification:
+        return verify(made.directory, VerifyOptions(**options))  # type: ignore[arg-type]
+
+    return judge
+
+
+@pytest.fixture
+def complaints() -> Callable[[Verification, GateName], dict[str, str]]:
+    """What a gate says against which component."""
+
+    def of(verification: Verification, gate: GateName) -> dict[str, str]:
+        checks: list[Check] = verification.gate(gate).checks
+        return {
+            check.component: f"{check.verdict}: {check.reason}" for check in checks if check.reason
+        }
+
+    return of

@@ -1,0 +1,161 @@
+"""What is right passes every gate, and says so with numbers."""
+
+import json
+import os
+from pathlib import Path
+
+import decompositions
+import pytest
+
+from runner.verify import GATES, VerifyOptions, verify, write_reports
+
+
+def test_a_lone_kernel_passes_and_has_no_steps_to_check(softmax, judged):
+    verification = judged(softmax)
+
+    assert verification.status == "passed"
+    assert verification.gate("step").verdict == "nothing_to_check"
+    assert verification.bitwise_equal is True
+
+
+def test_a_fusion_passes_every_gate_bit_for_bit(fusion, judged):
+    verification = judged(fusion)
+
+    assert [gate.verdict for gate in verification.gates] == ["passed"] * len(GATES)
+    assert verification.bitwise_equal is True
+    assert verification.max_diff == 0.0
+    assert verification.first_failure is None
+    assert verification.health == []
+
+
+def test_a_model_of_layers_fusions_and_kernels_with_a_dict_output_passes(model, judged):
+    verification = judged(model)
+
+    assert verification.first_failure is None
+    assert len(verification.gate("step").checks) == 3
+    assert [coverage.equal for coverage in verification.coverage] == [True] * 4
+
+
+def test_a_model_passes_in_training_mode_too(model, judged):
+    verification = judged(model, mode="train")
+
+    assert verification.status == "passed"
+    assert verification.mode == "train"
+
+
+def test_dropout_in_training_mode_draws_the_same_numbers_on_both_sides(fusion, judged):
+    relu = "return F.relu(x)"
+    fusion.edit("original.py", "self.relu = nn.ReLU()", "self.relu = nn.Dropout(0.5)")
+    fusion.edit_everywhere("relu.py", relu, "return F.dropout(x, 0.5, training=self.training)")
+    for path in ("level_1_fusion/conv_relu.py", "steps/step_1_conv_relu_to_kernel/original.py"):
+        fusion.edit(path, "F.relu(self.conv(x))", "F.dropout(self.conv(x), 0.5, self.training)")
+    _rehash(fusion)
+
+    assert judged(fusion, mode="train").first_failure is None
+    assert "runs 0 times" not in str(judged(fusion).first_failure)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float64"])
+def test_other_precisions_pass(tmp_path, judged, dtype):
+    assert judged(decompositions.conv_relu(tmp_path, dtype)).first_failure is None
+
+
+def test_one_trial_is_enough_where_one_was_asked_for(fusion, judged):
+    verification = judged(fusion, trials=1)
+
+    assert verification.status == "passed"
+    assert verification.trials == 1
+
+
+def test_large_outputs_wait_on_disk_and_compare_the_same(tmp_path, monkeypatch):
+    made = decompositions.conv_relu(tmp_path / "made")
+    kept = tmp_path / "spill"
+    kept.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(kept))
+    monkeypatch.setattr("runner.verify.spilling.Spill.keep", _always_spill)
+
+    verification = verify(made.directory, VerifyOptions())
+
+    assert verification.first_failure is None
+    assert verification.bitwise_equal is True
+    assert list(kept.iterdir()) == []
+
+
+def test_each_gate_is_announced_when_its_work_begins(fusion):
+    heard: list[str] = []
+
+    verify(fusion.directory, VerifyOptions(), heard.append)
+
+    assert list(dict.fromkeys(heard)) == ["rules", "self-test", "step", "composition"]
+
+
+def test_verifying_leaves_the_directory_and_the_process_as_they_were(model, judged):
+    import sys
+
+    before = _contents(model.directory)
+    modules, path = set(sys.modules), list(sys.path)
+
+    judged(model)
+
+    assert _contents(model.directory) == before
+    new = {name for name in set(sys.modules) - modules if not name.startswith(("torch", "numpy"))}
+    assert not [name for name in new if "kernel" in name or name.startswith("children")]
+    assert sys.path == path
+
+
+def test_a_decomposition_that_moved_passes_from_any_working_directory(model, judged, monkeypatch):
+    moved = model.directory.rename(model.directory.parent / "somewhere else")
+    monkeypatch.chdir("/")
+
+    assert judged(decompositions.Decomposition(moved)).first_failure is None
+
+
+def test_reports_tell_every_gate_and_only_verification_knows_the_time(model, judged):
+    verification = judged(model)
+    write_reports(model.directory, verification)
+
+    results = json.loads(model.read("verification/test_results.json"))
+    summary = json.loads(model.read("verification/step_verification_summary.json"))
+    coverage = json.loads(model.read("verification/coverage_summary.json"))
+    tree = json.loads(model.read("decomposition_tree.json"))
+    assert [gate["gate"] for gate in results["gates"]] == list(GATES)
+    assert (summary["steps_passed"], summary["steps_total"]) == (3, 3)
+    assert coverage["equal"] is True
+    assert tree["metadata"]["verification_status"] == "passed"
+    before = _contents(model.directory / "steps")
+    write_reports(model.directory, judged(model))
+    assert _contents(model.directory / "steps") == before
+
+
+def test_reports_of_a_failure_name_the_step_that_failed(model, judged):
+    model.edit_everywhere("relu_2x5x8_fp32.py", "torch.relu(x)", "torch.relu(x) + 1e-3")
+
+    write_reports(model.directory, judged(model))
+
+    step = "steps/step_3_linear_relu_to_kernel"
+    report = json.loads(model.read(f"{step}/verification_result.json"))
+    other = json.loads(model.read("steps/step_1_model_to_layer/verification_result.json"))
+    assert (report["status"], other["status"]) == ("failed", "passed")
+    assert report["max_diff"] == pytest.approx(1e-3, rel=1e-2)
+    assert json.loads(model.read(f"{step}/coverage_report.json"))["verdict"] == "failed"
+    status = json.loads(model.read("decomposition_tree.json"))["metadata"]["verification_status"]
+    assert status == "failed"
+
+
+def _always_spill(spill, output):
+    return spill._spilled(output)
+
+
+def _contents(directory: Path) -> dict[str, bytes]:
+    return {
+        os.path.relpath(path, directory): path.read_bytes()
+        for path in directory.rglob("*")
+        if path.is_file()
+    }
+
+
+def _rehash(made: decompositions.Decomposition) -> None:
+    import hashlib
+
+    digest = hashlib.sha256((made.directory / "original.py").read_bytes()).hexdigest()
+    made.edit_tree(lambda tree: tree["metadata"].update(source_sha256=digest))
