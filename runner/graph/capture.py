@@ -26,12 +26,14 @@ from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 from runner.errors import CaptureError, ProblemError
 from runner.graph.ir import Arg, Capture, Graph, Input, Mode, Operation, Origin, Recipe, Ref, Scope, State, TensorSpec
 from runner.graph.provenance import Recorder, literal_of, plain_kwargs, schema_names, spec_of, tensor_literal
-from runner.problems import LoadedProblem, Problem, load_problem
+from runner.graph.recurrent import unrolled_never
+from runner.problems import LoadedProblem, Problem, load_problem, seed
 
 _TORCH = str(Path(torch.__file__).parent)
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in ')
-# Their schema promises an alias of the argument; what they return may be a copy all the same.
-_MAY_COPY = {"to", "reshape", "flatten", "contiguous", "ravel", "reshape_as"}
+# What they return is the argument itself, or a copy, as its layout and dtype have it.
+_SAME_OR_COPY = {"to", "contiguous", "type_as"}
+_VIEW_OR_COPY = {"reshape", "flatten", "ravel", "reshape_as"}
 _INLINED = ("wrap_with_set_grad_enabled", "wrap_with_autocast")
 
 
@@ -93,7 +95,7 @@ class _Traced:
 def _build(problem: Problem, mode: Mode, tensors: Any) -> _Built:
     made_model, made_inputs = Recorder(), Recorder()
     with tensors:
-        torch.manual_seed(0)
+        seed(0)
         loaded = load_problem(problem)
         with made_model:
             model = loaded.build()
@@ -116,7 +118,8 @@ def _raise_authors_own_error(problem: Problem, built: _Built) -> None:
 
 
 def _export(built: _Built) -> _Traced:
-    program = torch.export.export(built.model, built.args, built.kwargs, strict=False)
+    with unrolled_never():
+        program = torch.export.export(built.model, built.args, built.kwargs, strict=False)
     flat_inputs, _ = tree_flatten((built.args, built.kwargs))
     user = iter(flat_inputs)
     nodes = [n for n in program.graph.nodes if n.op == "placeholder"]
@@ -379,14 +382,30 @@ def _is_view(target: torch._ops.OpOverload, node: FxNode, results: Any) -> bool:
     """True where no data moves: the output is the first argument's storage, read another way."""
     if target._schema.is_mutable:
         return False
-    if target.is_view and target.overloadpacket.__name__ not in _MAY_COPY:
+    name = target.overloadpacket.__name__
+    if target.is_view and name not in _SAME_OR_COPY | _VIEW_OR_COPY:
         return True
     source = node.args[0] if node.args else None
     before = source.meta.get("val") if isinstance(source, FxNode) else None
     after = results[0] if len(results) else None
     if not isinstance(before, torch.Tensor) or not isinstance(after, torch.Tensor):
         return False
+    if name in _SAME_OR_COPY:
+        copied = dict(zip(schema_names(target), node.args, strict=False)) | node.kwargs
+        same = before.dtype == after.dtype and before.stride() == after.stride()
+        return same and copied.get("copy") is not True
+    if name in _VIEW_OR_COPY:
+        return _viewable(before, after)
     return bool(before.untyped_storage()._cdata == after.untyped_storage()._cdata)
+
+
+def _viewable(before: torch.Tensor, after: torch.Tensor) -> bool:
+    """Whether a tensor's strides allow to read it in another shape."""
+    try:
+        torch.empty_strided(before.shape, before.stride(), device="meta").view(after.shape)
+    except RuntimeError:
+        return False
+    return True
 
 
 def _scopes(node: FxNode) -> tuple[Scope, ...]:

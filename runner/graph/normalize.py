@@ -7,7 +7,7 @@ returns its argument; views that nothing reads are gone. Compute that nothing re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from runner.graph.ir import Arg, Graph, Operation, Ref, Symbol, TensorSpec, row_major, substitute
+from runner.graph.ir import Arg, Graph, Operation, Ref, Symbol, TensorSpec, references, row_major, substitute
 
 # Operations that return their argument as it is.
 ALIASES = {"alias", "detach", "detach_", "lift_fresh", "lift_fresh_copy", "lift", "positive", "resolve_conj", "resolve_neg"}
@@ -62,6 +62,8 @@ class _Functional:
         if op.name in ALIASES or self._does_nothing(op):
             assert isinstance(source, Ref)
             self._alias(op.outputs[0], source.name)
+        elif op.name == "broadcast_tensors":
+            self._broadcast(op)
         elif op.name in VIEW_UPDATES:
             self._step(replace(op, target=op.name.rstrip("_") + "." + op.target.partition(".")[2], view=True))
             assert isinstance(source, Ref)
@@ -74,6 +76,15 @@ class _Functional:
                 for i, name in enumerate(op.outputs):
                     self.base[name] = (source.name, op, i)
                     self.stamp[name] = self._version(source.name)
+
+    def _broadcast(self, op: Operation) -> None:
+        """Each tensor as it is, or expanded to the common shape."""
+        for name, result in zip(references(op.args), op.outputs, strict=True):
+            if self.values[name] == self.values[result]:
+                self._alias(result, name)
+            else:
+                self._step(replace(op, target="expand.default", args=(Ref(name), self.values[result].shape),
+                                   outputs=(result,), view=True, schema=("self", "size"), listed=False))  # fmt: skip
 
     def _does_nothing(self, op: Operation) -> bool:
         if op.name in DROPOUTS:
