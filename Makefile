@@ -42,9 +42,9 @@ $(INSTALLED): pyproject.toml Makefile
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "kdrun needs Python 3.11 or newer: make $(MAKECMDGOALS) PYTHON=python3.11" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet "$(TORCH)" 2>/dev/null \
-	  || $(BIN)/python -m pip install --quiet "$(TORCH)" --extra-index-url $(TORCH_INDEX)
-	$(BIN)/python -m pip install --quiet --editable ".[dev,kernelbench]"
+	$(BIN)/python -m pip install -qq "$(TORCH)" 2>/dev/null \
+	  || $(BIN)/python -m pip install -qq "$(TORCH)" --extra-index-url $(TORCH_INDEX)
+	$(BIN)/python -m pip install -qq --editable ".[dev,kernelbench]"
 	@touch $@
 
 clean:

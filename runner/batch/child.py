@@ -15,7 +15,13 @@ from typing import IO, Any
 
 from runner.errors import KdrunError
 
-PRELOADED = ("torch.export._trace", "runner.graph.capture", "runner.batch.work")
+PRELOADED = (
+    "torch.export._trace",
+    "runner.graph.capture",
+    "runner.emit",
+    "runner.verify.gates",
+    "runner.batch.work",
+)
 """What every child finds imported. What export imports when it is first used takes a second."""
 
 _SECRETS = re.compile(

@@ -55,7 +55,7 @@ def _counts(manifest: Manifest) -> Table:
     if len(groups) > 1:
         groups["all"] = manifest.rows
     for level, rows in groups.items():
-        shown.add_row(level, *_cells(rows, statuses), end_section=level == levels[-1])
+        shown.add_row(level, *_cells(rows, statuses))
     return shown
 
 
