@@ -28,6 +28,8 @@ class Contract:
 
     inputs: tuple[TensorMeta, ...]
     strides: tuple[tuple[int, ...], ...]
+    arguments: int
+    """How many there are, those that are no tensors included."""
 
 
 @dataclass
@@ -80,7 +82,7 @@ def self_test(
     component: str, files: Files, layout: Layout, bench: Bench, tests: SelfTests, findings: Findings
 ) -> None:
     """Run one component on its own inputs; everything that it held is free afterwards."""
-    with findings.judging("self-test", component):
+    with findings.judging("self-test", component), foreign_code(component, bench.directory):
         loaded = load_component(files, bench, component, component)
         model = loaded.build(0)
         inputs = loaded.draw(0)
@@ -99,7 +101,9 @@ def note_contract(
 ) -> None:
     """Compare a component's inputs and weights with what the tree says of each instance."""
     given = tensors(list(inputs))
-    contract = Contract(tuple(map(meta_of, given)), tuple(tuple(t.stride()) for t in given))
+    contract = Contract(
+        tuple(map(meta_of, given)), tuple(tuple(t.stride()) for t in given), len(inputs[0])
+    )
     tests.contracts[component.path] = contract
     weights = {name: list(tensor.shape) for name, tensor in weights_of(model).items()}
     for node in layout.nodes(component.path):

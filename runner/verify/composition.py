@@ -81,7 +81,8 @@ class CompositionGate:
             if fault := parent_fault(tree, "ComposedModel"):
                 findings.found("rules", COMPOSITION_TEST, fault)
         try:
-            total = self._compare()
+            with foreign_code("the composition", self.bench.directory):
+                total = self._compare()
         except CannotJudge as error:
             findings.broken("composition", MODEL, str(error))
             for gate in ("rules", "weights", "coverage"):
@@ -211,8 +212,12 @@ class CompositionGate:
                 self.findings.found("weights", root.path, fault)
             with foreign_code(f"{root.path}: weight_map of {ROOT}", self.bench.directory):
                 transfer(held, model, names)
+            whole = contract is not None and contract.arguments == sum(map(len, inputs.get()))
             actual, _ = self.bench.forward(
-                f"{root.path}: forward on the original's inputs", model, (tuple(given), {}), 0
+                f"{root.path}: forward on the original's inputs",
+                model,
+                inputs.get() if whole else (tuple(given), {}),
+                0,
             )
             difference = compare(_flat(expected), _flat(actual), COMPOSITION)
             self.findings.compared("composition", root.path, difference)

@@ -61,7 +61,8 @@ class Bench:
         if trial == 0 and self.options.trials > 1:
             return
         generator = torch.Generator().manual_seed(self.options.seed + trial)
-        vary(model, generator, only_defaults=trial == 0, names=names)
+        with foreign_code("weights", self.directory):
+            vary(model, generator, only_defaults=trial == 0, names=names)
 
     def draw(self, what: str, get_inputs: Callable[[], Any], trial: int) -> Inputs:
         """New inputs, on the device."""
@@ -122,6 +123,7 @@ class SharedInputs:
 @contextmanager
 def spelled_operations() -> Iterator[None]:
     """Fused paths of nn.MultiheadAttention and nn.TransformerEncoder hide what they compute."""
+    dtype = torch.get_default_dtype()  # a problem's file may set another
     before = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     with Watch(Path("/")):
@@ -130,6 +132,7 @@ def spelled_operations() -> Iterator[None]:
         yield
     finally:
         torch.backends.mha.set_fastpath_enabled(before)
+        torch.set_default_dtype(dtype)
 
 
 def _versions(inputs: Inputs) -> list[int]:

@@ -52,7 +52,8 @@ class StepGate:
         if fault := self._children_fault(step):
             findings.found("rules", refactored, fault)
         try:
-            total = self._compare(step)
+            with foreign_code(step.folder, self.bench.directory):
+                total = self._compare(step)
         except CannotJudge as error:
             findings.broken("step", step.folder, str(error))
             for gate in ("rules", "weights", "coverage"):

@@ -120,7 +120,7 @@ def transfer(source: Weights, target: nn.Module, mapping: Mapping[str, str]) -> 
             is_parameter = isinstance(value, nn.Parameter)
             value = value if is_parameter else nn.Parameter(value, requires_grad=False)
         else:
-            value = own.setdefault(mapping[name], value.detach().clone())
+            value = own.setdefault(mapping[name], _own(value).detach())
         setattr(owner, leaf, value)  # not load_state_dict: it skips buffers that are not persistent
 
 
@@ -145,10 +145,17 @@ def vary(
             continue
         seen.add(id(tensor))
         data = tensor.data
+        if data.layout != torch.strided or data.dtype.itemsize == 1 or _overlapping(data):
+            continue
         if only_defaults and not bool((data == data.flatten()[0]).all()):
             continue
         noise = torch.rand(tensor.shape, generator=generator, dtype=torch.float32).to(data)
         data.addcmul_(data.abs().add_(0.1), noise, value=0.1)
+
+
+def _overlapping(tensor: torch.Tensor) -> bool:
+    """Expanded: several elements are one number in memory."""
+    return any(n > 1 and not step for n, step in zip(tensor.shape, tensor.stride(), strict=True))
 
 
 def _own(tensor: torch.Tensor) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""What is wrong is a verdict: the gate, the component, how far. Never a pass, never an exception."""
+"""What is wrong is a verdict: gate, component, how far. Never a pass, never an exception."""
 
 import json
 import math
