@@ -133,8 +133,7 @@ class _Writer:
     def _name_arguments(self) -> tuple[str, ...]:
         names = []
         for value in self.part.io.inputs:
-            wish = next(iter(self.namer.wishes(value)), "x")
-            name = unique(wish, {*self.live, *RESERVED})
+            name = unique(self.namer.argument(value), {*self.live, *RESERVED})
             self.live[name] = value
             self.names[value] = name
             names.append(name)

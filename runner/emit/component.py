@@ -93,7 +93,7 @@ def _items(emitter: Emitter, part: Part, classes: dict[str, Written]) -> Sequenc
     for layer in layers:
         workload = emitter.workload(layer)
         if workload.name not in by_workload:
-            name = unique(camel(layer.stem), {*classes, "Model"})
+            name = unique(camel(layer.stem), {*classes, "Model"}).replace("_", "")
             first = next(c for c in layers if emitter.workload(c) is workload)
             classes[name] = write_class(emitter.program, emitter.namer, name, first, first.operations)
             by_workload[workload.name] = name

@@ -101,7 +101,7 @@ def write_composition(emitter: Emitter, root: Part, components: Mapping[str, Com
     units = schedule(program, kernels, set(root.operations) - inside)
     items: list[Item] = [calls[id(u)] if isinstance(u, Part) else u for u in units]
     plain = program.graph.plain_call
-    inputs = [emitter.namer.of(n) for n in root.io.inputs]
+    inputs = [emitter.namer.argument(n) for n in root.io.inputs]
     written = write_class(
         program,
         emitter.namer,

@@ -12,6 +12,8 @@ from runner.tree.interface import Program
 
 RESERVED = {"self", "torch", "nn", "F", "math", "Model", "forward", "training", *keyword.kwlist}
 _BUILTIN = set(dir(builtins))
+_FREE = {"input", "hash", "id", "type", "iter", "vars", "dir", "copyright", "credits", "license", "exit", "quit", "help"}
+"""Builtin names that authors use for tensors and that emitted code does not call."""
 
 
 def identifier(text: str) -> str:
@@ -19,7 +21,7 @@ def identifier(text: str) -> str:
     name = re.sub(r"\W+", "_", text).strip("_") or "value"
     if name[0].isdigit():
         name = f"m{name}"
-    return f"{name}_" if name in RESERVED else name
+    return f"{name}_" if name in RESERVED | _BUILTIN - _FREE else name
 
 
 def unique(name: str, taken: Container[str]) -> str:
@@ -82,12 +84,15 @@ class Namer:
             yield identifier(self.targets[name])
         i = self.program.producers.get(name)
         if i is not None:
-            stem = field_name(self.program.graph.operations[i])
-            yield f"{stem}_" if stem in RESERVED | _BUILTIN else stem
+            yield identifier(field_name(self.program.graph.operations[i]))
 
     def of(self, name: str) -> str:
-        """The best name."""
+        """The best name inside the code that computes it."""
         return next(iter(self.wishes(name)), "x")
+
+    def argument(self, name: str) -> str:
+        """What a component that is given it calls it: the author's name, else `x`."""
+        return self.arguments.get(name) or (identifier(self.targets[name]) if name in self.targets else "x")
 
 
 def _depth(program: Program, i: int) -> int:

@@ -26,14 +26,24 @@ def recipe_lines(recipe: Recipe, taken: set[str]) -> tuple[list[str], str]:
         text = spell(op, value)
         if _writes(op):
             lines.append(text.text)
+            for output in op.outputs:
+                texts.setdefault(output, value(next(op.refs())))
             continue
+        if len(text.text) > LONGEST_EXPRESSION:
+            for name in dict.fromkeys(op.refs()):
+                if not texts[name].text.isidentifier():
+                    variable = unique(_stem(name), taken)
+                    taken.add(variable)
+                    lines.append(f"{variable} = {texts[name].text}")
+                    texts[name] = Text(variable)
+            text = spell(op, value)
         single = len(op.outputs) == 1 and not op.listed and uses.get(op.outputs[0], 0) <= 1
         if single and not in_place and len(text.text) <= LONGEST_EXPRESSION:
             texts[op.outputs[0]] = text
             continue
         targets = []
         for output in op.outputs:
-            name = unique(identifier(output.rstrip("0123456789_") or output), taken)
+            name = unique(_stem(output), taken)
             taken.add(name)
             texts[output] = Text(name)
             targets.append(name)
@@ -44,3 +54,8 @@ def recipe_lines(recipe: Recipe, taken: set[str]) -> tuple[list[str], str]:
 
 def _writes(op: Operation) -> bool:
     return op.name.endswith("_") and not op.name.endswith("__")
+
+
+def _stem(name: str) -> str:
+    """A variable for a recorded value: `arange` of `arange_3`."""
+    return identifier(name.rstrip("0123456789_") or name)

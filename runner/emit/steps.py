@@ -102,7 +102,7 @@ def _step(emitter: Emitter, number: int, parent: Component, components: Mapping[
             + ("import torch.nn.functional as F\n" if "F." in written.text else "")
             + f"from torch import nn\n\n{imports}\n",
             written.text,
-            "\n" + functions(emitter, part) + "\n" + COMPARE.strip("\n"),
+            "\n" + functions(emitter, part) + "\n\n" + COMPARE.strip("\n"),
             _TESTS.rstrip("\n") % {"mode": emitter.program.graph.mode},
         ]
     )

@@ -10,6 +10,8 @@ from dataclasses import replace
 from runner.graph.ir import Arg, Graph, Operation, Ref, Symbol, TensorSpec, references, row_major, substitute
 
 # Operations that return their argument as it is.
+LIKE_ANOTHER = {"expand_as": ("expand.default", "size"), "view_as": ("view.default", "size"), "reshape_as": ("reshape.default", "shape"),
+                "type_as": ("to.dtype", "dtype")}  # fmt: skip
 ALIASES = {"alias", "detach", "detach_", "lift_fresh", "lift_fresh_copy", "lift", "positive", "resolve_conj", "resolve_neg"}
 # Operations that only check.
 CHECKS = {"_assert_tensor_metadata", "_assert_async", "_assert_scalar", "sym_constrain_range_for_size"}
@@ -71,6 +73,7 @@ class _Functional:
         elif op.name.endswith("_") and not op.name.endswith("__") and isinstance(source, Ref):
             self._write(op, source.name)
         else:
+            op = self._by_shape(op)
             self._append(replace(self._resolved(op), view=op.view))
             if op.view and isinstance(source, Ref):
                 for i, name in enumerate(op.outputs):
@@ -85,6 +88,15 @@ class _Functional:
             else:
                 self._step(replace(op, target="expand.default", args=(Ref(name), self.values[result].shape),
                                    outputs=(result,), view=True, schema=("self", "size"), listed=False))  # fmt: skip
+
+    def _by_shape(self, op: Operation) -> Operation:
+        """`x.view_as(y)` reads only the shape of y, `x.type_as(y)` only its dtype: say that instead."""
+        if op.name not in LIKE_ANOTHER or not isinstance(op.args[1], Ref):
+            return op
+        target, name = LIKE_ANOTHER[op.name]
+        other = self.values[op.args[1].name]
+        said = Symbol(f"torch.{other.dtype}") if name == "dtype" else other.shape
+        return replace(op, target=target, args=(op.args[0], said), kwargs=(), schema=("self", name))
 
     def _does_nothing(self, op: Operation) -> bool:
         if op.name in DROPOUTS:

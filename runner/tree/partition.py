@@ -78,23 +78,40 @@ class _Partition:
             return self._root_kernel()
         if self.source_level == "level2":
             return self._whole("fusion", self._kernel_parts(range(len(self.kernels))), "level2: a fusion of its kernels")
-        children, layers = self._contents(self.region, transparent=True)
+        if self.source_level == "level3" and self._one_block():
+            children, layers = self._contents(self.region), False
+        else:
+            children, layers = self._model_contents(self.region)
         if self.source_level != "level3" and len(children) == 1:
             only = children[0]
             return self._whole(only.level, list(only.children) or children, f"all of it: {only.reason}")
         while len(children) == 1 and children[0].children:
             layers = layers and children[0].level == "layer"
             children = list(children[0].children)
-        if layers or not self._one_block():
+        if layers or not self._same_form():
             return self._whole("model", children, "the whole model")
         return self._whole("layer", children, "one building block: what goes in has the form of what comes out")
 
     def _one_block(self) -> bool:
-        """A block has a feature map of one form at both ends: the same number of dimensions, three or more, floating."""
+        """A single block, also where its parts are modules that could be layers: no stack, no class three times, no image.
+
+        An image is four-dimensional with at most four channels.
+        """
+        fused = {id(r) for r in self.region.walk() if self._is_fusion(r)}
+        classes = Counter(r.scope.cls for r in self.region.walk() if id(r) not in fused and r.scope is not None)
+        own = [times for cls, times in classes.items() if cls not in {"Sequential", "ModuleList"}]
+        first = self.program.spec(self.graph.inputs[0].name).shape if self.graph.inputs else ()
+        image = len(first) == 4 and first[1] <= 4 and bool(classes)
+        stacks = layer_classes(self.flow, self.region, fused)
+        return self._same_form() and not stacks and not image and max(own, default=0) < 3
+
+    def _same_form(self) -> bool:
+        """Input and output are floating, of one number of dimensions, three or more: feature maps."""
         inputs = [self.program.spec(i.name) for i in self.graph.inputs]
         outputs = [self.program.spec(n) for n in self.graph.output_names()]
-        ranks = {len(spec.shape) for spec in inputs[:1] + outputs[:1]}
-        return len(ranks) == 1 and ranks.pop() >= 3 and all(s.floating for s in inputs[:1] + outputs[:1])
+        ends = inputs[:1] + outputs[:1]
+        ranks = {len(spec.shape) for spec in ends}
+        return len(ranks) == 1 and ranks.pop() >= 3 and all(spec.floating for spec in ends)
 
     def _root_kernel(self) -> Part:
         if len(self.kernels) == 1:
@@ -117,16 +134,15 @@ class _Partition:
 
     # --- what a region holds -------------------------------------------------------------------------------------
 
-    def _contents(self, region: Region, transparent: bool) -> tuple[list[Part], bool]:
-        """(parts of a region, whether there are layers among them)."""
-        if transparent:
-            return self._model_contents(region)
+    def _contents(self, region: Region) -> list[Part]:
+        """Fusions and kernels of a region: a module call inside is a fusion, or its contents stand for it."""
         loose: list[int] = []
         parts: list[Part] = []
         self._dissolve(region, loose, parts)
-        return parts + self._fused(loose), False
+        return parts + self._fused(loose)
 
     def _model_contents(self, region: Region) -> tuple[list[Part], bool]:
+        """(layers, fusions and kernels of a model, whether there are layers among them)."""
         fused = {id(r) for r in region.walk() if self._is_fusion(r)}
         classes = layer_classes(self.flow, region, fused)
         loose: list[int] = []
@@ -163,7 +179,7 @@ class _Partition:
 
     def _layer(self, region: Region) -> Part:
         assert region.scope is not None
-        children, _ = self._contents(region, transparent=False)
+        children = self._contents(region)
         scopes = self._common(region.kernels())
         operations = self._with_views(children, region)
         cls = region.scope.cls

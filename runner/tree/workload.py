@@ -9,8 +9,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
+from math import prod
 
 from runner.graph.ir import Operation, Ref, State, TensorSpec, substitute
+from runner.graph.operations import kind
 from runner.tree.document import Level
 from runner.tree.interface import Program
 from runner.tree.partition import Part
@@ -162,7 +164,7 @@ def _parameter_dimensions(program: Program, op: Operation) -> tuple[int, ...]:
         return ()
     weight = op.arg("weight")
     if not isinstance(weight, Ref) or not program.is_state(weight.name):
-        return ()
+        return _largest_weight(program, op) if kind(op) == "contraction" else ()
     shape = program.spec(weight.name).shape
     groups = op.arg("groups", 1)
     count = groups if isinstance(groups, int) else 1
@@ -175,6 +177,17 @@ def _parameter_dimensions(program: Program, op: Operation) -> tuple[int, ...]:
     if op.name in {"embedding", "bilinear"}:
         return shape
     return ()
+
+
+def _largest_weight(program: Program, op: Operation) -> tuple[int, ...]:
+    """Shape of the weight that a contraction reads, also through views."""
+    found: list[tuple[int, ...]] = []
+    for name in op.refs():
+        while (i := program.producers.get(name)) is not None and program.graph.operations[i].view:
+            name = next(program.graph.operations[i].refs())
+        if program.is_state(name):
+            found.append(program.spec(name).shape)
+    return max(found, key=prod, default=())
 
 
 def _attributes(program: Program, op: Operation) -> str:
