@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 from runner.emit.vocabulary import IN_PLACE, rows
 from runner.graph.ir import Arg, Operation, Ref, Symbol, references
@@ -54,7 +55,14 @@ _SIGNS = {
     },
 }
 _PREFIXES = {"neg": "-", "bitwise_not": "~"}
-_ATTRIBUTES = {"numpy_T": "T", "mT": "mT", "mH": "mH", "matrix_H": "H"}
+_ATTRIBUTES = {
+    "numpy_T": "T",
+    "mT": "mT",
+    "mH": "mH",
+    "matrix_H": "H",
+    "real": "real",
+    "imag": "imag",
+}
 _REDUCTIONS = {0: "none", 1: "mean", 2: "sum"}
 _OPEN_END = 9223372036854775807
 # Arguments that only say how a GPU library may be used; the flags of the process decide that anew.
@@ -64,8 +72,8 @@ _SPATIAL = {"kernel_size", "stride", "padding", "dilation", "output_padding", "s
 # A tuple of one number is written as that number, but where that is another overload.
 _SINGLE = {"dim", "dims", "shifts", "output_size"}
 _NEVER_SINGLE = {"squeeze.dims", "any.dims", "all.dims", "tile.default", "permute.default"}
-# Arguments with a name that people still give by position, as long as everything before them is.
-_BY_POSITION = {"weight", "bias"}
+# A tuple that people write as a list.
+_LISTS = {"split_sizes"}
 _LOWEST = {
     -3.4028234663852886e38: "torch.finfo(torch.float32).min",
     3.4028234663852886e38: "torch.finfo(torch.float32).max",
@@ -99,7 +107,7 @@ def literal(arg: Arg, value: Value) -> Text:
     if isinstance(arg, tuple):
         items = [literal(item, value).text for item in arg]
         if any(True for _ in references(arg)) or any(isinstance(item, Symbol) for item in arg):
-            return Text("[" + ", ".join(items) + "]")
+            return _list(items)
         return Text("(" + ", ".join(items) + ("," if len(items) == 1 else "") + ")")
     if isinstance(arg, str):
         return Text(json.dumps(arg))
@@ -110,15 +118,21 @@ def literal(arg: Arg, value: Value) -> Text:
     return Text(repr(arg), UNARY if isinstance(arg, int) and arg < 0 else ATOM)
 
 
+def _list(items: list[str]) -> Text:
+    return Text("[" + ", ".join(items) + "]")
+
+
 def _float(number: float) -> Text:
     if math.isnan(number) or math.isinf(number):
         return Text(f'float("{number!r}")')
     if number in _LOWEST:
         return Text(_LOWEST[number])
-    mantissa, exponent, power = repr(number).partition("e")
-    if exponent:
-        mantissa += f"e{int(power)}"
-    return Text(mantissa, UNARY if mantissa.startswith("-") else ATOM)
+    text = repr(number)
+    if abs(number) >= 1e6 and "E" in (short := str(Decimal(text).normalize())):
+        text = short.lower()
+    mantissa, _, power = text.partition("e")
+    text = f"{mantissa}e{int(power)}" if power else text
+    return Text(text, UNARY if text.startswith("-") else ATOM)
 
 
 # --- arguments ------------------------------------------------------------------------------------
@@ -212,31 +226,32 @@ def _call(
     """The call that a row describes, None where it cannot say every argument."""
     receiver = literal(left.pop("self"), value).at(ATOM) + "." if row.method else ""
     written: list[str] = []
+    absent = False
     for name, spread in row.positional:
-        if name not in left:
+        if name.isdigit():
+            written.append(name)
+            continue
+        if name not in left and not spread:
             return None
-        arg = left.pop(name)
+        arg = left.pop(name, None)
         if spread and isinstance(arg, tuple) and arg:
             written += [literal(item, value).text for item in arg]
-        else:
-            written.append(literal(_readable(op, name, arg), value).text)
-    named = False
+        elif arg is not None:
+            keyword = f"{name}=" if absent else ""
+            written.append(keyword + _argument(op, name, arg, value))
+        absent = absent or arg is None
     for key, default in row.keywords:
         name = default.id if isinstance(default, ast.Name) else key
         if isinstance(default, ast.List):
             written.append(f"{key}={_bracketed(default, left, value)}")
-            named = True
             continue
         if name not in left:
             if isinstance(default, ast.Constant) and default.value is ...:
                 return None
             continue
-        arg = _readable(op, name, left.pop(name))
-        if not isinstance(default, ast.Name) and _same(arg, default):
-            continue
-        by_position = name in _BY_POSITION and isinstance(arg, Ref) and not named
-        written.append(("" if by_position else f"{key}=") + literal(arg, value).text)
-        named = named or not by_position
+        arg = left.pop(name)
+        if isinstance(default, ast.Name) or not _same(_readable(op, name, arg), default):
+            written.append(f"{key}={_argument(op, name, arg, value)}")
     for name, implied in row.implied:
         if name in left and left.pop(name) != implied:
             return None
@@ -245,6 +260,12 @@ def _call(
     if row.creates and device is not None:
         written.append(f"device={device}")
     return Text(f"{receiver}{row.callee}({', '.join(written)})")
+
+
+def _argument(op: Operation, name: str, arg: Arg, value: Value) -> str:
+    if name in _LISTS and isinstance(arg, tuple):
+        return _list([literal(item, value).text for item in arg]).text
+    return literal(_readable(op, name, arg), value).text
 
 
 def _bracketed(default: ast.List, left: dict[str, Arg], value: Value) -> str:

@@ -1,7 +1,7 @@
 """This file knows about how each operator is said in PyTorch's public API, a row for each overload.
 
 A row is the call itself. A bare name is the operator's argument of that name, by position; `*size`
-spreads a tuple. A keyword is one of
+spreads a tuple, and `*bias` is one that may be absent. A keyword is one of
     dim=...            always written
     keepdim=False      written where it is not this default
     size=output_size   the argument `output_size` by another name, written where it is not None
@@ -19,13 +19,13 @@ _TORCH_UNARY = """
     tan tanh trunc i0 fliplr flipud trace view_as_complex view_as_real negative absolute
 """
 _F_UNARY = "relu selu mish hardswish hardsigmoid silu relu6"
-_METHOD_UNARY = "t conj real imag conj_physical nonzero"
+_METHOD_UNARY = "t conj conj_physical nonzero"
 _TORCH_BINARY = {
     "Tensor": "bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift copysign"
     " divide true_divide fmod greater greater_equal less less_equal multiply not_equal xlogy",
     "Scalar": "bitwise_and bitwise_or bitwise_xor copysign fmod greater greater_equal less"
     " less_equal not_equal",
-    "default": "atan2 fmax fmin gcd heaviside hypot lcm logaddexp logaddexp2 logical_and logical_or"
+    "default": "atan2 fmax fmin gcd hypot lcm logaddexp logaddexp2 logical_and logical_or"
     " logical_xor maximum minimum nextafter matmul inner kron",
     "other": "max min",
 }
@@ -53,6 +53,7 @@ addcmul.default         torch.addcmul(self, tensor1, tensor2, value=1)
 addcdiv.default         torch.addcdiv(self, tensor1, tensor2, value=1)
 lerp.Scalar             torch.lerp(self, end, weight)
 lerp.Tensor             torch.lerp(self, end, weight)
+heaviside.default       torch.heaviside(self, values)
 round.decimals          torch.round(self, decimals=0)
 nan_to_num.default      torch.nan_to_num(self, nan=None, posinf=None, neginf=None)
 polar.default           torch.polar(abs, angle)
@@ -119,17 +120,17 @@ cosine_similarity.default  F.cosine_similarity(x1, x2, dim=1, eps=1e-08)
 pairwise_distance.default  F.pairwise_distance(x1, x2, p=2.0, eps=1e-06, keepdim=False)
 cdist.default           torch.cdist(x1, x2, p=2.0) | compute_mode=None
 # contractions
-linear.default          F.linear(input, weight, bias=None)
-bilinear.default        F.bilinear(input1, input2, weight, bias=None)
-conv1d.default          F.conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1)
-conv2d.default          F.conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1)
-conv3d.default          F.conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1)
-conv1d.padding          F.conv1d(input, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1)
-conv2d.padding          F.conv2d(input, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1)
-conv3d.padding          F.conv3d(input, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1)
-conv_transpose1d.default  F.conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1)
-conv_transpose2d.input  F.conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1)
-conv_transpose3d.input  F.conv_transpose3d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1)
+linear.default          F.linear(input, weight, *bias)
+bilinear.default        F.bilinear(input1, input2, weight, *bias)
+conv1d.default          F.conv1d(input, weight, *bias, stride=1, padding=0, dilation=1, groups=1)
+conv2d.default          F.conv2d(input, weight, *bias, stride=1, padding=0, dilation=1, groups=1)
+conv3d.default          F.conv3d(input, weight, *bias, stride=1, padding=0, dilation=1, groups=1)
+conv1d.padding          F.conv1d(input, weight, *bias, stride=1, padding="valid", dilation=1, groups=1)
+conv2d.padding          F.conv2d(input, weight, *bias, stride=1, padding="valid", dilation=1, groups=1)
+conv3d.padding          F.conv3d(input, weight, *bias, stride=1, padding="valid", dilation=1, groups=1)
+conv_transpose1d.default  F.conv_transpose1d(input, weight, *bias, stride=1, padding=0, output_padding=0, groups=1, dilation=1)
+conv_transpose2d.input  F.conv_transpose2d(input, weight, *bias, stride=1, padding=0, output_padding=0, groups=1, dilation=1)
+conv_transpose3d.input  F.conv_transpose3d(input, weight, *bias, stride=1, padding=0, output_padding=0, groups=1, dilation=1)
 convolution.default     torch.convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
 mm.default              torch.mm(self, mat2)
 bmm.default             torch.bmm(self, mat2)
@@ -156,11 +157,11 @@ gru_cell.default        torch.gru_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=No
 rnn_tanh_cell.default   torch.rnn_tanh_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None)
 rnn_relu_cell.default   torch.rnn_relu_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None)
 # normalisation
-batch_norm.default      F.batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-05)
-layer_norm.default      F.layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-05)
-group_norm.default      F.group_norm(input, num_groups, weight=None, bias=None, eps=1e-05)
-instance_norm.default   F.instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-05)
-rms_norm.default        F.rms_norm(input, normalized_shape, weight=None, eps=None)
+batch_norm.default      F.batch_norm(input, running_mean, running_var, *weight, *bias, training=False, momentum=0.1, eps=1e-05)
+layer_norm.default      F.layer_norm(input, normalized_shape, *weight, *bias, eps=1e-05)
+group_norm.default      F.group_norm(input, num_groups, *weight, *bias, eps=1e-05)
+instance_norm.default   F.instance_norm(input, *running_mean, *running_var, *weight, *bias, use_input_stats=True, momentum=0.1, eps=1e-05)
+rms_norm.default        F.rms_norm(input, normalized_shape, *weight, eps=None)
 native_layer_norm.default  torch.native_layer_norm(input, normalized_shape, weight, bias, eps)
 native_group_norm.default  torch.native_group_norm(input, weight, bias, N, C, HxW, group, eps)
 native_batch_norm.default  torch.native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
@@ -223,9 +224,11 @@ logsumexp.default       torch.logsumexp(self, dim=..., keepdim=False)
 std.default             self.std(unbiased=True)
 std.dim                 self.std(dim=..., unbiased=True, keepdim=False)
 std.correction          self.std(dim=None, correction=..., keepdim=False)
+std.correction          self.std()
 var.default             self.var(unbiased=True)
 var.dim                 self.var(dim=..., unbiased=True, keepdim=False)
 var.correction          self.var(dim=None, correction=..., keepdim=False)
+var.correction          self.var()
 var_mean.dim            torch.var_mean(self, dim=..., unbiased=True, keepdim=False)
 var_mean.correction     torch.var_mean(self, dim=None, correction=..., keepdim=False)
 std_mean.dim            torch.std_mean(self, dim=..., unbiased=True, keepdim=False)
@@ -327,7 +330,7 @@ unsafe_chunk.default    torch.unsafe_chunk(self, chunks, dim=0)
 tensor_split.sections   self.tensor_split(sections, dim=0)
 tensor_split.indices    self.tensor_split(indices, dim=0)
 unbind.int              self.unbind(dim)
-unbind.int              self.unbind()
+unbind.int              self.unbind(0)
 # copies
 contiguous.default      self.contiguous(memory_format=torch.contiguous_format)
 clone.default           self.clone(memory_format=None)
@@ -343,7 +346,7 @@ tile.default            self.tile(*dims)
 repeat_interleave.self_int  self.repeat_interleave(repeats, dim=None, output_size=None)
 repeat_interleave.self_Tensor  self.repeat_interleave(repeats, dim=None, output_size=None)
 roll.default            torch.roll(self, shifts=..., dims=())
-flip.default            torch.flip(self, dims=...)
+flip.default            self.flip(*dims)
 rot90.default           torch.rot90(self, k=1, dims=(0, 1))
 pad.default             F.pad(self, pad, mode="constant", value=None)
 constant_pad_nd.default  F.pad(self, pad, value=0)
