@@ -7,7 +7,7 @@ field calls it comes from the module's class, from the formula, or from the oper
 import heapq
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator
 from dataclasses import dataclass
 
 from runner.graph.flow import Contracted, Flow
@@ -19,6 +19,7 @@ from runner.graph.operations import (
     kind,
     reads_only_shape,
 )
+from runner.graph.patterns import formulas
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +52,9 @@ def recognize(graph: Graph) -> tuple[Kernel, ...]:
 
     requires: a normalised graph. ensures: as said; views that belong to no kernel move no data.
     """
-    from runner.graph.patterns import formulas
-
     grouping = _Grouping(Flow(graph))
     grouping.take(modules(grouping.flow))
-    grouping.take(formulas(grouping.flow))
+    grouping.take(spelled(grouping.flow, grouping.contracted.group_of))
     grouping.take_the_rest()
     grouping.fold_constants()
     return grouping.kernels()
@@ -161,13 +160,12 @@ class _Grouping:
 
     def _add_cone(self, cone: set[int], compute: list[int]) -> None:
         operations = self.flow.operations
-        last = operations[compute[-1]]
         if not self.contracted.allows(cone):
             for index in compute:
                 self._add(field_name(operations[index]), (index,), _CONSTANT)
             return
-        mask = is_causal_mask([operations[i] for i in compute], self.flow.graph)
-        self._add("causal_mask" if mask else field_name(last), cone, _CONSTANT)
+        name = constant_name([operations[i] for i in compute], self.flow.graph)
+        self._add(name, cone, _CONSTANT)
 
     # --- the result -------------------------------------------------------------------------------
 
@@ -231,20 +229,33 @@ def main_kind(operations: Iterable[Operation]) -> str:
     return next((label for label in _TELLING if label in kinds), "view")
 
 
-def is_causal_mask(operations: list[Operation], graph: Graph) -> bool:
-    """Whether a constant says who may see whom: a triangle, or a comparison of positions."""
-    shape = graph.values[operations[-1].outputs[0]].shape
-    if len(shape) < 2 or shape[-1] != shape[-2]:
-        return False
+def constant_name(operations: list[Operation], graph: Graph) -> str:
+    """What a constant is: who may see whom, the angles of positions, or what its last step says."""
     names = {op.name for op in operations}
-    return bool(names & {"tril", "triu"}) or (
-        "arange" in names and bool(names & {"lt", "gt", "le", "ge"})
-    )
+    shape = graph.values[operations[-1].outputs[0]].shape
+    square = len(shape) > 1 and shape[-1] == shape[-2]
+    compared = "arange" in names and names & {"lt", "gt", "le", "ge"}
+    if square and (names & {"tril", "triu"} or compared):
+        return "causal_mask"
+    if {"sin", "cos"} <= names:
+        return "rope_table"
+    return field_name(operations[-1])
+
+
+# --- formulas --------------------------------------------------------------------------------
+
+
+def spelled(flow: Flow, taken: Container[int]) -> Iterator[Candidate]:
+    """Formulas that the author wrote out in primitives."""
+    for found in formulas(flow, taken):
+        reason = f"spells {found.operation}: {found.formula}"
+        yield Candidate(found.operation, found.members, reason, found.results)
 
 
 # --- modules --------------------------------------------------------------------------------------
 
 _SMALL = range(2, 17)
+_REARRANGES = {"contiguous", "clone", "reshape", "flatten"}
 _IN_SMALL_MODULES = {"pointwise", "reduction", "creation", "copy", "normalization"}
 
 # Class names that the usual splitting at capitals would tear apart.
@@ -275,11 +286,11 @@ def modules(flow: Flow) -> Iterator[Candidate]:
                 has_children.update(op.scopes[:depth] for depth in range(1, len(op.scopes)))
     for scopes, members in inside.items():
         scope = scopes[-1]
-        compute = [flow.operations[i] for i in members if not flow.operations[i].view]
-        if scope.builtin or scopes in has_children or len(compute) not in _SMALL:
+        if scope.builtin or scopes in has_children:
             continue
+        compute = [flow.operations[i] for i in members if not flow.operations[i].view]
         name = snake_case(scope.cls)
-        if _is_one_formula(compute):
+        if _is_one_formula(compute) or _is_rearrangement(compute, len(members)):
             yield Candidate(
                 name, frozenset(members), f"{scope.path} is a small module of class {scope.cls}"
             )
@@ -289,6 +300,8 @@ def modules(flow: Flow) -> Iterator[Candidate]:
 
 
 def _is_one_formula(compute: list[Operation]) -> bool:
+    if len(compute) not in _SMALL:
+        return False
     kinds = [kind(op) for op in compute]
     working = [k for k in kinds if k != "creation"]
     named = sum(
@@ -301,6 +314,11 @@ def _is_one_formula(compute: list[Operation]) -> bool:
         and set(working) != {"copy"}
         and named <= 1
     )
+
+
+def _is_rearrangement(compute: list[Operation], operations: int) -> bool:
+    """One copy in another order, as in a channel shuffle: views and what they are copied by."""
+    return len(compute) == 1 and operations > 2 and compute[0].name in _REARRANGES
 
 
 def _is_biased_contraction(compute: list[Operation], scope: Scope, flow: Flow) -> bool:
