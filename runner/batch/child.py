@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -98,6 +99,14 @@ def run_child(request: Request) -> Outcome:
     raise AssertionError("unreachable")
 
 
+def close_zygote() -> None:
+    """End this thread's zygote, if there is one; the next child starts another."""
+    zygote = getattr(_of_this_thread, "zygote", None)
+    _of_this_thread.zygote = None
+    if zygote is not None:
+        zygote.close()
+
+
 _of_this_thread = threading.local()
 
 
@@ -107,7 +116,7 @@ class _ZygoteDied(Exception):
     def __init__(self, return_code: int) -> None:
         super().__init__(return_code)
         self.exit_code = return_code if return_code >= 0 else None
-        self.signal = f"signal {-return_code}" if return_code < 0 else None
+        self.signal = signal.Signals(-return_code).name if return_code < 0 else None
 
 
 class _Zygote:

@@ -1,0 +1,166 @@
+"""One attempt at a problem: how each way to end becomes a status, a reason, and files."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.batch.attempt import Attempt, decompose, estimate, give_up, perform, verify
+from runner.batch.machine import GIB
+from runner.batch.work import Task
+from runner.store.result import ProblemResult, RunOptions, first_mismatch
+
+pytestmark = pytest.mark.usefixtures("own_zygote")
+Make = Callable[..., Task]
+
+
+@pytest.fixture
+def task(write: Callable[[str], Path], tmp_path: Path) -> Make:
+    def make(name: str = "whole", **changes: Any) -> Task:
+        fields: dict[str, Any] = {
+            "problem": write(name),
+            "label": f"level1/{name}",
+            "directory": tmp_path / "out/level1" / name,
+            "scratch": tmp_path / "out/level1/.scratch",
+            "options": RunOptions(trials=1),
+            "memory_bytes": 2 * GIB,
+            "most_memory_bytes": 4 * GIB,
+            "timeout_s": 60,
+        }
+        return Task.model_validate(fields | changes)
+
+    return make
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "logs" / "log"
+
+
+def test_a_passed_problem_is_in_place_with_a_result_that_vouches_for_every_file(
+    task: Make, log: Path
+) -> None:
+    made = task()
+    done = decompose(made, log)
+    assert done.record.status == "passed", done.record.reason
+    result = ProblemResult.read(made.directory)
+    assert result == done.result
+    files = {p.relative_to(made.directory).as_posix() for p in made.directory.rglob("*.*")}
+    assert set(result.files) == {f for f in files if "." in f.rpartition("/")[2]} - {"result.json"}
+    assert first_mismatch(made.directory, result.files) is None
+    assert result.peak_memory_bytes is not None
+    assert set(result.seconds) == {"load", "decompose", "verify"}
+
+
+def test_nothing_but_the_decomposition_is_left(task: Make, log: Path) -> None:
+    made = task()
+    decompose(made, log)
+    assert [path.name for path in made.directory.parent.iterdir()] == ["whole"]
+
+
+def test_an_earlier_decomposition_is_replaced_as_a_whole(task: Make, log: Path) -> None:
+    made = task()
+    made.directory.mkdir(parents=True)
+    (made.directory / "stale.py").touch()
+    decompose(made, log)
+    assert not (made.directory / "stale.py").exists()
+
+
+def test_verifying_a_directory_does_not_touch_it(task: Make, log: Path) -> None:
+    made = task()
+    decompose(made, log)
+    before = {path: path.stat().st_mtime_ns for path in made.directory.rglob("*")}
+    again = verify(made, log).record
+    assert again.status == "passed"
+    assert again.verification is not None
+    assert {path: path.stat().st_mtime_ns for path in made.directory.rglob("*")} == before
+
+
+def test_a_kernel_that_is_not_the_original_s_fails(task: Make, log: Path) -> None:
+    made = task()
+    decompose(made, log)
+    for path in made.directory.glob("level_0_kernel/*.py"):
+        text = path.read_text()
+        changed = text.replace("x * 2", "x * 3")
+        assert changed != text
+        path.write_text(changed)
+    record = verify(made, log).record
+    assert record.status == "failed"
+    assert "composition" in str(record.reason) or "coverage" in str(record.reason)
+
+
+def test_an_estimate_says_how_much_one_forward_pass_needs(task: Make, log: Path) -> None:
+    done = estimate(task(), log)
+    assert done.record.peak_bytes is not None
+    assert done.record.peak_bytes >= 2 * 2 * 3 * 4
+    assert not task().directory.parent.exists() or not list(task().directory.parent.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "reason"),
+    [
+        ("segfault", "crashed", "its process was killed by SIGSEGV in 'capture'"),
+        ("exit", "crashed", "its process ended with exit code 5 in 'capture'"),
+        ("silent_exit", "crashed", "its process ended with exit code 0 in 'capture'"),
+        ("kill_parent", "crashed", "its process was killed by SIGKILL in 'capture'"),
+        ("hang", "timeout", "not finished after 1.5 s, in 'capture'"),
+        ("sys_exit", "error", "SystemExit: 0 (line "),
+        ("memory", "too_large", "needs more than 0.5 GiB in 'capture', the largest node has 4.0"),
+    ],
+)
+def test_each_end_has_its_status_and_a_reason(
+    task: Make, log: Path, name: str, status: str, reason: str
+) -> None:
+    limits = {"timeout_s": 1.5} if name == "hang" else {"memory_bytes": GIB // 2}
+    made = task(name, **limits)
+    done = give_up(made, estimate(made, log))
+    result = ProblemResult.read(made.directory)
+    assert (result.status, str(result.reason)[: len(reason)]) == (status, reason)
+    assert result == done.result
+    assert list(result.files) == ["original.py"]
+
+
+def test_a_problem_that_forks_is_done_once(task: Make, log: Path) -> None:
+    assert decompose(task("fork"), log).record.status == "passed"
+
+
+def test_running_out_of_memory_is_told_apart_so_that_more_can_be_tried(
+    task: Make, log: Path
+) -> None:
+    assert estimate(task("memory", memory_bytes=GIB // 2), log).record.out_of_memory
+    assert not estimate(task("exit"), log).record.out_of_memory
+
+
+def test_what_the_child_printed_is_in_the_log(task: Make, log: Path) -> None:
+    estimate(task("segfault"), log)
+    assert "Segmentation fault" in log.read_text()
+
+
+def test_an_empty_log_is_not_kept(task: Make, log: Path) -> None:
+    estimate(task(), log)
+    assert not log.exists()
+
+
+def test_a_problem_file_that_is_gone_is_an_error_of_its_own(task: Make, log: Path) -> None:
+    made = task()
+    made.problem.unlink()
+    done = give_up(made, estimate(made, log))
+    assert (done.record.status, done.record.reason) == ("error", "no such file")
+
+
+def test_a_worker_says_what_it_cannot_write_and_raises_nothing(task: Make, tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("a file where a directory should be")
+    answer = perform("decompose", task().model_dump_json(), str(tmp_path / "log"))
+    attempt = Attempt.model_validate_json(answer)
+    assert attempt.record.status == "failed"
+    assert "Not a directory" in str(attempt.record.reason)
+
+
+def test_a_result_is_readable_json(task: Make, log: Path) -> None:
+    made = task()
+    decompose(made, log)
+    document = json.loads((made.directory / "result.json").read_text())
+    assert document["status"] == "passed"
+    assert "reason" not in document

@@ -1,0 +1,171 @@
+"""Real children that are really limited, killed and cleaned up after."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from runner.batch import child
+from runner.batch.child import Outcome, Request, clean_environment, run_child
+
+MIB = 1 << 20
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def zygote_that_finds_our_functions(own_zygote: None) -> Iterator[None]:
+    patch = pytest.MonkeyPatch()
+    patch.setenv("PYTHONPATH", str(Path(__file__).parent))
+    patch.setenv("AWS_SECRET_ACCESS_KEY", "x")
+    patch.setattr(child, "PRELOADED", ("torch",))
+    yield
+    patch.undo()
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    def run(function: str, argument: str = "", *, mib: int = 200, timeout_s: float = 20) -> Outcome:
+        name = f"child_functions:{function}"
+        return run_child(Request(name, argument, tmp_path, tmp_path / "log", mib * MIB, timeout_s))
+
+    return run
+
+
+def ended(pid: int) -> bool:
+    for _ in range(50):
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_a_child_answers_and_leaves_nothing_in_its_directory(run: Run, tmp_path: Path) -> None:
+    outcome = run("shout", "hello")
+    assert (outcome.answer, outcome.exit_code, outcome.signal) == ("HELLO", 0, None)
+    assert [path.name for path in tmp_path.iterdir()] == ["log"]
+
+
+def test_a_second_child_starts_in_milliseconds(run: Run) -> None:
+    run("shout")
+    assert run("shout").seconds < 0.5
+
+
+def test_a_child_that_exceeds_its_memory_gets_a_memory_error(run: Run, tmp_path: Path) -> None:
+    outcome = run("allocate", "400", mib=100)
+    assert outcome.answer is None
+    assert outcome.exit_code == 1
+    assert (tmp_path / "log").read_text().rstrip().endswith("MemoryError")
+
+
+def test_the_limit_is_what_a_child_may_take_on_top_of_what_is_imported(run: Run) -> None:
+    assert run("allocate", "150", mib=200).answer == "kept"
+
+
+def test_torch_says_that_it_cannot_allocate(run: Run) -> None:
+    assert "can't allocate memory" in str(run("allocate_a_tensor", "500", mib=100).answer)
+
+
+def test_peak_memory_is_measured(run: Run) -> None:
+    low, high = run("allocate", "1"), run("allocate", "150")
+    assert 120 * MIB < high.peak_memory_bytes - low.peak_memory_bytes < 180 * MIB
+
+
+@pytest.mark.parametrize("function", ["hang", "ignore_everything_and_hang"])
+def test_a_child_that_hangs_is_killed_at_its_deadline(run: Run, function: str) -> None:
+    outcome = run(function, timeout_s=0.5)
+    assert outcome.timed_out
+    assert outcome.answer is None
+    assert outcome.seconds < 5
+
+
+def test_a_segfault_is_told_by_its_name_and_the_next_child_is_well(run: Run) -> None:
+    assert run("segfault").how() == "was killed by SIGSEGV"
+    assert run("shout", "still here").answer == "STILL HERE"
+
+
+def test_sys_exit_is_an_exit_code_and_no_answer(run: Run) -> None:
+    outcome = run("sys_exit")
+    assert (outcome.answer, outcome.how()) == (None, "ended with exit code 7")
+
+
+def test_an_exit_code_of_zero_without_an_answer_is_no_success(run: Run) -> None:
+    outcome = run("exit_as_if_well")
+    assert (outcome.answer, outcome.exit_code) == (None, 0)
+
+
+def test_what_a_child_left_running_is_ended_with_it(run: Run) -> None:
+    outcome = run("leave_a_daemon")
+    assert ended(int(str(outcome.answer)))
+
+
+def test_what_a_hanging_child_left_running_is_ended_with_it(run: Run, tmp_path: Path) -> None:
+    outcome = run("leave_a_daemon_and_hang", str(tmp_path / "pid"), timeout_s=1)
+    assert outcome.timed_out
+    assert ended(int((tmp_path / "pid").read_text()))
+
+
+def test_a_log_keeps_the_head_and_the_tail(run: Run, tmp_path: Path) -> None:
+    run("print_much")
+    log = (tmp_path / "log").read_text()
+    assert log.startswith("line 0 ")
+    assert "bytes left out" in log
+    assert log.rstrip().rpartition("\n")[2].startswith("line 99999 ")
+    assert len(log) < 2 * MIB
+
+
+def test_a_child_sees_no_credentials(run: Run) -> None:
+    names = str(run("environment").answer).splitlines()
+    assert "PATH" in names
+    assert "AWS_SECRET_ACCESS_KEY" not in names
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["AWS_PROFILE", "KDRUN_STORE", "RAY_ADDRESS", "HF_TOKEN", "MY_PASSWORD", "OPENAI_API_KEY"],
+)
+def test_a_variable_that_opens_something_is_removed(name: str) -> None:
+    assert set(clean_environment({name: "x", "HOME": "/"})) & {name, "HOME"} == {"HOME"}
+
+
+def test_a_child_that_kills_its_server_costs_only_itself(run: Run) -> None:
+    outcome = run("kill_the_server")
+    assert outcome.answer is None
+    assert outcome.signal == "SIGKILL"
+    assert run("shout", "again").answer == "AGAIN"
+
+
+def test_a_child_can_use_threads_though_its_server_has_none(run: Run) -> None:
+    assert run("threads", mib=1000).answer == "216000000.0"
+
+
+def test_each_thread_has_a_server_of_its_own(run: Run) -> None:
+    answers: list[str | None] = []
+    other = threading.Thread(target=lambda: answers.append(run("shout", "other").answer))
+    other.start()
+    other.join()
+    assert answers == ["OTHER"]
+
+
+def test_a_child_dies_with_the_process_that_wanted_it(tmp_path: Path) -> None:
+    program = f"""
+from pathlib import Path
+from runner.batch import child
+child.PRELOADED = ()
+here = Path({str(tmp_path)!r})
+child.run_child(child.Request("child_functions:leave_a_daemon_and_hang", str(here / "pid"), here,
+                              here / "log", 1 << 28, 60))
+"""
+    wanted = subprocess.Popen([sys.executable, "-c", program])
+    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
+        time.sleep(0.05)
+    wanted.send_signal(signal.SIGKILL)
+    wanted.wait()
+    assert ended(int((tmp_path / "pid").read_text()))
