@@ -27,7 +27,7 @@ class Flow:
         self.of_state = self._closed(self._reads_state)
         """Views of a parameter, a buffer or a constant, and views of those."""
         self.constant = self._closed(self._fixed)
-        """What depends on no input, no parameter and no buffer."""
+        """What depends on no input and no parameter: masks, tables, positions."""
 
     def leaves(self, index: int, inside: Collection[int]) -> bool:
         """Whether something outside `inside` reads a value of this operation."""
@@ -65,7 +65,7 @@ class Flow:
             return False
         for name in values_read(op):
             state = self.graph.states.get(name)
-            if state is not None and state.kind == "constant":
+            if state is not None and state.kind != "parameter":
                 continue
             if name not in self.producer or not found[self.producer[name]]:
                 return False

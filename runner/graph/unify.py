@@ -394,9 +394,9 @@ class Unifier:
         exponent = made.op.args[1] if made.name == "pow" else None
         if made.name == "reciprocal" or exponent == -1:
             yield from self.match(node, made.op.args[0], made.match)
-        elif made.name == "rsqrt" or exponent == -0.5:
-            if isinstance(node, ast.Call) and called(node) == "sqrt":
-                yield from self.match(node.args[0], made.op.args[0], made.match)
+        inverse_root = made.name == "rsqrt" or exponent == -0.5
+        if inverse_root and isinstance(node, ast.Call) and called(node) == "sqrt":
+            yield from self.match(node.args[0], made.op.args[0], made.match)
 
 
 def _literal(text: str | None) -> float | None:
