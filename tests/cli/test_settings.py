@@ -1,0 +1,147 @@
+"""Settings from four sources, each wrong in its own way."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from runner.cli import submit
+from runner.config import Settings, load
+from runner.errors import ConfigError, KdrunError, UsageError
+
+DEFAULT = Path(__file__).parents[2] / "configs" / "default.yaml"
+
+
+@pytest.fixture(autouse=True)
+def in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def write(text: str | bytes) -> Path:
+    path = Path("settings.yaml")
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def test_a_flag_wins_over_a_variable_over_a_file_over_the_default(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    file = write("trials: 3\ntimeout: 3\nworkers: 3\n")
+    monkeypatch.setenv("KDRUN_TRIALS", "4")
+    monkeypatch.setenv("KDRUN_TIMEOUT", "4")
+    settings = load({"trials": 5}, file)
+    assert (settings.trials, settings.timeout, settings.workers) == (5, 4, 3)
+    assert settings.mode == "eval"
+
+
+def test_the_default_file_says_every_setting_and_its_default() -> None:
+    written = yaml.safe_load(DEFAULT.read_text())
+    assert list(written) == list(Settings.model_fields)
+    assert load({}, DEFAULT).model_dump() == load({}).model_dump()
+
+
+def test_the_working_directory_s_default_file_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("configs").mkdir()
+    Path("configs/default.yaml").write_text("trials: 7")
+    assert load({}).trials == 7
+    monkeypatch.setenv("KDRUN_CONFIG", str(write("trials: 8")))
+    assert load({}).trials == 8
+
+
+def test_every_setting_is_a_flag_of_submit() -> None:
+    flags = {option.name for option in submit.params}
+    fields = set(Settings.model_fields) - {"resume"} | {"no_resume"}
+    assert flags - {"config", "as_json", "dry_run"} == fields
+
+
+@pytest.mark.parametrize("name", ["device", "mode"])
+def test_a_choice_is_the_same_for_the_flag_and_the_setting(name: str) -> None:
+    option = next(option for option in submit.params if option.name == name)
+    choices: Any = option.type
+    assert tuple(choices.choices) == Settings.model_fields[name].annotation.__args__  # type: ignore[union-attr]
+
+
+def test_lists_are_written_with_commas_in_a_variable_and_alone_in_a_file(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("KDRUN_LEVEL", "1, 2")
+    monkeypatch.setenv("KDRUN_PROBLEM", "relu*,*gelu*")
+    settings = load({})
+    assert (settings.level, settings.problem) == ([1, 2], ["relu*", "*gelu*"])
+    monkeypatch.delenv("KDRUN_LEVEL")
+    assert load({}, write("level: 3")).level == [3]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("trails: 3", "settings.yaml: trails: no such setting; is it trials?"),
+        ("trials: 0", "settings.yaml: trials: 0: Input should be greater than or equal to 1"),
+        ("mode: fast", "settings.yaml: mode: 'fast': Input should be 'eval' or 'train'"),
+        ("timeout: .inf", "settings.yaml: timeout: inf: Input should be a finite number"),
+        ("memory_gib: -1", "settings.yaml: memory_gib: -1: Input should be greater than 0"),
+        ("level: [one]", "settings.yaml: level: 'one': Input should be a valid integer"),
+        ("run_id: ../up", "settings.yaml: run_id: '../up': it names a folder, such as nightly-3"),
+        ("- trials", "settings.yaml: not a mapping; write lines such as `trials: 2`"),
+        ("trials: [1", "settings.yaml: not YAML: expected ',' or ']'"),
+        ("a: b: c", "settings.yaml: not YAML: mapping values are not allowed here (line 1)"),
+        (b"trials: \xff", "settings.yaml: not UTF-8; save the file as UTF-8"),
+    ],
+    ids=str,
+)
+def test_a_broken_file_is_told_with_the_field(text: str | bytes, message: str) -> None:
+    with pytest.raises(ConfigError, match=f"^{re.escape(message)}"):
+        load({}, write(text))
+
+
+def test_an_empty_file_says_nothing() -> None:
+    assert load({}, write("# nothing\n")).trials == 2
+
+
+def test_a_file_that_is_not_there_is_told() -> None:
+    with pytest.raises(ConfigError, match=r"none\.yaml: cannot be read: No such file"):
+        load({}, Path("none.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "message"),
+    [
+        ("KDRUN_TRIALS", "x", "KDRUN_TRIALS: 'x': Input should be a valid integer"),
+        ("KDRUN_TRAILS", "3", "KDRUN_TRAILS: no such setting; is it trials?"),
+        ("KDRUN_DEVICE", "tpu", "KDRUN_DEVICE: 'tpu': Input should be 'cpu', 'cuda' or 'auto'"),
+        ("KDRUN_LEVEL", "a,b", "KDRUN_LEVEL: 'a': Input should be a valid integer"),
+    ],
+)
+def test_a_broken_variable_is_told_by_its_name(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, message: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(ConfigError, match=f"^{re.escape(message)}"):
+        load({})
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"start": -1}, "--start -1: Input should be greater than or equal to 0"),
+        ({"count": 0}, "--count 0: Input should be greater than or equal to 1"),
+        ({"trials": 0}, "--trials 0: Input should be"),
+        ({"workers": 0}, "--workers 0: Input should be"),
+        ({"timeout": 0.0}, "--timeout 0.0: Input should be greater than 0"),
+        ({"num_gpus": -1.0}, "--num-gpus -1.0: Input should be"),
+        ({"memory_gib": float("nan")}, "--memory-gib nan: Input should be"),
+        ({"run_id": ".."}, "--run-id '..': it names a folder"),
+    ],
+    ids=str,
+)
+def test_a_broken_flag_is_told_by_its_name(flags: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=f"^{re.escape(message)}"):
+        load(flags)
+
+
+def test_settings_errors_end_with_the_exit_code_of_wrong_usage() -> None:
+    with pytest.raises(KdrunError) as caught:
+        load({"trials": 0})
+    assert caught.value.exit_code == 2
