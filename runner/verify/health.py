@@ -74,7 +74,11 @@ def without_effect(seen: Seen, model: nn.Module) -> list[str]:
     """Inputs and weights that no operation carries to an output."""
     notes = [f"input {n} reaches no output" for n, used in enumerate(seen.inputs_used) if not used]
     weights = weights_of(model)
-    unused = [n for n, t in weights.items() if t.numel() and n not in seen.weights_used]
+    unused = [
+        name
+        for name, tensor in weights.items()
+        if tensor.numel() and tensor.is_floating_point() and name not in seen.weights_used
+    ]  # integer buffers keep count of something
     if unused:
         notes.append(f"{len(unused)} of {len(weights)} weights reach no output: {_named(unused)}")
     return notes
@@ -117,7 +121,7 @@ def blindness(
             return health
         changed = _with_other(inputs.get(), n, other)
         if used and changed is not None and unchanged(changed):
-            health.notes.append(f"the output does not change with input {n}")
+            health.notes.append(f"the output changes within tolerance at most with input {n}")
     blind = []
     names = [n for n, t in _distinct(model) if n in seen.weights_used and t.is_floating_point()]
     for n, name in enumerate(names):
@@ -132,7 +136,9 @@ def blindness(
             blind.append(name)
         weight.copy_(before)
     if blind:
-        notes = f"the output does not change with {len(blind)} of {len(names)} weights"
+        notes = (
+            f"the output changes within tolerance at most with {len(blind)} of {len(names)} weights"
+        )
         health.notes.append(f"{notes}: {_named(blind)}")
     return health
 

@@ -66,21 +66,25 @@ def parent_fault(tree: ast.Module, cls: str) -> str | None:
         return f"no class {cls}"
     functions = [node for node in found.body if isinstance(node, ast.FunctionDef)]
     methods = {node.name for node in functions}
+    helpers = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
     if "forward" not in methods:
         return f"{cls} has no forward"
     for function in functions:
         if function.name != "__init__":
-            fault = _Forward(methods).fault(function)
+            fault = _Forward(methods, helpers).fault(function)
             if fault:
                 return fault
     return None
 
 
 class _Forward:
-    """One method of a parent. `numbers` are the names that hold Python numbers."""
+    """One method of a parent. `numbers` are the names that hold Python numbers.
 
-    def __init__(self, methods: set[str]) -> None:
-        self.methods = methods
+    `helpers` are functions of the same file: they pick inputs, and are watched when they run.
+    """
+
+    def __init__(self, methods: set[str], helpers: set[str]) -> None:
+        self.methods, self.helpers = methods, helpers
         self.locals: set[str] = set()
         self.numbers: set[str] = set()
 
@@ -111,7 +115,7 @@ class _Forward:
 
     def _call(self, function: ast.expr) -> bool:
         if isinstance(function, ast.Name):
-            return function.id in _PLAIN | self.locals
+            return function.id in _PLAIN | self.locals | self.helpers
         if isinstance(function, ast.Subscript):
             return _root(function) == "self"
         if not isinstance(function, ast.Attribute):

@@ -1,0 +1,160 @@
+"""Comparing outputs: structure first, then shapes and dtypes, then every value."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from runner.verify import compare as subject
+from runner.verify.compare import COMPOSITION, STEP, compare, would_notice
+from runner.verify.spilling import Spill
+
+
+def test_equal_tensors_are_equal_to_the_bit():
+    x = torch.randn(3, 4)
+
+    assert compare(x, x.clone(), STEP) == subject.Difference(0.0, True, None, False)
+
+
+def test_a_difference_within_tolerance_is_measured_and_no_longer_bitwise():
+    x = torch.ones(4)
+
+    difference = compare(x, x + 5e-7, STEP)
+
+    assert difference.reason is None
+    assert not difference.bitwise_equal
+    assert 0 < difference.max_diff < 1e-6
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_has_a_thousandth(dtype):
+    x = torch.full((8,), 4.0, dtype=dtype)
+    one_step = torch.nextafter(torch.tensor(4.0), torch.tensor(5.0)).to(dtype)
+
+    assert compare(x, x * 1.0 + 0 * one_step, STEP).reason is None
+    assert compare(x, x + 0.1, STEP).reason is not None
+
+
+def test_integers_and_booleans_are_exact():
+    x = torch.tensor([1 << 40, 2])
+
+    assert (
+        compare(x, x + torch.tensor([0, 1]), STEP).reason == "output differs by 1, 1 of 2 elements"
+    )
+    flags = torch.tensor([True, False])
+    assert compare(flags, ~flags, STEP).reason is not None
+
+
+def test_the_composition_is_held_to_an_absolute_bound_too():
+    x = torch.full((4,), 1e3)
+
+    assert compare(x, x + 5e-3, STEP).reason is None
+    assert "allowed is 0.0001" in str(compare(x, x + 5e-3, COMPOSITION).reason)
+
+
+def test_nan_in_the_same_places_is_equal_and_flagged():
+    x = torch.tensor([1.0, math.nan, math.inf])
+
+    difference = compare(x, x.clone(), STEP)
+
+    assert difference.reason is None
+    assert difference.not_finite
+
+
+@pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf])
+def test_nan_or_infinity_on_one_side_is_never_equal(odd):
+    x = torch.tensor([1.0, 2.0])
+    y = torch.tensor([1.0, odd])
+
+    for one, other in ((x, y), (y, x)):
+        difference = compare(one, other, STEP)
+        assert difference.max_diff == math.inf
+        assert "1 of 2" in str(difference.reason)
+
+
+def test_infinities_of_different_sign_are_not_equal():
+    assert compare(torch.tensor([math.inf]), torch.tensor([-math.inf]), STEP).reason is not None
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "said"),
+    [
+        (torch.ones(2), (torch.ones(2),), "tuple(tensor) instead of tensor"),
+        ([torch.ones(2)], (torch.ones(2),), "tuple(tensor) instead of list(tensor)"),
+        ({"a": torch.ones(2)}, {"b": torch.ones(2)}, "dict(b: tensor) instead of dict(a: tensor)"),
+        ((torch.ones(2), None), (torch.ones(2), torch.ones(2)), "tuple(tensor, tensor) instead"),
+        (torch.ones(2), torch.ones(2, 1), "output has shape [2, 1] instead of [2]"),
+        (torch.ones(2), torch.ones(2).half(), "output is float16 instead of float32"),
+        ((torch.ones(2), 3), (torch.ones(2), 4), "output[1] is 4 instead of 3"),
+    ],
+)
+def test_what_numbers_cannot_say_is_said_in_words(expected, actual, said):
+    difference = compare(expected, actual, STEP)
+
+    assert said in str(difference.reason)
+    assert difference.max_diff == math.inf
+
+
+def test_a_wrong_output_would_have_been_noticed():
+    x = torch.randn(8)
+
+    assert would_notice(x, x.clone(), STEP, bitwise=True)
+
+
+def test_an_output_of_nan_hides_everything():
+    x = torch.full((8,), math.nan)
+
+    assert not would_notice(x, x.clone(), STEP, bitwise=True)
+
+
+def test_an_output_below_the_tolerance_hides_what_is_not_equal_to_the_bit():
+    x = torch.full((8,), 1e-8)
+
+    assert not would_notice(x, x * 2, STEP, bitwise=False)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    shape=st.lists(st.integers(0, 5), max_size=4),
+    piece=st.integers(1, 7),
+    transposed=st.booleans(),
+    spilled=st.booleans(),
+    wrong=st.booleans(),
+)
+def test_pieces_see_what_the_whole_would_show(shape, piece, transposed, spilled, wrong):
+    x = torch.randn(shape)
+    y = x.clone()
+    if wrong and y.numel():
+        y.view(-1)[-1] += 1
+    if transposed and x.dim() > 1:
+        x, y = x.transpose(0, 1), y.transpose(0, 1)
+    with pytest.MonkeyPatch.context() as patch, Spill(1) as spill:
+        patch.setattr(subject, "PIECE", piece)
+        expected = spill._spilled(x) if spilled else x
+        difference = compare(expected, y, STEP)
+
+    assert (difference.reason is None) == torch.equal(x, y)
+    assert difference.bitwise_equal == torch.equal(x, y)
+
+
+def test_a_spill_leaves_nothing_behind_and_keeps_what_is_small(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    small, large = torch.ones(2), torch.ones(1000)
+
+    with Spill(1000) as spill:
+        assert spill.keep(small) is small
+        assert spill.keep({"y": [large]}) != {"y": [large]}
+        assert list(tmp_path.iterdir())
+
+    assert not list(tmp_path.iterdir())
+
+
+def test_nothing_is_spilled_onto_a_full_disk(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"free": 100})())
+    large = torch.ones(1000)
+
+    with Spill(1000) as spill:
+        assert spill.keep(large) is large

@@ -1,0 +1,233 @@
+"""Which operations count as the same, and what makes a pass worth less."""
+
+import pytest
+import torch
+from torch import nn
+
+from runner.verify.coverage import covered
+from runner.verify.options import VerifyOptions
+from runner.verify.running import Bench, Seen, SharedInputs, spelled_operations
+
+
+class _Program(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+        self.scale = nn.Parameter(torch.ones(3))
+        self.register_buffer("table", torch.ones(3))
+
+    def forward(self, *inputs):
+        return self.function(self, *inputs)
+
+
+@pytest.fixture
+def seen(tmp_path):
+    bench = Bench(tmp_path, VerifyOptions())
+
+    def run(function, *inputs) -> Seen:
+        model = _Program(function)
+        _, found = bench.forward("program", model, (inputs, {}), 0, bench.watch(model))
+        assert found is not None
+        return found
+
+    return run
+
+
+def _in_place(m, x):
+    y = torch.relu(x)
+    y[:, 0] = x[:, 1]
+    return y.add_(1)
+
+
+def _functional(m, x):
+    y = torch.relu(x)
+    y = y.select_scatter(x.select(1, 1), 1, 0)
+    return y + 1
+
+
+SAME = [
+    (lambda m, x: torch.relu(x), lambda m, x: x.clone().relu_().view_as(x), False),
+    (lambda m, x: torch.relu(x), lambda m, x: x.view(6).view(2, 3).relu(), True),
+    (_in_place, _functional, True),
+    (lambda m, x: x.t().contiguous(), lambda m, x: x.t().clone(), True),
+    (lambda m, x: x + torch.arange(3), lambda m, x: x + torch.ones(3, dtype=torch.int64), True),
+    (lambda m, x: (x * 2, x * 3)[0], lambda m, x: x * 2, True),
+    (lambda m, x: x * 2, lambda m, x: x * 3, False),
+    (lambda m, x: x * 2, lambda m, x: (x * 2) * 2, False),
+    (lambda m, x: x * m.table, lambda m, x: x * m.scale, True),
+    (lambda m, x: torch.softmax(x, 0), lambda m, x: torch.softmax(x, 1), False),
+    (lambda m, x: x.double(), lambda m, x: x.double(), True),
+    (lambda m, x: x.double(), lambda m, x: x.half(), False),
+]
+
+
+@pytest.mark.parametrize(("original", "kernels", "same"), SAME)
+def test_operations_are_compared_by_what_they_compute(seen, original, kernels, same):
+    x = torch.randn(2, 3)
+
+    coverage = covered("model", seen(original, x), seen(kernels, x))
+
+    assert coverage.equal == same
+
+
+def test_dead_work_may_be_left_out_but_no_dead_work_may_be_added(seen):
+    x = torch.randn(2, 3)
+    dead = seen(lambda m, x: (torch.exp(x), torch.relu(x))[1], x)
+    lean = seen(lambda m, x: torch.relu(x), x)
+
+    assert covered("model", dead, lean).equal
+    assert covered("model", dead, lean).unused_operations == 1
+    assert not covered("model", lean, dead).equal
+
+
+def test_constants_of_the_program_may_be_recomputed_differently(seen):
+    x = torch.randn(3, 3)
+    one = seen(lambda m, x: x.masked_fill(torch.triu(torch.ones(3, 3), 1).bool(), 0.0), x)
+    other = seen(lambda m, x: x.masked_fill(torch.ones(3, 3).tril().logical_not(), 0.0), x)
+
+    assert covered("model", one, other).equal
+
+
+def test_weights_and_inputs_that_reach_no_output_are_known(seen):
+    x, y = torch.randn(2, 3), torch.randn(2, 3)
+
+    found = seen(lambda m, x, y: (y * m.table, x * m.scale)[1], x, y)
+
+    assert found.inputs_used == (True, False)
+    assert found.weights_used == {"scale"}
+
+
+def test_inputs_are_drawn_again_only_where_a_side_wrote_into_them():
+    drawn = []
+
+    def draw():
+        drawn.append(torch.zeros(2))
+        return (drawn[-1],), {}
+
+    inputs = SharedInputs(draw)
+    inputs.get()
+    assert len(drawn) == 1
+    inputs.get()[0][0].add_(1)
+    assert float(inputs.get()[0][0].sum()) == 0.0
+    assert len(drawn) == 2
+
+
+def test_fast_paths_are_off_while_models_run_and_on_again_afterwards():
+    before = torch.backends.mha.get_fastpath_enabled()
+
+    with spelled_operations():
+        assert not torch.backends.mha.get_fastpath_enabled()
+
+    assert torch.backends.mha.get_fastpath_enabled() == before
+
+
+def _softmax_becomes(softmax, expression: str) -> None:
+    for path in ("original.py", "level_0_kernel/softmax_4x16_fp32.py"):
+        softmax.edit(path, "torch.softmax(x, dim=1)", expression)
+    digest = __import__("hashlib").sha256(softmax.read("original.py").encode()).hexdigest()
+    softmax.edit_tree(lambda tree: tree["metadata"].update(source_sha256=digest))
+
+
+@pytest.mark.parametrize(
+    ("expression", "said"),
+    [
+        ("x * 0", "the output is all zeros"),
+        ("x * 0 + 3", "the output is constant: all 3"),
+        ("torch.full_like(x, 2)", "input 0 reaches no output"),
+        (
+            "x.clamp(min=2) * 0 + torch.arange(16)",
+            "the output changes within tolerance at most with input 0",
+        ),
+        ("x.clamp(min=2) * 0 + torch.arange(16)", "the output is the same for every seed"),
+        ("x / 0", "the output holds NaN or infinity"),
+    ],
+)
+def test_an_output_that_says_little_passes_and_is_flagged(softmax, judged, expression, said):
+    _softmax_becomes(softmax, expression)
+
+    verification = judged(softmax)
+
+    assert verification.first_failure is None
+    assert said in verification.health
+
+
+def test_a_weight_without_effect_is_named(fusion, judged):
+    for name in ("original.py", "conv2d.py", "conv_relu.py"):
+        fusion.edit_everywhere(name, "kernel_size=3)", "kernel_size=3); self.conv.bias.data *= 0")
+    fusion.edit_everywhere(
+        "relu.py", "F.relu(x)", "torch.tanh(x - x.mean((0, 2, 3), keepdim=True))"
+    )
+    new = (
+        "self.relu(self.conv(x))",
+        "(lambda y: torch.tanh(y - y.mean((0, 2, 3), keepdim=True)))(self.conv(x))",
+    )
+    fusion.edit("original.py", *new)
+    step = "steps/step_1_conv_relu_to_kernel/original.py"
+    for path in ("level_1_fusion/conv_relu.py", step):
+        fusion.edit(
+            path,
+            "F.relu(self.conv(x))",
+            "(lambda y: torch.tanh(y - y.mean((0, 2, 3), keepdim=True)))(self.conv(x))",
+        )
+
+    health = judged(fusion).health
+
+    assert health == ["the output changes within tolerance at most with 1 of 2 weights: conv.bias"]
+
+
+def test_what_is_too_expensive_to_examine_is_said_to_be_unknown(fusion, judged, monkeypatch):
+    monkeypatch.setattr("runner.verify.health.BUDGET_S", 0.0)
+
+    verification = judged(fusion)
+
+    assert verification.not_examined == [
+        "whether each input and weight has an effect on the values"
+    ]
+    assert verification.status == "passed"
+
+
+def test_an_output_without_numbers_is_vacuous_and_no_pass(softmax, judged):
+    _softmax_becomes(softmax, "torch.softmax(x, dim=1)[:0]")
+    softmax.edit("level_0_kernel/softmax_4x16_fp32.py", "return [(4, 16)]", "return [(0, 16)]")
+    softmax.edit_tree(lambda tree: tree["nodes"]["root"].update(output_shapes=[[0, 16]]))
+
+    verification = judged(softmax)
+
+    assert verification.gate("composition").verdict == "vacuous"
+    assert verification.status == "failed"
+
+
+def test_a_state_in_a_plain_attribute_is_a_weight_that_may_be_mapped(softmax, judged):
+    softmax.edit(
+        "original.py",
+        "    def forward(self, x):\n        return",
+        "    def __init__(self):\n        super().__init__()\n"
+        "        self.state = torch.randn(4, 16)\n\n"
+        "    def forward(self, x):\n        self.state = x + self.state\n"
+        "        x = self.state\n        return",
+    )
+    kernel = "level_0_kernel/softmax_4x16_fp32.py"
+    softmax.edit(
+        kernel,
+        "pass",
+        'self.register_buffer("state", torch.zeros(4, 16))',
+    )
+    softmax.edit(kernel, "(x, dim=1)", "(x + self.state, dim=1)")
+    softmax.edit(
+        "verification/composition_test.py", "WEIGHTS = {}", "WEIGHTS = {'softmax.state': 'state'}"
+    )
+    digest = __import__("hashlib").sha256(softmax.read("original.py").encode()).hexdigest()
+    softmax.edit_tree(lambda tree: tree["metadata"].update(source_sha256=digest))
+
+    assert judged(softmax).first_failure is None
+
+
+def test_a_recurrent_layers_weights_are_shared_without_a_copy(tmp_path):
+    from runner.verify.weights import held_weights, transfer
+
+    one, other = nn.GRU(3, 4, bidirectional=True), nn.GRU(3, 4, bidirectional=True)
+    transfer(held_weights(one), other, {name: name for name, _ in one.named_parameters()})
+    x = torch.randn(2, 5, 3)
+
+    assert torch.equal(one(x)[0], other(x)[0])
+    assert other.weight_hh_l0.data_ptr() == one.weight_hh_l0.data_ptr()

@@ -1,0 +1,93 @@
+"""What a parent's forward may say, and what a component may import."""
+
+import ast
+import textwrap
+
+import pytest
+
+from runner.verify.sources import import_fault, parent_fault
+
+
+def _fault(body: str, arguments: str = "x", more: str = "") -> str | None:
+    lines = ["class RefactoredModel(nn.Module):", f"    def forward(self, {arguments}):"]
+    lines.append(textwrap.indent(textwrap.dedent(body).strip(), " " * 8))
+    lines.append(textwrap.indent(textwrap.dedent(more), " " * 4))
+    source = "\n".join(lines)
+    return parent_fault(ast.parse(source), "RefactoredModel")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return self.relu(self.conv(x))",
+        "q, k, v = self.qkv(x).chunk(3, dim=-1)\nreturn self.attention(q, k, v)",
+        "return self.head(x[:, -1]), x.transpose(1, 2).reshape(2, -1)",
+        "for layer in self.layers:\n    x = layer(x)\nreturn x",
+        "return {'a': [self.a(x)], 'b': (x, None)}",
+        "n = x.size(0)\nreturn x.view(n * 2, -1)",
+        "batch = x.shape[0]\nreturn x.view(batch // 2, 2)",
+        "return torch.flatten(x, 1)",
+        "y = self.a(x)\ndel x\nreturn y",
+        '"""Words."""\nreturn self.layers[0](x, scale=None)',
+        "return [layer(x) for layer in self.layers]",
+        "return x.mT, x[..., None], x[None]",
+    ],
+)
+def test_child_calls_views_and_packing_are_allowed(body):
+    assert _fault(body) is None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return x + self.a(x)",
+        "return x * 2",
+        "return -x",
+        "return x @ x",
+        "return x > 0",
+        "x += 1\nreturn x",
+        "return torch.relu(x)",
+        "return F.softmax(x, dim=-1)",
+        "return nn.ReLU()(x)",
+        "return x.softmax(-1)",
+        "return x.contiguous()",
+        "return x.clone()",
+        "return x.to(torch.float16)",
+        "return torch.zeros(3)",
+        "return torch.cat([x, x])",
+        "while True:\n    x = self.a(x)",
+        "with torch.no_grad():\n    return self.a(x)",
+        "return (lambda y: y + 1)(x)",
+        "return self.a(x if x.sum() > 0 else x)",
+    ],
+)
+def test_anything_else_is_named_with_its_line(body):
+    fault = _fault(body)
+
+    assert fault is not None
+    assert fault.startswith("line ")
+
+
+def test_a_method_that_forward_calls_is_read_too():
+    fault = _fault("return self._finish(x)", more="def _finish(self, x):\n    return x * 2\n")
+
+    assert fault is not None
+    assert "`x * 2` is no child call" in fault
+
+
+def test_a_missing_class_is_a_fault():
+    assert parent_fault(ast.parse("x = 1"), "RefactoredModel") == "no class RefactoredModel"
+
+
+@pytest.mark.parametrize(
+    ("text", "good"),
+    [
+        ("import torch.nn.functional as F\nimport math\nfrom collections import abc", True),
+        ("from torch import nn", True),
+        ("import numpy as np", False),
+        ("from . import conv2d", False),
+        ("def f():\n    import einops", False),
+    ],
+)
+def test_a_component_imports_torch_and_the_standard_library(text, good):
+    assert (import_fault(ast.parse(text)) is None) == good
