@@ -1,8 +1,8 @@
 """What a model computes: capture, normalise, recognise; a graph of kernels and views."""
 
 from runner.graph.cost import Estimate, estimate
-from runner.graph.ir import Graph
+from runner.graph.ir import Graph, Mode
 from runner.graph.normalize import normalize
 from runner.graph.recognize import Kernel, recognize
 
-__all__ = ["Estimate", "Graph", "Kernel", "estimate", "normalize", "recognize"]
+__all__ = ["Estimate", "Graph", "Kernel", "Mode", "estimate", "normalize", "recognize"]

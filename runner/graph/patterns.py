@@ -65,6 +65,12 @@ FORMULAS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("softplus", ("log(1 + exp(x))", "log1p(exp(x))")),
     ("sigmoid", ("1 / (1 + exp(-x))",)),
     ("tanhshrink", ("x - tanh(x)",)),
+    ("layer_norm", (  # Ba et al., 2016
+        "(x - mean(x, d)) / sqrt(var(x, d) [+ eps]) [* weight] [+ bias]",
+        "(x - mean(x, d)) / (std(x, d) [+ eps]) [* weight] [+ bias]",
+        "(x - mean(x, d)) / (sqrt(var(x, d)) + eps) [* weight] [+ bias]",
+        "(x - mean(x, d)) / sqrt(mean((x - mean(x, d))**2, d) [+ eps]) [* weight] [+ bias]",
+    )),
     ("rms_norm", (  # Zhang and Sennrich, 2019
         "x / sqrt(mean(x**2, d) [+ eps]) * (1 + weight)",
         "x / sqrt(mean(x**2, d) [+ eps]) [* weight]",
@@ -73,18 +79,12 @@ FORMULAS: tuple[tuple[str, tuple[str, ...]], ...] = (
         "x / (norm(x, 2, d) * c [+ eps]) [* weight]",
         "x / clamp(norm(x, 2, d) [* c], eps) * c2 * weight",
     )),
-    ("layer_norm", (  # Ba et al., 2016
-        "(x - mean(x, d)) / sqrt(var(x, d) [+ eps]) [* weight] [+ bias]",
-        "(x - mean(x, d)) / (std(x, d) [+ eps]) [* weight] [+ bias]",
-        "(x - mean(x, d)) / (sqrt(var(x, d)) + eps) [* weight] [+ bias]",
-        "(x - mean(x, d)) / sqrt(mean((x - mean(x, d))**2, d) [+ eps]) [* weight] [+ bias]",
-    )),
-    ("logsumexp", ("max(x, d) + log(sum(exp(x - max(x, d)), d))", "log(sum(exp(x), d))")),
     ("log_softmax", (
         "x - max(x, d) - log(sum(exp(x - max(x, d)), d))",
         "x - log(sum(exp(x), d))",
         "x - logsumexp(x, d)",
     )),
+    ("logsumexp", ("max(x, d) + log(sum(exp(x - max(x, d)), d))", "log(sum(exp(x), d))")),
     ("softmax", (
         "exp(x - max(x, d)) / sum(exp(x - max(x, d)), d)",
         "exp(x) / sum(exp(x), d)",
@@ -125,7 +125,7 @@ def formulas(flow: Flow, taken: Container[int]) -> Iterator[Found]:
     for row in _rows():
         if not all(needed & present for needed in row.needs):
             continue
-        for root in sorted(i for name in row.roots for i in by_name.get(name, ())):
+        for root in sorted((i for name in row.roots for i in by_name.get(name, ())), reverse=True):
             if root not in taken and all(needed & nearby[root] for needed in row.needs):
                 yield from _at(row, root, unifier)
 

@@ -179,6 +179,9 @@ def _flat(node: ast.expr, sign: int, plus: type, minus: type) -> Iterator[tuple[
         yield from _flat(node.right, sign if isinstance(node.op, plus) else -sign, plus, minus)
     elif isinstance(node, ast.UnaryOp) and plus is ast.Add:
         yield from _flat(node.operand, -sign, plus, minus)
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and plus is ast.Mult:
+        assert isinstance(node.right, ast.Constant)
+        yield from ((node.left, sign),) * int(str(node.right.value))
     else:
         yield node, sign
 
@@ -221,10 +224,7 @@ class Unifier:
                 yield so_far
         elif isinstance(node, ast.Call):
             yield from self._call(node, arg, so_far)
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
-            assert isinstance(node.right, ast.Constant)
-            yield from self._product(((node.left, 1),) * int(str(node.right.value)), arg, so_far)
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Div)):
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Div, ast.Pow)):
             yield from self._product(_factors(node), arg, so_far)
         else:
             yield from self._sum(_terms(node), arg, so_far)
@@ -374,7 +374,7 @@ class Unifier:
             yield from self._product(_inverted(parts), made.op.args[0], made.match)
         elif len(parts) > 1 and made.name in {"pow", "square"}:
             exponent = made.op.args[1] if made.name == "pow" else 2
-            repeated = all(ast.dump(part) == ast.dump(parts[0][0]) for part, _ in parts)
+            repeated = all(part is parts[0][0] for part, _ in parts)
             if repeated and exponent == sum(power for _, power in parts):
                 yield from self.match(parts[0][0], made.op.args[0], made.match)
 

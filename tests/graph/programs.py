@@ -1,0 +1,66 @@
+"""What the tests of the graph share: a problem file with gaps, and a graph that runs."""
+
+from collections.abc import Callable, Mapping
+
+import torch
+
+from runner.graph import Graph
+from runner.graph.ir import Arg, Ref, Symbol
+from runner.problems import Problem
+
+FILE = """\
+import math
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+{classes}
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+{init}
+
+    def forward(self, {arguments}):
+{forward}
+
+
+def get_inputs():
+    return [{inputs}]
+
+
+def get_init_inputs():
+    return []
+"""
+
+Write = Callable[..., Problem]
+Program = Callable[..., Graph]
+
+
+def interpret(graph: Graph, tensors: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
+    """The returned tensors of a program, run operator by operator.
+
+    `tensors` holds the inputs and the states by the names that the graph gives them; each value's
+    shape, dtype and strides must be what the graph says.
+    """
+    known = dict(tensors)
+
+    def argument(arg: Arg) -> object:
+        if isinstance(arg, Ref):
+            return known[arg.name]
+        if isinstance(arg, Symbol):
+            return eval(arg.text, {"torch": torch})
+        return [argument(item) for item in arg] if isinstance(arg, tuple) else arg
+
+    for op in graph.operations:
+        name, _, overload = op.target.partition(".")
+        operator = getattr(getattr(torch.ops.aten, name), overload)
+        result = operator(*map(argument, op.args), **{k: argument(v) for k, v in op.kwargs})
+        results = result if isinstance(result, (tuple, list)) else [result]
+        for output, tensor in zip(op.outputs, results, strict=True):
+            if output:
+                spec = graph.values[output]
+                assert (*tensor.shape,) == spec.shape, op
+                assert str(tensor.dtype) == f"torch.{spec.dtype}", op
+                known[output] = tensor
+    return [known[name] for name in graph.output_names()]
