@@ -8,7 +8,7 @@ would not keep, a mode that the call does not follow), the operation stays a fun
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from runner.emit.spelling import Text, literal
+from runner.emit.text import Text, literal
 from runner.graph.ir import Arg, Operation, Ref, Symbol, TensorSpec
 
 

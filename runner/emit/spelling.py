@@ -7,52 +7,56 @@ the same bits. An operation that the tables cannot say in full is called by its 
 
 import ast
 import functools
-import json
-import math
+import keyword
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from decimal import Decimal
+from dataclasses import dataclass, replace
 
+from runner.emit.text import (
+    AND,
+    ATOM,
+    COMPARISON,
+    OR,
+    POWER,
+    PRODUCT,
+    SHIFT,
+    SUM,
+    UNARY,
+    XOR,
+    Text,
+    Value,
+    as_list,
+    literal,
+)
 from runner.emit.vocabulary import IN_PLACE, rows
-from runner.graph.ir import Arg, Operation, Ref, Symbol, references
+from runner.graph.ir import Arg, Operation, Ref, Symbol
 
-# Precedence in Python, loosest first.
-COMPARISON, OR, XOR, AND, SHIFT, SUM, PRODUCT, UNARY, POWER, ATOM = range(10)
+__all__ = ["ATOM", "Text", "literal", "spell", "subscript"]
 
+Dims = Callable[[str], int]
+"""How many dimensions a value has."""
 
-@dataclass(frozen=True, slots=True)
-class Text:
-    """An expression and how tightly it holds together."""
-
-    text: str
-    rank: int = ATOM
-
-    def at(self, rank: int) -> str:
-        """The expression where something of this rank is expected."""
-        return self.text if self.rank >= rank else f"({self.text})"
-
-
-Value = Callable[[str], Text]
-
+_SIGNS_OF_BOTH = {
+    "floor_divide": ("//", PRODUCT),
+    "remainder": ("%", PRODUCT),
+    "__lshift__": ("<<", SHIFT),
+    "__rshift__": (">>", SHIFT),
+    "__and__": ("&", AND),
+    "__xor__": ("^", XOR),
+    "__or__": ("|", OR),
+    "eq": ("==", COMPARISON),
+    "ne": ("!=", COMPARISON),
+    "lt": ("<", COMPARISON),
+    "le": ("<=", COMPARISON),
+    "gt": (">", COMPARISON),
+    "ge": (">=", COMPARISON),
+}
 _SIGNS = {
     "add.Tensor": ("+", SUM),
     "sub.Tensor": ("-", SUM),
     "mul.Tensor": ("*", PRODUCT),
     "div.Tensor": ("/", PRODUCT),
     "floor_divide.default": ("//", PRODUCT),
-    **{f"remainder.{kind}": ("%", PRODUCT) for kind in ("Tensor", "Scalar")},
-    **{f"__lshift__.{kind}": ("<<", SHIFT) for kind in ("Tensor", "Scalar")},
-    **{f"__rshift__.{kind}": (">>", SHIFT) for kind in ("Tensor", "Scalar")},
-    **{f"__and__.{kind}": ("&", AND) for kind in ("Tensor", "Scalar")},
-    **{f"__xor__.{kind}": ("^", XOR) for kind in ("Tensor", "Scalar")},
-    **{f"__or__.{kind}": ("|", OR) for kind in ("Tensor", "Scalar")},
-    **{
-        f"{name}.{kind}": (sign, COMPARISON)
-        for name, sign in zip(
-            ("eq", "ne", "lt", "le", "gt", "ge"), ("==", "!=", "<", "<=", ">", ">="), strict=True
-        )
-        for kind in ("Tensor", "Scalar")
-    },
+    **{f"{n}.{kind}": s for n, s in _SIGNS_OF_BOTH.items() for kind in ("Tensor", "Scalar")},
 }
 _PREFIXES = {"neg": "-", "bitwise_not": "~"}
 _ATTRIBUTES = {
@@ -74,65 +78,25 @@ _SINGLE = {"dim", "dims", "shifts", "output_size"}
 _NEVER_SINGLE = {"squeeze.dims", "any.dims", "all.dims", "tile.default", "permute.default"}
 # A tuple that people write as a list.
 _LISTS = {"split_sizes"}
-_LOWEST = {
-    -3.4028234663852886e38: "torch.finfo(torch.float32).min",
-    3.4028234663852886e38: "torch.finfo(torch.float32).max",
-    -3.3895313892515355e38: "torch.finfo(torch.bfloat16).min",
-    -1.7976931348623157e308: "torch.finfo(torch.float64).min",
-    -65504.0: "torch.finfo(torch.float16).min",
-}
 
 
-def spell(op: Operation, value: Value, device: str | None = None) -> Text:
+def spell(op: Operation, value: Value, device: str | None = None, dims: Dims | None = None) -> Text:
     """The expression of one operation; several outputs are the tuple or list that it returns.
 
     `value` gives the expression of each value that it reads. `device`, if any, is the expression of
-    a device: calls that create a tensor from nothing get it as `device=`.
+    a device: calls that create a tensor from nothing get it as `device=`. With `dims` known, the
+    subscript of a last dimension is `x[..., 0]`.
     """
     bound = _bound(op)
     if op.name.endswith("_") and not op.name.endswith("__"):
         return _in_place(op, value)
-    special = _SPECIAL.get(op.name)
-    text = special(op, bound, value) if special else None
+    if op.target in {"select.int", "slice.Tensor"}:
+        text = subscript((op,), value, dims)
+    else:
+        special = _SPECIAL.get(op.name)
+        text = special(op, bound, value) if special else None
     text = text or _sign(op, bound, value) or _tabled(op, bound, value, device)
     return text or _by_own_name(op, value)
-
-
-def literal(arg: Arg, value: Value) -> Text:
-    """An argument as Python."""
-    if isinstance(arg, Ref):
-        return value(arg.name)
-    if isinstance(arg, Symbol):
-        return Text(arg.text)
-    if isinstance(arg, tuple):
-        items = [literal(item, value).text for item in arg]
-        if any(True for _ in references(arg)) or any(isinstance(item, Symbol) for item in arg):
-            return _list(items)
-        return Text("(" + ", ".join(items) + ("," if len(items) == 1 else "") + ")")
-    if isinstance(arg, str):
-        return Text(json.dumps(arg))
-    if isinstance(arg, bool) or arg is None:
-        return Text(repr(arg))
-    if isinstance(arg, float):
-        return _float(arg)
-    return Text(repr(arg), UNARY if isinstance(arg, int) and arg < 0 else ATOM)
-
-
-def _list(items: list[str]) -> Text:
-    return Text("[" + ", ".join(items) + "]")
-
-
-def _float(number: float) -> Text:
-    if math.isnan(number) or math.isinf(number):
-        return Text(f'float("{number!r}")')
-    if number in _LOWEST:
-        return Text(_LOWEST[number])
-    text = repr(number)
-    if abs(number) >= 1e6 and "E" in (short := str(Decimal(text).normalize())):
-        text = short.lower()
-    mantissa, _, power = text.partition("e")
-    text = f"{mantissa}e{int(power)}" if power else text
-    return Text(text, UNARY if text.startswith("-") else ATOM)
 
 
 # --- arguments ------------------------------------------------------------------------------------
@@ -148,7 +112,12 @@ def _bound(op: Operation) -> dict[str, Arg]:
 
 
 # Operators that normalising puts in place of another, whose argument names they still carry.
-_SCHEMAS = {"full_like.default": ("self", "fill_value")}
+_SCHEMAS = {
+    "full_like.default": ("self", "fill_value"),
+    "dropout.default": ("input", "p", "train"),
+    "alpha_dropout.default": ("input", "p", "train"),
+    "feature_dropout.default": ("input", "p", "train"),
+}
 
 
 def _readable(op: Operation, name: str, arg: Arg) -> Arg:
@@ -228,7 +197,7 @@ def _call(
     written: list[str] = []
     absent = False
     for name, spread in row.positional:
-        if name.isdigit():
+        if not name.isidentifier():  # a number
             written.append(name)
             continue
         if name not in left and not spread:
@@ -237,8 +206,8 @@ def _call(
         if spread and isinstance(arg, tuple) and arg:
             written += [literal(item, value).text for item in arg]
         elif arg is not None:
-            keyword = f"{name}=" if absent else ""
-            written.append(keyword + _argument(op, name, arg, value))
+            prefix = f"{name}=" if absent else ""
+            written.append(prefix + _argument(op, name, arg, value))
         absent = absent or arg is None
     for key, default in row.keywords:
         name = default.id if isinstance(default, ast.Name) else key
@@ -264,7 +233,7 @@ def _call(
 
 def _argument(op: Operation, name: str, arg: Arg, value: Value) -> str:
     if name in _LISTS and isinstance(arg, tuple):
-        return _list([literal(item, value).text for item in arg]).text
+        return as_list([literal(item, value).text for item in arg]).text
     return literal(_readable(op, name, arg), value).text
 
 
@@ -324,31 +293,33 @@ def _in_place(op: Operation, value: Value) -> Text:
 
 def _by_own_name(op: Operation, value: Value) -> Text:
     name = op.target if op.target.count(".") > 1 else f"aten.{op.target}"
+    packet, _, overload = name.rpartition(".")
+    function = f"torch.ops.{name}"
+    if keyword.iskeyword(overload):
+        function = f'getattr(torch.ops.{packet}, "{overload}")'
     written = [literal(arg, value).text for arg in op.args]
     written += [f"{key}={literal(arg, value).text}" for key, arg in op.kwargs]
-    return Text(f"torch.ops.{name}({', '.join(written)})")
+    return Text(f"{function}({', '.join(written)})")
 
 
 # --- subscripts -----------------------------------------------------------------------------------
 
 
-def subscript(run: Sequence[Operation], value: Value) -> Text | None:
+def subscript(run: Sequence[Operation], value: Value, dims: Dims | None = None) -> Text | None:
     """One subscript, `x[:, 0, 1:]`, for operations that each read the one before.
 
     None where no single one runs exactly these operations in this order.
     """
+    first = run[0].args[0]
+    if not isinstance(first, (Ref, Symbol)):
+        return None
     items: list[str] = []
     place = 0
     """Dimension of the result that the next item stands for."""
     for op in run:
         bound = _bound(op)
         dim = bound.get("dim", 0)
-        if (
-            not isinstance(dim, int)
-            or isinstance(dim, bool)
-            or dim < place
-            or op.target not in _SUBSCRIPTS
-        ):
+        if op.target not in _SUBSCRIPTS or not isinstance(dim, int) or dim < place:
             return None
         items += [":"] * (dim - place)
         place = dim
@@ -357,24 +328,23 @@ def subscript(run: Sequence[Operation], value: Value) -> Text | None:
         else:
             items.append(_slice(bound) if op.target == "slice.Tensor" else "None")
             place += 1
-    first = run[0].args[0]
-    if len(items) > _LONGEST_SUBSCRIPT or not isinstance(first, (Ref, Symbol)):
+    blank = next((i for i, item in enumerate(items) if item != ":"), 0)
+    known = dims(first.name) if dims and isinstance(first, Ref) else None
+    if blank > 1 and known == len(items) - items.count("None"):
+        items[:blank] = ["..."]
+    if len(items) > _LONGEST_SUBSCRIPT:
         return None
     return Text(f"{literal(first, value).at(ATOM)}[{', '.join(items)}]")
 
 
 _SUBSCRIPTS = {"select.int", "slice.Tensor", "unsqueeze.default"}
-_LONGEST_SUBSCRIPT = 5
+_LONGEST_SUBSCRIPT = 6
 
 
 def _slice(bound: dict[str, Arg]) -> str:
     start, end, step = bound.get("start", 0), bound.get("end", _OPEN_END), bound.get("step", 1)
     text = ("" if start == 0 else str(start)) + ":" + ("" if end == _OPEN_END else str(end))
     return text if step == 1 else f"{text}:{step}"
-
-
-def _select(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
-    return subscript((op,), value)
 
 
 def _index(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
@@ -387,25 +357,26 @@ def _index(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
 
 def _to(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
     """A move to the device that the model was built for: said as the one that the tensor is on."""
-    if op.target not in {"to.device", "to.dtype_layout"} or not isinstance(
-        bound.get("device"), Symbol
-    ):
-        return None
     source = literal(op.args[0], value)
-    if not source.text.isidentifier():
+    if op.target != "to.device" or "dtype" not in bound or not source.text.isidentifier():
         return None
-    if op.target == "to.device" and set(bound) == {"self", "device", "dtype"}:
-        return Text(
-            f"{source.text}.to({source.text}.device, {literal(bound['dtype'], value).text})"
-        )
-    return None
+    if set(bound) != {"self", "device", "dtype"}:
+        return None
+    dtype = literal(bound["dtype"], value).text
+    return Text(f"{source.text}.to({source.text}.device, {dtype})")
+
+
+def _uniform(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
+    """`x.uniform_(0, 2)` made functional; its `from` is no name in Python."""
+    if "from" not in bound:
+        return None
+    return _by_own_name(replace(op, target="uniform.default"), value)
 
 
 _Special = Callable[[Operation, dict[str, Arg], Value], Text | None]
 _SPECIAL: dict[str, _Special] = {
-    "select": _select,
-    "slice": _select,
     "index": _index,
     "to": _to,
     "lift_fresh": lambda op, bound, value: literal(op.args[0], value),
+    "rand_like": _uniform,
 }

@@ -2,7 +2,7 @@
 
 import ast
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +65,7 @@ torch.nan_to_num(x, nan=0.0) ; torch.logical_not(mask) ; torch.logical_and(mask,
 torch.where(mask, x, y) ; torch.where(mask, x, 0.0) ; torch.where(mask, 0.0, x) ; x.masked_fill(mask, float("-inf"))
 x.masked_fill(mask, torch.finfo(torch.float32).min) ; x.masked_fill(mask, -1e9) ; torch.tril(square) ; torch.triu(square, diagonal=1)
 x.clamp(min=0) ; x.clamp(max=0.5) ; x.clamp(min=-1e-5, max=1.0) ; x.clamp(min=y) ; x.clamp_min(1e-12) ; x.to(torch.float64)
-x.to(torch.bfloat16) ; x.type_as(k) ; x.to(torch.float32, copy=True)
+x.to(torch.bfloat16) ; x.to(torch.float32, copy=True)
 F.relu(x) ; F.gelu(x) ; F.gelu(x, approximate="tanh") ; F.silu(x) ; F.mish(x) ; F.selu(x) ; F.elu(x) ; F.elu(x, alpha=0.5) ; F.celu(x)
 F.leaky_relu(x) ; F.leaky_relu(x, negative_slope=0.2) ; F.hardtanh(x) ; F.hardtanh(x, min_val=-2.0, max_val=2.0) ; F.relu6(x)
 F.hardswish(x) ; F.hardsigmoid(x) ; F.softplus(x) ; F.softplus(x, beta=2) ; F.logsigmoid(x) ; F.glu(x) ; F.glu(batch, dim=2)
@@ -100,7 +100,7 @@ x.scatter_reduce(1, cols, y, reduce="amax") ; torch.take_along_dim(x, cols, dim=
 torch.select_scatter(x, row, dim=0, index=1) ; torch.slice_scatter(x, y[:, :1], dim=1, start=0, end=1) ; torch.diagonal(square) ; torch.diag_embed(row)
 x[0] ; x[:, -1] ; img[:, :, 1:] ; x[:, ::2] ; img[:, 1:3, :, 0] ; x[:, None] ; batch[:, 0, None] ; signal.narrow(1, 1, 2) ; img.unfold(2, 2, 2)
 x.view(2, 6) ; x.reshape(-1) ; x.t() ; x.T ; batch.mT ; batch.transpose(1, 2) ; batch.permute(2, 0, 1) ; batch.movedim(0, 2) ; img.flatten(1) ; img.flatten(1, 2)
-x.unflatten(1, (2, 2)) ; one.squeeze(0) ; batch[:, :1].squeeze(1) ; x.unsqueeze(-1) ; row.expand(3, 4) ; x.expand(2, -1, -1) ; row.expand_as(x) ; img.view_as(volume) ; one.broadcast_to((3, 4))
+x.unflatten(1, (2, 2)) ; one.squeeze(0) ; batch[:, :1].squeeze(1) ; x.unsqueeze(-1) ; row.expand(3, 4) ; x.expand(2, -1, -1) ; one.broadcast_to((3, 4))
 img.split(2, dim=1)[1] ; img.split([1, 3], dim=1)[1] ; img.chunk(2, dim=1)[0] ; x.unbind(0)[1] ; x.tensor_split(2, dim=1)[0] ; torch.cat([x, y]) ; torch.cat([x, y], dim=-1) ; torch.stack([x, y], dim=1)
 batch.transpose(1, 2).contiguous() ; img.contiguous(memory_format=torch.channels_last) ; x.clone() ; x.repeat(2, 1) ; x.repeat_interleave(2, dim=0) ; torch.roll(x, shifts=1, dims=1)
 torch.roll(img, shifts=(-1, -1), dims=(2, 3)) ; x.flip(1) ; x.flip(0, 1) ; F.pad(x, (1, 1)) ; F.pad(x, (1, 1), value=2.0) ; F.pad(img, (1, 1, 1, 1), mode="reflect")
@@ -125,8 +125,11 @@ RESPELLED = {
     "img[..., 0]": "img[:, :, :, 0]",
     "x.norm(dim=1)": "torch.linalg.vector_norm(x, dim=1)",
     "F.normalize(x)": (
-        "x / torch.linalg.vector_norm(x, dim=1, keepdim=True).clamp_min(1e-12).expand_as(x)"
+        "x / torch.linalg.vector_norm(x, dim=1, keepdim=True).clamp_min(1e-12).expand(3, 4)"
     ),
+    "x.type_as(k)": "x.to(torch.int64)",
+    "row.expand_as(x)": "row.expand(3, 4)",
+    "img.view_as(volume)": "img.view(2, 4, 4, 4, 4)",
     "F.softsign(x)": "x / (torch.abs(x) + 1)",
     "x - (y - x)": "x - (y - x)",
     "(x + y) * (x - y)": "(x + y) * (x - y)",
@@ -349,6 +352,36 @@ def test_what_is_created_goes_to_the_device_that_is_asked_for():
     assert spell(moved, Text, device="x.device").text == "F.relu(x)"
 
 
+def test_a_last_dimension_is_said_with_dots_where_the_number_of_dimensions_is_known():
+    even = Operation("slice.Tensor", (Ref("x"), 3, 0, 9223372036854775807, 2), (), ("out",))
+    even = replace(even, schema=("self", "dim", "start", "end", "step"))
+    assert spell(even, Text).text == "x[:, :, :, ::2]"
+    assert spell(even, Text, dims=lambda name: 4).text == "x[..., ::2]"
+    assert spell(even, Text, dims=lambda name: 5).text == "x[:, :, :, ::2]"
+
+
+def test_an_overload_that_is_a_word_of_python_can_be_called():
+    op = Operation("random.from", (Ref("x"), 0, 9), (), ("out",), schema=("self", "from", "to"))
+    text = spell(op, Text).text
+    assert text == 'getattr(torch.ops.aten.random, "from")(x, 0, 9)'
+    assert eval(text, {"torch": torch, "x": torch.zeros(4)}).max() < 9
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["uniform_(-1, 1)", "normal_(0.0, 2.0)", "bernoulli_(0.5)", "pow_(2)", "floor_divide_(2.0)"],
+)
+def test_an_operation_in_place_has_a_spelling_once_it_is_functional(tmp_path, change):
+    lines = captured(tmp_path, [f"x.clone().{change}"])
+    _, op = lines[0].operations
+    tensor = torch.ones(3, 4)
+    results = []
+    for text in (f"out.{change}", spell(op, lambda name: Text("out")).text):
+        torch.manual_seed(0)
+        results.append(eval(text, {"torch": torch, "out": tensor.clone()}))
+    assert torch.equal(*results)
+
+
 def test_a_move_to_a_device_follows_the_tensor():
     args = (Ref("x"), Symbol('torch.device("cpu")'), Symbol("torch.float64"))
     op = Operation("to.device", args, (), ("out",), schema=("self", "device", "dtype"))
@@ -394,7 +427,10 @@ def test_a_recipe_draws_the_same_numbers(rule):
 @pytest.mark.parametrize("target", sorted(rows()))
 def test_a_row_names_arguments_that_its_operator_has_and_defaults_that_are_its_own(target):
     name, _, overload = target.partition(".")
-    schema = getattr(getattr(torch.ops.aten, name), overload)._schema
+    operator = getattr(getattr(torch.ops.aten, name), overload, None)
+    if operator is None:  # made functional from the one in place
+        operator = getattr(getattr(torch.ops.aten, f"{name}_"), overload)
+    schema = operator._schema
     known = {argument.name: argument for argument in schema.arguments}
     for row in rows()[target]:
         call, _, implied = row.partition(" | ")
