@@ -253,11 +253,10 @@ class Unifier:
     def _uncast(self, name: str) -> tuple[str, list[int]]:
         casts = []
         while (index := self.flow.producer.get(name)) is not None:
-            source = self.flow.operations[index].args[0]
-            if self.names[index] not in CASTS or not isinstance(source, Ref):
+            if self.names[index] not in CASTS:
                 break
             casts.append(index)
-            name = source.name
+            name = next(self.flow.operations[index].refs())
         return name, casts
 
     # --- numbers ---

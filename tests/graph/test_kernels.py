@@ -1,0 +1,318 @@
+"""Every compute operation is in exactly one kernel, and kernels can run one after the other."""
+
+import subprocess
+import sys
+import time
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from programs import Program
+
+from runner.graph import Graph, recognize
+from runner.graph.flow import Contracted, Flow
+from runner.graph.ir import Input, Operation, Ref, State, TensorSpec
+from runner.graph.recognize import snake_case
+
+
+def names(graph: Graph) -> list[str]:
+    return [kernel.operation for kernel in recognize(graph)]
+
+
+def assert_sound(graph: Graph) -> None:
+    """Compute in one kernel, which reads only what earlier ones made, and no view of a weight."""
+    kernels = recognize(graph)
+    inside = Counter(member for kernel in kernels for member in kernel.members)
+    compute = {i for i, op in enumerate(graph.operations) if not op.view}
+    assert {i: inside[i] for i in compute} == dict.fromkeys(compute, 1)
+    producers = graph.producers()
+    ready = {*graph.states, *(given.name for given in graph.inputs)}
+
+    def available(name: str) -> bool:
+        if name not in ready:
+            op = graph.operations[producers[name]]
+            if op.view and all(map(available, op.refs())):
+                ready.update(op.outputs)
+        return name in ready
+
+    for kernel in kernels:
+        assert list(kernel.members) == sorted(kernel.members)
+        made: set[str] = set()
+        for member in kernel.members:
+            op = graph.operations[member]
+            assert all(name in made or available(name) for name in op.refs()), kernel
+            assert not any(of_state_view(graph, name, producers) - made for name in op.refs())
+            made.update(op.outputs)
+        ready |= made
+    assert all(map(available, graph.output_names()))
+
+
+def of_state_view(graph: Graph, name: str, producers: dict[str, int]) -> set[str]:
+    """The value, if it is a view of a state."""
+    value = name
+    while value in producers and graph.operations[producers[value]].view:
+        value = next(graph.operations[producers[value]].refs())
+    return {name} if value in graph.states and value != name else set()
+
+
+# --- modules ---
+
+RMS_NORM = """\
+class {name}(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(8))
+
+    def forward(self, x):
+        n = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
+        return {result}
+"""
+
+
+@pytest.mark.parametrize(
+    ("cls", "operation"),
+    [
+        ("RMSNorm", "rms_norm"),
+        ("LlamaRMSNorm", "llama_rms_norm"),
+        ("NewGELU", "new_gelu"),
+        ("LayerNorm", "layer_norm"),
+        ("SwiGLU", "swiglu"),
+        ("GEGLU", "geglu"),
+        ("RoPE", "rope"),
+        ("SiLUGate", "silu_gate"),
+        ("MLP", "mlp"),
+        ("L2Norm", "l2_norm"),
+        ("BatchNorm2d", "batch_norm2d"),
+        ("ResidualScale", "residual_scale"),
+    ],
+)
+def test_a_class_is_named_as_the_field_names_it(cls: str, operation: str) -> None:
+    assert snake_case(cls) == operation
+
+
+def test_a_small_module_is_one_kernel_named_after_its_class(program: Program) -> None:
+    classes = RMS_NORM.format(name="ScaledNorm", result="self.weight * n.clamp(-3, 3)")
+    graph = program("return self.norm(x) + x", init="self.norm = ScaledNorm()", classes=classes)
+    assert names(graph) == ["scaled_norm", "add"]
+    assert_sound(graph)
+
+
+@pytest.mark.parametrize(
+    ("result", "why"),
+    [
+        ("self.weight * n, n", "two values leave it"),
+        ("F.relu(F.gelu(self.weight * n + 1))", "two layers of the field in a row"),
+        ("F.dropout(self.weight * n.exp(), 0.1, training=True)", "random"),
+        ("torch.softmax(self.weight * n.exp(), -1)", "a softmax is an operation of its own"),
+        ("F.linear(n.exp(), self.weight)", "a contraction"),
+    ],
+)
+def test_a_module_that_is_more_than_a_formula_is_not(
+    program: Program, result: str, why: str
+) -> None:
+    classes = RMS_NORM.format(name="ScaledNorm", result=result)
+    graph = program("return self.norm(x)", init="self.norm = ScaledNorm()", classes=classes)
+    assert "scaled_norm" not in names(graph), why
+    assert_sound(graph)
+
+
+def test_the_model_itself_and_a_module_of_one_operation_are_no_groups(program: Program) -> None:
+    graph = program(
+        "return self.residual(x.exp().abs(), x)",
+        init="self.residual = Residual()",
+        classes="""\
+        class Residual(nn.Module):
+            def forward(self, x, y):
+                return x + y
+        """,
+    )
+    assert names(graph) == ["exp", "abs", "add"]
+
+
+def test_a_contraction_with_its_own_bias_is_named_after_its_class(program: Program) -> None:
+    graph = program(
+        "return self.experts(x)",
+        inputs="torch.randn(5, 2, 8)",
+        init="self.experts = ExpertLinear()",
+        classes="""\
+        class ExpertLinear(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weight = nn.Parameter(torch.ones(2, 3, 8))
+                self.bias = nn.Parameter(torch.ones(2, 3))
+
+            def forward(self, x):
+                return torch.einsum("tei,eoi->teo", x, self.weight) + self.bias
+        """,
+    )
+    (kernel,) = recognize(graph)
+    assert (kernel.operation, kernel.kind) == ("expert_linear", "contraction")
+
+
+def test_a_rearrangement_takes_its_views_along(program: Program) -> None:
+    graph = program(
+        "return self.shuffle(x)",
+        inputs="torch.randn(2, 6, 4, 4)",
+        init="self.shuffle = ChannelShuffle()",
+        classes="""\
+        class ChannelShuffle(nn.Module):
+            def forward(self, x):
+                y = x.view(2, 3, 2, 4, 4).transpose(1, 2).contiguous()
+                return y.view(2, 6, 4, 4)
+        """,
+    )
+    (kernel,) = recognize(graph)
+    assert kernel.operation == "channel_shuffle"
+    assert [graph.operations[i].name for i in kernel.members] == ["view", "transpose", "contiguous"]
+
+
+# --- constants and weights ---
+
+
+def test_a_mask_is_made_in_the_only_kernel_that_reads_it(program: Program) -> None:
+    graph = program(
+        "mask = torch.triu(torch.ones(8, 8, dtype=torch.bool), 1)\n"
+        "return x.masked_fill(mask, float('-inf')).softmax(-1)",
+        inputs="torch.randn(8, 8)",
+    )
+    assert names(graph) == ["masked_fill", "softmax"]
+    assert_sound(graph)
+
+
+MASKS = {
+    "a triangle": "mask = torch.tril(torch.ones(8, 8)) == 0",
+    "a comparison": "i = torch.arange(8)\nmask = i[None, :] > i[:, None]",
+}
+
+
+@pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
+def test_a_mask_that_two_kernels_read_is_a_kernel_without_inputs(
+    program: Program, mask: str
+) -> None:
+    graph = program(
+        mask + "\nreturn x.masked_fill(mask, 0.0).exp().masked_fill(mask, 1.0)",
+        inputs="torch.randn(8, 8)",
+    )
+    assert names(graph) == ["causal_mask", "masked_fill", "exp", "masked_fill"]
+    assert_sound(graph)
+
+
+def test_sine_and_cosine_of_positions_are_one_table(program: Program) -> None:
+    graph = program(
+        """\
+        angles = torch.outer(torch.arange(4.0), 10000 ** (-torch.arange(8.0) / 8))
+        cos, sin = angles.cos(), angles.sin()
+        return (x * cos).relu() + x * sin, cos + x, sin + x
+        """
+    )
+    kernels = recognize(graph)
+    assert kernels[0].operation == "rope_table"
+    assert {"outer", "cos", "sin"} <= {graph.operations[i].name for i in kernels[0].members}
+    assert_sound(graph)
+
+
+def test_a_constant_that_is_returned_is_a_kernel(program: Program) -> None:
+    graph = program("zero = torch.zeros(4, 8)\nreturn x + zero, zero")
+    assert names(graph) == ["zeros", "add"]
+
+
+def test_a_buffer_is_compared_where_the_result_is_read(program: Program) -> None:
+    graph = program(
+        "return x.masked_fill(self.mask[:4, :8] == 0, 0.0)",
+        init="self.register_buffer('mask', torch.tril(torch.ones(9, 9)))",
+    )
+    (kernel,) = recognize(graph)
+    assert kernel.operation == "masked_fill"
+    assert_sound(graph)
+
+
+def test_what_is_computed_from_parameters_is_a_kernel_of_its_own(program: Program) -> None:
+    graph = program("return x * self.w.exp()", init="self.w = nn.Parameter(torch.ones(8))")
+    assert names(graph) == ["exp", "mul"]
+
+
+def test_a_view_of_a_weight_is_part_of_each_kernel_that_reads_it(program: Program) -> None:
+    graph = program(
+        "w = self.w.t()\nreturn (x @ w).relu() @ w",
+        init="self.w = nn.Parameter(torch.ones(8, 8))",
+    )
+    first, _, second = recognize(graph)
+    assert [graph.operations[i].name for i in first.members] == ["t", "matmul"]
+    assert first.members[0] == second.members[0]
+    assert_sound(graph)
+
+
+def test_compute_that_nothing_reads_is_a_kernel_all_the_same(program: Program) -> None:
+    assert names(program("x.exp()\nreturn x + 1")) == ["exp", "add"]
+
+
+# --- order ---
+
+
+def spec(*shape: int) -> TensorSpec:
+    return TensorSpec(shape, "float32", (1,) * len(shape))
+
+
+def chain(*reads: tuple[str, tuple[str, ...]]) -> Graph:
+    """A program of one-element values v0, v1, ... from (operator, what it reads)."""
+    operations = tuple(
+        Operation(f"{name}.default", tuple(map(Ref, refs)), (), (f"v{i}",), view=name == "view")
+        for i, (name, refs) in enumerate(reads)
+    )
+    values = {name: spec(1) for name in ("x", "w", *(f"v{i}" for i in range(len(reads))))}
+    last = Ref(operations[-1].outputs[0])
+    states = {"w": State("w", "parameter")}
+    return Graph("Model", "fake", "eval", (Input("x", "x"),), states, operations, values, last)
+
+
+def test_two_groups_that_would_wait_for_each_other_are_refused() -> None:
+    flow = Flow(chain(("exp", "x"), ("exp", "x"), ("neg", ("v0",)), ("neg", ("v1",))))
+    contracted = Contracted(flow)
+    assert contracted.allows({0, 3})
+    assert contracted.allows({1, 2})
+    contracted.add({0, 3})
+    assert not contracted.allows({1, 2})
+
+
+def test_a_group_that_waits_for_itself_is_refused() -> None:
+    flow = Flow(chain(("exp", "x"), ("neg", ("v0",)), ("add", ("v0", "v1"))))
+    assert not Contracted(flow).allows({0, 2})
+    assert Contracted(flow).allows({0, 1, 2})
+
+
+OPERATORS = ["sigmoid", "mul", "mul", "add", "exp", "neg", "view", "arange", "relu", "tanh", "topk"]
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_random_programs_are_sound(data: st.DataObject) -> None:
+    reads: list[tuple[str, tuple[str, ...]]] = []
+    for i in range(data.draw(st.integers(2, 24))):
+        name = data.draw(st.sampled_from(OPERATORS))
+        known = ["x", "w", *(f"v{k}" for k in range(max(0, i - 5), i))]
+        arity = {"mul": 2, "add": 2, "arange": 0}.get(name, 1)
+        refs = tuple(data.draw(st.sampled_from(known)) for _ in range(arity))
+        reads.append((name, refs))
+    assert_sound(chain(*reads))
+
+
+def test_five_thousand_operations_take_no_time() -> None:
+    block = [("sigmoid", 1), ("mul", 2), ("exp", 1), ("add", 2), ("rsqrt", 1), ("mul", 3)]
+    reads: list[tuple[str, tuple[str, ...]]] = [("neg", ("x",)), ("neg", ("v0",)), ("neg", ("v1",))]
+    while len(reads) < 5000:
+        for name, back in block:
+            near = f"v{len(reads) - 1}"
+            far = f"v{len(reads) - back}"
+            reads.append((name, (near, far) if name in {"mul", "add"} else (near,)))
+    graph = chain(*reads)
+    start = time.process_time()
+    kernels = recognize(graph)
+    assert time.process_time() - start < 1.5
+    assert sum(kernel.operation == "silu" for kernel in kernels) > 800
+
+
+def test_recognising_needs_no_torch() -> None:
+    text = "import runner.graph, sys; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
