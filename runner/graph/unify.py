@@ -213,6 +213,7 @@ class Unifier:
         self.flow = flow
         self.values = flow.graph.values
         self.names = [known_as(op) for op in flow.operations]
+        self.numbers: dict[str, float | None] = {}
 
     def match(self, node: ast.expr, arg: Arg, so_far: Match) -> Iterator[Match]:
         """Every way in which `arg` is what `node` says."""
@@ -269,9 +270,15 @@ class Unifier:
         """A number, also where it is a tensor of one element that depends on nothing."""
         if isinstance(arg, (int, float)):
             return float(arg)
-        if not isinstance(arg, Ref) or self.values[arg.name].numel != 1:
+        if not isinstance(arg, Ref):
             return None
-        base = self.flow.base(arg.name)
+        if arg.name not in self.numbers:
+            single = self.values[arg.name].numel == 1
+            self.numbers[arg.name] = self._number_of(arg.name) if single else None
+        return self.numbers[arg.name]
+
+    def _number_of(self, name: str) -> float | None:
+        base = self.flow.base(name)
         state = self.flow.graph.states.get(base)
         if state is not None:
             return _literal(state.literal)
@@ -288,11 +295,12 @@ class Unifier:
     # --- compound ---
 
     def _made_by(self, arg: Arg, so_far: Match, through_views: bool = False) -> Made | None:
+        passed: list[int] = []
         while isinstance(arg, Ref) and (index := self.flow.producer.get(arg.name)) is not None:
             op, name = self.flow.operations[index], self.names[index]
-            so_far = so_far.using(index)
+            passed.append(index)
             if name not in CASTS and name not in BROADCASTS and not (op.view and through_views):
-                return Made(op, name, so_far)
+                return Made(op, name, so_far.using(*passed))
             arg = op.args[0]
         return None
 
