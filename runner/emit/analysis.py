@@ -42,7 +42,12 @@ def _head(tree: Tree) -> Iterator[str]:
 
 
 def _tensors(shapes: list[list[int]], dtypes: list[str]) -> str:
-    return ", ".join(f"{'x'.join(map(str, s)) or 'scalar'} {d}" for s, d in zip(shapes, dtypes, strict=True)) or "none"
+    return (
+        ", ".join(
+            f"{'x'.join(map(str, s)) or 'scalar'} {d}" for s, d in zip(shapes, dtypes, strict=True)
+        )
+        or "none"
+    )
 
 
 def _hierarchy(tree: Tree) -> Iterator[str]:
@@ -102,7 +107,11 @@ def _kernels(tree: Tree) -> Iterator[str]:
         if node.level == "kernel":
             first.setdefault(node.path, node)
     for path, node in sorted(first.items()):
-        weights = ", ".join(f"{name} {'x'.join(map(str, shape))}" for name, shape in node.weight_shapes.items() if shape)
+        weights = ", ".join(
+            f"{name} {'x'.join(map(str, shape))}"
+            for name, shape in node.weight_shapes.items()
+            if shape
+        )
         yield (
             f"| [{path.rpartition('/')[2]}]({path}) | {node.instance_count} | {_tensors(node.input_shapes, node.input_dtypes)} "
             f"| {_tensors(node.output_shapes, node.output_dtypes)} | {weights or 'none'} | {node.flops / 1e6:,.2f} "
@@ -136,7 +145,9 @@ def write_log(emitter: Emitter, root: Part) -> str:
                 "level": part.level,
                 "why_this_level": part.reason,
                 "why_this_name": workload.naming,
-                "operations": [op.target for op in operations] if not part.children else [c.stem for c in part.children],
+                "operations": [op.target for op in operations]
+                if not part.children
+                else [c.stem for c in part.children],
             }
         )
     graph = emitter.program.graph

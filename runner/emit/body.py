@@ -69,7 +69,12 @@ def write_class(
         head += [f'    """{docstring}"""', ""]
     made = writer.owned.lines
     if made:
-        head += ["    def __init__(self):", "        super().__init__()", *(f"        {line}" for line in made), ""]
+        head += [
+            "    def __init__(self):",
+            "        super().__init__()",
+            *(f"        {line}" for line in made),
+            "",
+        ]
     arguments = signature or _signature(writer.arguments)
     body = [f"    def forward({arguments}):", *(f"        {line}" for line in (*prologue, *lines))]
     return Written("\n".join(head + body), tuple(writer.owned.weights), writer.arguments)
@@ -110,10 +115,16 @@ class _Writer:
     def _reads(self, item: Item) -> list[str]:
         if isinstance(item, Call):
             return list(item.part.io.inputs)
-        return [n for n in self.program.graph.operations[item].refs() if not self.program.is_state(n)]
+        return [
+            n for n in self.program.graph.operations[item].refs() if not self.program.is_state(n)
+        ]
 
     def _makes(self, item: Item) -> tuple[str, ...]:
-        return item.part.io.outputs if isinstance(item, Call) else self.program.graph.operations[item].outputs
+        return (
+            item.part.io.outputs
+            if isinstance(item, Call)
+            else self.program.graph.operations[item].outputs
+        )
 
     def _make_owned(self) -> None:
         """What `__init__` makes, in the order in which it is used."""
@@ -121,7 +132,10 @@ class _Writer:
             if isinstance(item, Call):
                 states = item.part.io.states
                 self.attributes[position] = self.owned.child(
-                    item.attribute, item.cls, list(item.weights), lambda p, s=states: self.owned.positions[s[p]]
+                    item.attribute,
+                    item.cls,
+                    list(item.weights),
+                    lambda p, s=states: self.owned.positions[s[p]],
                 )
                 continue
             op = self.program.graph.operations[item]
@@ -146,7 +160,9 @@ class _Writer:
             if not isinstance(item, Call):
                 text = self._expression(item, self._draft)
                 if len(text.text) > LONGEST_EXPRESSION:
-                    self.inlined -= {n for n in self._reads(item) if self.producer.get(n) is not None}
+                    self.inlined -= {
+                        n for n in self._reads(item) if self.producer.get(n) is not None
+                    }
             elif sum(len(self._draft(n).text) + 2 for n in self._reads(item)) > LONGEST_EXPRESSION:
                 self.inlined -= set(self._reads(item))
             if self._can_be_inlined(position, item):
@@ -157,11 +173,20 @@ class _Writer:
             return False
         op = self.program.graph.operations[item]
         (name,) = op.outputs
-        if self.uses.get(name) != 1 or op.listed or is_random(op) or self.producer[name] != position:
+        if (
+            self.uses.get(name) != 1
+            or op.listed
+            or is_random(op)
+            or self.producer[name] != position
+        ):
             return False
         reader = self.items[self.reader[name]]
         if isinstance(reader, Call):
-            first = next(op for i in reader.part.operations if not (op := self.program.graph.operations[i]).view)
+            first = next(
+                op
+                for i in reader.part.operations
+                if not (op := self.program.graph.operations[i]).view
+            )
             return op.view and _statement(op) == _statement(first)
         other = self.program.graph.operations[reader]
         return not is_random(other) and _statement(op) == _statement(other)
@@ -241,7 +266,12 @@ class _Writer:
         for s, (position, item) in enumerate(statements):
             text = self._right_side(position, item)
             ends = s + 1 == len(statements) and returns is None
-            if ends and self._makes(item) == self.part.io.outputs and len(self._makes(item)) == 1 and not self._listed(item):
+            if (
+                ends
+                and self._makes(item) == self.part.io.outputs
+                and len(self._makes(item)) == 1
+                and not self._listed(item)
+            ):
                 return [*lines, f"return {text}"]
             dying = [n for n in self._leaves(item) if last[n] == s]
             targets = self._targets(item, last, s, dying)
@@ -275,7 +305,11 @@ class _Writer:
             targets.append(variable)
         if all(t == "_" for t in targets):
             return ""
-        found = None if isinstance(item, Call) else self.owned.module(self.program.graph.operations[item])
+        found = (
+            None
+            if isinstance(item, Call)
+            else self.owned.module(self.program.graph.operations[item])
+        )
         if found is not None and len(targets) > 1:
             return found[1].unpack.format(*targets)
         return ", ".join(targets) + ("," if self._listed(item) and len(targets) == 1 else "")

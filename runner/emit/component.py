@@ -14,7 +14,7 @@ from runner.tree.interface import Program
 from runner.tree.partition import Part, schedule
 from runner.tree.workload import Workload
 
-MAIN = '''
+MAIN = """
 if __name__ == "__main__":
     try:
         run_tests()
@@ -22,7 +22,7 @@ if __name__ == "__main__":
         print(f"FAIL: {error}")
         sys.exit(1)
     print("PASS")
-'''
+"""
 
 _TESTS = '''
 def run_tests():
@@ -78,14 +78,19 @@ def write_component(emitter: Emitter, workload: Workload, parent: str) -> Compon
         _imports([*(w.text for w in classes.values()), written.text]),
         "\n\n\n".join([*(w.text for w in classes.values()), written.text]),
         "\n" + functions(emitter, part),
-        _TESTS.strip("\n") % {"mode": emitter.program.graph.mode, "dtypes": _dtypes(emitter.program, part)},
+        _TESTS.strip("\n")
+        % {"mode": emitter.program.graph.mode, "dtypes": _dtypes(emitter.program, part)},
     ]
     return Component(workload, "\n\n".join(pieces) + "\n\n" + MAIN, written)
 
 
 def _items(emitter: Emitter, part: Part, classes: dict[str, Written]) -> Sequence[Item]:
     """What forward runs: operations, and in a model the layers as classes of their own."""
-    layers = [child for child in part.children if child.level == "layer"] if part.level == "model" else []
+    layers = (
+        [child for child in part.children if child.level == "layer"]
+        if part.level == "model"
+        else []
+    )
     if not layers:
         return part.operations
     by_workload: dict[str, str] = {}
@@ -93,16 +98,20 @@ def _items(emitter: Emitter, part: Part, classes: dict[str, Written]) -> Sequenc
     for layer in layers:
         workload = emitter.workload(layer)
         if workload.name not in by_workload:
-            name = unique(camel(layer.stem), {*classes, "Model"}).replace("_", "")
+            name = unique(camel(layer.stem), {*classes, "Model"}, between="")
             first = next(c for c in layers if emitter.workload(c) is workload)
-            classes[name] = write_class(emitter.program, emitter.namer, name, first, first.operations)
+            classes[name] = write_class(
+                emitter.program, emitter.namer, name, first, first.operations
+            )
             by_workload[workload.name] = name
         name = by_workload[workload.name]
         calls[id(layer)] = Call(layer, layer.name, name, classes[name].weights)
     inside = {i for layer in layers for i in layer.operations}
     others = {i for child in part.children if child.level != "layer" for i in child.operations}
     loose = others | (set(part.operations) - inside)
-    return [calls[id(u)] if isinstance(u, Part) else u for u in schedule(emitter.program, layers, loose)]
+    return [
+        calls[id(u)] if isinstance(u, Part) else u for u in schedule(emitter.program, layers, loose)
+    ]
 
 
 def _imports(texts: Sequence[str]) -> str:
@@ -141,9 +150,22 @@ def _docstring(emitter: Emitter, workload: Workload, parent: str, written: Writt
         f"Level:       {workload.level}",
         f"Parent:      {parent}",
         f"Operations:  {_listed(operations)}",
-        *_shapes("Input", zip(written.inputs, (program.spec(n) for n in part.io.inputs), strict=True)),
-        *_shapes("Output", ((f"{k}", program.spec(n)) for k, n in enumerate(part.io.outputs)), number=len(part.io.outputs) > 1),
-        *_shapes("Weight", ((w.local, program.spec(part.io.states[w.position])) for w in written.weights if not w.sibling)),
+        *_shapes(
+            "Input", zip(written.inputs, (program.spec(n) for n in part.io.inputs), strict=True)
+        ),
+        *_shapes(
+            "Output",
+            ((f"{k}", program.spec(n)) for k, n in enumerate(part.io.outputs)),
+            number=len(part.io.outputs) > 1,
+        ),
+        *_shapes(
+            "Weight",
+            (
+                (w.local, program.spec(part.io.states[w.position]))
+                for w in written.weights
+                if not w.sibling
+            ),
+        ),
         '"""',
     ]
     return "\n".join(lines)

@@ -84,7 +84,9 @@ def build(problem):
 '''
 
 
-def write_composition(emitter: Emitter, root: Part, components: Mapping[str, Component], title: str) -> str:
+def write_composition(
+    emitter: Emitter, root: Part, components: Mapping[str, Component], title: str
+) -> str:
     """The text of `verification/composition_test.py`."""
     program = emitter.program
     kernels = list(root.kernels())
@@ -94,7 +96,9 @@ def write_composition(emitter: Emitter, root: Part, components: Mapping[str, Com
     calls: dict[int, Call] = {}
     for k in kernels:
         name = emitter.workload(k).name
-        attribute = unique(identifier(k.module_path if k.name != k.stem else f"{k.module_path}_{k.stem}"), taken)
+        attribute = unique(
+            identifier(k.module_path if k.name != k.stem else f"{k.module_path}_{k.stem}"), taken
+        )
         taken.add(attribute)
         calls[id(k)] = Call(k, attribute, classes[name], components[name].written.weights)
     inside = {i for k in kernels for i in k.operations}

@@ -13,7 +13,7 @@ from runner.emit.composition import write_composition
 from runner.emit.names import Namer
 from runner.emit.steps import child_names, component_path, original_name, write_steps
 from runner.errors import CaptureError, KdrunError
-from runner.graph.cost import flops, moved_bytes, peak_bytes
+from runner.graph.cost import flops, peak_bytes
 from runner.graph.ir import Graph, Mode
 from runner.graph.recognize import recognize
 from runner.problems import Problem
@@ -45,7 +45,9 @@ def decompose(problem: Problem, directory: Path, *, mode: Mode = "eval") -> Tree
         texts = {c.path: c.text for c in components.values()}
         for step in write_steps(emitter, components):
             texts.update({f"steps/{step.name}/{file}": text for file, text in step.files.items()})
-        texts["verification/composition_test.py"] = write_composition(emitter, root, components, graph.model_name)
+        texts["verification/composition_test.py"] = write_composition(
+            emitter, root, components, graph.model_name
+        )
     except CaptureError:
         raise
     except KdrunError as error:
@@ -71,14 +73,18 @@ def _components(emitter: Emitter, root: Part) -> dict[str, Component]:
     for part in root.walk():
         workload = emitter.workload(part)
         if workload.name not in components:
-            components[workload.name] = write_component(emitter, workload, parents[id(workload.first)])
+            components[workload.name] = write_component(
+                emitter, workload, parents[id(workload.first)]
+            )
     return components
 
 
 # --- the tree document ---------------------------------------------------------------------------------------------
 
 
-def describe(emitter: Emitter, root: Part, problem: Problem, components: Mapping[str, Component]) -> Tree:
+def describe(
+    emitter: Emitter, root: Part, problem: Problem, components: Mapping[str, Component]
+) -> Tree:
     """The tree document of a partitioned program."""
     nodes: dict[str, Node] = {}
     ids: dict[int, str] = {}
@@ -90,7 +96,9 @@ def describe(emitter: Emitter, root: Part, problem: Problem, components: Mapping
                     for c in part.children]  # fmt: skip
         children = [(f"{i}_" if i == ROOT else i, c, n) for i, c, n in children]
         ids[id(part)] = identity
-        nodes[identity] = _node(emitter, part, identity, name, [i for i, _, _ in children], components)
+        nodes[identity] = _node(
+            emitter, part, identity, name, [i for i, _, _ in children], components
+        )
         queue += children
     graph = emitter.program.graph
     workloads_used = {w.name: w for w in emitter.workloads.values()}
@@ -128,7 +136,12 @@ def _torch_version() -> str:
 
 
 def _node(
-    emitter: Emitter, part: Part, identity: str, name: str, children: list[str], components: Mapping[str, Component]
+    emitter: Emitter,
+    part: Part,
+    identity: str,
+    name: str,
+    children: list[str],
+    components: Mapping[str, Component],
 ) -> Node:
     program = emitter.program
     workload: Workload = emitter.workload(part)
@@ -152,7 +165,9 @@ def _node(
         input_dtypes=[s.dtype for s in inputs],
         output_dtypes=[s.dtype for s in outputs],
         input_strides=[list(s.stride) for s in inputs],
-        weight_shapes={w.local: [] if w.sibling else list(states[w.position].shape) for w in weights},
+        weight_shapes={
+            w.local: [] if w.sibling else list(states[w.position].shape) for w in weights
+        },
         weight_map={w.local: original_name(emitter, part, w) for w in weights},
         flops=sum(flops(op, program.graph.values) for op in work),
         bytes=sum(s.nbytes for s in (*inputs, *outputs, *states)),

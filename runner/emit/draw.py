@@ -76,7 +76,9 @@ def drawn(program: Program, part: Part, name: str) -> str:
     return _numbers(program, part, name, spec, shape) + back
 
 
-def _numbers(program: Program, part: Part, name: str, spec: TensorSpec, shape: tuple[int, ...]) -> str:
+def _numbers(
+    program: Program, part: Part, name: str, spec: TensorSpec, shape: tuple[int, ...]
+) -> str:
     size = ", ".join(map(str, shape)) or "()"
     as_tuple = f"({size},)" if len(shape) == 1 else f"({', '.join(map(str, shape))})"
     dtype = "" if spec.dtype == "float32" else f", dtype=torch.{spec.dtype}"
@@ -87,7 +89,11 @@ def _numbers(program: Program, part: Part, name: str, spec: TensorSpec, shape: t
     if spec.dtype.startswith("float8"):
         return f"torch.randn({size}).to(torch.{spec.dtype})"
     maker = _maker(program, name)
-    readers = {program.graph.operations[i].name for i in program.consumers.get(name, ()) if i in part.operations}
+    readers = {
+        program.graph.operations[i].name
+        for i in program.consumers.get(name, ())
+        if i in part.operations
+    }
     if maker in _UNIT:
         return f"torch.rand({size}{dtype})"
     if readers & _NEEDS_POSITIVE:
@@ -117,7 +123,11 @@ def _maker(program: Program, name: str) -> str:
 
 def bound(program: Program, part: Part, name: str) -> int:
     """One more than the largest index that an integer input may hold."""
-    limits = [limit for i in part.operations if (limit := _limit(program, program.graph.operations[i], name)) is not None]
+    limits = [
+        limit
+        for i in part.operations
+        if (limit := _limit(program, program.graph.operations[i], name)) is not None
+    ]
     made = _made_below(program, name)
     return max(1, min([*limits, *([made] if made else [])], default=2))
 
@@ -140,7 +150,11 @@ def _limit(program: Program, op: Operation, name: str) -> int | None:
 
 
 def _size(program: Program, arg: object, dim: int) -> int | None:
-    return program.spec(arg.name).shape[dim] if isinstance(arg, Ref) and program.spec(arg.name).shape else None
+    return (
+        program.spec(arg.name).shape[dim]
+        if isinstance(arg, Ref) and program.spec(arg.name).shape
+        else None
+    )
 
 
 def _made_below(program: Program, name: str) -> int | None:
@@ -150,7 +164,18 @@ def _made_below(program: Program, name: str) -> int | None:
         if i is None:
             return _drawn_below(program, name)
         op = program.graph.operations[i]
-        if op.name in {"argmax", "argmin", "max", "min", "topk", "sort", "argsort", "kthvalue", "mode", "median"}:
+        if op.name in {
+            "argmax",
+            "argmin",
+            "max",
+            "min",
+            "topk",
+            "sort",
+            "argsort",
+            "kthvalue",
+            "mode",
+            "median",
+        }:
             dim = op.arg("dim", -1)
             return _size(program, op.args[0], dim if isinstance(dim, int) else -1)
         source = next(op.refs(), None)
@@ -188,4 +213,3 @@ def _storage_order(spec: TensorSpec) -> tuple[tuple[int, ...], str]:
         return kept, f".expand({', '.join(map(str, spec.shape))})"
     extent = 1 + sum((n - 1) * s for n, s in zip(spec.shape, spec.stride, strict=True))
     return (extent,), f".as_strided({spec.shape}, {spec.stride})"
-

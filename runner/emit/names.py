@@ -12,7 +12,21 @@ from runner.tree.interface import Program
 
 RESERVED = {"self", "torch", "nn", "F", "math", "Model", "forward", "training", *keyword.kwlist}
 _BUILTIN = set(dir(builtins))
-_FREE = {"input", "hash", "id", "type", "iter", "vars", "dir", "copyright", "credits", "license", "exit", "quit", "help"}
+_FREE = {
+    "input",
+    "hash",
+    "id",
+    "type",
+    "iter",
+    "vars",
+    "dir",
+    "copyright",
+    "credits",
+    "license",
+    "exit",
+    "quit",
+    "help",
+}
 """Builtin names that authors use for tensors and that emitted code does not call."""
 
 
@@ -24,19 +38,21 @@ def identifier(text: str) -> str:
     return f"{name}_" if name in RESERVED | _BUILTIN - _FREE else name
 
 
-def unique(name: str, taken: Container[str]) -> str:
+def unique(name: str, taken: Container[str], between: str = "_") -> str:
     """The name, or with a number where it is taken."""
     if name not in taken:
         return name
     count = 2
-    while f"{name}_{count}" in taken:
+    while f"{name}{between}{count}" in taken:
         count += 1
-    return f"{name}_{count}"
+    return f"{name}{between}{count}"
 
 
 def camel(stem: str) -> str:
     """`linear_768x3072_fp32` -> `Linear768x3072Fp32`."""
-    text = "".join(piece[:1].upper() + piece[1:] for piece in re.split(r"[^0-9A-Za-z]+", stem) if piece)
+    text = "".join(
+        piece[:1].upper() + piece[1:] for piece in re.split(r"[^0-9A-Za-z]+", stem) if piece
+    )
     return text if text[:1].isalpha() else f"Model{text}"
 
 
@@ -59,7 +75,12 @@ class Namer:
         for i, op in enumerate(graph.operations):
             if op.origin is None or not op.origin.targets:
                 continue
-            key = (op.origin.file, op.origin.statement, op.origin.targets, op.scopes[: _depth(program, i)])
+            key = (
+                op.origin.file,
+                op.origin.statement,
+                op.origin.targets,
+                op.scopes[: _depth(program, i)],
+            )
             for name in op.outputs:
                 if name and self._leaves_statement(name, i):
                     results.setdefault(key, []).append(name)
@@ -74,7 +95,11 @@ class Namer:
         graph = self.program.graph
         origin = graph.operations[i].origin
         readers = self.program.consumers.get(name, ())
-        return not readers or any(graph.operations[c].origin != origin for c in readers) or name in self.program.returned
+        return (
+            not readers
+            or any(graph.operations[c].origin != origin for c in readers)
+            or name in self.program.returned
+        )
 
     def wishes(self, name: str) -> Iterable[str]:
         """Names for a value, the best first."""
@@ -92,7 +117,9 @@ class Namer:
 
     def argument(self, name: str) -> str:
         """What a component that is given it calls it: the author's name, else `x`."""
-        return self.arguments.get(name) or (identifier(self.targets[name]) if name in self.targets else "x")
+        return self.arguments.get(name) or (
+            identifier(self.targets[name]) if name in self.targets else "x"
+        )
 
 
 def _depth(program: Program, i: int) -> int:

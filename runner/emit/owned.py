@@ -37,7 +37,18 @@ class Owned:
         self.positions = {name: p for p, name in enumerate(states)}
         self.weights: list[Weight] = []
         self.lines: list[str] = []
-        self.names: set[str] = set(RESERVED) | {"train", "eval", "to", "children", "modules", "parameters", "buffers", "apply", "half", "float"}
+        self.names: set[str] = set(RESERVED) | {
+            "train",
+            "eval",
+            "to",
+            "children",
+            "modules",
+            "parameters",
+            "buffers",
+            "apply",
+            "half",
+            "float",
+        }
         self._modules: dict[object, str] = {}
         self._states: dict[str, str] = {}
 
@@ -55,7 +66,11 @@ class Owned:
         return self._modules[key], call
 
     def _module_name(self, call: ModuleCall) -> str:
-        path = self.program.graph.states[call.weights[0][1]].path.rpartition(".")[0] if call.weights else ""
+        path = (
+            self.program.graph.states[call.weights[0][1]].path.rpartition(".")[0]
+            if call.weights
+            else ""
+        )
         return self._inside(path) or snake(call.cls)
 
     def _inside(self, path: str) -> str:
@@ -76,13 +91,17 @@ class Owned:
         for name, value in call.weights:
             self.weights.append(Weight(f"{attribute}.{name}", self.positions[value]))
         for name in call.extra:
-            self.weights.append(Weight(f"{attribute}.{name}", self.positions[call.weights[-1][1]], name))
+            self.weights.append(
+                Weight(f"{attribute}.{name}", self.positions[call.weights[-1][1]], name)
+            )
 
     def state(self, name: str) -> Text:
         """A weight that an operation reads by itself: `self.scale`."""
         if name not in self._states:
             state = self.program.graph.states[name]
-            attribute = self.name(identifier(self._inside(state.path) or state.path.rpartition(".")[2]))
+            attribute = self.name(
+                identifier(self._inside(state.path) or state.path.rpartition(".")[2])
+            )
             self._states[name] = attribute
             self._make_state(attribute, state, self.program.spec(name))
             if state.kind != "constant":
@@ -101,14 +120,18 @@ class Owned:
 
     def _value(self, state: State, spec: TensorSpec) -> str:
         recipe = state.recipe
-        if recipe is not None and (state.kind != "parameter" or len(recipe.operations) <= LONGEST_PARAMETER_RECIPE):
+        if recipe is not None and (
+            state.kind != "parameter" or len(recipe.operations) <= LONGEST_PARAMETER_RECIPE
+        ):
             lines, value = recipe_lines(recipe, self.names)
             self.lines += lines
             return value
         if state.literal is not None:
             return state.literal
         if state.kind == "constant":
-            raise KdrunError(f"the constant {state.path} {list(spec.shape)} was not made by operations of the model")
+            raise KdrunError(
+                f"the constant {state.path} {list(spec.shape)} was not made by operations of the model"
+            )
         return random_tensor(spec)
 
     def name(self, wish: str) -> str:
@@ -117,12 +140,16 @@ class Owned:
         self.names.add(found)
         return found
 
-    def child(self, wish: str, cls: str, weights: list[Weight], position: Callable[[int], int]) -> str:
+    def child(
+        self, wish: str, cls: str, weights: list[Weight], position: Callable[[int], int]
+    ) -> str:
         """The attribute that holds another emitted class, whose weights are also this one's."""
         attribute = self.name(wish)
         self.lines.append(f"self.{attribute} = {cls}()")
         for weight in weights:
-            self.weights.append(Weight(f"{attribute}.{weight.local}", position(weight.position), weight.sibling))
+            self.weights.append(
+                Weight(f"{attribute}.{weight.local}", position(weight.position), weight.sibling)
+            )
         return attribute
 
 

@@ -80,9 +80,13 @@ def write_steps(emitter: Emitter, components: Mapping[str, Component]) -> list[S
     return [_step(emitter, n, parent, components) for n, parent in enumerate(parents, 1)]
 
 
-def _step(emitter: Emitter, number: int, parent: Component, components: Mapping[str, Component]) -> Step:
+def _step(
+    emitter: Emitter, number: int, parent: Component, components: Mapping[str, Component]
+) -> Step:
     part = parent.workload.first
-    children = {w.name: components[w.name] for child in part.children for w in [emitter.workload(child)]}
+    children = {
+        w.name: components[w.name] for child in part.children for w in [emitter.workload(child)]
+    }
     classes = {name: camel(name) for name in children}
     names = child_names(part)
     calls = {
@@ -94,7 +98,9 @@ def _step(emitter: Emitter, number: int, parent: Component, components: Mapping[
     units = schedule(emitter.program, part.children, set(part.operations) - inside)
     items = [calls[id(u)] if isinstance(u, Part) else u for u in units]
     written = write_class(emitter.program, emitter.namer, "RefactoredModel", part, items)
-    imports = "\n".join(f"from children.{name} import Model as {classes[name]}" for name in sorted(children))
+    imports = "\n".join(
+        f"from children.{name} import Model as {classes[name]}" for name in sorted(children)
+    )
     text = "\n\n".join(
         [
             f'"""{parent.workload.name}, put together from its {len(part.children)} children."""',
@@ -144,7 +150,9 @@ def weight_map(
     for weight in theirs:
         names.setdefault(original_name(emitter, part, weight), []).append(weight.local)
     found: dict[str, str] = {}
-    for weight in mine:  # where one weight is used several times, each use takes the next name, in the order of use
+    for weight in (
+        mine
+    ):  # where one weight is used several times, each use takes the next name, in the order of use
         choices = names[original_name(emitter, part, weight)]
         found[weight.local] = choices.pop(0) if len(choices) > 1 else choices[0]
     return found

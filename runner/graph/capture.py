@@ -24,8 +24,28 @@ from torch.fx import Node as FxNode
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 from runner.errors import CaptureError, ProblemError
-from runner.graph.ir import Arg, Capture, Graph, Input, Mode, Operation, Origin, Recipe, Ref, Scope, State, TensorSpec
-from runner.graph.provenance import Recorder, literal_of, plain_kwargs, schema_names, spec_of, tensor_literal
+from runner.graph.ir import (
+    Arg,
+    Capture,
+    Graph,
+    Input,
+    Mode,
+    Operation,
+    Origin,
+    Recipe,
+    Ref,
+    Scope,
+    State,
+    TensorSpec,
+)
+from runner.graph.provenance import (
+    Recorder,
+    literal_of,
+    plain_kwargs,
+    schema_names,
+    spec_of,
+    tensor_literal,
+)
 from runner.graph.recurrent import unrolled_never
 from runner.problems import LoadedProblem, Problem, load_problem, seed
 
@@ -44,7 +64,9 @@ def capture(problem: Problem, mode: Mode = "eval") -> Graph:
         ProblemError: the author's code fails.
         CaptureError: the model runs, but no rung could write its program down.
     """
-    torch.backends.mha.set_fastpath_enabled(False)  # one opaque operator instead of the attention that was written
+    torch.backends.mha.set_fastpath_enabled(
+        False
+    )  # one opaque operator instead of the attention that was written
     reasons: list[str] = []
     rungs: tuple[tuple[Capture, Callable[[], Any], Callable[[_Built], _Traced]], ...] = (
         ("fake", lambda: FakeTensorMode(allow_non_fake_inputs=True), _export),
@@ -64,7 +86,9 @@ def capture(problem: Problem, mode: Mode = "eval") -> Graph:
                 raise
             reasons.append(f"{rung}: {error}")
         except Exception as error:  # the boundary between torch's tracing and the next rung
-            reasons.append(f"{rung}: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
+            reasons.append(
+                f"{rung}: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+            )
             if rung != "fake":
                 _raise_authors_own_error(problem, built)
     raise CaptureError(problem.path, "cannot be captured: " + " | ".join(reasons))
@@ -128,7 +152,9 @@ def _export(built: _Built) -> _Traced:
         kind = spec.kind.name
         if kind == "USER_INPUT":
             value = next(user)
-            placeholders.append(("input" if isinstance(value, torch.Tensor) else "value", node.name, value))
+            placeholders.append(
+                ("input" if isinstance(value, torch.Tensor) else "value", node.name, value)
+            )
         elif kind == "CONSTANT_TENSOR":
             placeholders.append(("constant", str(spec.target), program.constants[str(spec.target)]))
         elif kind in {"PARAMETER", "BUFFER"}:
@@ -147,8 +173,8 @@ def _export(built: _Built) -> _Traced:
 
 def _trace(built: _Built) -> _Traced:
     """Run the model once on real tensors and write down what ran; values that steered Python are fixed as they were."""
-    from torch.fx.experimental.proxy_tensor import make_fx
     from torch.func import functional_call
+    from torch.fx.experimental.proxy_tensor import make_fx
 
     states = {
         **dict(built.model.named_parameters(remove_duplicate=False)),
@@ -163,7 +189,13 @@ def _trace(built: _Built) -> _Traced:
         for position, tensor in zip(positions, tensors, strict=True):
             leaves[position] = tensor
         args, kwargs = tree_unflatten(leaves, spec)
-        out = functional_call(built.model, dict(zip(states, state_values, strict=True)), args, kwargs)
+        out = functional_call(
+            built.model,
+            dict(zip(states, state_values, strict=True)),
+            args,
+            kwargs,
+            tie_weights=False,
+        )
         leaves_out, out_spec = tree_flatten(out)
         shape_of_result[:] = [out_spec]
         return leaves_out
@@ -180,7 +212,11 @@ def _trace(built: _Built) -> _Traced:
         placeholders.append(("input", names[position], flat[position]))
     note = "captured by a concrete trace: values that steer Python are those of the traced inputs"
     return _Traced(
-        module.graph, module, placeholders, lambda outs: tree_unflatten(outs, shape_of_result[0]), [note]
+        module.graph,
+        module,
+        placeholders,
+        lambda outs: tree_unflatten(outs, shape_of_result[0]),
+        [note],
     )
 
 
@@ -225,16 +261,24 @@ def _convert(problem: Problem, built: _Built, traced: _Traced, rung: Capture, mo
         elif kind == "constant":
             states[node.name] = _constant(built, path, tensor)
         else:
-            states[node.name] = State(path, "parameter" if kind == "parameter" else "buffer", _recipe(built, tensor))
+            states[node.name] = State(
+                path, "parameter" if kind == "parameter" else "buffer", _recipe(built, tensor)
+            )
     writer = _Writer(str(problem.path), built.model, traced.module, known, states, values, built)
     output = writer.write(traced.graph)
     structure = tree_map(
-        lambda leaf: leaf if isinstance(leaf, (Ref, bool, int, float, str)) or leaf is None else str(leaf),
+        lambda leaf: (
+            leaf if isinstance(leaf, (Ref, bool, int, float, str)) or leaf is None else str(leaf)
+        ),
         traced.output(list(output) if isinstance(output, tuple) else [output]),
         is_leaf=lambda leaf: isinstance(leaf, Ref),
     )
     if not list(_refs(structure)):
-        raise ProblemError(problem.path, "forward() returns no tensor", hint="return a tensor, or a tuple of tensors")
+        raise ProblemError(
+            problem.path,
+            "forward() returns no tensor",
+            hint="return a tensor, or a tuple of tensors",
+        )
     return Graph(
         model_name=type(built.model).__name__,
         capture=rung,
@@ -327,7 +371,9 @@ class _Writer:
             raise TypeError(f"a call of {target}")
 
     def _inline(self, node: FxNode, module: Any, prefix: str) -> None:
-        position = next(i for i, a in enumerate(node.args) if isinstance(a, FxNode) and a.op == "get_attr")
+        position = next(
+            i for i, a in enumerate(node.args) if isinstance(a, FxNode) and a.op == "get_attr"
+        )
         inner = getattr(module, str(node.args[position].target))  # type: ignore[union-attr]
         arguments = node.args[position + 1 :]
         names = [n for n in inner.graph.nodes if n.op == "placeholder"]
@@ -340,7 +386,9 @@ class _Writer:
         results = value if isinstance(value, (list, tuple)) else [value]
         outputs: list[str] = []
         refs: list[Arg] = []
-        named = {u.args[1]: u.name for u in node.users if getattr(u.target, "__name__", "") == "getitem"}
+        named = {
+            u.args[1]: u.name for u in node.users if getattr(u.target, "__name__", "") == "getitem"
+        }
         for i, result in enumerate(results):
             if not isinstance(result, torch.Tensor):
                 outputs.append("")
@@ -449,7 +497,9 @@ def _statements(file: str) -> list[tuple[int, int, tuple[str, ...]]]:
     found = []
     for node in ast.walk(tree):
         if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr)):
-            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+            targets = (
+                node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+            )
             names = tuple(_names(targets[-1])) if len(targets) == 1 else ()
             found.append((node.lineno, node.end_lineno or node.lineno, names))
     return found

@@ -67,7 +67,7 @@ class Symbol:
     text: str
 
 
-Arg = Union[None, bool, int, float, complex, str, "Ref", "Symbol", tuple["Arg", ...]]  # noqa: UP007  recursive
+Arg = Union[None, bool, int, float, complex, str, "Ref", "Symbol", tuple["Arg", ...]]
 
 
 @dataclass(frozen=True, slots=True)

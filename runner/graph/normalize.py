@@ -7,18 +7,48 @@ returns its argument; views that nothing reads are gone. Compute that nothing re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from runner.graph.ir import Arg, Graph, Operation, Ref, Symbol, TensorSpec, references, row_major, substitute
+from runner.graph.ir import (
+    Arg,
+    Graph,
+    Operation,
+    Ref,
+    Symbol,
+    TensorSpec,
+    references,
+    row_major,
+    substitute,
+)
 
 # Operations that return their argument as it is.
 LIKE_ANOTHER = {"expand_as": ("expand.default", "size"), "view_as": ("view.default", "size"), "reshape_as": ("reshape.default", "shape"),
                 "type_as": ("to.dtype", "dtype")}  # fmt: skip
-ALIASES = {"alias", "detach", "detach_", "lift_fresh", "lift_fresh_copy", "lift", "positive", "resolve_conj", "resolve_neg"}
+ALIASES = {
+    "alias",
+    "detach",
+    "detach_",
+    "lift_fresh",
+    "lift_fresh_copy",
+    "lift",
+    "positive",
+    "resolve_conj",
+    "resolve_neg",
+}
 # Operations that only check.
-CHECKS = {"_assert_tensor_metadata", "_assert_async", "_assert_scalar", "sym_constrain_range_for_size"}
+CHECKS = {
+    "_assert_tensor_metadata",
+    "_assert_async",
+    "_assert_scalar",
+    "sym_constrain_range_for_size",
+}
 DROPOUTS = {"dropout", "dropout_", "alpha_dropout", "alpha_dropout_", "feature_dropout", "feature_dropout_",
             "feature_alpha_dropout", "feature_alpha_dropout_"}  # fmt: skip
 # In place -> functional, where the name is not just without the underscore.
-FUNCTIONAL = {"fill_": "full_like", "zero_": "zeros_like", "squeeze_": "squeeze", "uniform_": "rand_like"}
+FUNCTIONAL = {
+    "fill_": "full_like",
+    "zero_": "zeros_like",
+    "squeeze_": "squeeze",
+    "uniform_": "rand_like",
+}
 # In-place forms that only change how a tensor is read.
 VIEW_UPDATES = {"t_", "transpose_", "squeeze_", "unsqueeze_", "swapaxes_", "swapdims_"}
 
@@ -52,9 +82,15 @@ class _Functional:
         output = _map_refs(self.graph.output, self._now)
         written = sorted(self.graph.states[n].path for n in self.written if n in self.graph.states)
         if written:
-            self.notes.append(f"forward updates state that later calls would see: {', '.join(written)}")
+            self.notes.append(
+                f"forward updates state that later calls would see: {', '.join(written)}"
+            )
         return replace(
-            self.graph, operations=tuple(self.operations), values=self.values, output=output, notes=tuple(self.notes)
+            self.graph,
+            operations=tuple(self.operations),
+            values=self.values,
+            output=output,
+            notes=tuple(self.notes),
         )
 
     def _step(self, op: Operation) -> None:
@@ -67,7 +103,11 @@ class _Functional:
         elif op.name == "broadcast_tensors":
             self._broadcast(op)
         elif op.name in VIEW_UPDATES:
-            self._step(replace(op, target=op.name.rstrip("_") + "." + op.target.partition(".")[2], view=True))
+            self._step(
+                replace(
+                    op, target=op.name.rstrip("_") + "." + op.target.partition(".")[2], view=True
+                )
+            )
             assert isinstance(source, Ref)
             self.current[source.name] = op.outputs[0]
         elif op.name.endswith("_") and not op.name.endswith("__") and isinstance(source, Ref):
@@ -160,6 +200,9 @@ class _Functional:
         spec = self.values[name]
         resolved = self._resolved(op)
         out = op.outputs[0] or self._fresh(name)
+        if op.name == "copy_" and resolved.args[0] == resolved.args[1]:  # torch.export's own, at the end
+            self._alias(out, name)
+            return
         before = self._now(name)
         value = self._functional(resolved, before, out, spec)
         self._store(name, value, op)
@@ -178,14 +221,20 @@ class _Functional:
             target = "full_like.default"
         elif op.name == "zero_":
             target = "zeros_like.default"
-        self._append(replace(op, target=target, args=(Ref(before), *args[1:]), kwargs=kwargs, outputs=(out,)))
+        self._append(
+            replace(op, target=target, args=(Ref(before), *args[1:]), kwargs=kwargs, outputs=(out,))
+        )
         return out
 
     def _copied(self, op: Operation, out: str, spec: TensorSpec) -> str:
         """The source of a copy, with the target's shape and dtype; scattering it does the copying."""
         source = op.args[1]
         if not isinstance(source, Ref):
-            self._append(replace(op, target="full_like.default", outputs=(out,), schema=("self", "fill_value")))
+            self._append(
+                replace(
+                    op, target="full_like.default", outputs=(out,), schema=("self", "fill_value")
+                )
+            )
             return out
         value, have = source.name, self.values[source.name]
         if have.dtype != spec.dtype:
@@ -196,7 +245,8 @@ class _Functional:
         if have.shape != spec.shape:
             lead = len(spec.shape) - len(have.shape)
             strides = (0,) * lead + tuple(
-                0 if a != b else s for a, b, s in zip(have.shape, spec.shape[lead:], have.stride, strict=True)
+                0 if a != b else s
+                for a, b, s in zip(have.shape, spec.shape[lead:], have.stride, strict=True)
             )
             wide = self._fresh(out, TensorSpec(spec.shape, spec.dtype, strides))
             self._append(replace(op, target="expand.default", args=(Ref(value), spec.shape), outputs=(wide,),
@@ -208,7 +258,15 @@ class _Functional:
         if name not in self.base:
             if op.name == "copy_" and value not in self._made_here(op):
                 copied = self._fresh(name)
-                self._append(replace(op, target="clone.default", args=(Ref(value),), outputs=(copied,), schema=("self",)))
+                self._append(
+                    replace(
+                        op,
+                        target="clone.default",
+                        args=(Ref(value),),
+                        outputs=(copied,),
+                        schema=("self",),
+                    )
+                )
                 value = copied
             self.version[name] = self.version.get(name, 0) + 1
             self.current[name] = value
@@ -219,18 +277,28 @@ class _Functional:
             self._store(parent, value, op)
             self.current[name] = self._now(parent)
         else:
-            self._store(parent, self._scattered(parent, view, position, value, op), replace(op, target="write_.default"))
+            self._store(
+                parent,
+                self._scattered(parent, view, position, value, op),
+                replace(op, target="write_.default"),
+            )
             self.current[name] = value
         self.stamp[name] = self._version(name)
 
     def _made_here(self, op: Operation) -> Iterable[str]:
         last = self.operations[-1] if self.operations else None
-        return last.outputs if last is not None and last.origin is op.origin and not last.view else ()
+        return (
+            last.outputs if last is not None and last.origin is op.origin and not last.view else ()
+        )
 
-    def _scattered(self, parent: str, view: Operation, position: int, value: str, op: Operation) -> str:
+    def _scattered(
+        self, parent: str, view: Operation, position: int, value: str, op: Operation
+    ) -> str:
         """The parent with `value` written where `view` reads it."""
         before = self._now(parent)
-        out = self._fresh(parent, replace(self.values[before], stride=row_major(self.values[before].shape)))
+        out = self._fresh(
+            parent, replace(self.values[before], stride=row_major(self.values[before].shape))
+        )
         shape = self.values[before].shape
         scatter = _scatter(view, position, before, value, shape, self.graph.values)
         if scatter is None:
@@ -243,7 +311,12 @@ class _Functional:
 
 
 def _scatter(
-    view: Operation, position: int, base: str, value: str, shape: tuple[int, ...], values: dict[str, TensorSpec]
+    view: Operation,
+    position: int,
+    base: str,
+    value: str,
+    shape: tuple[int, ...],
+    values: dict[str, TensorSpec],
 ) -> tuple[str, tuple[Arg, ...], tuple[str, ...], bool] | None:
     """(operation, arguments, schema, moves data) that writes `value` into `base` where `view` reads it."""
     dim = view.arg("dim", 0)
@@ -264,11 +337,25 @@ def _scatter(
         return ("slice_scatter.default", (Ref(base), Ref(value), dim, start, start + values[view.outputs[position]].shape[dim], 1),
                 ("self", "src", "dim", "start", "end", "step"), True)  # fmt: skip
     if view.name == "unbind":
-        return ("select_scatter.default", (Ref(base), Ref(value), dim, position), ("self", "src", "dim", "index"), True)
+        return (
+            "select_scatter.default",
+            (Ref(base), Ref(value), dim, position),
+            ("self", "src", "dim", "index"),
+            True,
+        )
     if view.name == "diagonal":
         return ("diagonal_scatter.default", (Ref(base), Ref(value), *view.args[1:]),
                 ("self", "src", "offset", "dim1", "dim2"), True)  # fmt: skip
-    if view.name in {"view", "reshape", "unsqueeze", "squeeze", "flatten", "unflatten", "view_as", "_unsafe_view"}:
+    if view.name in {
+        "view",
+        "reshape",
+        "unsqueeze",
+        "squeeze",
+        "flatten",
+        "unflatten",
+        "view_as",
+        "_unsafe_view",
+    }:
         return ("reshape.default", (Ref(value), shape), ("self", "shape"), False)
     if view.name in {"transpose", "swapaxes", "swapdims"}:
         return ("transpose.int", (Ref(value), *view.args[1:]), ("self", "dim0", "dim1"), False)

@@ -48,7 +48,16 @@ CREATION = {
     "arange", "empty", "eye", "full", "full_like", "linspace", "logspace", "new_empty", "new_full", "new_ones", "new_zeros", "ones",
     "ones_like", "scalar_tensor", "tril_indices", "triu_indices", "zeros", "zeros_like", "empty_like", "hann_window", "hamming_window",
 }  # fmt: skip
-_LIKE = {"full_like", "ones_like", "zeros_like", "empty_like", "new_empty", "new_full", "new_ones", "new_zeros"}
+_LIKE = {
+    "full_like",
+    "ones_like",
+    "zeros_like",
+    "empty_like",
+    "new_empty",
+    "new_full",
+    "new_ones",
+    "new_zeros",
+}
 
 RANDOM = {"rand", "randn", "rand_like", "randn_like", "randint", "randint_like", "randperm", "bernoulli", "multinomial", "normal",
           "normal_functional", "poisson", "exponential", "rrelu", "uniform"}  # fmt: skip

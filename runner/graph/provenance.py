@@ -25,7 +25,9 @@ _DROPPED = {"device", "layout", "pin_memory", "generator", "non_blocking"}
 def spec_of(tensor: torch.Tensor) -> TensorSpec:
     """Shape, dtype and strides of a tensor, real or fake."""
     strides = tuple(int(s) for s in tensor.stride()) if tensor.layout == torch.strided else ()
-    return TensorSpec(tuple(int(s) for s in tensor.shape), str(tensor.dtype).removeprefix("torch."), strides)
+    return TensorSpec(
+        tuple(int(s) for s in tensor.shape), str(tensor.dtype).removeprefix("torch."), strides
+    )
 
 
 def literal_of(value: Any) -> Arg:
@@ -70,12 +72,20 @@ class Recorder(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
         self.calls: list[tuple[Any, tuple[Any, ...], dict[str, Any], Any]] = []
+        self._literals: dict[int, str | None] = {}
+        """What a tensor written as numbers held when it was made, by storage: later calls may change it."""
         self._writers: dict[int, list[int]] = {}
         self._indexed = 0
 
     def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
     ) -> Any:
+        if func is torch.ops.aten.lift_fresh.default:
+            self._literals.setdefault(_storage(args[0]), tensor_literal(args[0]))
         out = func(*args, **(kwargs or {}))
         self.calls.append((func, args, kwargs or {}, out))
         return out
@@ -107,12 +117,14 @@ class Recorder(TorchDispatchMode):
                     seen.add(storage)
                     queue.append(storage)
         try:
-            return _write([self.calls[i] for i in sorted(chosen)], tensor)
+            return _write([self.calls[i] for i in sorted(chosen)], tensor, self._literals)
         except (TypeError, KeyError):
             return None
 
 
-def _write(calls: list[Any], tensor: torch.Tensor) -> Recipe | None:
+def _write(
+    calls: list[Any], tensor: torch.Tensor, literals: dict[int, str | None]
+) -> Recipe | None:
     names: dict[int, str] = {}
     places: dict[tuple[int, TensorSpec], str] = {}
     values: dict[str, TensorSpec] = {}
@@ -132,7 +144,7 @@ def _write(calls: list[Any], tensor: torch.Tensor) -> Recipe | None:
             place = (_storage(value), spec_of(value))
             if place in places:
                 return Ref(places[place])
-            known = tensor_literal(value)
+            known = literals.get(_storage(value)) or tensor_literal(value)
             if known is None:
                 raise KeyError("a tensor from elsewhere")
             return Symbol(known)
@@ -151,7 +163,9 @@ def _write(calls: list[Any], tensor: torch.Tensor) -> Recipe | None:
                 result = outputs[-1]
         operations.append(
             Operation(
-                target=func._schema.name.partition("::")[2] + "." + (func._schema.overload_name or "default"),
+                target=func._schema.name.partition("::")[2]
+                + "."
+                + (func._schema.overload_name or "default"),
                 args=args_ir,
                 kwargs=kwargs_ir,
                 outputs=tuple(outputs),
@@ -177,7 +191,11 @@ def _needed(operations: list[Operation], result: str) -> tuple[tuple[Operation, 
             same[op.outputs[0]] = args[0].name
             continue
         outputs = tuple(same.get(o, o) for o in op.outputs)
-        kept.append(Operation(op.target, args, kwargs, outputs, view=op.view, schema=op.schema, listed=op.listed))
+        kept.append(
+            Operation(
+                op.target, args, kwargs, outputs, view=op.view, schema=op.schema, listed=op.listed
+            )
+        )
     result = same.get(result, result)
     used = {result}
     final: list[Operation] = []

@@ -111,9 +111,13 @@ class Tree(_Document):
             node = self.nodes[identity]
             for child in node.children:
                 if child not in self.nodes:
-                    raise ValueError(f"node {identity!r} names a child {child!r} that does not exist")
+                    raise ValueError(
+                        f"node {identity!r} names a child {child!r} that does not exist"
+                    )
                 if LEVEL_NUMBER[self.nodes[child].level] >= LEVEL_NUMBER[node.level]:
-                    raise ValueError(f"{child!r} ({self.nodes[child].level}) is not below {identity!r} ({node.level})")
+                    raise ValueError(
+                        f"{child!r} ({self.nodes[child].level}) is not below {identity!r} ({node.level})"
+                    )
             seen.extend(node.children)
         if len(seen) != len(self.nodes) or len(set(seen)) != len(seen):
             raise ValueError("some node has no parent, or more than one")
@@ -139,8 +143,12 @@ class Tree(_Document):
         try:
             return cls.model_validate_json(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
-            raise DecompositionError(f"{directory}: no {TREE_FILE}", hint="name a decomposition directory") from None
+            raise DecompositionError(
+                f"{directory}: no {TREE_FILE}", hint="name a decomposition directory"
+            ) from None
         except (ValidationError, UnicodeDecodeError) as error:
             first = error.errors()[0] if isinstance(error, ValidationError) else None
             what = f"{'.'.join(map(str, first['loc']))}: {first['msg']}" if first else "not UTF-8"
-            raise DecompositionError(f"{path}: {what}", hint="decompose the problem again") from error
+            raise DecompositionError(
+                f"{path}: {what}", hint="decompose the problem again"
+            ) from error

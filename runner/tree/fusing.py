@@ -33,11 +33,17 @@ class Flow:
     def __init__(self, program: Program) -> None:
         self.program, self.kernels, self.owner = program, program.kernels, program.owner
         self._readers: dict[str, tuple[frozenset[int], frozenset[int], bool]] = {}
-        self.inputs: list[list[tuple[str, int | None]]] = [self._inputs(kernel) for kernel in self.kernels]
-        self.outputs: list[tuple[str, ...]] = [interface(program, kernel.members).outputs for kernel in self.kernels]
+        self.inputs: list[list[tuple[str, int | None]]] = [
+            self._inputs(kernel) for kernel in self.kernels
+        ]
+        self.outputs: list[tuple[str, ...]] = [
+            interface(program, kernel.members).outputs for kernel in self.kernels
+        ]
         self.constant: list[bool] = []
         for found in self.inputs:  # kernels are in an order in which each reads earlier ones only
-            self.constant.append(all(made_by is not None and self.constant[made_by] for _, made_by in found))
+            self.constant.append(
+                all(made_by is not None and self.constant[made_by] for _, made_by in found)
+            )
         self.contractions = [int(k.kind == "contraction") for k in self.kernels]
         self._exits: dict[int, tuple[frozenset[int], frozenset[int], bool]] = {}
 
@@ -66,7 +72,11 @@ class Flow:
 
     def activations(self, k: int) -> list[tuple[str, int | None]]:
         """What a kernel reads that depends on the model's inputs: (name, producing kernel)."""
-        return [(name, made_by) for name, made_by in self.inputs[k] if made_by is None or not self.constant[made_by]]
+        return [
+            (name, made_by)
+            for name, made_by in self.inputs[k]
+            if made_by is None or not self.constant[made_by]
+        ]
 
     def exits(self, k: int) -> tuple[frozenset[int], frozenset[int], bool]:
         """(kernels that read it, views on the way, whether the model returns some of it)."""
@@ -237,7 +247,9 @@ def _gated_mlp(flow: Flow, k: int, allowed: set[int]) -> list[int] | None:
     projections = []
     for source in sources:
         while source is not None and flow.kernels[source].operation not in _GATE_LINEAR:
-            pointwise = flow.kernels[source].kind == "pointwise" and len(flow.activations(source)) == 1
+            pointwise = (
+                flow.kernels[source].kind == "pointwise" and len(flow.activations(source)) == 1
+            )
             if source not in allowed or not pointwise or len(members) > 4:
                 return None
             members.add(source)
@@ -253,6 +265,10 @@ def _gated_mlp(flow: Flow, k: int, allowed: set[int]) -> list[int] | None:
     if len(bases) != 1 or not closed:
         return None
     down = _next(flow, k, allowed)
-    if down is not None and flow.kernels[down].operation in _GATE_LINEAR and len(flow.activations(down)) == 1:
+    if (
+        down is not None
+        and flow.kernels[down].operation in _GATE_LINEAR
+        and len(flow.activations(down)) == 1
+    ):
         members.add(down)
     return sorted(members)

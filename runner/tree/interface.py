@@ -89,6 +89,10 @@ def interface(program: Program, operations: Iterable[int]) -> Interface:
             read_outside = any(c not in inside for c in program.consumers.get(name, ()))
             if name and (read_outside or name in program.returned):
                 outputs.append(name)
+    if (
+        not outputs and chosen
+    ):  # computed and never read: what runs is kept, and gives its result back to nobody
+        outputs = [name for name in program.graph.operations[chosen[-1]].outputs if name]
     return Interface(tuple(inputs), tuple(states), tuple(dict.fromkeys(outputs)))
 
 

@@ -77,20 +77,28 @@ class _Partition:
         if self.source_level == "level1" or len(self.kernels) < 2:
             return self._root_kernel()
         if self.source_level == "level2":
-            return self._whole("fusion", self._kernel_parts(range(len(self.kernels))), "level2: a fusion of its kernels")
+            return self._whole(
+                "fusion",
+                self._kernel_parts(range(len(self.kernels))),
+                "level2: a fusion of its kernels",
+            )
         if self.source_level == "level3" and self._one_block():
             children, layers = self._contents(self.region), False
         else:
             children, layers = self._model_contents(self.region)
         if self.source_level != "level3" and len(children) == 1:
             only = children[0]
-            return self._whole(only.level, list(only.children) or children, f"all of it: {only.reason}")
+            return self._whole(
+                only.level, list(only.children) or children, f"all of it: {only.reason}"
+            )
         while len(children) == 1 and children[0].children:
             layers = layers and children[0].level == "layer"
             children = list(children[0].children)
         if layers or not self._same_form():
             return self._whole("model", children, "the whole model")
-        return self._whole("layer", children, "one building block: what goes in has the form of what comes out")
+        return self._whole(
+            "layer", children, "one building block: what goes in has the form of what comes out"
+        )
 
     def _one_block(self) -> bool:
         """A single block, also where its parts are modules that could be layers: no stack, no class three times, no image.
@@ -98,7 +106,9 @@ class _Partition:
         An image is four-dimensional with at most four channels.
         """
         fused = {id(r) for r in self.region.walk() if self._is_fusion(r)}
-        classes = Counter(r.scope.cls for r in self.region.walk() if id(r) not in fused and r.scope is not None)
+        classes = Counter(
+            r.scope.cls for r in self.region.walk() if id(r) not in fused and r.scope is not None
+        )
         own = [times for cls, times in classes.items() if cls not in {"Sequential", "ModuleList"}]
         first = self.program.spec(self.graph.inputs[0].name).shape if self.graph.inputs else ()
         image = len(first) == 4 and first[1] <= 4 and bool(classes)
@@ -117,18 +127,26 @@ class _Partition:
         if len(self.kernels) == 1:
             kernel = replace(self.kernels[0], members=self.everything)
         else:
-            kernel = Kernel(self.title, self.everything, "level1: the whole problem is one kernel", "other")
+            kernel = Kernel(
+                self.title, self.everything, "level1: the whole problem is one kernel", "other"
+            )
         return Part("kernel", kernel.operation, kernel.operation, self.everything, (), self._root_interface(), (),
                     kernel.reason, kernel)  # fmt: skip
 
     def _root_interface(self) -> Interface:
         found = interface(self.program, self.everything)
-        extra = tuple(n for n in self.program.returned if n in self.graph.states and n not in found.states)
+        extra = tuple(
+            n for n in self.program.returned if n in self.graph.states and n not in found.states
+        )
         return Interface(tuple(i.name for i in self.graph.inputs), found.states + extra,
                          tuple(dict.fromkeys(self.graph.output_names())))  # fmt: skip
 
     def _whole(self, level: Level, children: list[Part], reason: str) -> Part:
-        stem = self.title if level != "fusion" else fusion_stem([k.operation for k in self.kernels], self.title)
+        stem = (
+            self.title
+            if level != "fusion"
+            else fusion_stem([k.operation for k in self.kernels], self.title)
+        )
         return Part(level, self.title, stem, self.everything, in_order(self.program, self.everything, children),
                     self._root_interface(), (), reason)  # fmt: skip
 
@@ -183,7 +201,11 @@ class _Partition:
         scopes = self._common(region.kernels())
         operations = self._with_views(children, region)
         cls = region.scope.cls
-        stem = snake(cls) if cls not in {"Sequential", "ModuleList"} else attribute(region.scope.path) or "sequential"
+        stem = (
+            snake(cls)
+            if cls not in {"Sequential", "ModuleList"}
+            else attribute(region.scope.path) or "sequential"
+        )
         return Part("layer", attribute(region.scope.path) or stem, stem, operations,
                     in_order(self.program, operations, children), interface(self.program, operations), scopes, f"a call of {cls}, whose kernels one fusion cannot hold")  # fmt: skip
 
@@ -203,7 +225,11 @@ class _Partition:
             if self.program.producers.get(source, -1) in inside | kept:
                 kept.add(i)
         for i in sorted(views - kept, reverse=True):
-            readers = {c for n in self.graph.operations[i].outputs for c in self.program.consumers.get(n, ())}
+            readers = {
+                c
+                for n in self.graph.operations[i].outputs
+                for c in self.program.consumers.get(n, ())
+            }
             if readers & (inside | kept):
                 kept.add(i)
         return kept
@@ -217,12 +243,16 @@ class _Partition:
     def _fused(self, loose: list[int]) -> list[Part]:
         chains = fuse(self.flow, loose)
         taken = {k for chain in chains for k in chain.kernels}
-        return [self._fusion(chain) for chain in chains] + self._kernel_parts(k for k in loose if k not in taken)
+        return [self._fusion(chain) for chain in chains] + self._kernel_parts(
+            k for k in loose if k not in taken
+        )
 
     def _fusion(self, chain: Chain) -> Part:
         children = self._kernel_parts(chain.kernels)
         operations = tuple(sorted({i for c in children for i in c.operations} | set(chain.views)))
-        stem = chain.pattern or fusion_stem([self.kernels[k].operation for k in chain.kernels], "fusion")
+        stem = chain.pattern or fusion_stem(
+            [self.kernels[k].operation for k in chain.kernels], "fusion"
+        )
         return Part("fusion", stem, stem, operations, in_order(self.program, operations, children),
                     interface(self.program, operations), self._common(chain.kernels), chain.reason)  # fmt: skip
 
@@ -240,11 +270,15 @@ class _Partition:
         return shared_scopes(self.program.scopes[k] for k in kernels)
 
 
-def in_order(program: Program, operations: Iterable[int], children: Sequence[Part]) -> tuple[Part, ...]:
+def in_order(
+    program: Program, operations: Iterable[int], children: Sequence[Part]
+) -> tuple[Part, ...]:
     """Children in an order in which each only reads earlier ones, as close to the author's as can be."""
     inside = {i for child in children for i in child.operations}
     return tuple(
-        item for item in schedule(program, children, set(operations) - inside) if isinstance(item, Part)
+        item
+        for item in schedule(program, children, set(operations) - inside)
+        if isinstance(item, Part)
     )
 
 
@@ -253,11 +287,17 @@ def schedule(program: Program, children: Sequence[Part], loose: Iterable[int]) -
     units: list[Part | int] = [*children, *sorted(loose)]
     made: dict[str, int] = {}
     for u, unit in enumerate(units):
-        names = unit.io.outputs if isinstance(unit, Part) else program.graph.operations[unit].outputs
+        names = (
+            unit.io.outputs if isinstance(unit, Part) else program.graph.operations[unit].outputs
+        )
         made.update((name, u) for name in names if name)
     waits: list[set[int]] = []
     for u, unit in enumerate(units):
-        reads = unit.io.inputs if isinstance(unit, Part) else tuple(program.graph.operations[unit].refs())
+        reads = (
+            unit.io.inputs
+            if isinstance(unit, Part)
+            else tuple(program.graph.operations[unit].refs())
+        )
         waits.append({made[name] for name in reads if name in made} - {u})
     feeds: dict[int, list[int]] = {}
     for u, needed in enumerate(waits):
@@ -282,7 +322,9 @@ def _place(program: Program, unit: Part | int) -> int:
     """Where the author's program would run it: at its first own operation."""
     if not isinstance(unit, Part):
         return unit
-    core = [i for i in unit.operations if kind(program.graph.operations[i]) not in {"view", "creation"}]
+    core = [
+        i for i in unit.operations if kind(program.graph.operations[i]) not in {"view", "creation"}
+    ]
     return (core or list(unit.operations))[0]
 
 

@@ -71,7 +71,9 @@ def layer_classes(flow: Flow, root: Region, fused: set[int]) -> set[str]:
     classes: set[str] = set()
     for region in [root, *root.walk()]:
         if blocks := _stacked(flow, region, fused):
-            classes |= {b.scope.cls for b in blocks if b.scope is not None and _is_name(b.scope.cls)}
+            classes |= {
+                b.scope.cls for b in blocks if b.scope is not None and _is_name(b.scope.cls)
+            }
     return classes
 
 
@@ -79,7 +81,9 @@ def is_stack(flow: Flow, region: Region, fused: set[int], classes: set[str]) -> 
     """Whether a call is only the frame around layers, and so no layer itself."""
     if _stacked(flow, region, fused):
         return True
-    return any(r.scope is not None and r.scope.cls in classes for r in region.walk() if id(r) not in fused)
+    return any(
+        r.scope is not None and r.scope.cls in classes for r in region.walk() if id(r) not in fused
+    )
 
 
 def _is_name(cls: str) -> bool:
@@ -97,7 +101,9 @@ def _stacked(flow: Flow, region: Region, fused: set[int]) -> list[Region]:
         if match:
             groups.setdefault((scope.cls, match["container"]), []).append(inner)
     for blocks in groups.values():
-        if len(blocks) > 1 and all(_feeds(flow, a, b) for a, b in zip(blocks, blocks[1:], strict=False)):
+        if len(blocks) > 1 and all(
+            _feeds(flow, a, b) for a, b in zip(blocks, blocks[1:], strict=False)
+        ):
             return blocks
     return []
 

@@ -67,7 +67,14 @@ def identity(program: Program, part: Part) -> Hashable:
         kwargs = tuple((k, substitute(v, lambda n: Ref(number[n]))) for k, v in op.kwargs)
         for name in op.outputs:
             number[name] = f"v{len(number)}"
-        body.append((op.target, _typed(args), _typed(kwargs), tuple(program.graph.values.get(n) for n in op.outputs)))
+        body.append(
+            (
+                op.target,
+                _typed(args),
+                _typed(kwargs),
+                tuple(program.graph.values.get(n) for n in op.outputs),
+            )
+        )
     return (
         part.level,
         part.stem,
@@ -83,7 +90,11 @@ def _typed(value: object) -> object:
     """1, 1.0 and True are one key to Python, and three arguments to torch."""
     if isinstance(value, tuple):
         return tuple(_typed(v) for v in value)
-    return (type(value).__name__, repr(value)) if isinstance(value, (bool, int, float, complex)) else value
+    return (
+        (type(value).__name__, repr(value))
+        if isinstance(value, (bool, int, float, complex))
+        else value
+    )
 
 
 def _state(state: State, spec: TensorSpec) -> Hashable:
@@ -92,7 +103,10 @@ def _state(state: State, spec: TensorSpec) -> Hashable:
 
 
 def _shape_of_tree(part: Part, place: dict[int, int]) -> Hashable:
-    return tuple((c.level, tuple(place[i] for i in c.operations), _shape_of_tree(c, place)) for c in part.children)
+    return tuple(
+        (c.level, tuple(place[i] for i in c.operations), _shape_of_tree(c, place))
+        for c in part.children
+    )
 
 
 # --- names ---------------------------------------------------------------------------------------------------------
