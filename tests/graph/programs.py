@@ -40,10 +40,12 @@ Program = Callable[..., Graph]
 def interpret(graph: Graph, tensors: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
     """The returned tensors of a program, run operator by operator.
 
-    `tensors` holds the inputs and the states by the names that the graph gives them; each value's
-    shape, dtype and strides must be what the graph says.
+    `tensors` holds the inputs and what the model owns by the names that the graph gives them; each
+    value's shape and dtype must be what the graph says.
     """
-    known = dict(tensors)
+    literals = {name: state.literal for name, state in graph.states.items() if state.literal}
+    known = {name: eval(text, {"torch": torch}) for name, text in literals.items()}
+    known.update(tensors)
 
     def argument(arg: Arg) -> object:
         if isinstance(arg, Ref):
