@@ -4,6 +4,7 @@ import importlib.metadata
 import logging
 import os
 import shutil
+import socket
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr
@@ -12,17 +13,21 @@ from pathlib import Path
 from typing import Any
 
 from runner.batch.machine import GIB, available_bytes, cores
-from runner.errors import ClusterError
+from runner.errors import ClusterError, UsageError
 
 OBJECT_STORE_BYTES = 100 << 20
 """Ours carries a few kilobytes a problem; Ray's default would take a third of the machine."""
 HEADROOM = 0.1
 """Of the available memory, at least HEADROOM_BYTES: for Ray's own processes and everybody else."""
 HEADROOM_BYTES = 2 * GIB
+REACH_S = 5.0
+"""For an address to answer at all."""
 
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    # What goes wrong is in the manifest: Ray's error channel prints it on stdout again.
+    "RAY_DEDUP_LOGS_SKIP_REGEX": "^",
     # Children hold their own limits. Ray's monitor would kill a task for what others do.
     "RAY_memory_monitor_refresh_ms": "0",
 }
@@ -80,6 +85,8 @@ def connect(
     Raises:
         ClusterError: there is none, or it cannot run what is asked for.
     """
+    if address is not None:
+        _refuse_the_unreachable(address)
     os.environ.update({name: os.environ.get(name, value) for name, value in _QUIET.items()})
     import ray
 
@@ -110,6 +117,20 @@ def connect(
         ray.shutdown()
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _refuse_the_unreachable(address: str) -> None:
+    """Ask by ourselves whether anybody is there: Ray tries for minutes."""
+    host, _, port = address.rpartition(":")
+    if address == "auto":
+        return
+    if not host or not port.isdigit():
+        raise UsageError(f"--address {address}: not an address", hint="such as 10.0.0.5:6379")
+    try:
+        socket.create_connection((host, int(port)), timeout=REACH_S).close()
+    except (OSError, OverflowError) as error:
+        hint = f"does `ray status --address {address}` answer?"
+        raise ClusterError(f"no Ray at {address}: {error}", hint=hint) from error
 
 
 def _nodes() -> list[dict[str, Any]]:

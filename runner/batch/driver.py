@@ -154,7 +154,8 @@ class Driver:
             if job.losses < MOST_LOSSES:
                 self.waiting.appendleft(job)
                 return
-            attempt = self._lost(f"its worker was lost {job.losses} times: {_last_line(error)}")
+            what = type(error).__name__
+            attempt = self._lost(f"its worker was lost {job.losses} times, the last by {what}")
         record = attempt.record
         if record.out_of_memory and job.needs.can_grow:
             job.needs = job.needs.all_there_is()

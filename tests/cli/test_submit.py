@@ -1,0 +1,272 @@
+"""`kdrun submit` on a real Ray: what goes wrong costs one problem, and what is done stays done."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+KDRUN = [str(Path(sys.executable).with_name("kdrun"))]
+MEMORY = ("--memory-gib", "5")
+
+WHOLE = '''\
+"""Doubling, as small as a problem can be."""
+
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return x * 2
+
+
+def get_inputs():
+    return [torch.randn(2, 3)]
+
+
+def get_init_inputs():
+    return []
+'''
+ZYGOTES_PARENT = """
+import os, pathlib
+def parent(pid):
+    return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+worker = parent(os.getppid())
+"""
+BROKEN = {
+    "2_segfault": "import ctypes\nctypes.string_at(0)",
+    "3_hang": "import time\ntime.sleep(1000)",
+    "4_memory": "x = bytearray(64 << 30)",
+    "5_sys_exit": "import sys\nsys.exit(0)",
+    "6_kills_its_worker": ZYGOTES_PARENT + "import time\nos.kill(worker, 9)\ntime.sleep(9)",
+}
+
+
+def write(folder: Path, name: str, more: str = "") -> Path:
+    path = folder / "level1" / f"{name}.py"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(WHOLE + more + "\n")
+    return path
+
+
+def kdrun(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*KDRUN, *arguments], cwd=cwd, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def wait_for(what: Callable[[], Any], seconds: float = 60) -> Any:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if found := what():
+            return found
+        time.sleep(0.1)
+    raise AssertionError("it did not come")
+
+
+@pytest.fixture(scope="module")
+def where(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("run")
+
+
+@pytest.fixture(scope="module")
+def first(where: Path) -> subprocess.CompletedProcess[str]:
+    """One run over a whole problem and one of each kind of broken ones."""
+    write(where / "data", "1_whole")
+    write(where / "data", "10_also_whole")
+    for name, more in BROKEN.items():
+        write(where / "data", name, more)
+    (where / "data/level1/7_no_model.py").write_text("x = 1\n")
+    return kdrun(
+        *("submit", "--data", "data", "--run-id", "first", "--timeout", "6", "--json", *MEMORY),
+        cwd=where,
+    )
+
+
+@pytest.fixture(scope="module")
+def manifest(first: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(first.stdout)
+    return document
+
+
+def test_every_problem_ends_with_a_true_status_and_no_other_suffers(
+    manifest: dict[str, Any],
+) -> None:
+    assert {row["problem"]: row["status"] for row in manifest["rows"]} == {
+        "1_whole": "passed",
+        "2_segfault": "crashed",
+        "3_hang": "timeout",
+        "4_memory": "too_large",
+        "5_sys_exit": "error",
+        "6_kills_its_worker": "crashed",
+        "7_no_model": "error",
+        "10_also_whole": "passed",
+    }
+
+
+def test_each_row_that_did_not_pass_says_why(manifest: dict[str, Any]) -> None:
+    reasons = {row["problem"]: row.get("reason", "") for row in manifest["rows"]}
+    assert reasons["1_whole"] == ""
+    assert reasons["2_segfault"] == "its process was killed by SIGSEGV in 'capture'"
+    assert reasons["3_hang"] == "not finished after 6 s, in 'capture'"
+    assert reasons["4_memory"].startswith("needs more than 5.0 GiB")
+    assert reasons["5_sys_exit"].startswith("SystemExit: 0 (line 19")
+    assert reasons["6_kills_its_worker"].startswith("its worker was lost 3 times")
+    assert reasons["7_no_model"].startswith("no class Model")
+
+
+def test_a_run_with_a_problem_that_did_not_pass_exits_with_1(
+    first: subprocess.CompletedProcess[str],
+) -> None:
+    assert first.returncode == 1
+
+
+def test_json_is_all_that_is_on_stdout_and_the_rest_is_on_stderr(
+    first: subprocess.CompletedProcess[str], manifest: dict[str, Any]
+) -> None:
+    assert manifest["state"] == "finished"
+    lines = first.stderr.splitlines()
+    assert lines[0].endswith("data: 8 selected, 8 to run")
+    assert lines[1].startswith("a local Ray: 1 node, ")
+    assert sum(line.startswith("[") for line in lines) == 8
+    assert "Traceback" not in first.stderr
+
+
+def test_the_manifest_on_disk_is_the_one_that_was_printed(
+    where: Path, manifest: dict[str, Any]
+) -> None:
+    path = where / "output/runs/first/manifest.json"
+    assert json.loads(path.read_text()) == manifest
+    assert manifest["counts"] == {
+        "passed": 2,
+        "crashed": 2,
+        "timeout": 1,
+        "too_large": 1,
+        "error": 2,
+    }
+
+
+def test_a_row_names_a_result_that_is_there(where: Path, manifest: dict[str, Any]) -> None:
+    for row in manifest["rows"]:
+        result = json.loads((where / "output" / row["artifact_prefix"] / "result.json").read_text())
+        assert result["status"] == row["status"]
+
+
+def test_nothing_half_done_is_left(where: Path, manifest: dict[str, Any]) -> None:
+    assert len(list((where / "output/level1").iterdir())) == len(manifest["rows"])
+    assert list((where / "output").rglob(".*")) == []
+
+
+def test_what_passed_is_not_run_again_and_needs_no_ray(where: Path, first: object) -> None:
+    started = time.monotonic()
+    again = kdrun("submit", "--data", "data", "--problem", "*whole", cwd=where)
+    assert again.returncode == 0, again.stderr
+    assert "2 selected, 2 passed before, 0 to run" in again.stderr
+    assert "Ray" not in again.stderr
+    assert time.monotonic() - started < 10
+
+
+def test_status_lists_runs_and_shows_one(where: Path, first: object) -> None:
+    listed = kdrun("status", cwd=where)
+    assert listed.returncode == 0
+    assert "first" in listed.stdout
+    assert "finished" in listed.stdout
+    one = kdrun("status", "first", cwd=where)
+    assert "crashed    level1/2_segfault: its process was killed by SIGSEGV" in one.stdout
+    document = json.loads(kdrun("status", "first", "--json", cwd=where).stdout)
+    assert document["runs"][0]["counts"]["passed"] == 2
+
+
+def test_a_dry_run_says_what_it_would_do_and_writes_nothing(where: Path, first: object) -> None:
+    before = sorted((where / "output").rglob("*"))
+    planned = kdrun(
+        *("submit", "--data", "data", "--problem", "*whole", "--problem", "7*"),
+        *("--no-resume", "--dry-run", "--json", *MEMORY),
+        cwd=where,
+    )
+    assert planned.returncode == 0, planned.stderr
+    rows = {row["problem"]: row for row in json.loads(planned.stdout)["problems"]}
+    assert rows["1_whole"]["why"] == "asked for again"
+    assert rows["1_whole"]["peak_bytes"] >= 48
+    assert rows["1_whole"]["memory_bytes"] == 2 << 30
+    assert rows["7_no_model"]["note"].startswith("error: no class Model")
+    assert sorted((where / "output").rglob("*")) == before
+
+
+def test_ctrl_c_stops_cleanly_with_what_is_done(tmp_path: Path) -> None:
+    write(tmp_path / "data", "1_whole")
+    write(tmp_path / "data", "2_hang", BROKEN["3_hang"] + f"  # {tmp_path}")
+    run = subprocess.Popen(
+        [*KDRUN, "submit", "--data", "data", "--run-id", "stopped", "--json", *MEMORY],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_for((tmp_path / "output/level1/1_whole/result.json").exists)
+    wait_for((tmp_path / "output/level1/.2_hang.stopped/stage").exists)
+    time.sleep(1)
+    run.send_signal(signal.SIGINT)
+    out, err = run.communicate(timeout=30)
+    assert run.returncode == 130, err
+    manifest = json.loads(out)
+    assert manifest["state"] == "interrupted"
+    rows = {row["problem"]: row for row in manifest["rows"]}
+    assert rows["1_whole"]["status"] == "passed"
+    assert (rows["2_hang"]["status"], rows["2_hang"]["reason"]) == (
+        "cancelled",
+        "stopped in 'capture'",
+    )
+    assert not (tmp_path / "output/level1/2_hang").exists()
+    assert [p.name for p in (tmp_path / "output").rglob(".*")] == []
+
+
+def test_the_same_command_finishes_what_a_killed_driver_left(tmp_path: Path) -> None:
+    flag = tmp_path / "hangs"
+    flag.touch()
+    write(tmp_path / "data", "1_whole")
+    write(
+        tmp_path / "data",
+        "2_hangs_once",
+        f"import pathlib, time\nif pathlib.Path({str(flag)!r}).exists():\n    time.sleep(1000)",
+    )
+    command = ["submit", "--data", "data", "--run-id", "killed", *MEMORY]
+    run = subprocess.Popen([*KDRUN, *command], cwd=tmp_path, stderr=subprocess.DEVNULL)
+    wait_for((tmp_path / "output/level1/1_whole/result.json").exists)
+    time.sleep(1)
+    run.kill()
+    run.wait()
+    standing = json.loads(kdrun("status", "--json", cwd=tmp_path).stdout)["runs"][0]
+    assert standing["state"] == "killed"
+    flag.unlink()
+    again = kdrun(*command, "--json", cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+    rows = {row["problem"]: row for row in json.loads(again.stdout)["rows"]}
+    assert {row["status"] for row in rows.values()} == {"passed"}
+    assert rows["1_whole"]["attempts"] == 0
+    assert rows["2_hangs_once"]["attempts"] == 1
+
+
+def test_a_worker_that_is_lost_once_costs_nothing(tmp_path: Path) -> None:
+    flag = tmp_path / "kills"
+    flag.touch()
+    once = f"import pathlib, time\nif pathlib.Path({str(flag)!r}).exists():\n    "
+    once += f"pathlib.Path({str(flag)!r}).unlink()\n    os.kill(worker, 9)\n    time.sleep(9)"
+    write(tmp_path / "data", "1_kills_once", ZYGOTES_PARENT + once)
+    done = kdrun("submit", "--data", "data", "--json", *MEMORY, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert not flag.exists()
+
+
+def test_a_ray_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    write(tmp_path / "data", "1_whole")
+    done = kdrun("submit", "--data", "data", "--address", "127.0.0.1:1", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith("kdrun: no Ray at 127.0.0.1:1: ")
+    assert "Traceback" not in done.stderr
