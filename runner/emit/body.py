@@ -135,7 +135,7 @@ class _Writer:
                     item.attribute,
                     item.cls,
                     list(item.weights),
-                    lambda p, s=states: self.owned.positions[s[p]],
+                    [self.owned.positions[name] for name in states],
                 )
                 continue
             op = self.program.graph.operations[item]

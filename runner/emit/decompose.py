@@ -191,8 +191,9 @@ def _edges(emitter: Emitter, root: Part, ids: Mapping[int, str], graph: Graph) -
 
     def edge(name: str, target: str) -> Edge:
         spec = program.spec(name)
-        return Edge(source=source(name), target=target, tensor_name=emitter.namer.of(name), shape=list(spec.shape),
-                    dtype=spec.dtype)  # fmt: skip
+        ends = {"from": source(name), "to": target}
+        about = {"tensor_name": emitter.namer.of(name), "shape": spec.shape, "dtype": spec.dtype}
+        return Edge.model_validate(ends | about)
 
     edges = [edge(name, ids[id(k)]) for k in kernels for name in k.io.inputs]
     return edges + [edge(name, "output") for name in root.io.outputs if name not in graph.states]

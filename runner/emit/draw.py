@@ -128,8 +128,9 @@ def bound(program: Program, part: Part, name: str) -> int:
         for i in part.operations
         if (limit := _limit(program, program.graph.operations[i], name)) is not None
     ]
-    made = _made_below(program, name)
-    return max(1, min([*limits, *([made] if made else [])], default=2))
+    if (made := _made_below(program, name)) is not None:
+        limits.append(made)
+    return max(1, min(limits, default=2))
 
 
 def _limit(program: Program, op: Operation, name: str) -> int | None:
@@ -145,8 +146,9 @@ def _limit(program: Program, op: Operation, name: str) -> int | None:
         return None
     if op.name == "embedding":
         return _size(program, op.arg("weight"), 0)
-    dim = op.arg("dim", 1 if op.name in {"cross_entropy_loss", "nll_loss"} else 0)
-    return _size(program, op.args[0], dim if isinstance(dim, int) else 0)
+    usual = 1 if op.name in {"cross_entropy_loss", "nll_loss"} else 0
+    along = op.arg("dim", usual)
+    return _size(program, op.args[0], along if isinstance(along, int) else usual)
 
 
 def _size(program: Program, arg: object, dim: int) -> int | None:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Container, Iterable
 
 from runner.graph.operations import field_name
+from runner.graph.ir import Scope
 from runner.tree.interface import Program
 
 RESERVED = {"self", "torch", "nn", "F", "math", "Model", "forward", "training", *keyword.kwlist}
@@ -70,7 +71,7 @@ class Namer:
         self.program = program
         self.arguments = {i.name: identifier(i.argument) for i in program.graph.inputs}
         self.targets: dict[str, str] = {}
-        results: dict[object, list[str]] = {}
+        results: dict[tuple[str, int, tuple[str, ...], tuple[Scope, ...]], list[str]] = {}
         graph = program.graph
         for i, op in enumerate(graph.operations):
             if op.origin is None or not op.origin.targets:
@@ -79,13 +80,12 @@ class Namer:
                 op.origin.file,
                 op.origin.statement,
                 op.origin.targets,
-                op.scopes[: _depth(program, i)],
+                _authors(op.scopes),
             )
             for name in op.outputs:
                 if name and self._leaves_statement(name, i):
                     results.setdefault(key, []).append(name)
-        for key, names in results.items():
-            targets = key[2]  # type: ignore[index]
+        for (_, _, targets, _), names in results.items():
             if len(targets) == 1:
                 self.targets[names[-1]] = targets[0]
             elif len(targets) == len(names):
@@ -122,5 +122,8 @@ class Namer:
         )
 
 
-def _depth(program: Program, i: int) -> int:
-    return len(program.graph.operations[i].scopes)
+def _authors(scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:
+    """The calls down to the author's innermost module: where the statement stands."""
+    while scopes and scopes[-1].builtin:
+        scopes = scopes[:-1]
+    return scopes

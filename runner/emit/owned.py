@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from runner.emit.modules import ModuleCall, module_call
@@ -141,14 +140,14 @@ class Owned:
         return found
 
     def child(
-        self, wish: str, cls: str, weights: list[Weight], position: Callable[[int], int]
+        self, wish: str, cls: str, weights: list[Weight], positions: list[int]
     ) -> str:
         """The attribute that holds another emitted class, whose weights are also this one's."""
         attribute = self.name(wish)
         self.lines.append(f"self.{attribute} = {cls}()")
         for weight in weights:
             self.weights.append(
-                Weight(f"{attribute}.{weight.local}", position(weight.position), weight.sibling)
+                Weight(f"{attribute}.{weight.local}", positions[weight.position], weight.sibling)
             )
         return attribute
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 import ast
 import contextlib
 import functools
+import io
 import linecache
+import logging
 import re
 import warnings
 from collections.abc import Callable, Iterator
@@ -54,6 +56,8 @@ _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in ')
 # What they return is the argument itself, or a copy, as its layout and dtype have it.
 _SAME_OR_COPY = {"to", "contiguous", "type_as"}
 _VIEW_OR_COPY = {"reshape", "flatten", "ravel", "reshape_as"}
+# A tensor's number goes to Python; what Python did with it is part of the program that was traced.
+_READS = {torch.ops.aten.item.default, torch.ops.aten._local_scalar_dense.default}
 _INLINED = ("wrap_with_set_grad_enabled", "wrap_with_autocast")
 
 
@@ -78,7 +82,9 @@ def capture(problem: Problem, mode: Mode = "eval") -> Graph:
             with warnings.catch_warnings(), torch.no_grad():
                 warnings.simplefilter("ignore")
                 built = _build(problem, mode, tensors())
-                return _convert(problem, built, trace(built), rung, mode)
+                with _quietly():
+                    traced = trace(built)
+                return _convert(problem, built, traced, rung, mode)
         except MemoryError:
             raise
         except ProblemError as error:
@@ -92,6 +98,18 @@ def capture(problem: Problem, mode: Mode = "eval") -> Graph:
             if rung != "fake":
                 _raise_authors_own_error(problem, built)
     raise CaptureError(problem.path, "cannot be captured: " + " | ".join(reasons))
+
+
+@contextlib.contextmanager
+def _quietly() -> Iterator[None]:
+    """torch tells at length about each attempt that fails; the reasons are kept, and the next rung follows."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with contextlib.redirect_stderr(io.StringIO()):
+            yield
+    finally:
+        logging.disable(before)
 
 
 @dataclass
@@ -200,9 +218,9 @@ def _trace(built: _Built) -> _Traced:
         shape_of_result[:] = [out_spec]
         return leaves_out
 
-    module = make_fx(run, tracing_mode="real", pre_dispatch=True)(
-        [s.detach() for s in states.values()], [flat[i] for i in positions]
-    )
+    module = make_fx(
+        run, tracing_mode="real", pre_dispatch=True, _error_on_data_dependent_ops=False
+    )([s.detach() for s in states.values()], [flat[i] for i in positions])
     names = _argument_names(built)
     placeholders: list[tuple[str, str, Any]] = []
     parameters = dict(built.model.named_parameters(remove_duplicate=False))
@@ -361,8 +379,12 @@ class _Writer:
             if not isinstance(source, tuple) or not isinstance(node.args[1], int):
                 raise TypeError(f"an index into {node.args[0]}")
             self.known[node] = source[node.args[1]]
-        elif isinstance(target, torch._ops.HigherOrderOperator) and target.name() in _INLINED:
+        elif isinstance(target, torch._ops.HigherOrderOperator) and str(target) in _INLINED:
             self._inline(node, module, prefix)
+        elif target in _READS:
+            source = self._arg(node.args[0])
+            self.specialisations.append(f"{getattr(source, 'name', source)} was read as a number")
+            self.known[node] = None
         elif isinstance(target, torch._ops.OpOverload):
             self._operator(node, target, prefix)
         elif getattr(target, "__name__", "") == "_set_grad_enabled":

@@ -4,8 +4,9 @@ requires: a graph as captured. ensures: each value is written once and never cha
 returns its argument; views that nothing reads are gone. Compute that nothing reads stays: the original runs it too.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import Any
 
 from runner.graph.ir import (
     Arg,
@@ -370,8 +371,7 @@ def _scatter(
     return None
 
 
-def _map_refs(structure: object, now: object) -> object:
-    assert callable(now)
+def _map_refs(structure: Any, now: Callable[[str], str]) -> Any:
     if isinstance(structure, Ref):
         return Ref(now(structure.name))
     if isinstance(structure, dict):

@@ -66,11 +66,11 @@ def plain_kwargs(kwargs: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         yield name, value
 
 
-class Recorder(TorchDispatchMode):
+class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Writes down each operator call; use it around the author's `__init__` and `get_inputs()`."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.calls: list[tuple[Any, tuple[Any, ...], dict[str, Any], Any]] = []
         self._literals: dict[int, str | None] = {}
         """What a tensor written as numbers held when it was made, by storage: later calls may change it."""

@@ -354,6 +354,6 @@ _TERMS = {"RMSNorm": "rms_norm", "SwiGLU": "swiglu", "GeGLU": "geglu", "RoPE": "
 def snake(name: str) -> str:
     """`TransformerBlock` -> `transformer_block`, terms of the field as they are said."""
     for term, said in _TERMS.items():
-        name = re.sub(rf"{term}(?![a-z])", f"_{said}_", name)
+        name = re.sub(rf"{term}(?![a-z])(\d*)", rf"_{said}\1_", name)
     text = re.sub(r"\W+", "_", _WORDS.sub("_", name)).lower()
     return re.sub(r"_+", "_", text).strip("_")

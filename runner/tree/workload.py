@@ -7,7 +7,7 @@ and strides, and come apart in the same way; whose weights they are makes no dif
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from math import prod
 
@@ -115,7 +115,7 @@ def _shape_of_tree(part: Part, place: dict[int, int]) -> Hashable:
 def _names(program: Program, groups: dict[Hashable, list[Part]]) -> dict[Hashable, tuple[str, str]]:
     named: dict[Hashable, tuple[str, str]] = {}
     left = list(groups)
-    ways = (
+    ways: tuple[tuple[Callable[[Hashable], str], str], ...] = (
         (lambda key: file_name(program, groups[key][0]), "operation, dimensions, dtype"),
         (lambda key: file_name(program, groups[key][0], inputs=True),
          "with the input's shape, since the parameters alone would name two workloads"),
