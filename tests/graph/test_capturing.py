@@ -1,0 +1,167 @@
+"""Models are written down as programs: on fake tensors where possible, and honestly where not."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from programs import Program, Write
+
+from runner.errors import ProblemError
+from runner.graph import Graph
+from runner.graph.capture import capture
+from runner.graph.ir import Ref
+from runner.problems import read_problem
+
+
+def views(graph: Graph) -> dict[str, bool]:
+    return {op.outputs[0]: op.view for op in graph.operations}
+
+
+# --- rungs ---
+
+
+def test_a_plain_model_is_captured_on_fake_tensors_however_large(program: Program) -> None:
+    graph = program("return x @ x", inputs="torch.randn(1 << 20, 1 << 20)")
+    assert (graph.capture, graph.specialisations) == ("fake", ())
+    assert graph.values["matmul"].shape == (1 << 20, 1 << 20)
+
+
+def test_a_model_that_reads_numbers_while_it_is_built_gets_real_parameters(
+    program: Program,
+) -> None:
+    graph = program(
+        "for rate in self.rates:\n    x = x * (1 - rate)\nreturn x",
+        init="self.rates = [r.item() for r in torch.linspace(0, 0.5, 3)]",
+    )
+    assert graph.capture == "real_parameters"
+    assert [op.arg("other") for op in graph.operations] == [1.0, 0.75, 0.5]
+
+
+def test_values_that_steer_python_are_fixed_and_said_so(
+    program: Program, capfd: pytest.CaptureFixture[str]
+) -> None:
+    graph = program("if x.sum() > 0:\n    return x + 1\nreturn x - 1", inputs="torch.ones(4, 8)")
+    assert graph.capture == "concrete"
+    assert any("values that steer Python" in note for note in graph.notes)
+    assert [text.partition(" ")[2] for text in graph.specialisations] == ["was read as a number"]
+    assert [op.name for op in graph.operations if op.outputs == graph.output_names()] == ["add"]
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_model_that_fails_is_its_authors_error(write: Write) -> None:
+    problem = write("y = x + 1\nreturn y @ y")
+    with pytest.raises(ProblemError, match=r"RuntimeError: .*\(line \d+, in forward\)"):
+        capture(problem)
+
+
+def test_a_model_that_returns_no_tensor_is_its_authors_error(write: Write) -> None:
+    with pytest.raises(ProblemError, match="returns no tensor"):
+        capture(write("return 3"))
+
+
+# --- inputs and outputs ---
+
+
+def test_inputs_are_named_as_forward_names_them(program: Program) -> None:
+    graph = program(
+        "return left + right[0] * scale",
+        arguments="left, right, scale",
+        inputs="torch.randn(3), [torch.randn(3)], 2.5",
+    )
+    assert [given.argument.partition("_")[0] for given in graph.inputs] == ["left", "right"]
+    assert graph.operations[0].args[1] == 2.5
+
+
+def test_inputs_by_keyword(tmp_path: Path) -> None:
+    path = tmp_path / "problem.py"
+    path.write_text(
+        "import torch\n"
+        "class Model(torch.nn.Module):\n"
+        "    def forward(self, x, *, mask=None):\n"
+        "        return x if mask is None else x * mask\n"
+        "def get_inputs():\n    return [torch.rand(4)]\n"
+        "def get_input_kwargs():\n    return {'mask': torch.ones(4)}\n"
+        "def get_init_inputs():\n    return []\n"
+    )
+    graph = capture(read_problem(path))
+    assert [given.argument for given in graph.inputs] == ["x", "mask"]
+    assert [op.name for op in graph.operations] == ["mul"]
+
+
+def test_nested_outputs_keep_their_structure(program: Program) -> None:
+    graph = program("y = x + 1\nreturn {'sum': y, 'rest': (x, [y * 2, None])}")
+    assert graph.output == {"sum": Ref("add"), "rest": (Ref("x"), [Ref("mul"), None])}
+    assert graph.output_names() == ("add", "x", "mul")
+
+
+def test_an_input_remembers_how_it_was_drawn(program: Program) -> None:
+    graph = program("return self.table(x)", init="self.table = nn.Embedding(50, 4)",
+                    inputs="torch.randint(0, 50, (2, 3))")  # fmt: skip
+    recipe = graph.inputs[0].recipe
+    assert recipe is not None
+    assert [op.name for op in recipe.operations] == ["randint"]
+
+
+# --- operations ---
+
+
+def test_what_moves_data_is_no_view(program: Program) -> None:
+    graph = program(
+        """\
+        turned = x.transpose(0, 1)
+        return (x.reshape(-1).abs(), turned.reshape(-1), turned.contiguous(), turned.flatten(),
+                x.to(torch.float64), x.to(torch.float32, copy=True), turned.abs())
+        """
+    )
+    moved = {name for name, view in views(graph).items() if not view}
+    assert {"reshape_1", "contiguous", "flatten", "to", "to_1"} <= moved
+    assert views(graph)["reshape"]
+    assert views(graph)["transpose"]
+
+
+def test_operations_know_their_module_and_their_line(program: Program) -> None:
+    graph = program(
+        "hidden = self.block(x)\nreturn hidden * 2",
+        init="self.block = Block()",
+        classes="""\
+        class Block(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear = nn.Linear(8, 8)
+
+            def forward(self, x):
+                return self.linear(x).relu()
+        """,
+    )
+    linear, relu, mul = graph.operations
+    assert [(s.path, s.cls, s.builtin) for s in linear.scopes] == [
+        ("block", "Block", False),
+        ("block.linear", "Linear", True),
+    ]
+    assert relu.scopes == linear.scopes[:1]
+    assert mul.scopes == ()
+    assert linear.origin is not None
+    assert linear.origin.targets == ("hidden",) or linear.origin.targets == ()
+
+
+def test_the_same_module_called_twice_is_two_calls(program: Program) -> None:
+    graph = program("return self.layer(self.layer(x))", init="self.layer = nn.Linear(8, 8)")
+    assert [op.scopes[-1].call for op in graph.operations] == [0, 1]
+
+
+def test_gradients_switched_off_inside_change_nothing(program: Program) -> None:
+    graph = program("with torch.no_grad():\n    y = x * 2\nreturn y + 1")
+    assert [op.name for op in graph.operations] == ["mul", "add"]
+
+
+def test_training_is_captured_as_training(program: Program) -> None:
+    graph = program("return self.norm(x)", init="self.norm = nn.BatchNorm1d(8)", mode="train")
+    assert graph.mode == "train"
+    assert graph.operations[-1].arg("training") is True
+
+
+def test_capturing_leaves_torch_as_it_was(program: Program) -> None:
+    program("return x + 1")
+    assert torch.is_grad_enabled()
+    assert isinstance(torch.ones(2) + 1, torch.Tensor)
+    assert type(torch.ones(2)) is torch.Tensor
