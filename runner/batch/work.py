@@ -78,7 +78,7 @@ def estimate(argument: str) -> str:
         with stages("load"):
             problem = read_problem(task.problem)
         with stages("capture"):
-            estimated = capture_and_estimate(problem)
+            estimated = capture_and_estimate(problem, mode=task.options.mode)
         return Record(status="passed", peak_bytes=estimated.peak_bytes)
 
     return _run(argument, body)
