@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from runner.tree.document import Node
-from runner.verify.compare import PIECE, pieces_of, tensors
+from runner.verify.compare import all_finite, pieces_of, tensors
 from runner.verify.findings import Findings
 from runner.verify.layout import Layout
 from runner.verify.loading_files import CannotJudge, Files, attribute, foreign_code, relative
@@ -203,8 +203,7 @@ def count_not_finite(tensor: torch.Tensor) -> int:
     """How many elements are NaN or infinite, counted in pieces."""
     if not (tensor.is_floating_point() or tensor.is_complex()):
         return 0
-    small = tensor.numel() <= PIECE
-    pieces = [tensor] if small else pieces_of(tensor)
+    pieces = (piece for piece in pieces_of(tensor) if not all_finite(piece))
     return sum(int(torch.isfinite(piece).logical_not_().sum()) for piece in pieces)
 
 

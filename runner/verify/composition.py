@@ -16,6 +16,7 @@ from runner.tree.document import ROOT, Node
 from runner.verify.compare import (
     COMPOSITION,
     Difference,
+    ValuesNeeded,
     compare,
     compared_elements,
     is_tensor,
@@ -104,7 +105,11 @@ class CompositionGate:
         mapping = as_names(attribute(test, "WEIGHTS", directory), f"{COMPOSITION_TEST}: WEIGHTS")
         total = Difference()
         for trial in range(self.bench.options.trials):
-            total |= self._trial(problem, test, mapping, trial)
+            try:
+                total |= self._trial(problem, test, mapping, trial)
+            except ValuesNeeded:
+                with self.spill.values():
+                    total |= self._trial(problem, test, mapping, trial)
             if total.reason:
                 break
         return total
@@ -131,13 +136,12 @@ class CompositionGate:
         del composed
         if seen and ran:
             self._judge_run(seen, ran)
-        with foreign_code("outputs of the composed model", bench.directory):
-            difference = compare(expected, actual, COMPOSITION)
-            bitwise = difference.bitwise_equal
-            if difference.reason is None and not would_notice(
-                expected, actual, COMPOSITION, bitwise=bitwise
-            ):
-                self._unnoticed(compared_elements(expected), difference)
+        difference = compare(expected, actual, COMPOSITION)
+        bitwise = difference.bitwise_equal
+        if difference.reason is None and not would_notice(
+            expected, actual, COMPOSITION, bitwise=bitwise
+        ):
+            self._unnoticed(compared_elements(expected), difference)
         return difference
 
     def _draw(self, problem: LoadedProblem, trial: int) -> Inputs:
@@ -175,16 +179,18 @@ class CompositionGate:
         forward_s: float,
     ) -> None:
         findings = self.findings
-        findings.health += without_effect(seen, model)
+        for note in without_effect(seen, model):
+            findings.note(note)
         constant = constant_output(output)
         if constant:
-            findings.health.append(constant)
+            findings.note(constant)
         elif is_small:
             health = blindness(
                 self.bench, model, inputs, output, seen, forward_s, lambda t: self._draw(problem, t)
             )
-            findings.health += health.notes
-            findings.not_examined += health.not_examined
+            for note in health.notes:
+                findings.note(note)
+            findings.not_examined = health.not_examined
 
     def _judge_root(
         self, expected: object, held: Weights, known: WeightTable, inputs: SharedInputs
@@ -249,7 +255,7 @@ class CompositionGate:
         outside = trace.outside[0] if trace.outside else None
         findings.found("rules", COMPOSITION_TEST, outside)
         coverage = covered(MODEL, seen, ran)
-        findings.coverage.append(coverage)
+        findings.cover(coverage)
         findings.found("coverage", MODEL, coverage_fault(coverage))
         for component in sorted({call.component for call in trace.calls} | self._kernel_files()):
             calls = [call for call in trace.calls if call.component == component]
@@ -282,25 +288,22 @@ class CompositionGate:
             not all(map(same_layout, [s for s, _ in contract.inputs], contract.strides, real))
             for real in strides
         ):
-            note = f"{component} has other strides in the model than its own inputs have"
-            self.findings.health.append(note)
+            self.findings.note(f"{component} has other strides in the model than its own inputs")
 
     def _unnoticed(self, elements: int, difference: Difference) -> None:
         if elements == 0:
             reason = "the output holds no numbers: no difference could have been seen"
             self.findings.vacuous("composition", MODEL, reason, difference)
         else:
-            self._note("the output would hide a wrong result: nothing in it can be told apart")
+            self.findings.note(
+                "the output would hide a wrong result: nothing in it can be told apart"
+            )
 
     def _health(self, total: Difference) -> None:
         if total.not_finite:
-            self._note("the output holds NaN or infinity")
+            self.findings.note("the output holds NaN or infinity")
         if len(self._marks) == 1 and self.bench.options.trials > 1 and total.reason is None:
-            self._note("the output is the same for every seed")
-
-    def _note(self, note: str) -> None:
-        if note not in self.findings.health:
-            self.findings.health.append(note)
+            self.findings.note("the output is the same for every seed")
 
 
 def _flat(output: object) -> tuple[object, ...]:

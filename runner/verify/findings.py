@@ -74,6 +74,16 @@ class Findings:
         """Values were compared, and no difference could have been seen."""
         self._compared(gate, component, Verdict.VACUOUS, reason, difference)
 
+    def cover(self, coverage: Coverage) -> None:
+        """The multisets of a step or of the model; the latest look counts."""
+        known = [item for item in self.coverage if item.component != coverage.component]
+        self.coverage = [*known, coverage]
+
+    def note(self, sentence: str) -> None:
+        """Something that makes a pass worth less, said once."""
+        if sentence not in self.health:
+            self.health.append(sentence)
+
     def has(self, gate: GateName, component: str) -> bool:
         """Whether there is a verdict."""
         return (gate, component) in self._checks

@@ -14,6 +14,7 @@ from torch import nn
 from runner.verify.compare import STEP, compare, is_tensor, leaves, pieces_of, tensors
 from runner.verify.loading_files import CannotJudge
 from runner.verify.running import Bench, Inputs, Seen, SharedInputs
+from runner.verify.spilling import DigestedTensor
 from runner.verify.weights import weights_of
 
 BUDGET_S = 1.0
@@ -55,11 +56,14 @@ def constant_output(output: object) -> str | None:
     return "the output is all zeros" if value == 0 else f"the output is constant: all {value:g}"
 
 
-def fingerprint(output: object) -> tuple[tuple[float, float, float], ...]:
+def fingerprint(output: object) -> tuple[object, ...]:
     """Little about an output, which two different ones do not share by chance."""
-    marks = []
+    marks: list[object] = []
     for _, leaf in leaves(output):
         if not is_tensor(leaf):
+            continue
+        if isinstance(leaf, DigestedTensor):
+            marks.append(leaf.digests)
             continue
         piece = next(iter(pieces_of(leaf)))
         piece = torch.view_as_real(piece) if piece.is_complex() else piece
@@ -131,7 +135,7 @@ def blindness(
             break
         weight = weights_of(model)[name].data
         before = weight.clone()
-        weight.mul_(1.25).add_(0.1)
+        weight.copy_(_moved(weight))
         if unchanged(inputs.get()):
             blind.append(name)
         weight.copy_(before)
@@ -151,9 +155,14 @@ def _with_other(inputs: Inputs, n: int, other: list[torch.Tensor]) -> Inputs | N
     if new.shape != mine.shape or torch.equal(new, mine):
         if not mine.is_floating_point():
             return None
-        new = mine * 1.25 + 0.1
+        new = _moved(mine)
     replaced: Inputs = _replace(inputs, mine, new)
     return replaced
+
+
+def _moved(tensor: torch.Tensor) -> torch.Tensor:
+    """Each element by an amount of its own: a norm does not see what all have in common."""
+    return tensor + torch.rand_like(tensor) * (tensor.abs() + 0.1)
 
 
 def _replace(value: Any, old: torch.Tensor, new: torch.Tensor) -> Any:

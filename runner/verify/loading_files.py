@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from runner.errors import KdrunError
 from runner.problems import out_of_memory
+from runner.verify.compare import ValuesNeeded
 
 CHILDREN = "children"
 _LONGEST_REASON = 300
@@ -32,7 +33,7 @@ def foreign_code(what: str, directory: Path) -> Iterator[None]:
     """
     try:
         yield
-    except (CannotJudge, MemoryError):
+    except (CannotJudge, ValuesNeeded, MemoryError):
         raise
     except (Exception, SystemExit) as error:
         if out_of_memory(error):

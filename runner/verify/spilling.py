@@ -1,8 +1,14 @@
-"""This file knows about outputs that wait on disk while the other side of a comparison runs."""
+"""This file knows about large outputs while the other side of a comparison runs.
 
+Of most, the sha256 of each piece is enough: the two sides are equal to the bit. Where they are not,
+the first side runs again, and its output waits on disk.
+"""
+
+import hashlib
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -10,11 +16,45 @@ from typing import Self
 
 import torch
 
-from runner.verify.compare import pieces_of, tensors
+from runner.verify.compare import (
+    Difference,
+    Elsewhere,
+    ValuesNeeded,
+    all_finite,
+    pieces_of,
+    tensors,
+)
 
 
-@dataclass(frozen=True, slots=True)
-class SpilledTensor:
+@dataclass(frozen=True)
+class DigestedTensor(Elsewhere):
+    """A tensor of which the sha256 of each piece is left."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    digests: tuple[bytes, ...]
+    finite: bool
+
+    def pieces(self) -> Iterator[torch.Tensor]:
+        """There are none."""
+        raise ValuesNeeded
+
+    def agrees(self, actual: torch.Tensor) -> Difference:
+        """Equal to the bit, or ValuesNeeded."""
+        if any(a != b for a, b in zip(self.digests, digests_of(actual), strict=True)):
+            raise ValuesNeeded
+        return Difference(not_finite=not self.finite)
+
+
+def digests_of(tensor: torch.Tensor) -> Iterator[bytes]:
+    """The sha256 of each piece's bytes."""
+    for piece in pieces_of(tensor):
+        flat = piece.detach().resolve_conj().resolve_neg().contiguous().view(-1).cpu()
+        yield hashlib.sha256(flat.view(torch.uint8).numpy().data).digest()
+
+
+@dataclass(frozen=True)
+class SpilledTensor(Elsewhere):
     """A tensor on disk, a file a piece: mapped one at a time, so that no address space is held."""
 
     folder: Path
@@ -35,6 +75,7 @@ class Spill:
         self.spill_bytes = spill_bytes
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._count = 0
+        self._values = False
 
     def __enter__(self) -> Self:
         return self
@@ -46,25 +87,27 @@ class Spill:
             self._folder.cleanup()
 
     def keep(self, output: object) -> object:
-        """The output itself where it is small or the disk is full, else its tensors on disk."""
+        """The output itself where it is small, else what a comparison needs of it."""
         held = {
             t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in tensors(output)
         }
         size = sum(held.values())
-        if size < self.spill_bytes or size > 0.8 * shutil.disk_usage(tempfile.gettempdir()).free:
+        if size < self.spill_bytes:
             return output
-        return self._spilled(output)
+        if not self._values:
+            return _mapped_tensors(output, _digested)
+        if size > 0.8 * shutil.disk_usage(tempfile.gettempdir()).free:
+            return output
+        return _mapped_tensors(output, self._write)
 
-    def _spilled(self, value: object) -> object:
-        if isinstance(value, torch.Tensor):
-            return self._write(value) if value.numel() else value.clone()
-        if isinstance(value, Mapping):
-            return {key: self._spilled(item) for key, item in value.items()}
-        if isinstance(value, tuple):
-            return tuple(self._spilled(item) for item in value)
-        if isinstance(value, list):
-            return [self._spilled(item) for item in value]
-        return value
+    @contextmanager
+    def values(self) -> Iterator[None]:
+        """Keep large outputs with their values, on disk."""
+        self._values = True
+        try:
+            yield
+        finally:
+            self._values = False
 
     def _write(self, tensor: torch.Tensor) -> SpilledTensor:
         if self._folder is None:
@@ -75,6 +118,24 @@ class Spill:
         for n, piece in enumerate(pieces_of(tensor)):
             _mapped(folder / str(n), piece, shared=True).copy_(piece)
         return SpilledTensor(folder, tuple(tensor.shape), tensor.dtype)
+
+
+def _digested(tensor: torch.Tensor) -> DigestedTensor:
+    finite = all(all_finite(piece) for piece in pieces_of(tensor))
+    return DigestedTensor(tuple(tensor.shape), tensor.dtype, tuple(digests_of(tensor)), finite)
+
+
+def _mapped_tensors(value: object, change: Callable[[torch.Tensor], object]) -> object:
+    """The same nesting, with something else for each tensor that holds numbers."""
+    if isinstance(value, torch.Tensor):
+        return change(value) if value.numel() else value.clone()
+    if isinstance(value, Mapping):
+        return {key: _mapped_tensors(item, change) for key, item in value.items()}
+    if isinstance(value, tuple):
+        return tuple(_mapped_tensors(item, change) for item in value)
+    if isinstance(value, list):
+        return [_mapped_tensors(item, change) for item in value]
+    return value
 
 
 def _mapped(path: Path, like: torch.Tensor, shared: bool) -> torch.Tensor:

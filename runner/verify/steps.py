@@ -5,7 +5,14 @@ from types import ModuleType
 
 from torch import nn
 
-from runner.verify.compare import STEP, Difference, compare, compared_elements, would_notice
+from runner.verify.compare import (
+    STEP,
+    Difference,
+    ValuesNeeded,
+    compare,
+    compared_elements,
+    would_notice,
+)
 from runner.verify.components import (
     Component,
     SelfTests,
@@ -72,7 +79,11 @@ class StepGate:
         mapping = weight_map(self.bench.directory / step.folder)
         total = Difference()
         for trial in range(self.bench.options.trials):
-            total |= self._trial(step, parent, module, mapping, trial)
+            try:
+                total |= self._trial(step, parent, module, mapping, trial)
+            except ValuesNeeded:
+                with self.spill.values():
+                    total |= self._trial(step, parent, module, mapping, trial)
             if total.reason:
                 break
         return total
@@ -100,13 +111,10 @@ class StepGate:
         if seen and ran:
             self._judge_run(step, seen, ran)
         del refactored
-        with foreign_code(f"{step.folder}: outputs", bench.directory):
-            difference = compare(expected, actual, STEP)
-            bitwise = difference.bitwise_equal
-            if difference.reason is None and not would_notice(
-                expected, actual, STEP, bitwise=bitwise
-            ):
-                self._unnoticed(step, compared_elements(expected), difference)
+        difference = compare(expected, actual, STEP)
+        bitwise = difference.bitwise_equal
+        if difference.reason is None and not would_notice(expected, actual, STEP, bitwise=bitwise):
+            self._unnoticed(step, compared_elements(expected), difference)
         return difference
 
     def _run_parent(
@@ -161,7 +169,7 @@ class StepGate:
                     f" {shown(call.inputs)}",
                 )
         coverage = covered(step.folder, seen, ran)
-        findings.coverage.append(coverage)
+        findings.cover(coverage)
         fault = coverage_fault(coverage) or self._calls_fault(step, ran)
         findings.found("coverage", step.folder, fault)
 
@@ -196,9 +204,7 @@ class StepGate:
         if elements == 0:
             self.findings.vacuous("step", step.folder, "the output holds no numbers", difference)
             return
-        note = f"{step.folder}: its output would hide a wrong result"
-        if note not in self.findings.health:
-            self.findings.health.append(note)
+        self.findings.note(f"{step.folder}: its output would hide a wrong result")
 
 
 def _new(module: ModuleType) -> object:

@@ -130,9 +130,9 @@ def test_pieces_see_what_the_whole_would_show(shape, piece, transposed, spilled,
         y.view(-1)[-1] += 1
     if transposed and x.dim() > 1:
         x, y = x.transpose(0, 1), y.transpose(0, 1)
-    with pytest.MonkeyPatch.context() as patch, Spill(1) as spill:
+    with pytest.MonkeyPatch.context() as patch, Spill(1) as spill, spill.values():
         patch.setattr(subject, "PIECE", piece)
-        expected = spill._spilled(x) if spilled else x
+        expected = spill.keep(x) if spilled else x
         difference = compare(expected, y, STEP)
 
     assert (difference.reason is None) == torch.equal(x, y)
@@ -143,9 +143,9 @@ def test_a_spill_leaves_nothing_behind_and_keeps_what_is_small(tmp_path, monkeyp
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     small, large = torch.ones(2), torch.ones(1000)
 
-    with Spill(1000) as spill:
+    with Spill(1000) as spill, spill.values():
         assert spill.keep(small) is small
-        assert spill.keep({"y": [large]}) != {"y": [large]}
+        assert compare(spill.keep({"y": [large]}), {"y": [large]}, STEP).bitwise_equal
         assert list(tmp_path.iterdir())
 
     assert not list(tmp_path.iterdir())
@@ -156,5 +156,31 @@ def test_nothing_is_spilled_onto_a_full_disk(tmp_path, monkeypatch):
     monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"free": 100})())
     large = torch.ones(1000)
 
-    with Spill(1000) as spill:
+    with Spill(1000) as spill, spill.values():
         assert spill.keep(large) is large
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.int64, torch.bool])
+def test_digests_tell_equal_outputs_and_ask_for_values_otherwise(dtype):
+    x = torch.arange(24).reshape(4, 6).to(dtype).t()
+    with Spill(1) as spill:
+        kept = spill.keep((x, None))
+
+    assert compare(kept, (x.clone(), None), STEP) == subject.Difference()
+    with pytest.raises(subject.ValuesNeeded):
+        compare(kept, (x.logical_not().to(dtype), None), STEP)
+    assert "shape" in str(compare(kept, (x.t(), None), STEP).reason)
+
+
+def test_digests_remember_that_something_was_not_finite():
+    x = torch.tensor([1.0, math.nan])
+    with Spill(1) as spill:
+        assert compare(spill.keep(x), x, STEP).not_finite
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.complex64])
+def test_a_sum_that_overflows_is_no_infinity(dtype):
+    largest = torch.finfo(dtype).max
+
+    assert subject.all_finite(torch.full((100,), largest, dtype=dtype))
+    assert not subject.all_finite(torch.tensor([1.0, math.nan], dtype=dtype))

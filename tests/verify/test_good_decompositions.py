@@ -67,17 +67,28 @@ def test_one_trial_is_enough_where_one_was_asked_for(fusion, judged):
     assert verification.trials == 1
 
 
-def test_large_outputs_wait_on_disk_and_compare_the_same(tmp_path, monkeypatch):
-    made = decompositions.conv_relu(tmp_path / "made")
-    kept = tmp_path / "spill"
-    kept.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(kept))
-    monkeypatch.setattr("runner.verify.spilling.Spill.keep", _always_spill)
+def test_large_outputs_are_remembered_by_their_digests_and_compare_the_same(fusion, monkeypatch):
+    monkeypatch.setattr(VerifyOptions, "spill_bytes", 1)
 
-    verification = verify(made.directory, VerifyOptions())
+    verification = verify(fusion.directory, VerifyOptions())
 
     assert verification.first_failure is None
     assert verification.bitwise_equal is True
+    assert len(verification.coverage) == 2
+
+
+def test_a_large_output_that_differs_is_computed_again_and_measured(fusion, tmp_path, monkeypatch):
+    kept = tmp_path / "spill"
+    kept.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(kept))
+    monkeypatch.setattr(VerifyOptions, "spill_bytes", 1)
+    fusion.edit_everywhere("relu.py", "F.relu(x)", "F.relu(x) + 1e-3")
+
+    verification = verify(fusion.directory, VerifyOptions())
+
+    assert verification.max_diff == pytest.approx(1e-3, rel=1e-2)
+    assert verification.gate("step").max_diff == pytest.approx(1e-3, rel=1e-2)
+    assert len(verification.coverage) == 2
     assert list(kept.iterdir()) == []
 
 
@@ -140,10 +151,6 @@ def test_reports_of_a_failure_name_the_step_that_failed(model, judged):
     assert json.loads(model.read(f"{step}/coverage_report.json"))["verdict"] == "failed"
     status = json.loads(model.read("decomposition_tree.json"))["metadata"]["verification_status"]
     assert status == "failed"
-
-
-def _always_spill(spill, output):
-    return spill._spilled(output)
 
 
 def _contents(directory: Path) -> dict[str, bytes]:
