@@ -51,14 +51,14 @@ def flops(op: Operation, values: Values) -> int:
     if label == "pointwise":
         return _POINTWISE.get(op.name, 1) * out
     if label == "reduction":
-        return _REDUCTION.get(op.name, 1) * first
+        return _REDUCTION.get(op.name, _LOSS.get(op.name, 1)) * first
     if label == "softmax":
         return _SOFTMAX * first
     if label == "normalization":
         return _NORMALIZATION.get(op.name, 4) * first
     if label == "pooling":
         return _pooling(op, first, out)
-    return _LOSS.get(op.name, 1) * first
+    return first
 
 
 def _pooling(op: Operation, read: int, out: int) -> int:

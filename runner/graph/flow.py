@@ -1,6 +1,7 @@
 """This file knows about who reads whom, also when operations are put together into groups."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import pairwise
 
 from runner.graph.ir import Graph, Operation
 from runner.graph.operations import is_random, reads_only_shape
@@ -24,10 +25,18 @@ class Flow:
             self.sources.append(tuple(dict.fromkeys(made)))
             read = (i for name in op.outputs for i in self.consumers.get(name, ()))
             self.users.append(tuple(dict.fromkeys(read)))
+        self._keep_drawing_in_order()
         self.of_state = self._closed(self._reads_state)
         """Views of a parameter, a buffer or a constant, and views of those."""
         self.constant = self._closed(self._fixed)
         """What depends on no input and no parameter: masks, tables, positions."""
+
+    def _keep_drawing_in_order(self) -> None:
+        """Each operation that draws random numbers waits for the one that drew before it."""
+        random = [i for i, op in enumerate(self.operations) if is_random(op)]
+        for before, after in pairwise(random):
+            self.users[before] = tuple(dict.fromkeys((*self.users[before], after)))
+            self.sources[after] = tuple(dict.fromkeys((*self.sources[after], before)))
 
     def leaves(self, index: int, inside: Collection[int]) -> bool:
         """Whether something outside `inside` reads a value of this operation."""

@@ -1,74 +1,100 @@
-"""This file knows about operators: what kind each one is, and what its field calls it. A new operator is a new row."""
+"""This file knows about operators: what kind each one is, what its field calls it.
+
+A new operator is a new row.
+"""
 
 from runner.graph.ir import Operation
 
 CONTRACTION = {
-    "linear", "matmul", "mm", "bmm", "addmm", "baddbmm", "addbmm", "einsum", "bilinear", "mv", "addmv", "dot", "vdot",
-    "inner", "outer", "ger", "kron", "tensordot", "chain_matmul", "linalg_multi_dot", "conv1d", "conv2d", "conv3d",
-    "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolution", "conv_tbc", "scaled_dot_product_attention",
-    "lstm", "gru", "rnn_tanh", "rnn_relu", "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell", "cdist",
+    "linear", "matmul", "mm", "bmm", "addmm", "baddbmm", "addbmm", "einsum", "bilinear", "mv",
+    "addmv", "dot", "vdot", "inner", "outer", "ger", "kron", "tensordot", "chain_matmul",
+    "linalg_multi_dot", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
+    "conv_transpose3d", "convolution", "conv_tbc", "scaled_dot_product_attention", "lstm", "gru",
+    "rnn_tanh", "rnn_relu", "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell", "cdist",
     "_native_multi_head_attention", "_transformer_encoder_layer_fwd", "grouped_mm", "_grouped_mm",
 }  # fmt: skip
 
 POINTWISE = {
-    "abs", "acos", "acosh", "add", "addcdiv", "addcmul", "angle", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and",
-    "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "ceil", "celu", "clamp",
-    "clamp_max", "clamp_min", "clip", "conj_physical", "copysign", "cos", "cosh", "deg2rad", "div", "divide", "dropout", "elu", "eq",
-    "erf", "erfc", "erfinv", "exp", "exp2", "expm1", "fake_quantize_per_tensor_affine", "float_power", "floor",
-    "floor_divide", "fmax", "fmin", "fmod", "frac", "ge", "gelu", "greater", "greater_equal", "gt", "hardshrink", "hardsigmoid",
-    "hardswish", "hardtanh", "heaviside", "hypot", "isfinite", "isinf", "isnan", "le", "leaky_relu", "lerp", "less", "less_equal",
-    "lgamma", "digamma", "log", "log10", "log1p", "log2", "log_sigmoid", "logaddexp", "logical_and", "logical_not",
-    "logical_or", "logical_xor", "logit", "lt", "masked_fill", "maximum", "minimum", "mish", "mul", "multiply", "nan_to_num", "ne",
-    "neg", "negative", "not_equal", "polar", "pow", "prelu", "rad2deg", "reciprocal", "relu", "relu6", "remainder", "round",
-    "rrelu", "rsqrt", "rsub", "selu", "sgn", "sigmoid", "sign", "signbit", "silu", "sin", "sinc", "sinh", "softplus", "softshrink",
-    "softsign", "sqrt", "square", "sub", "subtract", "tan", "tanh", "threshold", "to", "_to_copy", "true_divide", "trunc", "type_as",
-    "__and__", "__or__", "__xor__", "__lshift__", "__rshift__", "log_sigmoid_forward", "where", "xlogy", "glu", "tril", "triu", "float", "half", "bfloat16", "double", "complex", "alpha_dropout", "feature_dropout",
+    "abs", "acos", "acosh", "add", "addcdiv", "addcmul", "angle", "asin", "asinh", "atan", "atan2",
+    "atanh", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or",
+    "bitwise_right_shift", "bitwise_xor", "ceil", "celu", "clamp", "clamp_max", "clamp_min", "clip",
+    "conj_physical", "copysign", "cos", "cosh", "deg2rad", "div", "divide", "dropout", "elu", "eq",
+    "erf", "erfc", "erfinv", "exp", "exp2", "expm1", "fake_quantize_per_tensor_affine",
+    "float_power", "floor", "floor_divide", "fmax", "fmin", "fmod", "frac", "ge", "gelu", "greater",
+    "greater_equal", "gt", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "heaviside",
+    "hypot", "isfinite", "isinf", "isnan", "le", "leaky_relu", "lerp", "less", "less_equal",
+    "lgamma", "digamma", "log", "log10", "log1p", "log2", "log_sigmoid", "logaddexp", "logical_and",
+    "logical_not", "logical_or", "logical_xor", "logit", "lt", "masked_fill", "maximum", "minimum",
+    "mish", "mul", "multiply", "nan_to_num", "ne", "neg", "negative", "not_equal", "polar", "pow",
+    "prelu", "rad2deg", "reciprocal", "relu", "relu6", "remainder", "round", "rrelu", "rsqrt",
+    "rsub", "selu", "sgn", "sigmoid", "sign", "signbit", "silu", "sin", "sinc", "sinh", "softplus",
+    "softshrink", "softsign", "sqrt", "square", "sub", "subtract", "tan", "tanh", "threshold", "to",
+    "_to_copy", "true_divide", "trunc", "type_as", "__and__", "__or__", "__xor__", "__lshift__",
+    "__rshift__", "log_sigmoid_forward", "where", "xlogy", "glu", "tril", "triu", "float", "half",
+    "bfloat16", "double", "complex", "alpha_dropout", "feature_dropout",
 }  # fmt: skip
 
 REDUCTION = {
-    "all", "amax", "amin", "aminmax", "any", "argmax", "argmin", "count_nonzero", "logsumexp", "max", "mean", "median", "min", "mode",
-    "nansum", "nanmean", "norm", "linalg_norm", "linalg_vector_norm", "prod", "quantile", "std", "std_mean", "sum", "sum_to_size",
-    "trace", "var", "var_mean", "frobenius_norm",
+    "all", "amax", "amin", "aminmax", "any", "argmax", "argmin", "count_nonzero", "logsumexp",
+    "max", "mean", "median", "min", "mode", "nansum", "nanmean", "norm", "linalg_norm",
+    "linalg_vector_norm", "prod", "quantile", "std", "std_mean", "sum", "sum_to_size", "trace",
+    "var", "var_mean", "frobenius_norm",
+}  # fmt: skip
+
+LOSS = {
+    "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div", "cross_entropy_loss",
+    "nll_loss", "nll_loss_nd", "binary_cross_entropy", "binary_cross_entropy_with_logits",
+    "hinge_embedding_loss", "triplet_margin_loss", "cosine_embedding_loss", "margin_ranking_loss",
 }  # fmt: skip
 
 SOFTMAX = {"softmax", "log_softmax", "_softmax", "_log_softmax", "special_softmax"}
 
-NORMALIZATION = {"batch_norm", "layer_norm", "group_norm", "instance_norm", "rms_norm", "local_response_norm", "renorm", "cosine_similarity",
-                 "pairwise_distance", "_weight_norm"}  # fmt: skip
+NORMALIZATION = {
+    "batch_norm", "layer_norm", "group_norm", "instance_norm", "rms_norm", "local_response_norm",
+    "renorm", "cosine_similarity", "pairwise_distance", "_weight_norm",
+}  # fmt: skip
 
-POOLING = {
-    f"{how}_pool{n}d" for how in ("max", "avg", "adaptive_avg", "adaptive_max", "lp", "fractional_max") for n in (1, 2, 3)
-} | {"max_pool2d_with_indices", "max_pool3d_with_indices", "max_pool1d_with_indices", "max_unpool2d", "upsample_nearest2d",
-     "upsample_bilinear2d", "upsample_nearest1d", "upsample_linear1d", "upsample_nearest3d", "upsample_trilinear3d",
-     "upsample_bicubic2d", "_upsample_nearest_exact2d", "_upsample_bicubic2d_aa"}  # fmt: skip
+_POOLS = ("max", "avg", "adaptive_avg", "adaptive_max", "lp", "fractional_max")
+POOLING = {f"{how}_pool{n}d" for how in _POOLS for n in (1, 2, 3)} | {
+    "max_pool1d_with_indices", "max_pool2d_with_indices", "max_pool3d_with_indices",
+    "max_unpool2d", "upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d",
+    "upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d", "upsample_bicubic2d",
+    "_upsample_nearest_exact2d", "_upsample_bicubic2d_aa",
+}  # fmt: skip
 
 SCAN = {"cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"}
 
 CREATION = {
-    "arange", "empty", "eye", "full", "full_like", "linspace", "logspace", "new_empty", "new_full", "new_ones", "new_zeros", "ones",
-    "ones_like", "scalar_tensor", "tril_indices", "triu_indices", "zeros", "zeros_like", "empty_like", "hann_window", "hamming_window",
+    "arange", "empty", "eye", "full", "full_like", "linspace", "logspace", "new_empty", "new_full",
+    "new_ones", "new_zeros", "ones", "ones_like", "scalar_tensor", "tril_indices", "triu_indices",
+    "zeros", "zeros_like", "empty_like", "hann_window", "hamming_window",
 }  # fmt: skip
 _LIKE = {
-    "full_like",
-    "ones_like",
-    "zeros_like",
-    "empty_like",
-    "new_empty",
-    "new_full",
-    "new_ones",
+    "full_like", "ones_like", "zeros_like", "empty_like", "new_empty", "new_full", "new_ones",
     "new_zeros",
-}
+}  # fmt: skip
 
-RANDOM = {"rand", "randn", "rand_like", "randn_like", "randint", "randint_like", "randperm", "bernoulli", "multinomial", "normal",
-          "normal_functional", "poisson", "exponential", "rrelu", "uniform"}  # fmt: skip
+RANDOM = {
+    "rand", "randn", "rand_like", "randn_like", "randint", "randint_like", "randperm", "bernoulli",
+    "multinomial", "normal", "normal_functional", "poisson", "exponential", "rrelu", "uniform",
+}  # fmt: skip
 
-COPY = {"cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "contiguous", "clone", "pad", "constant_pad_nd", "reflection_pad1d",
-        "reflection_pad2d", "replication_pad1d", "replication_pad2d", "repeat", "repeat_interleave", "tile", "roll", "flip", "rot90", "reshape", "flatten",
-        "fliplr", "flipud", "im2col", "col2im", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle", "select_scatter", "slice_scatter", "diagonal_scatter"}  # fmt: skip
+COPY = {
+    "cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "contiguous", "clone",
+    "pad", "constant_pad_nd", "reflection_pad1d", "reflection_pad2d", "replication_pad1d",
+    "replication_pad2d", "repeat", "repeat_interleave", "tile", "roll", "flip", "rot90", "reshape",
+    "flatten", "fliplr", "flipud", "im2col", "col2im", "pixel_shuffle", "pixel_unshuffle",
+    "channel_shuffle", "select_scatter", "slice_scatter", "diagonal_scatter",
+}  # fmt: skip
+
+DROPOUTS = {"dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout"}
 
 # Pointwise operations that the field knows as layers of their own.
-ACTIVATIONS = {"celu", "elu", "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "log_sigmoid", "mish",
-               "prelu", "relu", "relu6", "rrelu", "selu", "silu", "softplus", "softshrink", "softsign", "threshold"}  # fmt: skip
+ACTIVATIONS = {
+    "celu", "elu", "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
+    "leaky_relu", "log_sigmoid", "mish", "prelu", "relu", "relu6", "rrelu", "selu", "silu",
+    "softplus", "softshrink", "softsign", "threshold",
+}  # fmt: skip
 
 
 def kind(op: Operation) -> str:
@@ -87,7 +113,7 @@ _KINDS = (
     ("contraction", CONTRACTION),
     ("random", RANDOM),
     ("pointwise", POINTWISE),
-    ("reduction", REDUCTION),
+    ("reduction", REDUCTION | LOSS),
     ("softmax", SOFTMAX),
     ("normalization", NORMALIZATION),
     ("pooling", POOLING),
@@ -104,26 +130,35 @@ def reads_only_shape(op: Operation) -> bool:
 
 def is_random(op: Operation) -> bool:
     """Draws from the generator, so that it may neither be repeated nor moved."""
-    if op.name in {"dropout", "alpha_dropout", "feature_dropout"}:
+    if op.name in DROPOUTS:
         return op.arg("train") is True
+    if op.name in {"lstm", "gru", "rnn_tanh", "rnn_relu"}:
+        return op.arg("train") is True and op.arg("dropout") != 0
+    if op.name == "scaled_dot_product_attention":
+        return op.arg("dropout_p", 0.0) != 0
     return kind(op) == "random"
 
 
 def is_named_activation(op: Operation) -> bool:
-    """An activation that has an operator of its own, such as relu; not a primitive of formulas, such as exp."""
+    """An activation with an operator of its own, such as relu; not a primitive, such as exp."""
     return op.name in ACTIVATIONS
 
 
 # What the field calls an operator, where that is not the operator's own name.
 FIELD_NAMES = {
-    "linalg_vector_norm": "vector_norm", "_softmax": "softmax", "_log_softmax": "log_softmax", "cross_entropy_loss": "cross_entropy",
-    "_to_copy": "cast", "to": "cast", "type_as": "cast", "float": "cast", "half": "cast", "div": "div", "divide": "div",
-    "true_divide": "div", "multiply": "mul", "subtract": "sub", "rsub": "sub", "negative": "neg", "constant_pad_nd": "pad", "concat": "cat",
-    "concatenate": "cat", "clip": "clamp", "clamp_min": "clamp", "clamp_max": "clamp", "mm": "matmul", "rnn_tanh": "rnn", "rnn_relu": "rnn",
-    "contiguous": "contiguous_copy", "clone": "copy", "reshape": "contiguous_copy", "flatten": "contiguous_copy", "select_scatter": "slice_update",
-    "slice_scatter": "slice_update", "diagonal_scatter": "slice_update", "conv_tbc": "conv1d", "masked_fill": "masked_fill",
-    "max_pool2d_with_indices": "max_pool2d", "max_pool3d_with_indices": "max_pool3d", "max_pool1d_with_indices": "max_pool1d",
-    "full_like": "full", "zeros_like": "zeros", "ones_like": "ones", "new_zeros": "zeros", "new_ones": "ones", "new_full": "full",
+    "linalg_vector_norm": "vector_norm", "_softmax": "softmax", "_log_softmax": "log_softmax",
+    "cross_entropy_loss": "cross_entropy", "_to_copy": "cast", "to": "cast", "type_as": "cast",
+    "float": "cast", "half": "cast", "div": "div", "divide": "div", "true_divide": "div",
+    "multiply": "mul", "subtract": "sub", "rsub": "sub", "negative": "neg",
+    "constant_pad_nd": "pad", "concat": "cat", "concatenate": "cat", "clip": "clamp",
+    "clamp_min": "clamp", "clamp_max": "clamp", "mm": "matmul", "rnn_tanh": "rnn",
+    "rnn_relu": "rnn", "contiguous": "contiguous_copy", "clone": "copy",
+    "reshape": "contiguous_copy", "flatten": "contiguous_copy", "select_scatter": "slice_update",
+    "slice_scatter": "slice_update", "diagonal_scatter": "slice_update", "conv_tbc": "conv1d",
+    "masked_fill": "masked_fill", "max_pool2d_with_indices": "max_pool2d",
+    "max_pool3d_with_indices": "max_pool3d", "max_pool1d_with_indices": "max_pool1d",
+    "full_like": "full", "zeros_like": "zeros", "ones_like": "ones", "new_zeros": "zeros",
+    "new_ones": "ones", "new_full": "full",
 }  # fmt: skip
 
 

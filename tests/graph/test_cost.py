@@ -116,6 +116,7 @@ ELEMENTWISE = {
     "x.t()": 0,
     "x.t().contiguous()": 0,
     "F.mse_loss(x, x)": 3 * 32,
+    "torch.topk(x, 2)[0]": 32,
 }
 
 

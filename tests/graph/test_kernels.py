@@ -281,6 +281,16 @@ def test_a_group_that_waits_for_itself_is_refused() -> None:
     assert Contracted(flow).allows({0, 1, 2})
 
 
+def test_random_numbers_are_drawn_in_the_authors_order(program: Program) -> None:
+    graph = program(
+        "a = F.dropout(x)\nb = torch.rand(8)\nreturn F.dropout(a.exp()) + b", mode="train"
+    )
+    flow = Flow(graph)
+    drawing = [i for i, op in enumerate(graph.operations) if op.name in {"dropout", "rand"}]
+    assert [flow.users[i][-1] for i in drawing[:-1]] == drawing[1:]
+    assert names(graph) == ["dropout", "rand", "exp", "dropout", "add"]
+
+
 OPERATORS = ["sigmoid", "mul", "mul", "add", "exp", "neg", "view", "arange", "relu", "tanh", "topk"]
 
 
