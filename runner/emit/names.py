@@ -33,7 +33,7 @@ _FREE = {
 
 def identifier(text: str) -> str:
     """A Python name from any text: `layers.0.attn` -> `layers_0_attn`."""
-    name = re.sub(r"\W+", "_", text).strip("_") or "value"
+    name = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_") or "value"
     if name[0].isdigit():
         name = f"m{name}"
     return f"{name}_" if name in RESERVED | _BUILTIN - _FREE else name

@@ -53,6 +53,20 @@ class Bench:
             model.train(self.options.mode == "train")
             return model.to(self.options.device)
 
+    def build_bare(self, what: str, make: Callable[[], Any], trial: int) -> nn.Module:
+        """A model whose every weight `transfer` will give it, so that making them is left out.
+
+        Where it makes other tensors too (a table in a plain attribute), it is built in full.
+        """
+        try:
+            with torch.device("meta"):
+                model = make()
+        except Exception:  # whatever the reason: the full build says it, if it stands
+            return self.build(what, make, trial)
+        if not isinstance(model, nn.Module) or any(map(_holds_meta, model.modules())):
+            return self.build(what, make, trial)
+        return model.train(self.options.mode == "train")
+
     def vary(self, model: nn.Module, trial: int, names: frozenset[str] | None = None) -> None:
         """The first trial has the weights that a user has, later ones move every one of them.
 
@@ -133,6 +147,13 @@ def spelled_operations() -> Iterator[None]:
     finally:
         torch.backends.mha.set_fastpath_enabled(before)
         torch.set_default_dtype(dtype)
+
+
+def _holds_meta(module: nn.Module) -> bool:
+    """Whether a module holds a tensor without numbers that is neither parameter nor buffer."""
+    registered = {"_parameters", "_buffers", "_modules"}
+    own = [value for name, value in vars(module).items() if name not in registered]
+    return any(tensor.is_meta for tensor in tensors(own))
 
 
 def _versions(inputs: Inputs) -> list[int]:

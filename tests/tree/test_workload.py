@@ -1,0 +1,108 @@
+"""One file a workload, and what the file is called."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from outlines import Apart
+
+from runner.emit.names import camel, identifier, unique
+from runner.tree.workload import workloads
+
+MODEL = """
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        {init}
+
+    def forward(self, x):
+        {forward}
+
+def get_inputs(): return [{inputs}]
+def get_init_inputs(): return []
+"""
+
+
+def names(apart: Apart, init: str, forward: str, inputs: str, level: str = "level3") -> list[str]:
+    """File names of a model's kernels, in the order in which they run."""
+    program, root = apart(MODEL.format(init=init, forward=forward, inputs=inputs), level)
+    known = workloads(program, root)
+    return [known[id(kernel)].name for kernel in root.kernels()]
+
+
+@pytest.mark.parametrize(
+    ("init", "forward", "inputs", "name"),
+    [
+        ("self.m = nn.Linear(768, 3072)", "return self.m(x)", "torch.rand(2, 768)",
+         "linear_768x3072_fp32"),
+        ("self.m = nn.Conv2d(3, 64, 7, stride=2, padding=3)", "return self.m(x)",
+         "torch.rand(1, 3, 32, 32)", "conv2d_3x64_k7s2p3_fp32"),
+        ("self.m = nn.Conv2d(8, 8, (3, 5), groups=8, dilation=2)", "return self.m(x)",
+         "torch.rand(1, 8, 32, 32)", "conv2d_8x8_k3x5d2g8_fp32"),
+        ("self.m = nn.ConvTranspose1d(4, 6, 3, stride=2, output_padding=1)", "return self.m(x)",
+         "torch.rand(1, 4, 9)", "conv_transpose1d_4x6_k3s2o1_fp32"),
+        ("pass", "return torch.relu(x)", "torch.rand(10, 64, 112, 112)",
+         "relu_10x64x112x112_fp32"),
+        ("pass", "return F.max_pool2d(x, 3, 2, 1)", "torch.rand(1, 4, 8, 8)",
+         "max_pool2d_1x4x8x8_k3s2p1_fp32"),
+        ("pass", "return torch.relu(x) @ x.T", "torch.rand(8, 16, dtype=torch.bfloat16)",
+         "matmul_8x16_16x8_bf16"),
+        ("self.m = nn.Embedding(100, 8)", "return self.m(x)", "torch.randint(0, 100, (2, 3))",
+         "embedding_100x8_fp32"),
+        ("pass", "return x.argmax(1)", "torch.rand(4, 5, dtype=torch.float64)",
+         "argmax_4x5_fp64"),
+        ("self.m = nn.LSTM(10, 20, num_layers=2, batch_first=True)", "return self.m(x)[0]",
+         "torch.rand(2, 5, 10)", "lstm_10x20_fp32"),
+    ],
+)  # fmt: skip
+def test_a_file_is_called_by_operation_dimensions_and_dtype(
+    apart: Apart, init: str, forward: str, inputs: str, name: str
+) -> None:
+    assert name in names(apart, init, forward, inputs)
+
+
+def test_equal_kernels_with_other_weights_share_a_file(apart: Apart) -> None:
+    init = "self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)"
+    found = names(apart, init, "return self.b(torch.relu(self.a(x)))", "torch.rand(2, 4)")
+    assert found == ["linear_4x4_fp32", "relu_2x4_fp32", "linear_4x4_fp32"]
+
+
+def test_the_input_tells_apart_what_the_parameters_do_not(apart: Apart) -> None:
+    init = "self.m = nn.Conv2d(3, 3, 3)"
+    found = names(apart, init, "return self.m(torch.relu(self.m(x)))", "torch.rand(1, 3, 9, 9)")
+    assert found[0] == "conv2d_3x3_1x3x9x9_k3_fp32"
+    assert found[2] == "conv2d_3x3_1x3x7x7_k3_fp32"
+
+
+def test_attributes_that_a_name_does_not_say_add_a_hash_and_never_a_number(apart: Apart) -> None:
+    forward = "return F.softmax(x, 0) + F.softmax(x, 1)"
+    first, second, _ = names(apart, "pass", forward, "torch.rand(4, 4)")
+    assert first != second
+    assert first.startswith("softmax_4x4_fp32_")
+    assert second.startswith("softmax_4x4_fp32_")
+    assert all(len(name.rpartition("_")[2]) == 8 for name in (first, second))
+
+
+def test_one_one_point_zero_and_true_are_three_attributes(apart: Apart) -> None:
+    forward = "return (x * 1).exp() + (x * 1.0).exp()"
+    found = names(apart, "pass", forward, "torch.rand(4, 4)")
+    assert len({name for name in found if name.startswith("mul")}) == 2
+
+
+def test_strides_make_another_workload(apart: Apart) -> None:
+    found = names(apart, "pass", "return x.exp() + x.T.exp()", "torch.rand(4, 4)")
+    assert len({name for name in found if name.startswith("exp")}) == 2
+
+
+@given(st.text(max_size=30))
+def test_any_text_becomes_an_identifier(text: str) -> None:
+    assert identifier(text).isidentifier()
+    assert camel(text).isidentifier()
+
+
+@given(st.lists(st.sampled_from(["x", "x_2", "y"]), max_size=12))
+def test_unique_names_are_unique(wishes: list[str]) -> None:
+    taken: set[str] = set()
+    for wish in wishes:
+        name = unique(wish, taken)
+        assert name not in taken
+        taken.add(name)
