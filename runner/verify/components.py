@@ -49,11 +49,12 @@ class Component:
     module: ModuleType
     bench: Bench
 
-    def build(self, trial: int) -> nn.Module:
-        """A new Model."""
-        make = self.module.__dict__
-        return self.bench.build(
-            f"{self.path}: Model", lambda: make["Model"](*make["get_init_inputs"]()), trial
+    def build(self, trial: int, *, bare: bool = False) -> nn.Module:
+        """A new Model; `bare` where its weights are going to be given to it."""
+        names = self.module.__dict__
+        build = self.bench.build_bare if bare else self.bench.build
+        return build(
+            f"{self.path}: Model", lambda: names["Model"](*names["get_init_inputs"]()), trial
         )
 
     def draw(self, trial: int) -> Inputs:

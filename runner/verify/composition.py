@@ -122,7 +122,7 @@ class CompositionGate:
         expected, held, known, seen = self._run_original(problem, mapping, inputs, trial)
         if trial == 0:
             self._judge_root(expected, held, known, inputs)
-        composed = bench.build(
+        composed = bench.build_bare(
             f"{COMPOSITION_TEST}: ComposedModel", lambda: test.__dict__["ComposedModel"](), trial
         )
         if seen:
@@ -212,7 +212,7 @@ class CompositionGate:
             return  # the composed model runs this very file
         with self.findings.judging("composition", root.path):
             component = load_component(self.files, self.bench, root.path, root.path)
-            model = component.build(0)
+            model = component.build(0, bare=True)
             names = root.weight_map or {name: name for name in weights_of(model)}
             if fault := map_fault(names, table_of(model), known, frozenset(known.entries)):
                 self.findings.found("weights", root.path, fault)

@@ -100,7 +100,7 @@ class StepGate:
         inputs = SharedInputs(lambda: parent.draw(trial))
         expected, held, known, seen = self._run_parent(parent, inputs, trial)
         where = f"{step.folder}/refactored.py"
-        refactored = bench.build(f"{where}: RefactoredModel", lambda: _new(module), trial)
+        refactored = bench.build_bare(f"{where}: RefactoredModel", lambda: _new(module), trial)
         if trial == 0:
             fault = map_fault(mapping, table_of(refactored), known)
             findings.found("weights", step.folder, fault)

@@ -222,6 +222,24 @@ def test_a_state_in_a_plain_attribute_is_a_weight_that_may_be_mapped(softmax, ju
     assert judged(softmax).first_failure is None
 
 
+class _WithTable(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(3, 3)
+        self.table = torch.arange(3)
+
+
+@pytest.mark.parametrize(
+    ("make", "bare"),
+    [(lambda: nn.BatchNorm1d(3), True), (lambda: nn.LSTM(3, 3), False), (_WithTable, False)],
+)
+def test_only_models_that_hold_nothing_but_weights_are_built_without_numbers(tmp_path, make, bare):
+    model = Bench(tmp_path, VerifyOptions()).build_bare("model", make, 0)
+
+    assert all(tensor.is_meta == bare for tensor in model.state_dict().values())
+    assert not model.training
+
+
 def test_a_recurrent_layers_weights_are_shared_without_a_copy(tmp_path):
     from runner.verify.weights import held_weights, transfer
 
