@@ -1,9 +1,9 @@
-"""This file knows about how a tensor came about before `forward` ran: in `__init__` or in `get_inputs()`.
+"""This file knows about how a tensor came about before `forward`: in `__init__` or `get_inputs()`.
 
-While the author's code builds the model and the inputs, every operator call is recorded. From the record, the few
-operations that make one tensor are cut out (backwards, by storage, so that `pe[:, 0::2] = sin(...)` counts), and become
-a `Recipe`: a mask or a table is computed in the emitted file by the author's own operations, and inputs are drawn by the
-author's own rule.
+While the author's code builds the model and the inputs, every operator call is recorded. From the
+record, the few operations that make one tensor are cut out (backwards, by storage, so that
+`pe[:, 0::2] = sin(...)` counts), and become a `Recipe`: a mask or a table is computed in the
+emitted file by the author's own operations, and inputs are drawn by the author's own rule.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_flatten
 
 from runner.graph.ir import Arg, Operation, Recipe, Ref, Symbol, TensorSpec
@@ -49,7 +49,9 @@ def tensor_literal(tensor: torch.Tensor) -> str | None:
     """A small real tensor as Python, None where it is large or has no numbers."""
     if isinstance(tensor, torch._subclasses.FakeTensor) or tensor.numel() > LONGEST_LITERAL:
         return None
-    numbers = repr(tensor.tolist()).replace("nan", 'float("nan")').replace("inf", 'float("inf")')
+    with _disable_current_modes():  # under fake tensors, reading would go by way of a fake
+        numbers = repr(tensor.tolist())
+    numbers = numbers.replace("nan", 'float("nan")').replace("inf", 'float("inf")')
     return f"torch.tensor({numbers}, dtype={tensor.dtype})"
 
 
@@ -73,7 +75,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         super().__init__()  # type: ignore[no-untyped-call]
         self.calls: list[tuple[Any, tuple[Any, ...], dict[str, Any], Any]] = []
         self._literals: dict[int, str | None] = {}
-        """What a tensor written as numbers held when it was made, by storage: later calls may change it."""
+        """What a tensor written as numbers held when it was made, by storage; it may change."""
         self._writers: dict[int, list[int]] = {}
         self._indexed = 0
 
@@ -100,7 +102,10 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._indexed = len(self.calls)
 
     def recipe(self, tensor: torch.Tensor) -> Recipe | None:
-        """The operations that make `tensor`, or None where some of it came from elsewhere or it took too many."""
+        """The operations that make `tensor`.
+
+        None where some of it came from elsewhere, or where it took too many.
+        """
         self._index()
         queue = [_storage(tensor)]
         seen = set(queue)
@@ -181,7 +186,10 @@ def _write(
 
 
 def _needed(operations: list[Operation], result: str) -> tuple[tuple[Operation, ...], str]:
-    """Without the views and aliases that nothing reads; `detach`, `alias` and `lift_fresh` become their argument."""
+    """Without the views and aliases that nothing reads.
+
+    `detach`, `alias` and `lift_fresh` become their argument.
+    """
     same: dict[str, str] = {}
     kept: list[Operation] = []
     for op in operations:

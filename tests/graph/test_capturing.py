@@ -26,6 +26,14 @@ def test_a_plain_model_is_captured_on_fake_tensors_however_large(program: Progra
     assert graph.values["matmul"].shape == (1 << 20, 1 << 20)
 
 
+def test_tensors_that_are_written_as_numbers_need_no_other_rung(program: Program) -> None:
+    graph = program(
+        "return self.norm(x) * self.scale",
+        init="self.norm = nn.BatchNorm1d(8)\nself.scale = nn.Parameter(torch.tensor([2.0]))",
+    )
+    assert graph.capture == "fake"
+
+
 def test_a_model_that_reads_numbers_while_it_is_built_gets_real_parameters(
     program: Program,
 ) -> None:
