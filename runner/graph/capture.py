@@ -1,7 +1,7 @@
-"""This file knows about torch.export: it runs a model's forward symbolically and writes the program down as our graph.
+"""This file knows about torch.export: it runs a forward symbolically and writes down our graph.
 
-Three rungs, and the graph says which one held: fake tensors throughout (no memory, no compute); real parameters and
-inputs, traced by torch.export; a concrete trace with real inputs.
+Three rungs, and the graph says which one held: fake tensors throughout (no memory, no compute);
+real parameters and inputs, traced by torch.export; a concrete trace with real inputs.
 """
 
 from __future__ import annotations
@@ -92,9 +92,8 @@ def capture(problem: Problem, mode: Mode = "eval") -> Graph:
                 raise
             reasons.append(f"{rung}: {error}")
         except Exception as error:  # the boundary between torch's tracing and the next rung
-            reasons.append(
-                f"{rung}: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
-            )
+            said = str(error).splitlines()[0] if str(error) else ""
+            reasons.append(f"{rung}: {type(error).__name__}: {said}")
             if rung != "fake":
                 _raise_authors_own_error(problem, built)
     raise CaptureError(problem.path, "cannot be captured: " + " | ".join(reasons))
@@ -102,7 +101,7 @@ def capture(problem: Problem, mode: Mode = "eval") -> Graph:
 
 @contextlib.contextmanager
 def _quietly() -> Iterator[None]:
-    """torch tells at length about each attempt that fails; the reasons are kept, and the next rung follows."""
+    """torch tells at length about each attempt that fails; of that, the reasons are kept."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
@@ -129,7 +128,7 @@ class _Traced:
     graph: FxGraph
     module: Any
     placeholders: list[tuple[str, str, Any]]
-    """(kind, path or argument, tensor or value), kind in parameter, buffer, constant, input, value."""
+    """(parameter, buffer, constant, input or value; path or argument; tensor or value)."""
     output: Callable[[list[Any]], Any]
     notes: list[str]
 
@@ -190,7 +189,10 @@ def _export(built: _Built) -> _Traced:
 
 
 def _trace(built: _Built) -> _Traced:
-    """Run the model once on real tensors and write down what ran; values that steered Python are fixed as they were."""
+    """Run the model once on real tensors and write down what ran.
+
+    Values that steered Python are fixed as they were.
+    """
     from torch.func import functional_call
     from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -239,7 +241,7 @@ def _trace(built: _Built) -> _Traced:
 
 
 def _argument_names(built: _Built) -> list[str]:
-    """A name for each leaf of the inputs: forward's own parameter name, numbered where one holds several."""
+    """A name for each leaf of the inputs: forward's parameter, numbered where one holds several."""
     import inspect
 
     parameters = list(inspect.signature(built.model.forward).parameters)
@@ -254,7 +256,7 @@ def _argument_names(built: _Built) -> list[str]:
     return names
 
 
-# --- from fx to our graph ---------------------------------------------------------------------------------------------
+# --- from fx to our graph -------------------------------------------------------------------------
 
 
 def _convert(problem: Problem, built: _Built, traced: _Traced, rung: Capture, mode: Mode) -> Graph:

@@ -1,6 +1,7 @@
-"""This file knows about our graph: a program of operations on values, with every shape, dtype and origin.
+"""This file knows about our graph: operations on values, with every shape, dtype and origin.
 
-From here on nothing needs torch: normalising, recognising, partitioning, naming and emitting are functions of this graph.
+From here on nothing needs torch: normalising, recognising, partitioning, naming and emitting are
+functions of this graph.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,9 +13,9 @@ Capture = Literal["fake", "real_parameters", "concrete"]
 Mode = Literal["eval", "train"]
 
 ITEM_BYTES = {
-    "bool": 1, "uint8": 1, "int8": 1, "int16": 2, "int32": 4, "int64": 8, "float16": 2, "bfloat16": 2,
-    "float32": 4, "float64": 8, "complex64": 8, "complex128": 16, "float8_e4m3fn": 1, "float8_e5m2": 1,
-    "uint16": 2, "uint32": 4, "uint64": 8, "complex32": 4,
+    "bool": 1, "uint8": 1, "int8": 1, "int16": 2, "int32": 4, "int64": 8, "float16": 2,
+    "bfloat16": 2, "float32": 4, "float64": 8, "complex64": 8, "complex128": 16, "float8_e4m3fn": 1,
+    "float8_e5m2": 1, "uint16": 2, "uint32": 4, "uint64": 8, "complex32": 4,
 }  # fmt: skip
 
 
@@ -72,7 +73,7 @@ Arg = Union[None, bool, int, float, complex, str, "Ref", "Symbol", tuple["Arg", 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """One call of a module: its dotted path, its class, and which call of that path it was (0, 1, ...)."""
+    """One call of a module: its dotted path, its class, and which call of that path (0, 1, ...)."""
 
     path: str
     cls: str
@@ -83,7 +84,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where the author wrote it: the statement's first line in a file, and the name that it assigns to, if any."""
+    """Where the author wrote it: a statement's first line, and the names that it assigns to."""
 
     file: str
     statement: int
@@ -153,7 +154,7 @@ StateKind = Literal["parameter", "buffer", "constant"]
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How a tensor came about outside `forward`: the few operations that make it, the last of `outputs` of which is it."""
+    """How a tensor came about outside `forward`: the few operations that make it."""
 
     operations: tuple[Operation, ...]
     result: str

@@ -1,7 +1,8 @@
-"""This file knows about programs that mean the same: in-place operations become functional, no-ops disappear.
+"""This file knows about programs that mean the same: nothing in place, no-ops gone.
 
-requires: a graph as captured. ensures: each value is written once and never changed; no operation that only
-returns its argument; views that nothing reads are gone. Compute that nothing reads stays: the original runs it too.
+requires: a graph as captured. ensures: each value is written once and never changed; no operation
+that only returns its argument; views that nothing reads are gone. Compute that nothing reads
+stays: the original runs it too.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,29 +21,31 @@ from runner.graph.ir import (
     substitute,
 )
 
-# Operations that return their argument as it is.
-LIKE_ANOTHER = {"expand_as": ("expand.default", "size"), "view_as": ("view.default", "size"), "reshape_as": ("reshape.default", "shape"),
-                "type_as": ("to.dtype", "dtype")}  # fmt: skip
-ALIASES = {
-    "alias",
-    "detach",
-    "detach_",
-    "lift_fresh",
-    "lift_fresh_copy",
-    "lift",
-    "positive",
-    "resolve_conj",
-    "resolve_neg",
+# Operations that read only another tensor's shape or dtype: what says the same without it.
+LIKE_ANOTHER = {
+    "expand_as": ("expand.default", "size"),
+    "view_as": ("view.default", "size"),
+    "reshape_as": ("reshape.default", "shape"),
+    "type_as": ("to.dtype", "dtype"),
 }
+# Operations that return their argument as it is.
+ALIASES = {
+    "alias", "detach", "detach_", "lift_fresh", "lift_fresh_copy", "lift", "positive",
+    "resolve_conj", "resolve_neg",
+}  # fmt: skip
 # Operations that only check.
 CHECKS = {
-    "_assert_tensor_metadata",
-    "_assert_async",
-    "_assert_scalar",
-    "sym_constrain_range_for_size",
-}
-DROPOUTS = {"dropout", "dropout_", "alpha_dropout", "alpha_dropout_", "feature_dropout", "feature_dropout_",
-            "feature_alpha_dropout", "feature_alpha_dropout_"}  # fmt: skip
+    "_assert_tensor_metadata", "_assert_async", "_assert_scalar", "sym_constrain_range_for_size",
+}  # fmt: skip
+DROPOUTS = {
+    "dropout", "dropout_", "alpha_dropout", "alpha_dropout_", "feature_dropout", "feature_dropout_",
+    "feature_alpha_dropout", "feature_alpha_dropout_",
+}  # fmt: skip
+# Operations that return their argument where it is already as they would make it.
+MAY_DO_NOTHING = {
+    "contiguous", "to", "_to_copy", "type_as", "float", "reshape", "view", "expand", "expand_as",
+    "view_as", "flatten", "slice", "squeeze", "broadcast_to",
+}  # fmt: skip
 # In place -> functional, where the name is not just without the underscore.
 FUNCTIONAL = {
     "fill_": "full_like",
@@ -60,10 +63,11 @@ def normalize(graph: Graph) -> Graph:
 
 
 class _Functional:
-    """Replays the program, keeping for each value what it is now and which views of it are out of date.
+    """Replays the program, keeping what each value is now and which views of it are out of date.
 
-    A value that is a view remembers its base and the operation that reads it; writing through the view writes
-    the base (`x[:, 1] = y` is `x = select_scatter(x, y)`), and every other view of that base is read anew when next used.
+    A value that is a view remembers its base and the operation that reads it; writing through the
+    view writes the base (`x[:, 1] = y` is `x = select_scatter(x, y)`), and every other view of
+    that base is read anew when next used.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -127,11 +131,20 @@ class _Functional:
             if self.values[name] == self.values[result]:
                 self._alias(result, name)
             else:
-                self._step(replace(op, target="expand.default", args=(Ref(name), self.values[result].shape),
-                                   outputs=(result,), view=True, schema=("self", "size"), listed=False))  # fmt: skip
+                self._step(
+                    replace(
+                        op,
+                        target="expand.default",
+                        args=(Ref(name), self.values[result].shape),
+                        outputs=(result,),
+                        view=True,
+                        schema=("self", "size"),
+                        listed=False,
+                    )
+                )
 
     def _by_shape(self, op: Operation) -> Operation:
-        """`x.view_as(y)` reads only the shape of y, `x.type_as(y)` only its dtype: say that instead."""
+        """`x.view_as(y)` reads only y's shape, `x.type_as(y)` only its dtype: say that instead."""
         if op.name not in LIKE_ANOTHER or not isinstance(op.args[1], Ref):
             return op
         target, name = LIKE_ANOTHER[op.name]
@@ -142,8 +155,7 @@ class _Functional:
     def _does_nothing(self, op: Operation) -> bool:
         if op.name in DROPOUTS:
             return op.arg("train") is False or op.arg("p") == 0
-        if op.name in {"contiguous", "to", "_to_copy", "type_as", "float", "reshape", "view", "expand", "expand_as",
-                       "view_as", "flatten", "slice", "squeeze", "broadcast_to"}:  # fmt: skip
+        if op.name in MAY_DO_NOTHING:
             source = op.args[0]
             assert isinstance(source, Ref)
             return op.view and self.values[source.name] == self.values[op.outputs[0]]
@@ -156,7 +168,7 @@ class _Functional:
         self.base[name] = (source, same, 0)
         self.stamp[name] = self._version(source)
 
-    # --- reading -------------------------------------------------------------------------------------------------
+    # --- reading ----------------------------------------------------------------------------------
 
     def _version(self, name: str) -> int:
         """How often the storage behind a value has been written, as far as this value must know."""
@@ -194,14 +206,18 @@ class _Functional:
         self.values[name] = spec or self.values[like]
         return name
 
-    # --- writing -------------------------------------------------------------------------------------------------
+    # --- writing ----------------------------------------------------------------------------------
 
     def _write(self, op: Operation, name: str) -> None:
-        """An in-place operation on `name`: compute the new value, then write it into every base that it is a view of."""
+        """An in-place operation on `name`.
+
+        The new value is computed, then written into every base that `name` is a view of.
+        """
         spec = self.values[name]
         resolved = self._resolved(op)
         out = op.outputs[0] or self._fresh(name)
-        if op.name == "copy_" and resolved.args[0] == resolved.args[1]:  # torch.export's own, at the end
+        # torch.export's own, at the end.
+        if op.name == "copy_" and resolved.args[0] == resolved.args[1]:
             self._alias(out, name)
             return
         before = self._now(name)
@@ -228,7 +244,7 @@ class _Functional:
         return out
 
     def _copied(self, op: Operation, out: str, spec: TensorSpec) -> str:
-        """The source of a copy, with the target's shape and dtype; scattering it does the copying."""
+        """The source of a copy, in the target's shape and dtype; scattering it does the copying."""
         source = op.args[1]
         if not isinstance(source, Ref):
             self._append(
@@ -240,8 +256,15 @@ class _Functional:
         value, have = source.name, self.values[source.name]
         if have.dtype != spec.dtype:
             cast = self._fresh(out, TensorSpec(have.shape, spec.dtype, row_major(have.shape)))
-            self._append(replace(op, target="to.dtype", args=(Ref(value), Symbol(f"torch.{spec.dtype}")), outputs=(cast,),
-                                 schema=("self", "dtype")))  # fmt: skip
+            self._append(
+                replace(
+                    op,
+                    target="to.dtype",
+                    args=(Ref(value), Symbol(f"torch.{spec.dtype}")),
+                    outputs=(cast,),
+                    schema=("self", "dtype"),
+                )
+            )
             value = cast
         if have.shape != spec.shape:
             lead = len(spec.shape) - len(have.shape)
@@ -250,8 +273,16 @@ class _Functional:
                 for a, b, s in zip(have.shape, spec.shape[lead:], have.stride, strict=True)
             )
             wide = self._fresh(out, TensorSpec(spec.shape, spec.dtype, strides))
-            self._append(replace(op, target="expand.default", args=(Ref(value), spec.shape), outputs=(wide,),
-                                 view=True, schema=("self", "size")))  # fmt: skip
+            self._append(
+                replace(
+                    op,
+                    target="expand.default",
+                    args=(Ref(value), spec.shape),
+                    outputs=(wide,),
+                    view=True,
+                    schema=("self", "size"),
+                )
+            )
             value = wide
         return value
 
@@ -311,6 +342,12 @@ class _Functional:
         return out
 
 
+_SLICE_SCATTER = ("self", "src", "dim", "start", "end", "step")
+_RESHAPES = {
+    "view", "reshape", "unsqueeze", "squeeze", "flatten", "unflatten", "view_as", "_unsafe_view",
+}  # fmt: skip
+
+
 def _scatter(
     view: Operation,
     position: int,
@@ -319,44 +356,35 @@ def _scatter(
     shape: tuple[int, ...],
     values: dict[str, TensorSpec],
 ) -> tuple[str, tuple[Arg, ...], tuple[str, ...], bool] | None:
-    """(operation, arguments, schema, moves data) that writes `value` into `base` where `view` reads it."""
+    """What writes `value` into `base` where `view` reads it.
+
+    An operation, its arguments, its schema, and whether it moves data.
+    """
     dim = view.arg("dim", 0)
-    if view.name == "select":
-        return ("select_scatter.default", (Ref(base), Ref(value), dim, view.args[2]),
-                ("self", "src", "dim", "index"), True)  # fmt: skip
+    args: tuple[Arg, ...]
+    if view.name in {"select", "unbind"}:
+        index = view.args[2] if view.name == "select" else position
+        args = (Ref(base), Ref(value), dim, index)
+        return ("select_scatter.default", args, ("self", "src", "dim", "index"), True)
     if view.name in {"slice", "narrow"}:
         start, end, step = view.arg("start", 0), view.arg("end"), view.arg("step", 1)
         if view.name == "narrow":
             length = view.arg("length")
-            assert isinstance(start, int) and isinstance(length, int)
+            assert isinstance(start, int)
+            assert isinstance(length, int)
             end = start + length
-        return ("slice_scatter.default", (Ref(base), Ref(value), dim, start, end, step),
-                ("self", "src", "dim", "start", "end", "step"), True)  # fmt: skip
+        args = (Ref(base), Ref(value), dim, start, end, step)
+        return ("slice_scatter.default", args, _SLICE_SCATTER, True)
     if view.name in {"split", "split_with_sizes", "chunk", "tensor_split"}:
         assert isinstance(dim, int)
         start = sum(values[o].shape[dim] for o in view.outputs[:position])
-        return ("slice_scatter.default", (Ref(base), Ref(value), dim, start, start + values[view.outputs[position]].shape[dim], 1),
-                ("self", "src", "dim", "start", "end", "step"), True)  # fmt: skip
-    if view.name == "unbind":
-        return (
-            "select_scatter.default",
-            (Ref(base), Ref(value), dim, position),
-            ("self", "src", "dim", "index"),
-            True,
-        )
+        end = start + values[view.outputs[position]].shape[dim]
+        args = (Ref(base), Ref(value), dim, start, end, 1)
+        return ("slice_scatter.default", args, _SLICE_SCATTER, True)
     if view.name == "diagonal":
-        return ("diagonal_scatter.default", (Ref(base), Ref(value), *view.args[1:]),
-                ("self", "src", "offset", "dim1", "dim2"), True)  # fmt: skip
-    if view.name in {
-        "view",
-        "reshape",
-        "unsqueeze",
-        "squeeze",
-        "flatten",
-        "unflatten",
-        "view_as",
-        "_unsafe_view",
-    }:
+        args = (Ref(base), Ref(value), *view.args[1:])
+        return ("diagonal_scatter.default", args, ("self", "src", "offset", "dim1", "dim2"), True)
+    if view.name in _RESHAPES:
         return ("reshape.default", (Ref(value), shape), ("self", "shape"), False)
     if view.name in {"transpose", "swapaxes", "swapdims"}:
         return ("transpose.int", (Ref(value), *view.args[1:]), ("self", "dim0", "dim1"), False)
