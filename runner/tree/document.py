@@ -24,12 +24,12 @@ class Node(_Document):
     """One instance of a component in the model."""
 
     id: str
-    """Unique in the tree; `root` for the root, else the path of names from the root, joined by dots."""
+    """Unique in the tree: `root`, or the path of names from the root, joined by dots."""
     name: str
     """What people call it: the attribute, class or operation that it comes from."""
     level: Level
     path: str
-    """Component file, relative to the decomposition directory; shared by all instances of a workload."""
+    """Component file, relative to the decomposition directory; one for all its instances."""
     children: list[str] = Field(default_factory=list)
     """Ids, in the order in which they run."""
     module_path: str = ""
@@ -39,7 +39,7 @@ class Node(_Document):
     instance_count: int = 1
     """How many nodes share this path."""
     operations: list[str] = Field(default_factory=list)
-    """Names of the kernels inside, in the order in which they run; its own operation for a kernel."""
+    """Names of the kernels inside, in the order in which they run; a kernel's own operation."""
     input_shapes: list[list[int]]
     output_shapes: list[list[int]]
     input_dtypes: list[str]
@@ -49,7 +49,7 @@ class Node(_Document):
     weight_shapes: dict[str, list[int]] = Field(default_factory=dict)
     """Parameters and buffers of the component by their name in the file."""
     weight_map: dict[str, str] = Field(default_factory=dict)
-    """Name of a parameter or buffer in the component file -> its name in original.py's model, for this instance."""
+    """Name of a weight in the component file -> its name in original.py, for this instance."""
     flops: int = 0
     """Multiply-adds count two."""
     bytes: int = 0
@@ -57,7 +57,10 @@ class Node(_Document):
 
 
 class Edge(_Document):
-    """A tensor that goes from one kernel, or the model's inputs (`input`), to another, or its outputs (`output`)."""
+    """A tensor that goes from one kernel to another.
+
+    `input` stands for the model's inputs as a source, `output` for its outputs as a target.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
@@ -80,11 +83,11 @@ class Metadata(_Document):
     torch_version: str
     mode: Literal["eval", "train"] = "eval"
     capture: Literal["fake", "real_parameters", "concrete"]
-    """The rung that worked: fake tensors throughout; real parameters; a concrete trace with real inputs."""
+    """The rung that worked: fake tensors throughout; real parameters; a trace with real inputs."""
     specialisations: list[str] = Field(default_factory=list)
-    """Input values that the captured program depends on, a sentence each; empty for almost all models."""
+    """Input values that the captured program depends on, a sentence each; mostly empty."""
     estimated_peak_bytes: int = 0
-    """Bytes alive at the worst moment of one forward pass of the original, parameters and inputs included."""
+    """Bytes alive at the worst moment of one forward pass, parameters and inputs included."""
     total_components: int
     by_level: dict[Level, int]
     unique_kernels: int
@@ -114,9 +117,10 @@ class Tree(_Document):
                     raise ValueError(
                         f"node {identity!r} names a child {child!r} that does not exist"
                     )
-                if LEVEL_NUMBER[self.nodes[child].level] >= LEVEL_NUMBER[node.level]:
+                below = self.nodes[child].level
+                if LEVEL_NUMBER[below] >= LEVEL_NUMBER[node.level]:
                     raise ValueError(
-                        f"{child!r} ({self.nodes[child].level}) is not below {identity!r} ({node.level})"
+                        f"{child!r} ({below}) is not below {identity!r} ({node.level})"
                     )
             seen.extend(node.children)
         if len(seen) != len(self.nodes) or len(set(seen)) != len(seen):

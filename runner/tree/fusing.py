@@ -1,8 +1,8 @@
-"""This file knows about which adjacent kernels one launch could run: straight lines around one contraction, and two
-named patterns with more.
+"""This file knows about which adjacent kernels one launch could run.
 
-A fusion has one exit: whatever a member computes is read inside, except what the last one gives back. So fusions can
-never wait for each other.
+Those are straight lines around one contraction, and two named patterns with more. A fusion has one
+exit: whatever a member computes is read inside, except what the last one gives back. So fusions
+can never wait for each other.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ _GATE_LINEAR = {"linear", "matmul", "expert_linear"}
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Kernels (positions in the kernel list), the views between them, and why they belong together."""
+    """Kernels (positions in the kernel list), the views between them, and why they are together."""
 
     kernels: tuple[int, ...]
     views: tuple[int, ...]
@@ -133,9 +133,11 @@ def fuse(flow: Flow, kernels: Iterable[int]) -> list[Chain]:
             lines.append(line)
         line.append(k)
         line_of[k] = line
-    chains += [_chain(flow, line, "a straight line of data flow around one contraction"
-                      if any(flow.contractions[k] for k in line) else "a straight line of data flow")
-               for line in lines if len(line) > 1]  # fmt: skip
+    for line in lines:
+        if len(line) > 1:
+            around = any(flow.contractions[k] for k in line)
+            reason = "a straight line of data flow" + (" around one contraction" if around else "")
+            chains.append(_chain(flow, line, reason))
     return chains
 
 
@@ -180,7 +182,7 @@ def _only_reader(flow: Flow, k: int, reader: int) -> bool:
 
 
 def is_join(flow: Flow, k: int) -> bool:
-    """Two streams of activations meet: a residual add, a product of two branches, a concatenation."""
+    """Two streams of activations meet: a residual add, a product of branches, a concatenation."""
     kernel = flow.kernels[k]
     activations = flow.activations(k)
     if len(activations) < 2 or kernel.kind == "contraction":
@@ -230,9 +232,8 @@ def _attention_core(flow: Flow, k: int, allowed: set[int]) -> list[int] | None:
 def _is_matmul(flow: Flow, k: int) -> bool:
     """A contraction of two activations."""
     kernel = flow.kernels[k]
-    return kernel.kind == "contraction" and kernel.operation in {"matmul", "bmm", "baddbmm", "einsum"} and len(
-        flow.activations(k)
-    ) == 2  # fmt: skip
+    named = kernel.operation in {"matmul", "bmm", "baddbmm", "einsum"}
+    return kernel.kind == "contraction" and named and len(flow.activations(k)) == 2
 
 
 def _gated_mlp(flow: Flow, k: int, allowed: set[int]) -> list[int] | None:

@@ -42,7 +42,7 @@ class Program:
 
     @cached_property
     def scopes(self) -> list[tuple[Scope, ...]]:
-        """For each kernel the module calls that all of its own work is in, outermost first; constants do not count."""
+        """For each kernel the module calls that hold it, but for constants; outermost first."""
         return [self._scopes(kernel) for kernel in self.kernels]
 
     def _scopes(self, kernel: Kernel) -> tuple[Scope, ...]:
@@ -59,7 +59,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """Names of values: tensors that come in, in order of first use; what it owns; what others read of it."""
+    """Names of values: what comes in, by first use; what it owns; what others read of it."""
 
     inputs: tuple[str, ...]
     states: tuple[str, ...]

@@ -1,7 +1,7 @@
 """This file knows about how a graph of kernels comes apart: model, layers, fusions, kernels.
 
-level1 is one kernel, level2 one fusion of kernels; everything else follows the author's modules for layers and the
-data flow for fusions.
+level1 is one kernel, level2 one fusion of kernels; everything else follows the author's modules for
+layers and the data flow for fusions.
 """
 
 from __future__ import annotations
@@ -101,9 +101,10 @@ class _Partition:
         )
 
     def _one_block(self) -> bool:
-        """A single block, also where its parts are modules that could be layers: no stack, no class three times, no image.
+        """A single block, also where its parts are modules that could be layers.
 
-        An image is four-dimensional with at most four channels.
+        That is: no stack, no class three times, and no image, which is four-dimensional with at
+        most four channels.
         """
         fused = {id(r) for r in self.region.walk() if self._is_fusion(r)}
         classes = Counter(
@@ -116,7 +117,7 @@ class _Partition:
         return self._same_form() and not stacks and not image and max(own, default=0) < 3
 
     def _same_form(self) -> bool:
-        """Input and output are floating, of one number of dimensions, three or more: feature maps."""
+        """Input and output are floating, of the same rank, three or more: feature maps."""
         inputs = [self.program.spec(i.name) for i in self.graph.inputs]
         outputs = [self.program.spec(n) for n in self.graph.output_names()]
         ends = inputs[:1] + outputs[:1]
@@ -130,16 +131,28 @@ class _Partition:
             kernel = Kernel(
                 self.title, self.everything, "level1: the whole problem is one kernel", "other"
             )
-        return Part("kernel", kernel.operation, kernel.operation, self.everything, (), self._root_interface(), (),
-                    kernel.reason, kernel)  # fmt: skip
+        return Part(
+            "kernel",
+            kernel.operation,
+            kernel.operation,
+            self.everything,
+            (),
+            self._root_interface(),
+            (),
+            kernel.reason,
+            kernel,
+        )
 
     def _root_interface(self) -> Interface:
         found = interface(self.program, self.everything)
         extra = tuple(
             n for n in self.program.returned if n in self.graph.states and n not in found.states
         )
-        return Interface(tuple(i.name for i in self.graph.inputs), found.states + extra,
-                         tuple(dict.fromkeys(self.graph.output_names())))  # fmt: skip
+        return Interface(
+            tuple(i.name for i in self.graph.inputs),
+            found.states + extra,
+            tuple(dict.fromkeys(self.graph.output_names())),
+        )
 
     def _whole(self, level: Level, children: list[Part], reason: str) -> Part:
         stem = (
@@ -147,13 +160,14 @@ class _Partition:
             if level != "fusion"
             else fusion_stem([k.operation for k in self.kernels], self.title)
         )
-        return Part(level, self.title, stem, self.everything, in_order(self.program, self.everything, children),
-                    self._root_interface(), (), reason)  # fmt: skip
+        parts = in_order(self.program, self.everything, children)
+        root = self._root_interface()
+        return Part(level, self.title, stem, self.everything, parts, root, (), reason)
 
-    # --- what a region holds -------------------------------------------------------------------------------------
+    # --- what a region holds ----------------------------------------------------------------------
 
     def _contents(self, region: Region) -> list[Part]:
-        """Fusions and kernels of a region: a module call inside is a fusion, or its contents stand for it."""
+        """Fusions and kernels of a region: a call is a fusion, or its contents stand for it."""
         loose: list[int] = []
         parts: list[Part] = []
         self._dissolve(region, loose, parts)
@@ -206,19 +220,30 @@ class _Partition:
             if cls not in {"Sequential", "ModuleList"}
             else attribute(region.scope.path) or "sequential"
         )
-        return Part("layer", attribute(region.scope.path) or stem, stem, operations,
-                    in_order(self.program, operations, children), interface(self.program, operations), scopes, f"a call of {cls}, whose kernels one fusion cannot hold")  # fmt: skip
+        return Part(
+            "layer",
+            attribute(region.scope.path) or stem,
+            stem,
+            operations,
+            in_order(self.program, operations, children),
+            interface(self.program, operations),
+            scopes,
+            f"a call of {cls}, whose kernels one fusion cannot hold",
+        )
 
     def _with_views(self, children: Sequence[Part], region: Region) -> tuple[int, ...]:
-        """Operations of a module call: its parts, and the views between them that its own code makes."""
+        """Operations of a module call: its parts, and the views between them that it makes."""
         scope = region.scope
         inside = {i for child in children for i in child.operations}
-        views = {i for i, op in enumerate(self.graph.operations)
-                 if scope in op.scopes and op.view and i not in self.flow.owner}  # fmt: skip
+        views = {
+            i
+            for i, op in enumerate(self.graph.operations)
+            if scope in op.scopes and op.view and i not in self.flow.owner
+        }
         return tuple(sorted(inside | (views & self._between(inside, views))))
 
     def _between(self, inside: set[int], views: set[int]) -> set[int]:
-        """Views that touch the parts: those of nothing but outside values for outside readers stay outside."""
+        """Views that touch the parts: those of outside values for outside readers stay outside."""
         kept: set[int] = set()
         for i in sorted(views):
             source = next(self.graph.operations[i].refs(), "")
@@ -253,8 +278,16 @@ class _Partition:
         stem = chain.pattern or fusion_stem(
             [self.kernels[k].operation for k in chain.kernels], "fusion"
         )
-        return Part("fusion", stem, stem, operations, in_order(self.program, operations, children),
-                    interface(self.program, operations), self._common(chain.kernels), chain.reason)  # fmt: skip
+        return Part(
+            "fusion",
+            stem,
+            stem,
+            operations,
+            in_order(self.program, operations, children),
+            interface(self.program, operations),
+            self._common(chain.kernels),
+            chain.reason,
+        )
 
     def _kernel_parts(self, kernels: Iterable[int]) -> list[Part]:
         return [self._kernel_part(k) for k in kernels]
@@ -263,8 +296,17 @@ class _Partition:
         kernel, scopes = self.kernels[k], self.program.scopes[k]
         alone = scopes and self.calls[scopes] == 1 and scopes not in self.frames
         name = (attribute(scopes[-1].path) if alone else "") or kernel.operation
-        return Part("kernel", name, kernel.operation, kernel.members, (), interface(self.program, kernel.members),
-                    scopes, kernel.reason, kernel)  # fmt: skip
+        return Part(
+            "kernel",
+            name,
+            kernel.operation,
+            kernel.members,
+            (),
+            interface(self.program, kernel.members),
+            scopes,
+            kernel.reason,
+            kernel,
+        )
 
     def _common(self, kernels: Iterable[int]) -> tuple[Scope, ...]:
         return shared_scopes(self.program.scopes[k] for k in kernels)
@@ -273,7 +315,7 @@ class _Partition:
 def in_order(
     program: Program, operations: Iterable[int], children: Sequence[Part]
 ) -> tuple[Part, ...]:
-    """Children in an order in which each only reads earlier ones, as close to the author's as can be."""
+    """Children, each only reading earlier ones, in an order as close to the author's as can be."""
     inside = {i for child in children for i in child.operations}
     return tuple(
         item
@@ -345,10 +387,14 @@ def fusion_stem(operations: Sequence[str], otherwise: str) -> str:
 
 
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_TERMS = {"RMSNorm": "rms_norm", "SwiGLU": "swiglu", "GeGLU": "geglu", "RoPE": "rope", "MoE": "moe", "LoRA": "lora", "ResNet": "resnet",
-          "DenseNet": "densenet", "MobileNet": "mobilenet", "EfficientNet": "efficientnet", "LeNet": "lenet", "AlexNet": "alexnet",
-          "GoogleNet": "googlenet", "SqueezeNet": "squeezenet", "ShuffleNet": "shufflenet", "RegNet": "regnet", "UNet": "unet",
-          "NetVlad": "netvlad", "MLP": "mlp", "MaxViT": "maxvit", "ViT": "vit", "ConvNeXt": "convnext", "GPT": "gpt"}  # fmt: skip
+_TERMS = {
+    "RMSNorm": "rms_norm", "SwiGLU": "swiglu", "GeGLU": "geglu", "RoPE": "rope", "MoE": "moe",
+    "LoRA": "lora", "ResNet": "resnet", "DenseNet": "densenet", "MobileNet": "mobilenet",
+    "EfficientNet": "efficientnet", "LeNet": "lenet", "AlexNet": "alexnet",
+    "GoogleNet": "googlenet", "SqueezeNet": "squeezenet", "ShuffleNet": "shufflenet",
+    "RegNet": "regnet", "UNet": "unet", "NetVlad": "netvlad", "MLP": "mlp", "MaxViT": "maxvit",
+    "ViT": "vit", "ConvNeXt": "convnext", "GPT": "gpt",
+}  # fmt: skip
 
 
 def snake(name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from runner.graph.ir import Scope
 from runner.tree.fusing import Flow
@@ -15,7 +16,7 @@ _NUMBERED = re.compile(r"^(?P<container>.*?)\.?\d+$")
 
 @dataclass(slots=True)
 class Region:
-    """One call of a module (or the whole forward, with no scope): kernels and inner calls, in the order in which they run."""
+    """One call of a module, or all of forward (no scope): kernels and inner calls, as they run."""
 
     scope: Scope | None
     items: list[int | Region] = field(default_factory=list)
@@ -64,7 +65,7 @@ def _collapse(region: Region) -> None:
 
 
 def layer_classes(flow: Flow, root: Region, fused: set[int]) -> set[str]:
-    """Classes of the blocks that a stack repeats: calls from one numbered container, each fed by the one before.
+    """Classes of the blocks that a stack repeats: one numbered container, each feeding the next.
 
     `fused` holds the ids of regions that are fusions.
     """
@@ -101,9 +102,7 @@ def _stacked(flow: Flow, region: Region, fused: set[int]) -> list[Region]:
         if match:
             groups.setdefault((scope.cls, match["container"]), []).append(inner)
     for blocks in groups.values():
-        if len(blocks) > 1 and all(
-            _feeds(flow, a, b) for a, b in zip(blocks, blocks[1:], strict=False)
-        ):
+        if len(blocks) > 1 and all(_feeds(flow, a, b) for a, b in pairwise(blocks)):
             return blocks
     return []
 

@@ -1,7 +1,8 @@
-"""This file knows about a component's identity and its name: one file a workload, however many instances.
+"""This file knows about a component's identity and its name: one file a workload, not an instance.
 
-Two instances are the same workload where the same operations with the same attributes run on the same shapes, dtypes
-and strides, and come apart in the same way; whose weights they are makes no difference.
+Two instances are the same workload where the same operations with the same attributes run on the
+same shapes, dtypes and strides, and come apart in the same way; whose weights they are makes no
+difference.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from runner.tree.interface import Program
 from runner.tree.partition import Part
 
 DTYPE_CODES = {
-    "float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float64": "fp64", "int64": "i64", "int32": "i32", "int16": "i16",
-    "int8": "i8", "uint8": "u8", "bool": "bool", "complex64": "c64", "complex128": "c128", "float8_e4m3fn": "fp8e4m3",
-    "float8_e5m2": "fp8e5m2",
+    "float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float64": "fp64", "int64": "i64",
+    "int32": "i32", "int16": "i16", "int8": "i8", "uint8": "u8", "bool": "bool", "complex64": "c64",
+    "complex128": "c128", "float8_e4m3fn": "fp8e4m3", "float8_e5m2": "fp8e5m2",
 }  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Workload:
-    """A component file: its name, and every instance that it stands for, in the order in which they run."""
+    """A component file: its name, and every instance that it stands for, as they run."""
 
     name: str
     level: Level
@@ -109,7 +110,7 @@ def _shape_of_tree(part: Part, place: dict[int, int]) -> Hashable:
     )
 
 
-# --- names ---------------------------------------------------------------------------------------------------------
+# --- names ----------------------------------------------------------------------------------------
 
 
 def _names(program: Program, groups: dict[Hashable, list[Part]]) -> dict[Hashable, tuple[str, str]]:
@@ -204,6 +205,16 @@ def _largest_weight(program: Program, op: Operation) -> tuple[int, ...]:
     return max(found, key=prod, default=())
 
 
+# How a window moves: the argument, its letter in the file's name, and what is not worth saying.
+_WINDOW = (
+    ("stride", "s", "1"),
+    ("padding", "p", "0"),
+    ("output_padding", "o", "0"),
+    ("dilation", "d", "1"),
+    ("groups", "g", "1"),
+)
+
+
 def _attributes(program: Program, op: Operation) -> str:
     """`k7s2p3`: kernel, stride, padding, dilation, groups, where they are not the usual ones."""
     text = ""
@@ -213,8 +224,7 @@ def _attributes(program: Program, op: Operation) -> str:
         kernel = program.spec(weight.name).shape[2:]
     if kernel is not None:
         text += "k" + _size(kernel)
-    for name, code, usual in (("stride", "s", "1"), ("padding", "p", "0"), ("output_padding", "o", "0"),
-                              ("dilation", "d", "1"), ("groups", "g", "1")):  # fmt: skip
+    for name, code, usual in _WINDOW:
         value = op.arg(name)
         if value is not None and value != () and _size(value) != usual:
             text += code + _size(value)
