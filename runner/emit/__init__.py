@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 def decompose(problem: Problem, directory: Path, *, mode: Mode = "eval") -> Tree:
-    """Take a problem apart and write everything but the verdicts into `directory`, a folder that exists or not.
+    """Take a problem apart and write everything but the verdicts into `directory`.
 
-    Runs the author's code, so call it in a disposable process.
+    The folder may exist. Runs the author's code, so call it in a disposable process.
 
     Raises:
         ProblemError: the author's code fails.

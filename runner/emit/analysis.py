@@ -1,4 +1,4 @@
-"""This file knows about what people read about a decomposition: its structure on a page, and every decision in a log."""
+"""This file knows about what people read: the structure on a page, and every decision in a log."""
 
 from __future__ import annotations
 
@@ -32,12 +32,15 @@ def _head(tree: Tree) -> Iterator[str]:
     levels = ", ".join(f"{count} {level}" for level, count in meta.by_level.items() if count)
     yield f"# {meta.source_file}: {meta.model_name}"
     yield ""
-    yield f"{meta.source_level}, mode {meta.mode}, captured by {meta.capture.replace('_', ' ')} with torch {meta.torch_version}."
+    captured = f"captured by {meta.capture.replace('_', ' ')} with torch {meta.torch_version}"
+    yield f"{meta.source_level}, mode {meta.mode}, {captured}."
     yield ""
-    yield f"- components: {meta.total_components} ({levels}), {meta.kernel_instances} kernel instances"
+    components = f"{meta.total_components} ({levels}), {meta.kernel_instances} kernel instances"
+    yield f"- components: {components}"
     yield f"- inputs: {_tensors(root.input_shapes, root.input_dtypes)}"
     yield f"- outputs: {_tensors(root.output_shapes, root.output_dtypes)}"
-    yield f"- {root.flops / 1e9:,.3f} GFLOP a forward pass, {meta.estimated_peak_bytes / 2**20:,.1f} MiB at its worst moment"
+    peak = f"{meta.estimated_peak_bytes / 2**20:,.1f} MiB at its worst moment"
+    yield f"- {root.flops / 1e9:,.3f} GFLOP a forward pass, {peak}"
     yield ""
 
 
@@ -51,7 +54,7 @@ def _tensors(shapes: list[list[int]], dtypes: list[str]) -> str:
 
 
 def _hierarchy(tree: Tree) -> Iterator[str]:
-    """The tree as a mermaid diagram: an instance a box; of repeated workloads the first is opened."""
+    """The tree as a mermaid diagram: an instance a box; of a repeated workload one is open."""
     yield "## Hierarchy"
     yield ""
     yield "```mermaid"
@@ -76,7 +79,8 @@ def _hierarchy(tree: Tree) -> Iterator[str]:
     yield "```"
     yield ""
     if len(shown) < len(tree.nodes):
-        yield f"{len(shown)} of {len(tree.nodes)} instances are drawn: a repeated workload is opened once."
+        drawn = f"{len(shown)} of {len(tree.nodes)} instances are drawn"
+        yield f"{drawn}: a repeated workload is opened once."
         yield ""
 
 
@@ -90,10 +94,13 @@ def _flow(tree: Tree) -> Iterator[str]:
     yield "| from | to | tensor | shape | dtype |"
     yield "| --- | --- | --- | --- | --- |"
     for edge in tree.data_flow[:MOST_FLOW_ROWS]:
-        yield f"| {edge.source} | {edge.target} | {edge.tensor_name} | {'x'.join(map(str, edge.shape)) or 'scalar'} | {edge.dtype} |"
+        shape = "x".join(map(str, edge.shape)) or "scalar"
+        ends = f"{edge.source} | {edge.target}"
+        yield f"| {ends} | {edge.tensor_name} | {shape} | {edge.dtype} |"
     if len(tree.data_flow) > MOST_FLOW_ROWS:
         yield ""
-        yield f"The first {MOST_FLOW_ROWS} of {len(tree.data_flow)} tensors; decomposition_tree.json has all."
+        shown = f"The first {MOST_FLOW_ROWS} of {len(tree.data_flow)} tensors"
+        yield f"{shown}; decomposition_tree.json has all."
     yield ""
 
 
@@ -113,9 +120,10 @@ def _kernels(tree: Tree) -> Iterator[str]:
             if shape
         )
         yield (
-            f"| [{path.rpartition('/')[2]}]({path}) | {node.instance_count} | {_tensors(node.input_shapes, node.input_dtypes)} "
-            f"| {_tensors(node.output_shapes, node.output_dtypes)} | {weights or 'none'} | {node.flops / 1e6:,.2f} "
-            f"| {node.bytes / 2**20:,.2f} |"
+            f"| [{path.rpartition('/')[2]}]({path}) | {node.instance_count} "
+            f"| {_tensors(node.input_shapes, node.input_dtypes)} "
+            f"| {_tensors(node.output_shapes, node.output_dtypes)} | {weights or 'none'} "
+            f"| {node.flops / 1e6:,.2f} | {node.bytes / 2**20:,.2f} |"
         )
     yield ""
 
@@ -132,7 +140,7 @@ def _notes(tree: Tree, program: Program) -> Iterator[str]:
 
 
 def write_log(emitter: Emitter, root: Part) -> str:
-    """The text of `decomposition_log.json`: each component's level, name and operations, with the reasons."""
+    """The text of `decomposition_log.json`: each component's level, name, operations, and why."""
     entries = []
     for part in root.walk():
         workload = emitter.workload(part)

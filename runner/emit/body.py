@@ -1,8 +1,8 @@
 """This file knows about writing a class: its `__init__` and `forward` for a part of the program.
 
-What runs in `forward` are operations, or calls of other emitted classes with the views between them. Values keep the
-author's variable names where those are free; a value that is used once in the statement that computes it stays inside
-that statement's expression.
+What runs in `forward` are operations, or calls of other emitted classes with the views between
+them. Values keep the author's variable names where those are free; a value that is used once in the
+statement that computes it stays inside that statement's expression.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class _Writer:
             names.append(name)
         return tuple(names)
 
-    # --- what is a statement, and what is inside one -------------------------------------------------------------
+    # --- what is a statement, and what is inside one ----------------------------------------------
 
     def _choose_inlined(self) -> None:
         for position, item in enumerate(self.items):
@@ -246,7 +246,7 @@ class _Writer:
                 found.append(name)
         return found
 
-    # --- forward -------------------------------------------------------------------------------------------------
+    # --- forward ----------------------------------------------------------------------------------
 
     def forward(self, returns: Callable[[Callable[[str], str]], str] | None) -> list[str]:
         """The statements of `forward`."""

@@ -1,4 +1,4 @@
-"""This file knows about the composition test: the whole model, put together from kernel files alone."""
+"""This file knows about the composition test: the whole model, from kernel files alone."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def kernel(name):
 
 _TESTS = '''
 def run_tests():
-    """The author's model and the composed one, with the same weights, on the author's inputs: equal for two seeds."""
+    """The author's model and the composed one agree: same weights, author's inputs, two seeds."""
     torch.backends.mha.set_fastpath_enabled(False)
     problem = load(HERE.parent / "original.py")
     torch.manual_seed(0)
@@ -77,8 +77,10 @@ def build(problem):
     arguments = problem.get_init_inputs() if hasattr(problem, "get_init_inputs") else []
     if isinstance(arguments, dict):
         return problem.Model(**arguments)
-    if len(arguments) == 2 and isinstance(arguments[0], (list, tuple)) and isinstance(arguments[1], dict):
-        return problem.Model(*arguments[0], **arguments[1])
+    if len(arguments) == 2:
+        positional, named = arguments
+        if isinstance(positional, (list, tuple)) and isinstance(named, dict):
+            return problem.Model(*positional, **named)
     return problem.Model(*arguments)
 
 '''

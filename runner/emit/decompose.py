@@ -79,7 +79,7 @@ def _components(emitter: Emitter, root: Part) -> dict[str, Component]:
     return components
 
 
-# --- the tree document ---------------------------------------------------------------------------------------------
+# --- the tree document ----------------------------------------------------------------------------
 
 
 def describe(
@@ -92,8 +92,10 @@ def describe(
     while queue:
         identity, part, name = queue.pop(0)
         names = child_names(part)
-        children = [(names[id(c)] if identity == ROOT else f"{identity}.{names[id(c)]}", c, names[id(c)])
-                    for c in part.children]  # fmt: skip
+        children = [
+            (names[id(c)] if identity == ROOT else f"{identity}.{names[id(c)]}", c, names[id(c)])
+            for c in part.children
+        ]
         children = [(f"{i}_" if i == ROOT else i, c, n) for i, c, n in children]
         ids[id(part)] = identity
         nodes[identity] = _node(
@@ -175,7 +177,7 @@ def _node(
 
 
 def _edges(emitter: Emitter, root: Part, ids: Mapping[int, str], graph: Graph) -> list[Edge]:
-    """The tensors between kernels: a kernel that reads a view of a tensor is joined to the one that computed it."""
+    """The tensors between kernels: who reads a view of a tensor is joined to who computed it."""
     program = emitter.program
     kernels = list(root.kernels())
     maker = {i: ids[id(k)] for k in kernels for i in k.operations}

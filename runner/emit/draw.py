@@ -1,8 +1,9 @@
-"""This file knows about what a component's inputs are like: drawn by the author's own rule, or like what arrives there.
+"""This file knows about a component's inputs: drawn by the author's own rule, or like what arrives.
 
-A tensor that the model computes from nothing (a mask, positions) is computed in the same way. Any other intermediate is
-drawn by a rule that follows from the operation that makes it (a softmax gives probabilities) and from those that read
-it (a logarithm needs what is positive, an index an existing row).
+A tensor that the model computes from nothing (a mask, positions) is computed in the same way. Any
+other intermediate is drawn by a rule that follows from the operation that makes it (a softmax gives
+probabilities) and from those that read it (a logarithm needs what is positive, an index an existing
+row).
 """
 
 from __future__ import annotations
@@ -18,13 +19,23 @@ LONGEST_CONSTANT = 24
 
 # What an operation's result looks like.
 _UNIT = {"softmax", "sigmoid", "hardsigmoid", "rand", "rand_like", "_softmax"}
-_NOT_NEGATIVE = {"relu", "relu6", "exp", "abs", "square", "sqrt", "softplus", "norm", "linalg_vector_norm", "var", "std", "cumsum_exp", "rsqrt",
-                 "reciprocal", "hardswish_abs", "cdist", "pairwise_distance", "threshold"}  # fmt: skip
+_NOT_NEGATIVE = {
+    "relu", "relu6", "exp", "abs", "square", "sqrt", "softplus", "norm", "linalg_vector_norm",
+    "var", "std", "cumsum_exp", "rsqrt", "reciprocal", "hardswish_abs", "cdist",
+    "pairwise_distance", "threshold",
+}  # fmt: skip
 _BOUNDED = {"tanh", "sin", "cos", "sign", "hardtanh", "cosine_similarity", "erf"}
 _NEEDS_POSITIVE = {"log", "log2", "log10", "sqrt", "rsqrt", "reciprocal", "lgamma"}
-_SAME_RANGE = {"max_pool1d", "max_pool2d", "max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "adaptive_avg_pool1d", "adaptive_avg_pool2d",
-               "adaptive_avg_pool3d", "mean", "max", "min", "amax", "amin", "cat", "stack", "contiguous", "clone", "to", "reshape", "flatten",
-               "repeat_interleave", "dropout", "pad", "flip", "roll"}  # fmt: skip
+_SAME_RANGE = {
+    "max_pool1d", "max_pool2d", "max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d",
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "mean", "max", "min",
+    "amax", "amin", "cat", "stack", "contiguous", "clone", "to", "reshape", "flatten",
+    "repeat_interleave", "dropout", "pad", "flip", "roll",
+}  # fmt: skip
+# Operations that give positions along a dimension.
+_INDEXES = {
+    "argmax", "argmin", "max", "min", "topk", "sort", "argsort", "kthvalue", "mode", "median",
+}  # fmt: skip
 
 
 def inputs_text(program: Program, part: Part) -> list[str]:
@@ -53,7 +64,7 @@ def inputs_text(program: Program, part: Part) -> list[str]:
 
 
 def _constant(program: Program, name: str) -> Recipe | None:
-    """The operations behind a value that depends on no input and no weight; None for every other value."""
+    """The operations behind a value that depends on no input and no weight; None for any other."""
     chosen: set[int] = set()
     queue = [name]
     while queue:
@@ -85,7 +96,8 @@ def _numbers(
     if spec.dtype == "bool":
         return f"(torch.rand({size}) < 0.5)"
     if not spec.floating:
-        return f"torch.randint(0, {bound(program, part, name)}, {as_tuple}{'' if spec.dtype == 'int64' else dtype})"
+        below = bound(program, part, name)
+        return f"torch.randint(0, {below}, {as_tuple}{'' if spec.dtype == 'int64' else dtype})"
     if spec.dtype.startswith("float8"):
         return f"torch.randn({size}).to(torch.{spec.dtype})"
     maker = _maker(program, name)
@@ -106,7 +118,7 @@ def _numbers(
 
 
 def _maker(program: Program, name: str) -> str:
-    """The operation that decides about a value's range, behind views and operations that keep it."""
+    """The operation that decides a value's range, behind views and operations that keep it."""
     seen = 0
     while seen < 50:
         seen += 1
@@ -160,24 +172,13 @@ def _size(program: Program, arg: object, dim: int) -> int | None:
 
 
 def _made_below(program: Program, name: str) -> int | None:
-    """A bound that follows from the operation that makes the value: an index of a maximum, a count."""
+    """A bound that follows from the operation that makes the value: an index, a count."""
     for _ in range(50):
         i = program.producers.get(name)
         if i is None:
             return _drawn_below(program, name)
         op = program.graph.operations[i]
-        if op.name in {
-            "argmax",
-            "argmin",
-            "max",
-            "min",
-            "topk",
-            "sort",
-            "argsort",
-            "kthvalue",
-            "mode",
-            "median",
-        }:
+        if op.name in _INDEXES:
             dim = op.arg("dim", -1)
             return _size(program, op.args[0], dim if isinstance(dim, int) else -1)
         source = next(op.refs(), None)

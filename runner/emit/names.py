@@ -1,4 +1,4 @@
-"""This file knows about what values are called in emitted code: the author's variable names where there are any."""
+"""This file knows about what emitted code calls values: the author's names where there are any."""
 
 from __future__ import annotations
 
@@ -7,27 +7,16 @@ import keyword
 import re
 from collections.abc import Container, Iterable
 
-from runner.graph.operations import field_name
 from runner.graph.ir import Scope
+from runner.graph.operations import field_name
 from runner.tree.interface import Program
 
 RESERVED = {"self", "torch", "nn", "F", "math", "Model", "forward", "training", *keyword.kwlist}
 _BUILTIN = set(dir(builtins))
 _FREE = {
-    "input",
-    "hash",
-    "id",
-    "type",
-    "iter",
-    "vars",
-    "dir",
-    "copyright",
-    "credits",
-    "license",
-    "exit",
-    "quit",
-    "help",
-}
+    "input", "hash", "id", "type", "iter", "vars", "dir", "copyright", "credits", "license", "exit",
+    "quit", "help",
+}  # fmt: skip
 """Builtin names that authors use for tensors and that emitted code does not call."""
 
 

@@ -1,4 +1,4 @@
-"""This file knows about what a class owns: nn modules, parameters, buffers and constants, and how each is made."""
+"""This file knows about what a class owns (modules, weights, constants) and how each is made."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ from runner.tree.interface import Program
 from runner.tree.partition import snake
 
 LONGEST_PARAMETER_RECIPE = 4
+# What nn.Module itself is called for, so that no attribute may hide it.
+_OF_MODULES = {
+    "train", "eval", "to", "children", "modules", "parameters", "buffers", "apply", "half", "float",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,18 +40,7 @@ class Owned:
         self.positions = {name: p for p, name in enumerate(states)}
         self.weights: list[Weight] = []
         self.lines: list[str] = []
-        self.names: set[str] = set(RESERVED) | {
-            "train",
-            "eval",
-            "to",
-            "children",
-            "modules",
-            "parameters",
-            "buffers",
-            "apply",
-            "half",
-            "float",
-        }
+        self.names: set[str] = set(RESERVED) | _OF_MODULES
         self._modules: dict[object, str] = {}
         self._states: dict[str, str] = {}
 
@@ -129,7 +122,8 @@ class Owned:
             return state.literal
         if state.kind == "constant":
             raise KdrunError(
-                f"the constant {state.path} {list(spec.shape)} was not made by operations of the model"
+                f"the constant {state.path} {list(spec.shape)}"
+                " was not made by operations of the model"
             )
         return random_tensor(spec)
 
@@ -139,9 +133,7 @@ class Owned:
         self.names.add(found)
         return found
 
-    def child(
-        self, wish: str, cls: str, weights: list[Weight], positions: list[int]
-    ) -> str:
+    def child(self, wish: str, cls: str, weights: list[Weight], positions: list[int]) -> str:
         """The attribute that holds another emitted class, whose weights are also this one's."""
         attribute = self.name(wish)
         self.lines.append(f"self.{attribute} = {cls}()")

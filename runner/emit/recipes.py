@@ -1,4 +1,4 @@
-"""This file knows about writing down how a tensor came about outside `forward`: masks, tables, drawn inputs."""
+"""This file knows about writing down tensors made outside `forward`: masks, tables, inputs."""
 
 from __future__ import annotations
 

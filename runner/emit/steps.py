@@ -1,4 +1,4 @@
-"""This file knows about steps: a parent rewritten in terms of its children, which must compute the same."""
+"""This file knows about steps: a parent rewritten in terms of its children, computing the same."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ def tensors(value):
         return [value]
     if isinstance(value, dict):
         value = value.values()
-    return [t for item in value for t in tensors(item)] if hasattr(value, "__iter__") and not isinstance(value, str) else []
+    if isinstance(value, str) or not hasattr(value, "__iter__"):
+        return []
+    return [t for item in value for t in tensors(item)]
 
 
 def assert_equal(actual, expected):
@@ -126,7 +128,7 @@ def _step(
 
 
 def child_names(part: Part) -> dict[int, str]:
-    """What a parent calls its children: their place in the author's modules, from the parent's on."""
+    """What a parent calls its children: their place in the author's modules, below the parent's."""
     names: dict[int, str] = {}
     taken: set[str] = set()
     for child in part.children:
