@@ -1,3 +1,3 @@
-"""kdrun takes PyTorch models apart into kernels at their exact shapes, and proves that the parts recompose."""
+"""kdrun takes PyTorch models apart into kernels at exact shapes, and proves that they recompose."""
 
 __version__ = "0.1.0"

@@ -1,14 +1,14 @@
 """What can go wrong for a user: what happened, where, and what to do about it.
 
-    KdrunError                      exit code 2 unless said otherwise
-    ├── UsageError                  a flag or an argument that cannot be meant          (ValueError)
-    ├── ConfigError                 a setting that is wrong, with its file and field    (ValueError)
-    ├── ProblemError                a problem file that is broken, in its own words     exit code 1
-    │   └── CaptureError            a model that runs but cannot be captured            exit code 1
-    ├── DecompositionError          a directory that is not a decomposition             (ValueError)
-    ├── DatasetError                the dataset is missing or not what it should be     (FileNotFoundError)
-    ├── StoreError                  results cannot be read or written                   (OSError)
-    └── ClusterError                no Ray, or not the one that was asked for           (ConnectionError)
+KdrunError                  exit code 2 unless said otherwise
+├── UsageError              a flag or an argument that cannot be meant        (ValueError)
+├── ConfigError             a setting that is wrong, with its file and field  (ValueError)
+├── ProblemError            a problem file that is broken, in its own words   exit code 1
+│   └── CaptureError        a model that runs but cannot be captured          exit code 1
+├── DecompositionError      a directory that is not a decomposition           (ValueError)
+├── DatasetError            the dataset is missing or not what it should be   (FileNotFoundError)
+├── StoreError              results cannot be read or written                 (OSError)
+└── ClusterError            no Ray, or not the one that was asked for         (ConnectionError)
 """
 
 from pathlib import Path
