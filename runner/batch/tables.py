@@ -50,7 +50,7 @@ def _counts(manifest: Manifest) -> Table:
         shown.add_column(status, justify="right", style=COLOURS[status])
     for name in ("total", "kernels", "seconds"):
         shown.add_column(name, justify="right")
-    levels = sorted({row.source_level for row in manifest.rows}, key=lambda name: name == "custom")
+    levels = sorted({row.source_level for row in manifest.rows}, key=lambda n: (n == "custom", n))
     groups = {level: [r for r in manifest.rows if r.source_level == level] for level in levels}
     if len(groups) > 1:
         groups["all"] = manifest.rows

@@ -1,0 +1,153 @@
+"""The door: quick, one line for an error, an exit code for each end, JSON and nothing else."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from runner import __version__
+from runner.cli import main
+
+ROOT = Path(__file__).parents[2]
+KDRUN = str(Path(sys.executable).with_name("kdrun"))
+
+
+@dataclass(frozen=True)
+class Ended:
+    code: int
+    out: str
+    err: str
+
+
+Kdrun = Callable[..., Ended]
+
+
+@pytest.fixture
+def kdrun(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Kdrun:
+    """The command, run here and now in an empty directory."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["kdrun", *arguments])
+        with pytest.raises(SystemExit) as end:
+            main()
+        captured = capsys.readouterr()
+        assert isinstance(end.value.code, int)
+        return Ended(end.value.code, captured.out, captured.err)
+
+    return run
+
+
+def test_help_comes_within_300_ms() -> None:
+    best = 9.0
+    for _ in range(5):
+        started = time.perf_counter()
+        done = subprocess.run([KDRUN, "--help"], capture_output=True, text=True, check=True)
+        best = min(best, time.perf_counter() - started)
+    assert "Usage: kdrun" in done.stdout
+    assert best < 0.3
+
+
+def test_the_version_is_told(kdrun: Kdrun) -> None:
+    assert kdrun("--version").out == f"kdrun {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["sumbit"], "No such command 'sumbit'"),
+        (["submit", "--levle", "1"], "No such option '--levle'"),
+        (["submit", "--level", "one"], "Invalid value for '--level': 'one' is not a valid integer"),
+        (["submit", "--level", "4"], "there is no level 4; the levels are 1, 2 and 3"),
+        (["submit", "--problem", "nosuch*"], "--problem nosuch*: matches none of the"),
+        (["submit", "--start", "999"], "--start 999 is past the end"),
+        (["submit", "--start", "-1"], "--start -1: Input should be greater than or equal to 0"),
+        (["submit", "--count", "0"], "--count 0: Input should be greater than or equal to 1"),
+        (["submit", "--trials", "0"], "--trials 0: Input should be"),
+        (["submit", "--timeout", "-3"], "--timeout -3.0: Input should be greater than 0"),
+        (["submit", "--mode", "fast"], "Invalid value for '--mode'"),
+        (["submit", "--device", "tpu"], "Invalid value for '--device'"),
+        (["submit", "--data", "nowhere"], "--data nowhere: no such directory"),
+        (["submit", "--config", "none.yaml"], "none.yaml: cannot be read"),
+        (["submit", "--run-id", "a/b"], "--run-id 'a/b': it names a folder"),
+        (["submit", "--only-failed"], "--only-failed: none of the selected problems"),
+        (["submit", "--address", "here"], "--address here: not an address; such as"),
+        (["submit", "--address", "127.0.0.1:1"], "no Ray at 127.0.0.1:1: "),
+        (["decompose"], "Missing argument 'FILE'"),
+        (["decompose", "none.py"], "Invalid value for 'FILE': File 'none.py' does not exist"),
+        (["decompose", "."], "Invalid value for 'FILE': File '.' is a directory"),
+        (["verify"], "Missing argument 'DIRECTORY...'"),
+        (["verify", "nowhere"], "Invalid value for 'DIRECTORY...'"),
+        (["verify", "."], ".: no decomposition_tree.json in it; name a decomposition directory"),
+        (["status", "nosuch"], "no run 'nosuch' in output; the last ones there: none"),
+        (["data", "check", "nowhere"], "no dataset in nowhere; kdrun data fetch puts it there"),
+        (["data", "fetch", "--from", "nowhere"], "--from nowhere: no such file or directory"),
+        (["data", "list", "--level", "9"], "there is no level 9"),
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_is_one_line_and_exit_code_2(
+    kdrun: Kdrun, arguments: list[str], message: str
+) -> None:
+    ended = kdrun(*arguments)
+    assert ended.code == 2, ended
+    last = ended.err.splitlines()[-1]
+    assert last.startswith(f"kdrun: {message}"), last
+    assert "Traceback" not in ended.err
+    assert ended.out == ""
+
+
+def test_a_command_alone_shows_its_help(kdrun: Kdrun) -> None:
+    assert "Commands:" in kdrun("--help").out
+    assert kdrun("submit", "--help").code == 0
+
+
+def test_data_list_shows_the_samples_with_an_idea_of_each(kdrun: Kdrun) -> None:
+    samples = str(ROOT / "data/samples")
+    ended = kdrun("data", "list", "--data", samples, "--level", "3")
+    assert ended.code == 0
+    assert "simple_transformer  Transformer encoder that classifies" in ended.out
+    document = json.loads(kdrun("data", "list", "--data", samples, "--json").out)
+    levels = {row["source_level"] for row in document["problems"]}
+    assert levels == {"level1", "level2", "level3"}
+    assert all(len(row["idea"]) > 5 for row in document["problems"])
+
+
+def test_a_problem_that_is_broken_exits_with_1_and_says_its_line(kdrun: Kdrun) -> None:
+    Path("broken.py").write_text("import torch\ndef f(:\n")
+    ended = kdrun("decompose", "broken.py")
+    assert ended.code == 1
+    assert "error  custom/broken: SyntaxError: invalid syntax (line 2)" in ended.out
+
+
+def test_decompose_and_verify_print_json_and_nothing_else(kdrun: Kdrun) -> None:
+    problem = str(ROOT / "data/samples/level2/linear_gelu.py")
+    done = kdrun("decompose", problem, "--json")
+    assert done.code == 0, done
+    assert json.loads(done.out)["status"] == "passed"
+    assert "passed  level2/linear_gelu" in done.err
+    verified = kdrun("verify", "output/level2/linear_gelu", "--json")
+    assert verified.code == 0, verified
+    document = json.loads(verified.out)
+    assert document[0]["status"] == "passed"
+    assert [gate["gate"] for gate in document[0]["verification"]["gates"]]
+
+
+def test_a_directory_that_was_tampered_with_exits_with_1(kdrun: Kdrun) -> None:
+    kdrun("decompose", str(ROOT / "data/samples/level1/silu.py"))
+    (kernel,) = Path("output/level1/silu/level_0_kernel").glob("*.py")
+    kernel.write_text(kernel.read_text().replace("def forward(", "def backward("))
+    ended = kdrun("verify", "output/level1/silu")
+    assert ended.code == 1
+    assert ended.out.startswith("failed  output/level1/silu: ")
+
+
+def test_status_without_runs_says_so(kdrun: Kdrun) -> None:
+    assert kdrun("status").out == "no runs in output\n"

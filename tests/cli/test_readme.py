@@ -1,0 +1,94 @@
+"""What README says: its commands exist, its output is real, its links lead somewhere."""
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+import yaml
+
+from runner import cli
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+BLOCKS = re.findall(r"```(\w*)\n(.*?)```", README, re.DOTALL)
+COMMANDS = [
+    line.removeprefix("$ ").partition("  #")[0].strip()
+    for _, block in BLOCKS
+    for line in block.splitlines()
+    if line.removeprefix("$ ").startswith(("kdrun ", "make "))
+]
+SESSIONS = [block for language, block in BLOCKS if language == "console"]
+KDRUN = str(Path(sys.executable).with_name("kdrun"))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_is_one(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, *arguments = shlex.split(command)
+    if program == "make":
+        assert re.search(rf"^{arguments[0]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+        return
+    monkeypatch.chdir(tmp_path)
+    for argument in arguments:  # files that it names must exist for the parser
+        if argument.endswith(".py"):
+            Path(argument).parent.mkdir(parents=True, exist_ok=True)
+            Path(argument).touch()
+        elif "/" in argument:
+            Path(argument).mkdir(parents=True)
+    context: click.Context | None = None
+    found: click.Command = cli.cli
+    while isinstance(found, click.Group):
+        context = found.make_context(program, arguments, parent=context)
+        name, subcommand, arguments = found.resolve_command(
+            context, [*context._protected_args, *context.args]
+        )
+        assert subcommand is not None, name
+        found = subcommand
+    found.make_context(found.name, arguments, parent=context)
+
+
+def test_a_session_shows_what_really_comes_out(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "data/samples/level3", tmp_path / "data/samples/level3")
+    for session in SESSIONS:
+        command, _, expected = session.partition("\n")
+        done = subprocess.run(
+            [KDRUN, *shlex.split(command)[2:]], cwd=tmp_path, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        assert without_measurements(done.stdout) == without_measurements(expected)
+
+
+def without_measurements(text: str) -> str:
+    return re.sub(r"[\d.]+ (s|GiB)\b", r"N \1", text)
+
+
+def test_links_lead_somewhere() -> None:
+    for target in re.findall(r"\]\(([^)]+)\)", README):
+        if not target.startswith("https://"):
+            assert (ROOT / target).is_file(), target
+
+
+def test_the_number_of_samples_is_right() -> None:
+    said = re.search(r"takes the (\d+) samples apart", README)
+    assert said is not None
+    assert int(said[1]) == len(list((ROOT / "data/samples").glob("level[123]/*.py")))
+
+
+def test_every_command_is_in_the_table() -> None:
+    listed = set(re.findall(r"^\| `kdrun ([a-z ]+?)(?: \[?[A-Z].*?)?` \|", README, re.MULTILINE))
+    data = cli.cli.commands["data"]
+    assert isinstance(data, click.Group)
+    commands = {name for name in cli.cli.commands if name != "data"}
+    assert listed == commands | {f"data {name}" for name in data.commands}
+
+
+def test_the_settings_that_it_names_exist() -> None:
+    settings = yaml.safe_load((ROOT / "configs/default.yaml").read_text())
+    for name in re.findall(r"KDRUN_([A-Z_]+)", README):
+        assert name.lower() in settings
