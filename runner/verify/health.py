@@ -77,12 +77,8 @@ def fingerprint(output: object) -> tuple[object, ...]:
 def without_effect(seen: Seen, model: nn.Module) -> list[str]:
     """Inputs and weights that no operation carries to an output."""
     notes = [f"input {n} reaches no output" for n, used in enumerate(seen.inputs_used) if not used]
-    weights = weights_of(model)
-    unused = [
-        name
-        for name, tensor in weights.items()
-        if tensor.numel() and tensor.is_floating_point() and name not in seen.weights_used
-    ]  # integer buffers keep count of something
+    weights = dict(model.named_parameters())
+    unused = [n for n, t in weights.items() if t.numel() and n not in seen.weights_used]
     if unused:
         notes.append(f"{len(unused)} of {len(weights)} weights reach no output: {_named(unused)}")
     return notes
@@ -127,13 +123,14 @@ def blindness(
         if used and changed is not None and unchanged(changed):
             health.notes.append(f"the output changes within tolerance at most with input {n}")
     blind = []
-    names = [n for n, t in _distinct(model) if n in seen.weights_used and t.is_floating_point()]
+    weights = dict(model.named_parameters())  # a buffer may be for another mode, or keep count
+    names = [n for n, t in weights.items() if n in seen.weights_used and t.is_floating_point()]
     for n, name in enumerate(names):
         if too_late():
             left = len(names) - n
             health.not_examined.append(f"whether {left} of {len(names)} weights have an effect")
             break
-        weight = weights_of(model)[name].data
+        weight = weights[name].data
         before = weight.clone()
         weight.copy_(_moved(weight))
         if unchanged(inputs.get()):
@@ -186,13 +183,6 @@ def _others(model: nn.Module, inputs: Inputs) -> Iterable[torch.Tensor]:
     yield from tensors(list(inputs))
     for module in model.modules():
         yield from (value for value in vars(module).values() if isinstance(value, torch.Tensor))
-
-
-def _distinct(model: nn.Module) -> list[tuple[str, torch.Tensor]]:
-    seen: dict[int, tuple[str, torch.Tensor]] = {}
-    for name, tensor in weights_of(model).items():
-        seen.setdefault(id(tensor), (name, tensor))
-    return list(seen.values())
 
 
 def _named(names: list[str]) -> str:
