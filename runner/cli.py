@@ -247,9 +247,10 @@ def _show_plan(previews: Any, as_json: bool) -> None:
 def _console(*, stderr: bool = False) -> Any:
     from rich.console import Console
 
-    console = Console(stderr=stderr, highlight=False)
-    # A pipe has no width: nothing is wrapped for it.
-    return console if console.is_terminal else Console(stderr=stderr, highlight=False, width=200)
+    # Names may hold [brackets]. A pipe has no width: nothing is wrapped for it.
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else 200
+    return Console(stderr=stderr, highlight=False, markup=False, width=width)
 
 
 def _fail(message: str) -> None:

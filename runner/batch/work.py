@@ -98,7 +98,7 @@ def decompose(argument: str) -> str:
         metadata = tree.metadata
         stages.figures = Figures(
             components=metadata.total_components,
-            by_level=dict(metadata.by_level),
+            by_level={str(level): n for level, n in metadata.by_level.items()},
             unique_kernels=metadata.unique_kernels,
             kernel_instances=metadata.kernel_instances,
             capture=metadata.capture,
