@@ -49,25 +49,24 @@ def run_tests():
     """The author's model and the composed one agree: same weights, author's inputs, two seeds."""
     torch.backends.mha.set_fastpath_enabled(False)
     problem = load(HERE.parent / "original.py")
-    torch.manual_seed(0)
-    original = build(problem).%(mode)s()
-    composed = ComposedModel().%(mode)s()
-    theirs, mine = weights_of(original), weights_of(composed)
-    for name, source in WEIGHTS.items():
-        mine[name].data = theirs[source].data
     for seed in (1, 2):
+        torch.manual_seed(seed)
+        original = build(problem).%(mode)s()
+        composed = ComposedModel().%(mode)s()
+        theirs, mine = weights_of(original), weights_of(composed)
+        for name, source in WEIGHTS.items():
+            shared = isinstance(mine[name], nn.Parameter)
+            mine[name].data = theirs[source].data if shared else theirs[source].data.clone()
         torch.manual_seed(seed)
         args = problem.get_inputs()
         kwargs = problem.get_input_kwargs() if hasattr(problem, "get_input_kwargs") else {}
-        before = {name: buffer.clone() for name, buffer in original.named_buffers()}
         with torch.no_grad():
             torch.manual_seed(seed)
             expected = tensors(original(*args, **kwargs))
-            for name, buffer in original.named_buffers():
-                buffer.data.copy_(before[name])
+            del original, theirs
             torch.manual_seed(seed)
             actual = tensors(composed(*args, **kwargs))
-        del args, kwargs
+        del composed, mine, args, kwargs
         assert_equal(actual, expected)
         del actual, expected
 

@@ -8,8 +8,8 @@ from runner.emit.modules import ModuleCall, module_call
 from runner.emit.names import RESERVED, identifier, relative, unique
 from runner.emit.recipes import recipe_lines
 from runner.emit.spelling import Text
-from runner.errors import KdrunError
 from runner.graph.ir import Operation, State, TensorSpec
+from runner.graph.operations import is_random
 from runner.tree.interface import Program
 from runner.tree.partition import snake
 
@@ -96,7 +96,7 @@ class Owned:
             )
             self._states[name] = attribute
             self._make_state(attribute, state, self.program.spec(name))
-            if state.kind != "constant":
+            if state.kind != "constant" or is_given(state):
                 self.weights.append(Weight(attribute, self.positions[name]))
         return Text(f"self.{self._states[name]}")
 
@@ -105,13 +105,13 @@ class Owned:
         if state.kind == "parameter":
             frozen = "" if spec.floating else ", requires_grad=False"
             self.lines.append(f"self.{attribute} = nn.Parameter({value}{frozen})")
-        elif state.kind == "buffer":
+        elif state.kind == "buffer" or is_given(state):
             self.lines.append(f'self.register_buffer("{attribute}", {value})')
         else:
             self.lines.append(f"self.{attribute} = {value}")
 
     def _value(self, state: State, spec: TensorSpec) -> str:
-        recipe = state.recipe
+        recipe = None if is_given(state) else state.recipe
         if recipe is not None and (
             state.kind != "parameter" or len(recipe.operations) <= LONGEST_PARAMETER_RECIPE
         ):
@@ -120,11 +120,6 @@ class Owned:
             return value
         if state.literal is not None:
             return state.literal
-        if state.kind == "constant":
-            raise KdrunError(
-                f"the constant {state.path} {list(spec.shape)}"
-                " was not made by operations of the model"
-            )
         return random_tensor(spec)
 
     def name(self, wish: str) -> str:
@@ -142,6 +137,13 @@ class Owned:
                 Weight(f"{attribute}.{weight.local}", positions[weight.position], weight.sibling)
             )
         return attribute
+
+
+def is_given(state: State) -> bool:
+    """A tensor in a plain attribute that cannot be computed again: it is handed over as weights are."""
+    if state.kind != "constant" or state.literal is not None:
+        return False
+    return state.recipe is None or any(map(is_random, state.recipe.operations))
 
 
 def random_tensor(spec: TensorSpec) -> str:

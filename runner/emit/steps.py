@@ -37,8 +37,14 @@ def assert_equal(actual, expected):
 
 
 def weights_of(model):
-    """Parameters and buffers by name, shared ones under each of their names."""
+    """Parameters and buffers by name, shared ones under each of their names; tensors in attributes."""
     return {
+        **{
+            f"{path}.{name}" if path else name: value
+            for path, module in model.named_modules()
+            for name, value in vars(module).items()
+            if isinstance(value, torch.Tensor)
+        },
         **dict(model.named_parameters(remove_duplicate=False)),
         **dict(model.named_buffers(remove_duplicate=False)),
     }

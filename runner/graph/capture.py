@@ -333,7 +333,19 @@ def _recipe(built: _Built, tensor: torch.Tensor) -> Recipe | None:
 
 
 def _constant(built: _Built, path: str, tensor: torch.Tensor) -> State:
-    return State(path, "constant", _recipe(built, tensor), tensor_literal(tensor))
+    recipe, literal = _recipe(built, tensor), tensor_literal(tensor)
+    if recipe is None and literal is None and not _has(built.model, path):
+        raise TypeError(f"a tensor of {tensor.numel()} numbers that torch did not compute")
+    return State(path, "constant", recipe, literal)
+
+
+def _has(model: torch.nn.Module, path: str) -> bool:
+    """Whether a tensor is an attribute of the model."""
+    owner, _, name = path.rpartition(".")
+    try:
+        return isinstance(getattr(model.get_submodule(owner), name, None), torch.Tensor)
+    except AttributeError:
+        return False
 
 
 class _Writer:

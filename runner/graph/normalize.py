@@ -102,6 +102,9 @@ class _Functional:
         source = op.args[0] if op.args else None
         if op.name in CHECKS:
             return
+        if self._counts_batches(op):
+            self._alias(op.outputs[0], source.name if isinstance(source, Ref) else "")
+            return
         if op.name in ALIASES or self._does_nothing(op):
             assert isinstance(source, Ref)
             self._alias(op.outputs[0], source.name)
@@ -151,6 +154,15 @@ class _Functional:
         other = self.values[op.args[1].name]
         said = Symbol(f"torch.{other.dtype}") if name == "dtype" else other.shape
         return replace(op, target=target, args=(op.args[0], said), kwargs=(), schema=("self", name))
+
+    def _counts_batches(self, op: Operation) -> bool:
+        """nn.BatchNorm's own count of the batches that it was trained on, which nothing reads."""
+        state = self.graph.states.get(next(op.refs(), ""))
+        return (
+            op.name in {"add_", "add"}
+            and state is not None
+            and (state.path.rpartition(".")[2] == "num_batches_tracked")
+        )
 
     def _does_nothing(self, op: Operation) -> bool:
         if op.name in DROPOUTS:

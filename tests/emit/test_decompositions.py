@@ -1,0 +1,146 @@
+"""Whole decompositions: every file runs, and the parts compute what the original does."""
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import Decomposed
+from models import MODELS, NO_INIT, output_of
+
+from runner.tree.document import Tree
+
+
+@pytest.mark.parametrize("what", MODELS)
+@pytest.mark.parametrize("level", ["level1", "level2", "level3"])
+def test_every_file_passes_by_itself(decomposed: Decomposed, what: str, level: str) -> None:
+    directory = decomposed(MODELS[what] + NO_INIT, level)
+    files = [f for f in directory.rglob("*.py") if f.parent != directory]
+    assert directory / "verification" / "composition_test.py" in files
+    assert {str(f.relative_to(directory)): output_of(f) for f in files} == {
+        str(f.relative_to(directory)): "PASS" for f in files
+    }
+
+
+def test_a_decomposition_is_the_same_bytes_each_time(decomposed: Decomposed) -> None:
+    source = MODELS["tables and constants"] + NO_INIT
+    first, second = decomposed(source, into="first"), decomposed(source, into="second")
+    texts = {f.relative_to(first): f.read_bytes() for f in first.rglob("*") if f.is_file()}
+    assert texts == {
+        f.relative_to(second): f.read_bytes() for f in second.rglob("*") if f.is_file()
+    }
+
+
+def test_a_decomposition_is_the_same_bytes_in_another_process(decomposed: Decomposed) -> None:
+    here = decomposed(MODELS["one module called twice"] + NO_INIT)
+    there = here.parent / "there"
+    program = (
+        "import sys; from pathlib import Path; from runner.problems import read_problem; "
+        "from runner.emit import decompose; decompose(read_problem(Path(sys.argv[1])), Path(sys.argv[2]))"
+    )
+    problem = here.parent / "level3" / "some_model.py"
+    environment = {**os.environ, "PYTHONHASHSEED": "1"}
+    subprocess.run(
+        [sys.executable, "-c", program, str(problem), str(there)], check=True, env=environment
+    )
+    for file in (f for f in here.rglob("*") if f.is_file()):
+        assert file.read_bytes() == (there / file.relative_to(here)).read_bytes(), file
+
+
+def test_component_files_import_torch_alone(decomposed: Decomposed) -> None:
+    directory = decomposed(MODELS["attention of nn.TransformerEncoderLayer"] + NO_INIT)
+    for file in directory.glob("level_*/*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Import):
+                assert {alias.name.partition(".")[0] for alias in node.names} <= {
+                    *("torch", "sys", "math")
+                }
+            elif isinstance(node, ast.ImportFrom):
+                assert node.module == "torch"
+
+
+def test_a_broken_kernel_makes_the_composition_fail(decomposed: Decomposed) -> None:
+    directory = decomposed(MODELS["half precision"] + NO_INIT)
+    (kernel,) = (directory / "level_0_kernel").glob("layer_norm_*.py")
+    text = kernel.read_text()
+    kernel.write_text(text.replace("return ", "return 1.01 * ", 1))
+    assert output_of(kernel) == "PASS"
+    assert output_of(directory / "verification" / "composition_test.py").startswith("FAIL: ")
+
+
+def test_a_wrong_weight_map_makes_the_step_fail(decomposed: Decomposed) -> None:
+    directory = decomposed(
+        """
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
+
+            def forward(self, x):
+                return self.b(torch.relu(self.a(x)))
+
+        def get_inputs(): return [torch.randn(2, 4)]
+        def get_init_inputs(): return []
+        """
+    )
+    step = next(s for s in (directory / "steps").iterdir() if "some_model" in s.name)
+    weights = json.loads((step / "weight_map.json").read_text())
+    swapped = {name: source.replace("a.", "*.").replace("b.", "a.").replace("*.", "b.")
+               for name, source in weights.items()}  # fmt: skip
+    assert swapped != weights
+    (step / "weight_map.json").write_text(json.dumps(swapped))
+    assert output_of(step / "refactored.py").startswith("FAIL: ")
+
+
+def test_files_run_from_any_directory(decomposed: Decomposed, tmp_path: Path) -> None:
+    directory = decomposed(MODELS["half precision"] + NO_INIT)
+    moved = tmp_path / "elsewhere"
+    directory.rename(moved)
+    for file in (
+        *moved.glob("steps/*/refactored.py"),
+        moved / "verification" / "composition_test.py",
+    ):
+        ran = subprocess.run([sys.executable, str(file)], cwd="/", capture_output=True, text=True)
+        assert (ran.returncode, ran.stdout.strip()) == (0, "PASS"), ran.stderr
+
+
+def test_the_tree_says_what_was_written(decomposed: Decomposed) -> None:
+    directory = decomposed(MODELS["attention of nn.TransformerEncoderLayer"] + NO_INIT)
+    tree = Tree.read(directory)
+    files = {str(f.relative_to(directory)) for f in directory.glob("level_*/*.py")}
+    assert {node.path for node in tree.nodes.values()} == files
+    assert tree.metadata.total_components == len(files)
+    kernels = [n for n in tree.nodes.values() if n.level == "kernel"]
+    assert tree.metadata.kernel_instances == len(kernels)
+    assert sum(k.flops for k in kernels) == tree.root.flops > 0
+    ends = {edge.source for edge in tree.data_flow} | {edge.target for edge in tree.data_flow}
+    assert ends <= {n.id for n in kernels} | {"input", "output"}
+    weights = {name for node in kernels for name in node.weight_map.values()}
+    assert {"encoder.layers.0.self_attn.in_proj_weight", "encoder.layers.1.norm2.bias"} <= weights
+    assert tree.metadata.unused_weights == []
+
+
+def test_training_mode_is_a_decomposition_of_its_own(decomposed: Decomposed) -> None:
+    source = """
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.fc, self.norm = nn.Linear(8, 8), nn.BatchNorm1d(8)
+
+            def forward(self, x):
+                return F.dropout(self.norm(self.fc(x)), 0.5, self.training)
+
+        def get_inputs(): return [torch.randn(4, 8)]
+        def get_init_inputs(): return []
+        """
+    directory = decomposed(source, "level2", mode="train")
+    tree = Tree.read(directory)
+    assert tree.metadata.mode == "train"
+    assert tree.root.operations == ["linear", "batch_norm", "dropout"]
+    assert {output_of(f) for f in directory.rglob("*.py") if f.parent != directory} == {"PASS"}
+    assert Tree.read(decomposed(source, "level2", into="eval")).root.operations == [
+        *("linear", "batch_norm")
+    ]
