@@ -299,7 +299,7 @@ class _Writer:
             if name not in last or last[name] < s:
                 targets.append("_")
                 continue
-            variable = self._variable(name, dying if len(makes) == 1 else [])
+            variable = self._variable(name)
             self.live[variable] = name
             self.names[name] = variable
             targets.append(variable)
@@ -314,14 +314,11 @@ class _Writer:
             return found[1].unpack.format(*targets)
         return ", ".join(targets) + ("," if self._listed(item) and len(targets) == 1 else "")
 
-    def _variable(self, name: str, dying: list[str]) -> str:
+    def _variable(self, name: str) -> str:
+        taken = {*self.live, *RESERVED}
         wishes = list(self.namer.wishes(name))
-        authors = wishes[:-1]
-        inherited = [self.names[d] for d in dying[:1] if d in self.names]
-        for wish in (*authors, *inherited, *wishes[-1:]):
-            if wish not in self.live and wish not in RESERVED:
-                return wish
-        return unique(wishes[0] if wishes else "x", {*self.live, *RESERVED})
+        free = [wish for wish in wishes if wish not in taken]
+        return free[0] if free else unique(wishes[-1], taken)
 
     def _commented(self, line: str, item: Item) -> str:
         makes = [n for n in self._makes(item) if n in self.names]

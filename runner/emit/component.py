@@ -77,7 +77,7 @@ def write_component(emitter: Emitter, workload: Workload, parent: str) -> Compon
         _docstring(emitter, workload, parent, written),
         _imports([*(w.text for w in classes.values()), written.text]),
         "\n\n\n".join([*(w.text for w in classes.values()), written.text]),
-        "\n" + functions(emitter, part),
+        "\n" + functions(emitter, part, written.inputs),
         _TESTS.strip("\n")
         % {"mode": emitter.program.graph.mode, "dtypes": _dtypes(emitter.program, part)},
     ]
@@ -125,9 +125,9 @@ def _imports(texts: Sequence[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def functions(emitter: Emitter, part: Part) -> str:
+def functions(emitter: Emitter, part: Part, names: Sequence[str]) -> str:
     """get_inputs, get_init_inputs and get_expected_output_shape."""
-    lines = "\n".join(f"    {line}" for line in inputs_text(emitter.program, part))
+    lines = "\n".join(f"    {line}" for line in inputs_text(emitter.program, part, names))
     shapes = ", ".join(str(tuple(emitter.program.spec(n).shape)) for n in part.io.outputs)
     return (
         f"def get_inputs():\n{lines}\n\n\ndef get_init_inputs():\n    return []\n\n\n"

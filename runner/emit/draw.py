@@ -8,7 +8,8 @@ row).
 
 from __future__ import annotations
 
-from runner.emit.names import identifier, unique
+from collections.abc import Sequence
+
 from runner.emit.recipes import recipe_lines
 from runner.graph.ir import Operation, Recipe, Ref, TensorSpec
 from runner.graph.operations import is_random
@@ -38,21 +39,19 @@ _INDEXES = {
 }  # fmt: skip
 
 
-def inputs_text(program: Program, part: Part) -> list[str]:
-    """Statements of get_inputs(), the return included."""
-    taken: set[str] = {"torch"}
+def inputs_text(program: Program, part: Part, names: Sequence[str]) -> list[str]:
+    """Statements of get_inputs(), the return included; `names` are those of forward's arguments."""
+    taken: set[str] = {"torch", *names}
     own = {i.name: i for i in program.graph.inputs}
     lines: list[str] = []
     results: list[str] = []
-    for name in part.io.inputs:
+    for name, variable in zip(part.io.inputs, names, strict=True):
         recipe = own[name].recipe if name in own else _constant(program, name)
         if recipe is not None:
             found, value = recipe_lines(recipe, taken)
         else:
             found, value = [], drawn(program, part, name)
-        variable = unique(identifier(own[name].argument) if name in own else "x", taken)
-        if len(part.io.inputs) > 1 and (found or len(value) > 60):
-            taken.add(variable)
+        if len(names) > 1 and (found or len(value) > 60):
             found.append(f"{variable} = {value}")
             value = variable
         lines += found

@@ -40,9 +40,10 @@ def unique(name: str, taken: Container[str], between: str = "_") -> str:
 
 def camel(stem: str) -> str:
     """`linear_768x3072_fp32` -> `Linear768x3072Fp32`."""
-    text = "".join(
-        piece[:1].upper() + piece[1:] for piece in re.split(r"[^0-9A-Za-z]+", stem) if piece
-    )
+    text = ""
+    for piece in filter(None, re.split(r"[^0-9A-Za-z]+", stem)):
+        between = "_" if text[-1:].isdigit() and piece[0].isdigit() else ""
+        text += between + piece[0].upper() + piece[1:]
     return text if text[:1].isalpha() else f"Model{text}"
 
 
@@ -51,6 +52,10 @@ def relative(path: str, base: str) -> str:
     if base and path == base:
         return ""
     return path[len(base) + 1 :] if base and path.startswith(base + ".") else path
+
+
+_USUAL = ("x", "h")
+"""What people call a tensor on its way when they give it no name."""
 
 
 class Namer:
@@ -98,17 +103,32 @@ class Namer:
             yield identifier(self.targets[name])
         i = self.program.producers.get(name)
         if i is not None:
-            yield identifier(field_name(self.program.graph.operations[i]))
+            op = self.program.graph.operations[i]
+            if len(op.outputs) == 1:
+                if op.origin is not None and len(op.origin.targets) == 1:
+                    yield identifier(op.origin.targets[0])
+                yield from _USUAL
+            yield identifier(field_name(op))
 
     def of(self, name: str) -> str:
-        """The best name inside the code that computes it."""
-        return next(iter(self.wishes(name)), "x")
+        """What a value is called outside of code: the author's name, else its operation."""
+        if name in self.arguments:
+            return self.arguments[name]
+        if name in self.targets:
+            return identifier(self.targets[name])
+        return identifier(field_name(self.program.graph.operations[self.program.producers[name]]))
 
     def argument(self, name: str) -> str:
-        """What a component that is given it calls it: the author's name, else `x`."""
-        return self.arguments.get(name) or (
-            identifier(self.targets[name]) if name in self.targets else "x"
-        )
+        """Its name as an argument: the author's, also of what it is a view of, else `x`."""
+        while True:
+            if name in self.arguments:
+                return self.arguments[name]
+            if name in self.targets:
+                return identifier(self.targets[name])
+            i = self.program.producers.get(name)
+            if i is None or not self.program.graph.operations[i].view:
+                return "x"
+            name = next(self.program.graph.operations[i].refs())
 
 
 def _authors(scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:

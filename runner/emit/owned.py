@@ -140,7 +140,7 @@ class Owned:
 
 
 def is_given(state: State) -> bool:
-    """A tensor in a plain attribute that cannot be computed again: it is handed over as weights are."""
+    """A tensor in a plain attribute that cannot be computed again: handed over like a weight."""
     if state.kind != "constant" or state.literal is not None:
         return False
     return state.recipe is None or any(map(is_random, state.recipe.operations))

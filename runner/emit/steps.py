@@ -37,7 +37,7 @@ def assert_equal(actual, expected):
 
 
 def weights_of(model):
-    """Parameters and buffers by name, shared ones under each of their names; tensors in attributes."""
+    """Parameters, buffers and tensors in attributes by name, shared ones by each of theirs."""
     return {
         **{
             f"{path}.{name}" if path else name: value
@@ -116,7 +116,7 @@ def _step(
             + ("import torch.nn.functional as F\n" if "F." in written.text else "")
             + f"from torch import nn\n\n{imports}\n",
             written.text,
-            "\n" + functions(emitter, part) + "\n\n" + COMPARE.strip("\n"),
+            "\n" + functions(emitter, part, written.inputs) + "\n\n" + COMPARE.strip("\n"),
             _TESTS.rstrip("\n") % {"mode": emitter.program.graph.mode},
         ]
     )

@@ -1,16 +1,15 @@
 """Models written where a test runs, decomposed into a directory."""
 
-from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
+from models import Decomposed
 
 from runner.emit import decompose
 from runner.problems import read_problem
 
 HEAD = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n\n"
-Decomposed = Callable[..., Path]
 
 
 @pytest.fixture

@@ -2,8 +2,10 @@
 
 import runpy
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
+Decomposed = Callable[..., Path]
 NO_INIT = "def get_init_inputs(): return []\n"
 
 MODELS = {

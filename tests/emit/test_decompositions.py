@@ -8,8 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import Decomposed
-from models import MODELS, NO_INIT, output_of
+from models import MODELS, NO_INIT, Decomposed, output_of
 
 from runner.tree.document import Tree
 
@@ -39,7 +38,8 @@ def test_a_decomposition_is_the_same_bytes_in_another_process(decomposed: Decomp
     there = here.parent / "there"
     program = (
         "import sys; from pathlib import Path; from runner.problems import read_problem; "
-        "from runner.emit import decompose; decompose(read_problem(Path(sys.argv[1])), Path(sys.argv[2]))"
+        "from runner.emit import decompose; "
+        "decompose(read_problem(Path(sys.argv[1])), Path(sys.argv[2]))"
     )
     problem = here.parent / "level3" / "some_model.py"
     environment = {**os.environ, "PYTHONHASHSEED": "1"}
