@@ -1,0 +1,65 @@
+"""This file knows about where the author wrote an operation: the statement and its targets."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import linecache
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+
+from runner.graph.ir import Origin
+
+_TORCH = str(Path(torch.__file__).parent)
+_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in ')
+
+
+def origin(trace: str, problem_file: str) -> Origin | None:
+    frames = [(m["file"], int(m["line"])) for m in _FRAME.finditer(trace)]
+    frames = [f for f in frames if not f[0].startswith(_TORCH)]
+    if not frames:
+        return None
+    own = [line for file, line in frames if file == problem_file]
+    file, line = frames[-1]
+    statement, targets = _statement(file, line)
+    return Origin(file, statement, targets, own[-1] if own else None)
+
+
+def _statement(file: str, line: int) -> tuple[int, tuple[str, ...]]:
+    """First line of the innermost simple statement at a line, and the names that it assigns to."""
+    best: tuple[int, tuple[str, ...]] = (line, ())
+    size = 1 << 30
+    for first, last, targets in _statements(file):
+        if first <= line <= last and last - first < size:
+            best, size = (first, targets), last - first
+    return best
+
+
+@functools.cache
+def _statements(file: str) -> list[tuple[int, int, tuple[str, ...]]]:
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except SyntaxError:
+        return []
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr)):
+            targets = (
+                node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+            )
+            names = tuple(_names(targets[-1])) if len(targets) == 1 else ()
+            found.append((node.lineno, node.end_lineno or node.lineno, names))
+    return found
+
+
+def _names(target: ast.AST | None) -> Iterator[str]:
+    if isinstance(target, ast.Name):
+        yield target.id
+    elif isinstance(target, ast.Attribute):
+        yield target.attr
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        for item in target.elts:
+            yield from _names(item)
