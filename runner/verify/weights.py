@@ -10,6 +10,8 @@ from torch import nn
 
 Weights: TypeAlias = dict[str, torch.Tensor]
 
+_PIECE = 1 << 22
+
 
 @dataclass(frozen=True, slots=True)
 class WeightTable:
@@ -149,8 +151,10 @@ def vary(
             continue
         if only_defaults and not bool((data == data.flatten()[0]).all()):
             continue
-        noise = torch.rand(tensor.shape, generator=generator, dtype=torch.float32).to(data)
-        data.addcmul_(data.abs().add_(0.1), noise, value=0.1)
+        pieces = data.view(-1).split(_PIECE) if data.is_contiguous() else (data,)
+        for piece in pieces:  # a weight may be a large part of what fits
+            noise = torch.rand(piece.shape, generator=generator, dtype=torch.float32).to(piece)
+            piece.addcmul_(piece.abs().add_(0.1), noise, value=0.1)
 
 
 def _overlapping(tensor: torch.Tensor) -> bool:
