@@ -23,6 +23,7 @@ HEADROOM_BYTES = 2 * GIB
 REACH_S = 5.0
 """For an address to answer at all."""
 
+_FOLDER = "kdrun-ray-"
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
@@ -93,8 +94,7 @@ def connect(
     folder = None
     options: dict[str, Any] = {"address": address}
     if address is None:
-        # Ray's sockets lie in it, and a socket's path may have 107 characters.
-        folder = tempfile.mkdtemp(prefix="kdrun-ray-", dir="/tmp")
+        folder = _folder()
         options = {
             "address": "local",
             "num_cpus": workers or cores(),
@@ -117,6 +117,17 @@ def connect(
         ray.shutdown()
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _folder() -> str:
+    """Where a Ray of our own keeps its sockets and logs; those of drivers that were killed go."""
+    # A socket's path may have 107 characters, so TMPDIR is no place for it.
+    place = Path("/tmp")
+    for left in place.glob(f"{_FOLDER}*"):
+        driver = left.name.removeprefix(_FOLDER).partition("-")[0]
+        if driver.isdigit() and not Path("/proc", driver).exists():
+            shutil.rmtree(left, ignore_errors=True)
+    return tempfile.mkdtemp(prefix=f"{_FOLDER}{os.getpid()}-", dir=place)
 
 
 def _refuse_the_unreachable(address: str) -> None:

@@ -162,7 +162,7 @@ def one(result: ProblemResult, directory: Path, log: Path | None, console: Conso
     memory = f", {result.peak_memory_bytes / GIB:.2f} GiB" if result.peak_memory_bytes else ""
     console.print(f"{result.total_s:.1f} s{memory}")
     console.print(f"look at: {directory}", soft_wrap=True)
-    if log is not None:
+    if log is not None and result.status != "passed":
         console.print(f"log:     {log}", soft_wrap=True)
 
 

@@ -1,0 +1,95 @@
+"""A Ray to join, and one whose node goes away while it works."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.batch import cluster
+from runner.batch.cluster import HEADROOM_BYTES, usable_bytes
+from runner.batch.machine import GIB
+from runner.errors import ClusterError
+
+KDRUN = str(Path(sys.executable).with_name("kdrun"))
+
+
+def test_what_problems_may_take_leaves_headroom(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "available_bytes", lambda: 10 * GIB)
+    assert usable_bytes() == 10 * GIB - HEADROOM_BYTES
+    monkeypatch.setattr(cluster, "available_bytes", lambda: 100 * GIB)
+    assert usable_bytes() == 90 * GIB
+
+
+def test_more_than_there_is_cannot_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "available_bytes", lambda: 10 * GIB)
+    assert usable_bytes(4) == 4 * GIB
+    assert usable_bytes(400) == usable_bytes()
+
+
+def test_what_a_killed_driver_left_is_removed() -> None:
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    left = Path(f"/tmp/kdrun-ray-{gone.pid}-left")
+    left.mkdir()
+    made = Path(cluster._folder())
+    made.rmdir()
+    assert not left.exists()
+
+
+def test_a_full_machine_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "available_bytes", lambda: 2 * GIB)
+    with pytest.raises(ClusterError, match=r"only 2\.0 GiB of memory are available here"):
+        usable_bytes()
+
+
+@pytest.fixture
+def nodes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A real Ray with a head that runs nothing, to which nodes can be added."""
+    monkeypatch.setenv("RAY_memory_monitor_refresh_ms", "0")
+    from ray.cluster_utils import Cluster
+
+    small = {"object_store_memory": 80 << 20, "include_dashboard": False}
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, **small})
+    yield made
+    made.shutdown()
+
+
+def wait_for(what: Callable[[], Any], seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, "it did not come"
+        time.sleep(0.1)
+
+
+def test_a_problem_whose_node_goes_away_is_done_on_another(
+    nodes: Any, write: Callable[[str], Path], tmp_path: Path
+) -> None:
+    size = {"num_cpus": 1, "memory": 3 * GIB, "object_store_memory": 80 << 20}
+    first = nodes.add_node(**size)
+    flag = tmp_path / "hangs"
+    flag.touch()
+    problem = write("whole")
+    hang = f"import pathlib, time\nif pathlib.Path({str(flag)!r}).exists():\n    time.sleep(1000)\n"
+    problem.write_text(problem.read_text() + hang)
+    command = [KDRUN, "submit", "--problem", str(problem), "--run-id", "moved", "--json"]
+    run = subprocess.Popen(
+        [*command, "--address", nodes.address],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_for((tmp_path / "output/level1/.whole.moved/stage").exists)
+    flag.unlink()
+    nodes.add_node(**size)
+    nodes.remove_node(first, allow_graceful=False)
+    out, err = run.communicate(timeout=120)
+    assert run.returncode == 0, err
+    manifest = json.loads(out)
+    assert manifest["cluster"]["address"] == nodes.address
+    assert manifest["rows"][0]["status"] == "passed"
