@@ -1,5 +1,6 @@
 """This file knows about getting a Ray: one of our own, started and stopped, or one to join."""
 
+import fcntl
 import importlib.metadata
 import logging
 import os
@@ -7,7 +8,7 @@ import shutil
 import socket
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr
+from contextlib import ExitStack, contextmanager, redirect_stderr
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ REACH_S = 5.0
 """For an address to answer at all."""
 
 _FOLDER = "kdrun-ray-"
+_LOCK = "lock"
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
@@ -91,19 +93,18 @@ def connect(
     os.environ.update({name: os.environ.get(name, value) for name, value in _QUIET.items()})
     import ray
 
-    folder = None
-    options: dict[str, Any] = {"address": address}
-    if address is None:
-        folder = _folder()
-        options = {
-            "address": "local",
-            "num_cpus": workers or cores(),
-            "_memory": usable_bytes(memory_gib),
-            "object_store_memory": OBJECT_STORE_BYTES,
-            "_temp_dir": folder,
-            "include_dashboard": False,
-        }
-    try:
+    with ExitStack() as stack:
+        options: dict[str, Any] = {"address": address}
+        if address is None:
+            options = {
+                "address": "local",
+                "num_cpus": workers or cores(),
+                "_memory": usable_bytes(memory_gib),
+                "object_store_memory": OBJECT_STORE_BYTES,
+                "_temp_dir": stack.enter_context(_folder()),
+                "include_dashboard": False,
+            }
+        stack.callback(ray.shutdown)
         try:
             with Path(os.devnull).open("w") as nowhere, redirect_stderr(nowhere):
                 ray.init(**options, logging_level=logging.ERROR, log_to_driver=False)
@@ -113,21 +114,43 @@ def connect(
             hint = f"`ray status --address {address}` must answer" if address else "try it again"
             raise ClusterError(f"{where}: {line}", hint=hint) from error
         yield _described(address, num_gpus)
-    finally:
-        ray.shutdown()
-        if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
 
 
-def _folder() -> str:
-    """Where a Ray of our own keeps its sockets and logs; those of drivers that were killed go."""
+@contextmanager
+def _folder() -> Iterator[str]:
+    """Where a Ray of our own keeps its sockets and logs; those of drivers that were killed go.
+
+    Whose driver lives is locked: a process id would say nothing about one in another container.
+    """
     # A socket's path may have 107 characters, so TMPDIR is no place for it.
     place = Path("/tmp")
-    for left in place.glob(f"{_FOLDER}*"):
-        driver = left.name.removeprefix(_FOLDER).partition("-")[0]
-        if driver.isdigit() and not Path("/proc", driver).exists():
-            shutil.rmtree(left, ignore_errors=True)
-    return tempfile.mkdtemp(prefix=f"{_FOLDER}{os.getpid()}-", dir=place)
+    for left in place.glob(f"{_FOLDER}*/{_LOCK}"):
+        if (lock := _locked(left)) is not None:
+            shutil.rmtree(left.parent, ignore_errors=True)
+            os.close(lock)
+    new = Path(tempfile.mkdtemp(prefix="kdrun-new-", dir=place))
+    lock = _locked(new / _LOCK)
+    made = new.rename(place / new.name.replace("kdrun-new-", _FOLDER))  # locked when it appears
+    try:
+        yield str(made)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+        if lock is not None:
+            os.close(lock)
+
+
+def _locked(path: Path) -> int | None:
+    """A descriptor that holds the lock until it is closed, or None where another one does."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError:  # somebody else's
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
 
 
 def _refuse_the_unreachable(address: str) -> None:

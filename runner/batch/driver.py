@@ -19,12 +19,15 @@ from runner.batch.attempt import Attempt, Kind, clean_up, give_up, perform, stag
 from runner.batch.cluster import Cluster
 from runner.batch.plan import Item, Needs, threads
 from runner.batch.work import Record, Task
+from runner.errors import ClusterError
 from runner.store.directory import DirectoryStore
 from runner.store.manifest import Manifest, Row, RunState, count
 from runner.store.result import RESULT_FILE, RunOptions, sha256_of
 
 MOST_LOSSES = 3
 """Workers that a problem may lose, as when a node goes away, before it is given up."""
+MOST_LOST_IN_A_ROW = 4
+"""Problems that may lose a worker before any other answers: then it is Ray that is broken."""
 LOOK_S = 0.5
 """How often the stages of what is running are read."""
 
@@ -92,10 +95,16 @@ class Driver:
     waiting: deque[_Job] = field(default_factory=deque)
     flying: dict[Any, _Job] = field(default_factory=dict)
     """By Ray's reference."""
+    lost: set[str] = field(default_factory=set)
+    """Problems that lost a worker since the last answer from any."""
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def drive(self) -> Manifest:
-        """Run everything that is to be run; on Ctrl-C stop what runs, and say what is done."""
+        """Run everything that is to be run; on Ctrl-C stop what runs, and say what is done.
+
+        Raises:
+            ClusterError: Ray itself is broken. What is done is done; the rest is not run.
+        """
         import ray
 
         state: RunState = "finished"
@@ -117,6 +126,10 @@ class Driver:
         except KeyboardInterrupt:
             state = "interrupted"
             self._stop()
+        except ClusterError:
+            self._stop()
+            self._save("interrupted")
+            raise
         return self._save(state)
 
     def _may_send(self) -> bool:
@@ -147,15 +160,15 @@ class Driver:
         assert job.task is not None
         try:
             attempt = Attempt.model_validate_json(ray.get(reference))
-        except ray.exceptions.RayTaskError as error:
-            attempt = self._lost(f"the worker could not run it: {_last_line(error)}")
-        except ray.exceptions.RayError as error:
-            job.losses += 1
+            self.lost.clear()
+        except ray.exceptions.RayError as error:  # a problem's own errors are answers
+            self._lose(job, error)
             if job.losses < MOST_LOSSES:
-                self.waiting.appendleft(job)
+                self.waiting.append(job)
                 return
-            what = type(error).__name__
-            attempt = self._lost(f"its worker was lost {job.losses} times, the last by {what}")
+            reason = f"its worker was lost {job.losses} times, the last by {_in_short(error)}"
+            record = Record(status="crashed", reason=reason, stage="worker")
+            attempt = Attempt(record=record, started=datetime.now(UTC))
         record = attempt.record
         if record.out_of_memory and job.needs.can_grow:
             job.needs = job.needs.all_there_is()
@@ -181,9 +194,15 @@ class Driver:
             )
             self._save("running")
 
-    def _lost(self, reason: str) -> Attempt:
-        record = Record(status="crashed", reason=reason, stage="worker")
-        return Attempt(record=record, started=datetime.now(UTC))
+    def _lose(self, job: _Job, error: BaseException) -> None:
+        job.losses += 1
+        self.lost.add(job.item.label)
+        if len(self.lost) >= MOST_LOST_IN_A_ROW:
+            raise ClusterError(
+                f"Ray is broken: {len(self.lost)} problems in a row lost their worker, "
+                f"the last by {_in_short(error)}",
+                hint="the same command again does what is left",
+            )
 
     def _earlier_row(self, item: Item) -> Row:
         assert item.earlier is not None
@@ -252,6 +271,8 @@ class Driver:
         return manifest
 
 
-def _last_line(error: BaseException) -> str:
+def _in_short(error: BaseException) -> str:
+    """The kind of error, and the line that matters: the last, below Ray's own and its traces."""
     lines = [line.strip() for line in str(error).strip().split("\n") if line.strip()]
-    return lines[-1] if lines else type(error).__name__
+    last = lines[-1] if lines else ""
+    return f"{type(error).__name__}: {last}" if len(last) < 200 else type(error).__name__

@@ -31,14 +31,24 @@ def test_more_than_there_is_cannot_be_asked_for(monkeypatch: pytest.MonkeyPatch)
     assert usable_bytes(400) == usable_bytes()
 
 
-def test_what_a_killed_driver_left_is_removed() -> None:
-    gone = subprocess.Popen(["true"])
-    gone.wait()
-    left = Path(f"/tmp/kdrun-ray-{gone.pid}-left")
-    left.mkdir()
-    made = Path(cluster._folder())
-    made.rmdir()
-    assert not left.exists()
+def test_the_folder_of_a_killed_driver_is_removed_and_that_of_a_living_one_is_not() -> None:
+    program = (
+        "import time\nfrom runner.batch.cluster import _folder\n"
+        "with _folder() as folder:\n    print(folder, flush=True)\n    time.sleep(60)"
+    )
+    command = [sys.executable, "-c", program]
+    driver = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert driver.stdout is not None
+    left = Path(driver.stdout.readline().strip())
+    with cluster._folder() as own:
+        assert left.is_dir()
+        assert Path(own).is_dir()
+    driver.kill()
+    driver.wait()
+    assert left.is_dir()
+    with cluster._folder():
+        assert not left.exists()
+    assert not Path(own).exists()
 
 
 def test_a_full_machine_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

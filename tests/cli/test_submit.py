@@ -264,6 +264,17 @@ def test_a_worker_that_is_lost_once_costs_nothing(tmp_path: Path) -> None:
     assert not flag.exists()
 
 
+def test_a_broken_ray_ends_the_run_and_is_not_told_as_the_problems_fault(tmp_path: Path) -> None:
+    for n in range(8):
+        write(tmp_path / "data", f"{n}_kills_its_worker", BROKEN["6_kills_its_worker"])
+    done = kdrun("submit", "--data", "data", "--run-id", "broken", *MEMORY, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith("kdrun: Ray is broken: 4 problems in a row")
+    manifest = json.loads((tmp_path / "output/runs/broken/manifest.json").read_text())
+    assert manifest["state"] == "interrupted"
+    assert {row["status"] for row in manifest["rows"]} <= {"cancelled"}
+
+
 def test_a_ray_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     write(tmp_path / "data", "1_whole")
     done = kdrun("submit", "--data", "data", "--address", "127.0.0.1:1", cwd=tmp_path)
