@@ -180,9 +180,11 @@ def _listed(operations: Sequence[str]) -> str:
         else:
             runs.append((name, 1))
     words = [name if count == 1 else f"{name} x {count}" for name, count in runs]
-    if len(words) > 12:
-        words = [*words[:6], "...", *words[-3:], f"({len(operations)} kernels)"]
-    return ", ".join(words)
+    text = ", ".join(words)
+    if len(text) > LONGEST_LIST:
+        first, last = ", ".join(words[:3]), ", ".join(words[-2:])
+        return f"{first}, ... {last} ({len(operations)} kernels)"
+    return text
 
 
 def _shapes(label: str, named: object, number: bool = True) -> list[str]:
