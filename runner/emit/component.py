@@ -14,6 +14,8 @@ from runner.tree.interface import Program
 from runner.tree.partition import Part, schedule
 from runner.tree.workload import Workload
 
+LONGEST_LIST = 84
+
 MAIN = """
 if __name__ == "__main__":
     try:

@@ -244,7 +244,7 @@ def _input_shape(program: Program, part: Part, all_of_them: bool = False) -> str
     if not specs:
         return ""
     if all_of_them:
-        return "_".join(_shape(s) for s in specs[:3])
+        return "_".join(dict.fromkeys(_shape(s) for s in specs[:3]))
     return _shape(max(specs, key=lambda s: s.numel) if part.level == "kernel" else specs[0])
 
 
