@@ -70,7 +70,7 @@ def _places(manifest: Manifest, output: Path) -> list[tuple[str, Path]]:
     """Where to look: the run, what its children printed, and the largest thing that passed."""
     run = output / "runs" / manifest.run_id
     places = [("manifest", run / "manifest.json")]
-    if (run / "logs").is_dir():
+    if any((run / "logs").rglob("*.log")):
         places.append(("logs", run / "logs"))
     passed = [row for row in manifest.rows if row.status == "passed" and row.figures]
     if passed:
