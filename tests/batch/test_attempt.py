@@ -122,6 +122,19 @@ def test_each_end_has_its_status_and_a_reason(
     assert list(result.files) == ["original.py"]
 
 
+def test_what_is_certainly_too_large_is_taken_apart_and_not_run(task: Make, log: Path) -> None:
+    made = task(memory_bytes=GIB, most_memory_bytes=GIB)
+    made.problem.write_text(made.problem.read_text().replace("(2, 3)", "(1 << 30)"))
+    done = decompose(made, log)
+    assert done.result is not None
+    assert done.result.status == "too_large"
+    assert done.result.reason == "needs 8.0 GiB, the largest node has 1.0 GiB"
+    assert done.result.figures is not None
+    assert "decomposition_tree.json" in done.result.files
+    assert done.peak_memory_bytes is not None
+    assert done.peak_memory_bytes < GIB
+
+
 def test_a_problem_that_forks_is_done_once(task: Make, log: Path) -> None:
     assert decompose(task("fork"), log).record.status == "passed"
 
