@@ -12,7 +12,7 @@ TORCH ?= torch==2.13.0+cpu
 endif
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 
-.PHONY: help run test setup lint types clean
+.PHONY: help run test setup lint types bench snapshots clean
 
 help:
 	@echo "make run    take the samples apart on a local Ray, and show the results"
@@ -20,6 +20,8 @@ help:
 	@echo "make setup  make .venv with everything in it (run and test do so themselves)"
 	@echo "make lint   ruff"
 	@echo "make types  mypy --strict"
+	@echo "make bench  seconds of the engine and of the command line, against their goals"
+	@echo "make snapshots  write the emitted text that the tests keep anew, to be read as a change"
 	@echo "make clean  remove .venv and caches; output/ stays"
 
 run: $(INSTALLED)
@@ -29,10 +31,17 @@ test: $(INSTALLED)
 	$(BIN)/python -m pytest
 
 lint: $(INSTALLED)
-	$(BIN)/ruff check runner tests
+	$(BIN)/ruff check runner tests benchmarks
 
 types: $(INSTALLED)
 	$(BIN)/mypy
+
+bench: $(INSTALLED)
+	$(BIN)/python benchmarks/startup.py
+	$(BIN)/python benchmarks/engine.py
+
+snapshots: $(INSTALLED)
+	$(BIN)/python tests/emit/snapshots.py
 
 setup: $(INSTALLED)
 

@@ -20,6 +20,6 @@ def decompose(problem: Problem, directory: Path, *, mode: Mode = "eval") -> Tree
         ProblemError: the author's code fails.
         CaptureError: it runs, but its program could not be written down.
     """
-    from runner.emit.decompose import decompose as run
+    from runner.emit.decomposition import decompose as run
 
     return run(problem, directory, mode=mode)

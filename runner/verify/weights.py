@@ -151,7 +151,7 @@ def vary(
             continue
         if only_defaults and not bool((data == data.flatten()[0]).all()):
             continue
-        pieces = data.view(-1).split(_PIECE) if data.is_contiguous() else (data,)
+        pieces = torch.split(data.view(-1), _PIECE) if data.is_contiguous() else (data,)
         for piece in pieces:  # a weight may be a large part of what fits
             noise = torch.rand(piece.shape, generator=generator, dtype=torch.float32).to(piece)
             piece.addcmul_(piece.abs().add_(0.1), noise, value=0.1)
