@@ -12,7 +12,7 @@ from runner.emit.component import Component, Emitter, source_line, write_compone
 from runner.emit.composition import write_composition
 from runner.emit.names import Namer
 from runner.emit.steps import child_names, component_path, original_name, write_steps
-from runner.errors import CaptureError, KdrunError
+from runner.errors import CaptureError
 from runner.graph.cost import flops, peak_bytes
 from runner.graph.ir import Graph, Mode
 from runner.graph.recognize import recognize
@@ -35,23 +35,21 @@ def decompose(problem: Problem, directory: Path, *, mode: Mode = "eval") -> Tree
     from runner.graph.capture import capture
     from runner.graph.normalize import normalize
 
-    graph = normalize(capture(problem, mode))
+    try:
+        graph = normalize(capture(problem, mode))
+    except NotImplementedError as error:
+        raise CaptureError(problem.path, str(error)) from error
     program = Program(graph, recognize(graph))
     root = partition(program, problem.source_level, problem.name)
     known = workloads(program, root)
     emitter = Emitter(program, Namer(program), problem.path.name, known)
-    try:
-        components = _components(emitter, root)
-        texts = {c.path: c.text for c in components.values()}
-        for step in write_steps(emitter, components):
-            texts.update({f"steps/{step.name}/{file}": text for file, text in step.files.items()})
-        texts["verification/composition_test.py"] = write_composition(
-            emitter, root, components, graph.model_name
-        )
-    except CaptureError:
-        raise
-    except KdrunError as error:
-        raise CaptureError(problem.path, str(error)) from error
+    components = _components(emitter, root)
+    texts = {c.path: c.text for c in components.values()}
+    for step in write_steps(emitter, components):
+        texts.update({f"steps/{step.name}/{file}": text for file, text in step.files.items()})
+    texts["verification/composition_test.py"] = write_composition(
+        emitter, root, components, graph.model_name
+    )
     tree = describe(emitter, root, problem, components)
     texts["decomposition_analysis.md"] = write_analysis(tree, program, root)
     texts["decomposition_log.json"] = write_log(emitter, root)

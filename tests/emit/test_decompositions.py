@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from models import MODELS, NO_INIT, Decomposed, output_of
 
+from runner.errors import CaptureError
 from runner.tree.document import Tree
 
 
@@ -121,6 +122,22 @@ def test_the_tree_says_what_was_written(decomposed: Decomposed) -> None:
     weights = {name for node in kernels for name in node.weight_map.values()}
     assert {"encoder.layers.0.self_attn.in_proj_weight", "encoder.layers.1.norm2.bias"} <= weights
     assert tree.metadata.unused_weights == []
+
+
+def test_a_write_that_cannot_be_followed_is_refused_with_a_reason(decomposed: Decomposed) -> None:
+    with pytest.raises(CaptureError, match="some_model.py: a write through as_strided"):
+        decomposed(
+            """
+            class Model(nn.Module):
+                def forward(self, x):
+                    h = x.clone()
+                    h.as_strided((2, 2), (1, 1)).add_(1.0)
+                    return h
+
+            def get_inputs(): return [torch.rand(4, 8)]
+            def get_init_inputs(): return []
+            """
+        )
 
 
 def test_training_mode_is_a_decomposition_of_its_own(decomposed: Decomposed) -> None:
