@@ -10,8 +10,8 @@ from runner.emit.recipes import recipe_lines
 from runner.emit.spelling import Text
 from runner.graph.ir import Operation, State, TensorSpec
 from runner.graph.operations import is_random
+from runner.graph.terms import snake_case
 from runner.tree.interface import Program
-from runner.tree.partition import snake
 
 LONGEST_PARAMETER_RECIPE = 4
 # What nn.Module itself is called for, so that no attribute may hide it.
@@ -63,7 +63,7 @@ class Owned:
             if call.weights
             else ""
         )
-        return self._inside(path) or snake(call.cls)
+        return self._inside(path) or snake_case(call.cls)
 
     def _inside(self, path: str) -> str:
         """What a path is called in this class: relative to where the class stands."""

@@ -5,7 +5,6 @@ field calls it comes from the module's class, from the formula, or from the oper
 """
 
 import heapq
-import re
 from collections import defaultdict
 from collections.abc import Collection, Container, Iterable, Iterator
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from runner.graph.operations import (
     reads_only_shape,
 )
 from runner.graph.patterns import formulas
+from runner.graph.terms import snake_case
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,22 +257,6 @@ def spelled(flow: Flow, taken: Container[int]) -> Iterator[Candidate]:
 _SMALL = range(2, 17)
 _REARRANGES = {"contiguous", "clone", "reshape", "flatten"}
 _IN_SMALL_MODULES = {"pointwise", "reduction", "creation", "copy", "normalization"}
-
-# Class names that the usual splitting at capitals would tear apart.
-SPELLED = {
-    "SwiGLU": "swiglu", "Swiglu": "swiglu", "SwiGlu": "swiglu", "GeGLU": "geglu", "GEGLU": "geglu",
-    "ReGLU": "reglu", "RoPE": "rope", "SiLU": "silu", "GELU": "gelu", "ReLU": "relu",
-    "PReLU": "prelu", "L2Norm": "l2_norm", "L1Norm": "l1_norm", "LRN": "lrn", "GRN": "grn",
-    "RMSNorm": "rms_norm",
-}  # fmt: skip
-_ACRONYM = re.compile("|".join(sorted((re.escape(k) for k in SPELLED), key=len, reverse=True)))
-
-
-def snake_case(name: str) -> str:
-    """`ResidualScale` as `residual_scale`; names of the field stay whole: `rms_norm`, `swiglu`."""
-    name = _ACRONYM.sub(lambda m: f"_{SPELLED[m[0]]}_", name)
-    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name)
-    return re.sub(r"_+", "_", name).strip("_").lower()
 
 
 def modules(flow: Flow) -> Iterator[Candidate]:

@@ -27,7 +27,7 @@ class Chain:
     """Its name in the field, for the named patterns."""
 
 
-class Flow:
+class KernelFlow:
     """Which kernel reads what of which, looking through views."""
 
     def __init__(self, program: Program) -> None:
@@ -110,7 +110,7 @@ class Flow:
         return self._readers[name]
 
 
-def fuse(flow: Flow, kernels: Iterable[int]) -> list[Chain]:
+def fuse(flow: KernelFlow, kernels: Iterable[int]) -> list[Chain]:
     """Fusions among some kernels, each of two or more; the others stand alone."""
     chosen = sorted(kernels)
     taken: set[int] = set()
@@ -147,7 +147,7 @@ _REASONS = {
 }
 
 
-def _chain(flow: Flow, kernels: list[int], reason: str, pattern: str | None = None) -> Chain:
+def _chain(flow: KernelFlow, kernels: list[int], reason: str, pattern: str | None = None) -> Chain:
     inside = set(kernels)
     views: set[int] = set()
     for k in kernels:
@@ -157,7 +157,7 @@ def _chain(flow: Flow, kernels: list[int], reason: str, pattern: str | None = No
     return Chain(tuple(kernels), tuple(sorted(views)), reason, pattern)
 
 
-def _joins_line(flow: Flow, k: int, line_of: dict[int, list[int]]) -> list[int] | None:
+def _joins_line(flow: KernelFlow, k: int, line_of: dict[int, list[int]]) -> list[int] | None:
     """The line that a kernel continues: that of its main input, if nobody else reads it."""
     kernel = flow.kernels[k]
     if kernel.kind in _STAND_ALONE:
@@ -176,12 +176,12 @@ def _joins_line(flow: Flow, k: int, line_of: dict[int, list[int]]) -> list[int] 
     return line
 
 
-def _only_reader(flow: Flow, k: int, reader: int) -> bool:
+def _only_reader(flow: KernelFlow, k: int, reader: int) -> bool:
     readers, _, returned = flow.exits(k)
     return readers == {reader} and not returned
 
 
-def is_join(flow: Flow, k: int) -> bool:
+def is_join(flow: KernelFlow, k: int) -> bool:
     """Two streams of activations meet: a residual add, a product of branches, a concatenation."""
     kernel = flow.kernels[k]
     activations = flow.activations(k)
@@ -195,7 +195,7 @@ def is_join(flow: Flow, k: int) -> bool:
     return sum(flow.program.spec(name).numel == largest for name, _ in activations) > 1
 
 
-def _next(flow: Flow, k: int, allowed: set[int]) -> int | None:
+def _next(flow: KernelFlow, k: int, allowed: set[int]) -> int | None:
     """The only kernel that reads `k`, if it is one of the allowed."""
     readers, _, returned = flow.exits(k)
     if len(readers) != 1 or returned:
@@ -207,7 +207,7 @@ def _next(flow: Flow, k: int, allowed: set[int]) -> int | None:
 _BETWEEN = {"pointwise", "copy", "reduction", "normalization"}
 
 
-def _attention_core(flow: Flow, k: int, allowed: set[int]) -> list[int] | None:
+def _attention_core(flow: KernelFlow, k: int, allowed: set[int]) -> list[int] | None:
     """softmax(scale(q @ kᵀ) + mask) @ v, and a copy of the result into another layout."""
     if not _is_matmul(flow, k) or k not in allowed:
         return None
@@ -229,14 +229,14 @@ def _attention_core(flow: Flow, k: int, allowed: set[int]) -> list[int] | None:
     return None
 
 
-def _is_matmul(flow: Flow, k: int) -> bool:
+def _is_matmul(flow: KernelFlow, k: int) -> bool:
     """A contraction of two activations."""
     kernel = flow.kernels[k]
     named = kernel.operation in {"matmul", "bmm", "baddbmm", "einsum"}
     return kernel.kind == "contraction" and named and len(flow.activations(k)) == 2
 
 
-def _gated_mlp(flow: Flow, k: int, allowed: set[int]) -> list[int] | None:
+def _gated_mlp(flow: KernelFlow, k: int, allowed: set[int]) -> list[int] | None:
     """act(x @ gate) * (x @ up), and the projection down where nobody else reads the product."""
     kernel = flow.kernels[k]
     if k not in allowed or kernel.operation not in {"mul", "swiglu", "geglu", "reglu"}:

@@ -15,8 +15,9 @@ from dataclasses import dataclass, replace
 from runner.graph.ir import Scope
 from runner.graph.operations import kind
 from runner.graph.recognize import Kernel
+from runner.graph.terms import snake_case
 from runner.tree.document import Level
-from runner.tree.fusing import Chain, Flow, fuse
+from runner.tree.fusing import Chain, KernelFlow, fuse
 from runner.tree.interface import Interface, Program, interface, shared_scopes
 from runner.tree.regions import Region, is_stack, layer_classes, regions
 
@@ -66,8 +67,8 @@ class _Partition:
         self.program = program
         self.graph, self.kernels = program.graph, program.kernels
         self.source_level = source_level
-        self.title = snake(re.sub(r"^\d+_", "", problem_name)) or "model"
-        self.flow = Flow(program)
+        self.title = snake_case(re.sub(r"^\d+_", "", problem_name)) or "model"
+        self.flow = KernelFlow(program)
         self.everything = tuple(range(len(self.graph.operations)))
         self.calls = Counter(program.scopes)
         self.frames = {scopes[:depth] for scopes in program.scopes for depth in range(len(scopes))}
@@ -216,7 +217,7 @@ class _Partition:
         operations = self._with_views(children, region)
         cls = region.scope.cls
         stem = (
-            snake(cls)
+            snake_case(cls)
             if cls not in {"Sequential", "ModuleList"}
             else attribute(region.scope.path) or "sequential"
         )
@@ -384,22 +385,3 @@ def fusion_stem(operations: Sequence[str], otherwise: str) -> str:
     """`conv2d_relu`: its operations, or another name where they are too many."""
     text = "_".join(operations)
     return text if len(operations) <= 4 and len(text) <= LONGEST_STEM else otherwise
-
-
-_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_TERMS = {
-    "RMSNorm": "rms_norm", "SwiGLU": "swiglu", "GeGLU": "geglu", "RoPE": "rope", "MoE": "moe",
-    "LoRA": "lora", "ResNet": "resnet", "DenseNet": "densenet", "MobileNet": "mobilenet",
-    "EfficientNet": "efficientnet", "LeNet": "lenet", "AlexNet": "alexnet",
-    "GoogleNet": "googlenet", "SqueezeNet": "squeezenet", "ShuffleNet": "shufflenet",
-    "RegNet": "regnet", "UNet": "unet", "NetVlad": "netvlad", "MLP": "mlp", "MaxViT": "maxvit",
-    "ViT": "vit", "ConvNeXt": "convnext", "GPT": "gpt",
-}  # fmt: skip
-
-
-def snake(name: str) -> str:
-    """`TransformerBlock` -> `transformer_block`, terms of the field as they are said."""
-    for term, said in _TERMS.items():
-        name = re.sub(rf"{term}(?![a-z])(\d*)", rf"_{said}\1_", name)
-    text = re.sub(r"\W+", "_", _WORDS.sub("_", name)).lower()
-    return re.sub(r"_+", "_", text).strip("_")

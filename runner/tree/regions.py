@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from runner.graph.ir import Scope
-from runner.tree.fusing import Flow
+from runner.tree.fusing import KernelFlow
 from runner.tree.interface import Program
 
 _NUMBERED = re.compile(r"^(?P<container>.*?)\.?\d+$")
@@ -64,7 +64,7 @@ def _collapse(region: Region) -> None:
             region.items[position] = item
 
 
-def layer_classes(flow: Flow, root: Region, fused: set[int]) -> set[str]:
+def layer_classes(flow: KernelFlow, root: Region, fused: set[int]) -> set[str]:
     """Classes of the blocks that a stack repeats: one numbered container, each feeding the next.
 
     `fused` holds the ids of regions that are fusions.
@@ -78,7 +78,7 @@ def layer_classes(flow: Flow, root: Region, fused: set[int]) -> set[str]:
     return classes
 
 
-def is_stack(flow: Flow, region: Region, fused: set[int], classes: set[str]) -> bool:
+def is_stack(flow: KernelFlow, region: Region, fused: set[int], classes: set[str]) -> bool:
     """Whether a call is only the frame around layers, and so no layer itself."""
     if _stacked(flow, region, fused):
         return True
@@ -91,7 +91,7 @@ def _is_name(cls: str) -> bool:
     return cls not in {"Sequential", "ModuleList"}
 
 
-def _stacked(flow: Flow, region: Region, fused: set[int]) -> list[Region]:
+def _stacked(flow: KernelFlow, region: Region, fused: set[int]) -> list[Region]:
     """The repeated blocks that are called directly in a region."""
     groups: dict[tuple[str, str], list[Region]] = {}
     for inner in region.inner():
@@ -107,7 +107,7 @@ def _stacked(flow: Flow, region: Region, fused: set[int]) -> list[Region]:
     return []
 
 
-def _feeds(flow: Flow, first: Region, second: Region) -> bool:
+def _feeds(flow: KernelFlow, first: Region, second: Region) -> bool:
     """Whether what one call computes reaches the other, through anything in between."""
     goal = set(second.kernels())
     last = max(goal)

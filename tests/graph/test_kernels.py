@@ -13,7 +13,6 @@ from programs import Program
 from runner.graph import Graph, recognize
 from runner.graph.flow import Contracted, Flow
 from runner.graph.ir import Input, Operation, Ref, State, TensorSpec
-from runner.graph.recognize import snake_case
 
 
 def names(graph: Graph) -> list[str]:
@@ -68,27 +67,6 @@ class {name}(nn.Module):
         n = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
         return {result}
 """
-
-
-@pytest.mark.parametrize(
-    ("cls", "operation"),
-    [
-        ("RMSNorm", "rms_norm"),
-        ("LlamaRMSNorm", "llama_rms_norm"),
-        ("NewGELU", "new_gelu"),
-        ("LayerNorm", "layer_norm"),
-        ("SwiGLU", "swiglu"),
-        ("GEGLU", "geglu"),
-        ("RoPE", "rope"),
-        ("SiLUGate", "silu_gate"),
-        ("MLP", "mlp"),
-        ("L2Norm", "l2_norm"),
-        ("BatchNorm2d", "batch_norm2d"),
-        ("ResidualScale", "residual_scale"),
-    ],
-)
-def test_a_class_is_named_as_the_field_names_it(cls: str, operation: str) -> None:
-    assert snake_case(cls) == operation
 
 
 def test_a_small_module_is_one_kernel_named_after_its_class(program: Program) -> None:

@@ -12,7 +12,7 @@ from runner.graph.recognize import recognize
 from runner.problems import read_problem
 from runner.tree.document import LEVEL_NUMBER
 from runner.tree.interface import Program
-from runner.tree.partition import Part, partition, snake
+from runner.tree.partition import Part, partition
 
 SAMPLES = Path(__file__).parents[2] / "data" / "samples"
 
@@ -346,19 +346,3 @@ def test_the_rules_of_a_decomposition_hold_for_every_sample(path: Path) -> None:
     times = Counter(i for kernel in root.kernels() for i in kernel.operations)
     for i, op in enumerate(program.graph.operations):
         assert times[i] == 1 or op.view, f"{op.target} is in {times[i]} kernels"
-
-
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("TransformerBlock", "transformer_block"),
-        ("RMSNorm", "rms_norm"),
-        ("MLP", "mlp"),
-        ("NewGELU", "new_gelu"),
-        ("44_MiniGPTBlock"[3:], "mini_gpt_block"),
-        ("ResNet101", "resnet101"),
-        ("DenseNet121TransitionLayer", "densenet121_transition_layer"),
-    ],
-)
-def test_class_names_are_said_as_the_field_says_them(name: str, said: str) -> None:
-    assert snake(name) == said

@@ -1,0 +1,28 @@
+import pytest
+
+from runner.graph.terms import snake_case
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("RMSNorm", "rms_norm"),
+        ("LlamaRMSNorm", "llama_rms_norm"),
+        ("NewGELU", "new_gelu"),
+        ("LayerNorm", "layer_norm"),
+        ("SwiGLU", "swiglu"),
+        ("GEGLU", "geglu"),
+        ("RoPE", "rope"),
+        ("SiLUGate", "silu_gate"),
+        ("MLP", "mlp"),
+        ("L2Norm", "l2_norm"),
+        ("BatchNorm2d", "batch_norm2d"),
+        ("ResidualScale", "residual_scale"),
+        ("TransformerBlock", "transformer_block"),
+        ("44_MiniGPTBlock"[3:], "mini_gpt_block"),
+        ("ResNet101", "resnet101"),
+        ("DenseNet121TransitionLayer", "densenet121_transition_layer"),
+    ],
+)
+def test_class_names_are_said_as_the_field_says_them(name: str, said: str) -> None:
+    assert snake_case(name) == said
