@@ -166,6 +166,41 @@ def status(run: str | None, config: Path | None, as_json: bool, **flags: Any) ->
     return 0
 
 
+DECOMPOSITION = click.Path(exists=True, file_okay=False, path_type=Path)
+
+
+@cli.command()
+@click.argument("directory", type=DECOMPOSITION)
+@click.option("--all", "everything", is_flag=True, help="Open every instance, not each workload.")
+def show(directory: Path, everything: bool) -> int:
+    """Print a decomposition's tree with its shapes."""
+    from runner.report import show as showing
+    from runner.tree.document import Tree
+
+    tree = Tree.read(directory)
+    console = _console()
+    drawing = showing.draw(tree, everything=everything)
+    console.print(drawing, no_wrap=True, overflow="ignore", crop=False)
+    console.print(f"\n{showing.summary(tree)}", soft_wrap=True)
+    return 0
+
+
+@cli.command()
+@click.argument("a", type=DECOMPOSITION)
+@click.argument("b", type=DECOMPOSITION)
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+def diff(a: Path, b: Path, as_json: bool) -> int:
+    """Tell how decompositions A and B differ; exit 0 where they do not, else 1."""
+    from runner.report import diff as differing
+
+    difference = differing.compare(a, b)
+    if as_json:
+        click.echo(json.dumps(difference.to_json(), indent=1))
+    else:
+        differing.show(difference, _console())
+    return 0 if difference.same else 1
+
+
 @cli.group()
 def data() -> None:
     """List problems; fetch and check the KernelBench dataset."""

@@ -1,0 +1,242 @@
+"""This file knows about how two decompositions differ: levels, kernels, coverage.
+
+Of two versions of kdrun, or a person's and ours. Kernels are compared by what they compute, not by
+what their files are called.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from runner.report.identity import identify, signature
+from runner.report.wording import flops, several, share, tensors
+from runner.tree.document import LEVEL_NUMBER, Node, Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the two, counted."""
+
+    directory: str
+    source_sha256: str
+    kdrun_version: str
+    mode: str
+    files: dict[str, int]
+    """Component files by level."""
+    instances: dict[str, int]
+    """Nodes by level."""
+    operations: dict[str, int]
+    """Kernel instances by operation."""
+    flops: int
+    bytes: int
+    """Of all kernel instances."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A kernel that one of them has more often than the other."""
+
+    kernel: str
+    """Its file in the one that has it."""
+    operation: str
+    tensors: str
+    a: int
+    b: int
+    """Instances in each."""
+    flops: int
+    """Of one instance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Two decompositions, side by side."""
+
+    a: Side
+    b: Side
+    changes: tuple[Change, ...]
+    shared: int
+    """Kernel instances that both have."""
+    shared_flops: int
+    rewritten: int
+    """Unique kernels on the same tensors in both, whose code is not the same."""
+    respelled: tuple[str, ...]
+    """Some of them, by file."""
+
+    @property
+    def same(self) -> bool:
+        """Nothing that matters differs: not the names of files, nor who wrote them."""
+        return (
+            not self.changes
+            and not self.rewritten
+            and self.a.source_sha256 == self.b.source_sha256
+            and self.a.mode == self.b.mode
+            and self.a.files == self.b.files
+            and self.a.instances == self.b.instances
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """For programs."""
+        return {"same": self.same} | asdict(self)
+
+
+def compare(first: Path, second: Path) -> Difference:
+    """Compare two decomposition directories.
+
+    Raises:
+        DecompositionError: one of them is none.
+    """
+    one, two = Tree.read(first), Tree.read(second)
+    kernels_one, kernels_two = _kernels(one), _kernels(two)
+    changes = []
+    for key in {**kernels_one, **kernels_two}:
+        in_a, in_b = kernels_one.get(key, []), kernels_two.get(key, [])
+        if len(in_a) != len(in_b):
+            node = (in_a or in_b)[0]
+            into = tensors(node.input_shapes, node.input_dtypes) or "nothing"
+            out = tensors(node.output_shapes, node.output_dtypes)
+            said = f"{into} → {out}"
+            name = ", ".join(node.operations)
+            changes.append(
+                Change(Path(node.path).name, name, said, len(in_a), len(in_b), node.flops)
+            )
+    changes.sort(key=lambda c: (-abs(c.a - c.b) * c.flops, c.kernel))
+    both = [
+        (kernels_one[key][0], min(len(kernels_one[key]), len(kernels_two[key])))
+        for key in kernels_one.keys() & kernels_two.keys()
+    ]
+    respelled = _respelled(first, kernels_one, second, kernels_two)
+    return Difference(
+        a=_side(first, one),
+        b=_side(second, two),
+        changes=tuple(changes),
+        shared=sum(count for _, count in both),
+        shared_flops=sum(node.flops * count for node, count in both),
+        rewritten=len(respelled),
+        respelled=tuple(respelled[:8]),
+    )
+
+
+def _kernels(tree: Tree) -> dict[Hashable, list[Node]]:
+    found: dict[Hashable, list[Node]] = {}
+    for node in tree.nodes.values():
+        if node.level == "kernel":
+            found.setdefault(signature(node), []).append(node)
+    return found
+
+
+def _respelled(
+    first: Path,
+    kernels_one: dict[Hashable, list[Node]],
+    second: Path,
+    kernels_two: dict[Hashable, list[Node]],
+) -> list[str]:
+    names = []
+    for key in kernels_one.keys() & kernels_two.keys():
+        mine, theirs = _codes(first, kernels_one[key]), _codes(second, kernels_two[key])
+        if mine != theirs:
+            names.append(Path(kernels_one[key][0].path).name)
+    return sorted(names)
+
+
+def _codes(directory: Path, nodes: list[Node]) -> set[str]:
+    files = {node.path: node for node in nodes}
+    return {_code(directory / path, node) for path, node in files.items()}
+
+
+def _code(path: Path, node: Node) -> str:
+    try:
+        return identify(path.read_text(encoding="utf-8"), node).workload
+    except (OSError, SyntaxError, ValueError):
+        return f"unreadable: {path.name}"
+
+
+def _side(directory: Path, tree: Tree) -> Side:
+    by_level: dict[str, set[str]] = {level: set() for level in LEVEL_NUMBER}
+    for node in tree.nodes.values():
+        by_level[node.level].add(node.path)
+    kernels = [node for node in tree.nodes.values() if node.level == "kernel"]
+    counts = Counter(node.level for node in tree.nodes.values())
+    return Side(
+        directory=str(directory),
+        source_sha256=tree.metadata.source_sha256,
+        kdrun_version=tree.metadata.kdrun_version,
+        mode=tree.metadata.mode,
+        files={level: len(paths) for level, paths in by_level.items()},
+        instances={level: counts[level] for level in LEVEL_NUMBER},
+        operations=dict(Counter(", ".join(node.operations) for node in kernels)),
+        flops=sum(node.flops for node in kernels),
+        bytes=sum(node.bytes for node in kernels),
+    )
+
+
+def show(difference: Difference, console: Console, most: int = 20) -> None:
+    """Levels, then operations that differ, then kernels, those with the most work first."""
+    a, b = difference.a, difference.b
+    console.print(f"A  {a.directory}  (kdrun {a.kdrun_version}, {a.mode})", soft_wrap=True)
+    console.print(f"B  {b.directory}  (kdrun {b.kdrun_version}, {b.mode})", soft_wrap=True)
+    if a.source_sha256 != b.source_sha256:
+        console.print("the problem files differ", style="yellow")
+    console.print()
+    console.print(_levels(a, b))
+    both = f"{several(difference.shared, 'kernel instance')} in both"
+    console.print(
+        f"\n{both}: {share(difference.shared_flops, a.flops)} of A's FLOPs, "
+        f"{share(difference.shared_flops, b.flops)} of B's"
+    )
+    if difference.rewritten:
+        names = ", ".join(difference.respelled)
+        console.print(
+            f"same tensors, other code: {several(difference.rewritten, 'kernel')} ({names})",
+            soft_wrap=True,
+        )
+    if difference.changes:
+        console.print()
+        console.print(_changes(difference, most))
+    if len(difference.changes) > most:
+        console.print(f"... and {len(difference.changes) - most} more; --json has all")
+    console.print("\nthe same" if difference.same else "\nthey differ")
+
+
+def _table(*columns: str) -> Table:
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+    for name in columns:
+        shown.add_column(name, justify="right" if name in ("A", "B", "difference") else "left")
+    return shown
+
+
+def _levels(a: Side, b: Side) -> Table:
+    shown = _table("", "A", "B", "difference")
+    rows = [(f"{level} files", a.files[level], b.files[level]) for level in LEVEL_NUMBER]
+    rows += [(f"{level} instances", a.instances[level], b.instances[level]) for level in a.files]
+    names = sorted(a.operations.keys() | b.operations.keys())
+    rows += [
+        (f"  {name}", a.operations.get(name, 0), b.operations.get(name, 0))
+        for name in names
+        if a.operations.get(name, 0) != b.operations.get(name, 0)
+    ]
+    for name, left, right in rows:
+        if left or right:
+            shown.add_row(name, str(left), str(right), f"{right - left:+d}" if right - left else "")
+    shown.add_row(
+        "FLOPs", flops(a.flops), flops(b.flops), "" if a.flops == b.flops else _times(a, b)
+    )
+    return shown
+
+
+def _times(a: Side, b: Side) -> str:
+    return f"×{b.flops / a.flops:.3g}" if a.flops else ""
+
+
+def _changes(difference: Difference, most: int) -> Table:
+    shown = _table("kernel", "operation", "tensors", "A", "B")
+    for change in difference.changes[:most]:
+        shown.add_row(change.kernel, change.operation, change.tensors, str(change.a), str(change.b))
+    return shown
