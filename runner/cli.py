@@ -15,6 +15,7 @@ from runner import __version__
 from runner.errors import KdrunError
 
 INTERRUPTED = 130
+LISTED = 20
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -199,6 +200,76 @@ def diff(a: Path, b: Path, as_json: bool) -> int:
     else:
         differing.show(difference, _console())
     return 0 if difference.same else 1
+
+
+@cli.command()
+@click.argument("what", metavar="RUN|DIR")
+@OUTPUT
+@click.option("--by", type=click.Choice(["flops", "bytes"]), help="What is shared; default flops.")
+@click.option("--operation", multiple=True, help="Only such kernels: conv2d; repeatable.")
+@click.option("--first", type=click.IntRange(min=1), help="Only so many of the sorted workloads.")
+@click.option("--families", is_flag=True, help="Show families: one operation, any size.")
+@click.option("--measure", is_flag=True, help="Time them here, and sort by time.")
+@click.option("--device", type=click.Choice(["cpu", "cuda"]), help="To measure on; default cpu.")
+@click.option("--memory-gib", type=float, help="Memory that measuring may take here.")
+@click.option("--parquet", type=click.Path(dir_okay=False, path_type=Path), help="Write this file.")
+@click.option("--config", type=click.Path(path_type=Path), help="A YAML file.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+def workloads(
+    what: str,
+    by: Any,
+    operation: tuple[str, ...],
+    first: int | None,
+    families: bool,
+    measure: bool,
+    parquet: Path | None,
+    config: Path | None,
+    as_json: bool,
+    **flags: Any,
+) -> int:
+    """The unique kernels over all models of a run, or of a directory, and where they are used."""
+    from runner.report import catalogue as catalogues
+    from runner.report import listing, subject
+
+    settings = _settings(flags, config)
+    about = subject.find(what, settings.output)
+    catalogue = catalogues.sort(catalogues.collect(about), by or "flops")
+    if measure:
+        catalogue = _measured(catalogue, about, settings, operation, first)
+    chosen = catalogues.choose(catalogue, operation, first)
+    if parquet is not None:
+        from runner.report import parquet as parquets
+
+        parquets.write(chosen, parquet)
+        click.echo(f"{parquet}: {len(chosen)} workloads", err=True)
+    if as_json:
+        click.echo(catalogue.model_copy(update={"workloads": chosen}).to_json(), nl=False)
+    elif families:
+        listing.show_families(catalogue, first or LISTED, _console())
+    else:
+        listing.show(catalogue, chosen, first or LISTED, _console())
+    return 0
+
+
+def _measured(
+    catalogue: Any, about: Any, settings: Any, operation: tuple[str, ...], first: int | None
+) -> Any:
+    from rich.progress import Progress
+
+    from runner.report import catalogue as catalogues
+    from runner.report.measure import measure
+
+    chosen = catalogues.choose(catalogue, operation, first)
+    with Progress(console=_console(stderr=True), transient=True) as progress:
+        task = progress.add_task("measuring", total=len(chosen))
+        return measure(
+            catalogue,
+            about,
+            chosen,
+            device="cuda" if settings.device == "cuda" else "cpu",
+            memory_gib=settings.memory_gib,
+            on_done=lambda row: progress.advance(task),
+        )
 
 
 @cli.group()

@@ -1,0 +1,110 @@
+"""This file knows about measuring a catalogue's workloads: each in a child of its own."""
+
+import json
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from runner.batch.child import Request, close_zygote, run_child
+from runner.batch.cluster import usable_bytes
+from runner.batch.machine import GIB, cores
+from runner.errors import UsageError
+from runner.report.catalogue import Catalogue, Timing, Workload, sort, source_of
+from runner.report.subject import Subject
+
+TIMEOUT_S = 120.0
+ROOM = 2.5
+"""A run needs its tensors, copies that an operator makes, and what drawing them takes."""
+PROCESS_BYTES = GIB
+
+
+def measure(
+    catalogue: Catalogue,
+    subject: Subject,
+    chosen: Sequence[Workload],
+    *,
+    device: str,
+    memory_gib: float | None,
+    on_done: Callable[[Workload], None],
+) -> Catalogue:
+    """Time the chosen workloads, one after the other, and sort the catalogue by time.
+
+    Raises:
+        UsageError: there is no such device here.
+        ClusterError: there is no memory to do it in.
+    """
+    limit = usable_bytes(memory_gib)
+    timed: dict[tuple[str, str], Workload] = {}
+    with tempfile.TemporaryDirectory(prefix="kdrun-") as aside:
+        try:
+            place = _device(device, Path(aside), limit)
+            for row in chosen:
+                done = _one(row, source_of(row, subject), device, Path(aside), limit)
+                timed[(row.mode, row.id)] = done
+                on_done(done)
+        finally:
+            close_zygote()
+    rows = [timed.get((row.mode, row.id), row) for row in catalogue.workloads]
+    times = [row.timing.median_s * row.instances for row in rows if row.timing]
+    untimed = [row for row in timed.values() if row.untimed]
+    notes = list(catalogue.notes)
+    if len(chosen) < len(rows):
+        notes.append(f"Only {len(chosen)} of {len(rows)} workloads were measured.")
+    if untimed:
+        notes.append(
+            f"{len(untimed)} could not be measured: {untimed[0].name}: {untimed[0].untimed}."
+        )
+    noisy = [row for row in timed.values() if row.timing and row.timing.outliers]
+    if noisy:
+        notes.append(f"{len(noisy)} had runs far slower than their median.")
+    return sort(
+        catalogue.model_copy(
+            update={
+                "workloads": rows,
+                "notes": notes,
+                "time_s": sum(times),
+                "measured_on": place,
+            }
+        ),
+        "time",
+    )
+
+
+def _device(device: str, aside: Path, limit: int) -> str:
+    asked = json.dumps({"device": device, "threads": cores()})
+    outcome = run_child(_request("device_name", asked, aside, limit))
+    if outcome.answer is None:
+        raise UsageError(f"--device {device}: asking for it {outcome.how()}")
+    answer = json.loads(outcome.answer)
+    if "error" in answer:
+        raise UsageError(f"--device {device}: {answer['error']}", hint="use --device cpu")
+    return str(answer["name"])
+
+
+def _one(row: Workload, file: Path, device: str, aside: Path, limit: int) -> Workload:
+    needs = int(row.bytes * ROOM) + PROCESS_BYTES
+    if needs > limit and device == "cpu":
+        said = f"needs about {needs / GIB:.1f} GiB, there are {limit / GIB:.1f}"
+        return row.model_copy(update={"untimed": said})
+    argument = json.dumps(
+        {"file": str(file.absolute()), "mode": row.mode, "device": device, "threads": cores()}
+    )
+    outcome = run_child(_request("time_file", argument, aside, limit))
+    if outcome.answer is None:
+        how = f"no end within {TIMEOUT_S:.0f} s" if outcome.timed_out else outcome.how()
+        return row.model_copy(update={"untimed": how})
+    answer = json.loads(outcome.answer)
+    if "error" in answer:
+        return row.model_copy(update={"untimed": answer["error"]})
+    return row.model_copy(update={"timing": Timing.model_validate(answer)})
+
+
+def _request(function: str, argument: str, aside: Path, limit: int) -> Request:
+    return Request(
+        function=f"runner.report.stopwatch:{function}",
+        argument=argument,
+        directory=aside,
+        log=aside / "log",
+        memory_bytes=limit,
+        timeout_s=TIMEOUT_S,
+    )

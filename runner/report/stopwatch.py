@@ -1,0 +1,133 @@
+"""This file knows about timing one component file; it runs in a child, and alone imports torch."""
+
+import importlib.util
+import json
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+WARM_UP_RUNS = 3
+WARM_UP_S = 0.05
+FEWEST_RUNS = 10
+MOST_RUNS = 200
+ENOUGH_S = 0.5
+"""Repeated until there are so many runs that took so long together."""
+BUDGET_S = 20.0
+"""A slow kernel is given up on repeating after this, with whatever runs there are."""
+FAR = 5.0
+"""An outlier lies so many scaled median deviations above the median."""
+
+
+def time_file(argument: str) -> str:
+    """Time the component in `argument` (JSON): `file`, `mode`, `device`, `threads`.
+
+    A child's function. Returns JSON: the Timing, or `error`.
+    """
+    import torch
+
+    asked: dict[str, Any] = json.loads(argument)
+    torch.set_num_threads(asked["threads"])
+    torch.manual_seed(0)
+    device = torch.device(asked["device"])
+    try:
+        module = _load(Path(asked["file"]))
+        model = module.Model().to(device)
+        model.train(asked["mode"] == "train")
+        inputs = [value.to(device) for value in module.get_inputs()]
+        with torch.no_grad():
+            runs = repeat(lambda: model(*inputs), _clock(device))
+    except Exception as error:  # whoever wrote the file: what it raises is why there is no time
+        return json.dumps({"error": _short(error)})
+    return json.dumps(summary(runs))
+
+
+def repeat(
+    run: Callable[[], object], clock: Callable[[Callable[[], object]], float]
+) -> list[float]:
+    """Seconds of each run after the warm-up."""
+    started = time.monotonic()
+    for done in range(MOST_RUNS):
+        spent = time.monotonic() - started
+        if spent > BUDGET_S / 2 or (done >= WARM_UP_RUNS and spent > WARM_UP_S):
+            break
+        clock(run)
+    seconds: list[float] = []
+    started = time.monotonic()
+    while len(seconds) < MOST_RUNS:
+        seconds.append(clock(run))
+        spent = time.monotonic() - started
+        if spent > BUDGET_S or (len(seconds) >= FEWEST_RUNS and spent > ENOUGH_S):
+            break
+    return seconds
+
+
+def summary(seconds: Sequence[float]) -> dict[str, float | int]:
+    """Median and spread; an outlier is far above the median, by the other runs' own spread."""
+    median = statistics.median(seconds)
+    deviation = statistics.median(abs(s - median) for s in seconds) * 1.4826
+    limit = median + FAR * max(deviation, 0.02 * median)
+    return {
+        "median_s": median,
+        "fastest_s": min(seconds),
+        "slowest_s": max(seconds),
+        "runs": len(seconds),
+        "outliers": sum(s > limit for s in seconds),
+    }
+
+
+def device_name(argument: str) -> str:
+    """What it is that is measured on, for people; `argument` is JSON: `device`, `threads`."""
+    import platform
+
+    import torch
+
+    asked = json.loads(argument)
+    if asked["device"].startswith("cuda"):
+        if not torch.cuda.is_available():
+            return json.dumps({"error": "no CUDA device here"})
+        return json.dumps({"name": f"{torch.cuda.get_device_name()}, torch {torch.__version__}"})
+    processor = _processor() or platform.machine()
+    threads = f"{asked['threads']} threads" if asked["threads"] > 1 else "1 thread"
+    return json.dumps({"name": f"{processor}, {threads}, torch {torch.__version__}"})
+
+
+def _processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    return next((line.partition(":")[2].strip() for line in lines if "model name" in line), "")
+
+
+def _clock(device: Any) -> Callable[[Callable[[], object]], float]:
+    import torch
+
+    def on_cpu(run: Callable[[], object]) -> float:
+        started = time.perf_counter()
+        run()
+        return time.perf_counter() - started
+
+    def on_cuda(run: Callable[[], object]) -> float:
+        begin = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+        end = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+        begin.record()
+        run()
+        end.record()
+        torch.cuda.synchronize()
+        return float(begin.elapsed_time(end)) / 1e3
+
+    return on_cuda if device.type == "cuda" else on_cpu
+
+
+def _load(path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location("component", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _short(error: BaseException) -> str:
+    first = str(error).strip().partition("\n")[0] or type(error).__name__
+    return first if len(first) <= 160 else f"{first[:157]}..."

@@ -1,0 +1,205 @@
+"""This file knows about what a report is about: a run, an output directory, or one decomposition.
+
+Reads through the store and the tree document; whatever cannot be read becomes a sentence, so that
+a run that is still going, or has lost files, is reported as far as it is there.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from runner.errors import DecompositionError, StoreError, UsageError
+from runner.report.wording import several
+from runner.store.directory import RUNS, DirectoryStore
+from runner.store.manifest import MANIFEST_FILE, Manifest, Row
+from runner.store.result import RESULT_FILE, ProblemResult, sha256_of
+from runner.tree.document import TREE_FILE, Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One problem, as far as it is there."""
+
+    row: Row
+    directory: Path
+    """Where its decomposition is, or would be."""
+    tree: Tree | None
+    result: ProblemResult | None
+    missing: str | None = None
+    """What should be there and is not, for people."""
+
+    @property
+    def label(self) -> str:
+        return self.row.label
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Problems that are looked at together."""
+
+    title: str
+    manifest: Manifest | None
+    """Of a run; a directory has none."""
+    problems: tuple[Found, ...]
+    notes: tuple[str, ...]
+    """What whoever reads a report of it must know, a sentence each."""
+
+    @property
+    def decomposed(self) -> tuple[Found, ...]:
+        return tuple(found for found in self.problems if found.tree is not None)
+
+
+def find(what: str, output: Path) -> Subject:
+    """What `RUN|DIR` names: a run's id in the output directory, or a directory.
+
+    A directory is a decomposition, a run's (with its manifest), or one that has decompositions at
+    `<source level>/<problem>`.
+
+    Raises:
+        UsageError: it is none of these.
+        StoreError: a run whose manifest cannot be read.
+        DecompositionError: a single decomposition that cannot be read.
+    """
+    path = Path(what)
+    if path.is_dir():
+        if (path / TREE_FILE).exists():
+            return _one(path)
+        if (path / MANIFEST_FILE).exists():
+            return _run(_manifest(path), path, _root(path))
+        return _directory(path)
+    if path.exists():
+        raise UsageError(f"{what}: a file", hint="name a run or a directory")
+    if "/" in what:
+        raise UsageError(f"{what}: no such directory", hint="name a run or a directory")
+    store = DirectoryStore(output)
+    return _run(store.manifest(what), store.run_directory(what), output)
+
+
+def _one(path: Path) -> Subject:
+    found = Found(_row(path, tree := Tree.read(path)), path, tree, _result(path))
+    return Subject(found.label, None, (found,), ())
+
+
+def _directory(path: Path) -> Subject:
+    levels = [p for p in sorted(path.iterdir()) if p.is_dir() and p.name != RUNS]
+    places = sorted(
+        place
+        for level in levels
+        for place in level.iterdir()
+        if (place / TREE_FILE).is_file() or (place / RESULT_FILE).is_file()
+    )
+    if not places:
+        raise UsageError(
+            f"{path}: no decomposition, no run, and none in it",
+            hint="name what `kdrun decompose` or `kdrun submit` wrote",
+        )
+    problems = []
+    for place in places:
+        tree, missing = _tree(place)
+        row = _row(place, tree, missing)
+        missing = missing if _has_tree(row) else None
+        problems.append(Found(row, place, tree, _result(place), missing))
+    found = tuple(sorted(problems, key=_order))
+    return Subject(path.resolve().name, None, found, tuple(_lost(found)))
+
+
+def _run(manifest: Manifest, path: Path, root: Path) -> Subject:
+    problems = tuple(
+        sorted((_of_row(row, manifest, path, root) for row in manifest.rows), key=_order)
+    )
+    return Subject(manifest.run_id, manifest, problems, tuple(_said(manifest, problems)))
+
+
+def _of_row(row: Row, manifest: Manifest, path: Path, root: Path) -> Found:
+    places = (path / row.label, root / row.label, root / manifest.run_id / row.label)
+    directory = next((place for place in places if place.is_dir()), places[1])
+    if row.artifact_prefix is None:
+        return Found(row, directory, None, None)
+    tree, missing = _tree(directory)
+    if not _has_tree(row):
+        missing = None
+    result_file = directory / RESULT_FILE
+    if not result_file.is_file():
+        missing = missing or f"no {RESULT_FILE} in it"
+    elif row.result_sha256 and sha256_of(result_file) != row.result_sha256:
+        missing = missing or "made by a later run: what is shown is not what this run left"
+    return Found(row, directory, tree, _result(directory), missing)
+
+
+def _manifest(path: Path) -> Manifest:
+    # A run directory may have been moved: only its own manifest is read, wherever it is.
+    aside = DirectoryStore(path.parent.parent)
+    if path.parent.name == RUNS:
+        return aside.manifest(path.name)
+    try:
+        return Manifest.model_validate_json((path / MANIFEST_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise StoreError(
+            f"{path / MANIFEST_FILE}: not a readable manifest", hint="pull or submit it again"
+        ) from error
+
+
+def _root(path: Path) -> Path:
+    return path.parent.parent if path.absolute().parent.name == RUNS else path
+
+
+def _said(manifest: Manifest, problems: tuple[Found, ...]) -> Iterator[str]:
+    left = manifest.selected - len(manifest.rows)
+    state = manifest.state_now()
+    if state == "running":
+        yield f"The run is still going: {several(left, 'problem')} of {manifest.selected} to come."
+    elif left:
+        yield f"The run was {state}: {several(left, 'problem')} of {manifest.selected} not run."
+    yield from _lost(problems)
+
+
+def _lost(problems: tuple[Found, ...]) -> Iterator[str]:
+    lost = [found for found in problems if found.missing]
+    if lost:
+        first = lost[0]
+        more = f", and {len(lost) - 1} more" if len(lost) > 1 else ""
+        yield f"Not all is there: {first.label}: {first.missing}{more}."
+
+
+def _has_tree(row: Row) -> bool:
+    return row.figures is not None
+
+
+def _tree(directory: Path) -> tuple[Tree | None, str | None]:
+    try:
+        return Tree.read(directory), None
+    except DecompositionError as error:
+        return None, error.message
+    except OSError as error:
+        return None, f"{directory}: {error.strerror}"
+
+
+def _result(directory: Path) -> ProblemResult | None:
+    try:
+        return ProblemResult.read(directory)
+    except StoreError:
+        return None
+
+
+def _row(path: Path, tree: Tree | None, missing: str | None = None) -> Row:
+    """What is known of a directory: its result, where there is one, and where it is now."""
+    name = path.resolve().name
+    result = _result(path)
+    if result is not None:
+        row = Row.of(result, attempts=0, result_sha256=None)
+        return row.model_copy(update={"problem": name})
+    return Row(
+        problem=name,
+        source_level=tree.metadata.source_level if tree else path.resolve().parent.name,
+        status="failed" if missing or (tree and _failed(tree)) else "cancelled",
+        reason=missing or "not verified: no result.json in it",
+    )
+
+
+def _failed(tree: Tree) -> bool:
+    return tree.metadata.verification_status == "failed"
+
+
+def _order(found: Found) -> tuple[str, int, str]:
+    digits = found.row.problem.partition("_")[0]
+    return (found.row.source_level, int(digits) if digits.isdecimal() else 10**9, found.label)

@@ -1,0 +1,127 @@
+"""What a report is about, and what is said where not all of it is there."""
+
+import os
+import shutil
+import socket
+from pathlib import Path
+
+import pytest
+from sample_run import RUN, TAKEN_APART, write_run
+
+from runner.errors import DecompositionError, StoreError, UsageError
+from runner.report.subject import find
+from runner.store.result import RESULT_FILE
+from runner.tree.document import TREE_FILE
+
+
+def test_a_run_is_found_by_id_by_directory_and_by_its_output(made: Path) -> None:
+    by_id = find(RUN, made)
+    by_directory = find(str(made / "runs" / RUN), Path("elsewhere"))
+    assert [found.label for found in by_id.problems] == sorted(TAKEN_APART)
+    assert by_id == by_directory
+    assert by_id.manifest is not None
+    whole = find(str(made), Path("elsewhere"))
+    assert [found.label for found in whole.problems] == sorted(TAKEN_APART)
+    assert whole.manifest is None
+    assert by_id.notes == whole.notes == ()
+
+
+def test_a_run_that_was_pulled_has_its_problems_beside_its_manifest(
+    output: Path, tmp_path: Path
+) -> None:
+    pulled = tmp_path / "pulled"
+    shutil.copytree(output / "runs" / RUN, pulled)
+    for label in TAKEN_APART:
+        shutil.copytree(output / label, pulled / label)
+    subject = find(str(pulled), tmp_path)
+    assert len(subject.decomposed) == len(TAKEN_APART)
+    assert subject.problems[0].directory.is_relative_to(pulled)
+
+
+def test_a_decomposition_is_a_subject_of_one(made: Path) -> None:
+    (found,) = find(str(made / "level3/mlp"), made).problems
+    assert (found.label, found.row.status) == ("level3/mlp", "passed")
+
+
+def test_a_decomposition_that_nobody_verified_says_so(output: Path) -> None:
+    (output / "level3/mlp" / RESULT_FILE).unlink()
+    (found,) = find(str(output / "level3/mlp"), output).problems
+    assert found.row.status == "cancelled"
+    assert found.row.reason == "not verified: no result.json in it"
+
+
+def test_a_run_that_is_still_going_is_reported_as_far_as_it_is(output: Path) -> None:
+    write_run(
+        output,
+        state="running",
+        selected=250,
+        driver_host=socket.gethostname(),
+        driver_pid=os.getpid(),
+    )
+    subject = find(RUN, output)
+    assert subject.notes == ("The run is still going: 246 problems of 250 to come.",)
+    assert len(subject.decomposed) == len(TAKEN_APART)
+
+
+def test_a_run_whose_driver_is_gone_is_not_called_running(output: Path) -> None:
+    write_run(
+        output,
+        state="running",
+        selected=5,
+        driver_host=socket.gethostname(),
+        driver_pid=2**22 - 1,
+    )
+    assert find(RUN, output).notes == ("The run was killed: 1 problem of 5 not run.",)
+
+
+def test_missing_artifacts_are_named_and_the_rest_is_there(output: Path) -> None:
+    shutil.rmtree(output / "level3/mlp")
+    (output / "level1/softmax" / TREE_FILE).write_text("{}")
+    subject = find(RUN, output)
+    assert {found.label for found in subject.decomposed} == {
+        "level2/linear_gelu",
+        "level3/attention_block",
+    }
+    (note,) = subject.notes
+    assert note.startswith("Not all is there: level1/softmax: ")
+    assert note.endswith(", and 1 more.")
+
+
+def test_what_a_later_run_made_is_said_to_be_another(output: Path) -> None:
+    path = output / "level3/mlp" / RESULT_FILE
+    path.write_text(path.read_text() + "\n")
+    found = next(f for f in find(RUN, output).problems if f.label == "level3/mlp")
+    assert found.missing == "made by a later run: what is shown is not what this run left"
+    assert found.tree is not None
+
+
+@pytest.mark.parametrize(
+    ("what", "error", "said"),
+    [
+        ("no-such-run", StoreError, "no run 'no-such-run'"),
+        ("no/such/directory", UsageError, "no such directory"),
+    ],
+)
+def test_what_is_not_there_is_refused(
+    made: Path, what: str, error: type[Exception], said: str
+) -> None:
+    with pytest.raises(error, match=said):
+        find(what, made)
+
+
+def test_a_directory_of_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "level1").mkdir()
+    with pytest.raises(UsageError, match="no decomposition, no run, and none in it"):
+        find(str(tmp_path), tmp_path)
+    (tmp_path / "level1" / "a.txt").touch()
+    with pytest.raises(UsageError, match="a file; name a run or a directory"):
+        find(str(tmp_path / "level1" / "a.txt"), tmp_path)
+
+
+def test_a_damaged_manifest_and_a_damaged_tree_are_one_line(output: Path) -> None:
+    (output / "runs" / RUN / "manifest.json").write_text("{")
+    with pytest.raises(StoreError, match="not a readable manifest"):
+        find(RUN, output)
+    (output / "level3/mlp" / TREE_FILE).write_text("{}")
+    with pytest.raises(DecompositionError, match="decompose the problem again"):
+        find(str(output / "level3/mlp"), output)
