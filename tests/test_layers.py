@@ -26,6 +26,7 @@ FENCES = {
     "torch.export": {"graph"},
     "ray": {"batch", "cli"},
     "boto3": {"store"},
+    "botocore": {"store"},
     "click": {"cli"},
     "pydantic_settings": {"config"},
 }
@@ -92,7 +93,7 @@ def test_verification_shares_nothing_with_the_emitter() -> None:
 @pytest.mark.parametrize(
     "module", ["runner.cli", "runner.config", "runner.batch.submit", "runner.batch.alone"]
 )
-def test_importing_it_loads_neither_torch_nor_ray(module: str) -> None:
-    program = f"import sys, {module}; print(sorted({{'torch', 'ray'}} & set(sys.modules)))"
+def test_importing_it_loads_neither_torch_nor_ray_nor_boto3(module: str) -> None:
+    program = f"import sys, {module}; print(sorted({{'torch', 'ray', 'boto3'}} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (done.stdout.strip(), done.stderr) == ("[]", "")

@@ -188,6 +188,7 @@ class Driver:
                     attempt.result,
                     attempts=max(1, job.attempts),
                     result_sha256=sha256_of(result_file),
+                    artifact_prefix=attempt.result.label,
                     node=attempt.node,
                     requested_memory_bytes=job.needs.granted_bytes,
                 )
@@ -207,7 +208,12 @@ class Driver:
     def _earlier_row(self, item: Item) -> Row:
         assert item.earlier is not None
         result_file = self.run.store.directory(item.label) / RESULT_FILE
-        return Row.of(item.earlier, attempts=0, result_sha256=sha256_of(result_file))
+        return Row.of(
+            item.earlier,
+            attempts=0,
+            result_sha256=sha256_of(result_file),
+            artifact_prefix=item.label,
+        )
 
     def _end(self, row: Row) -> None:
         self.rows.append(row)

@@ -1,7 +1,21 @@
-"""Where results live: a problem's result, a run's manifest, and the directory that holds them."""
+"""Where results live: a problem's result, a run's manifest, a directory of them, stores of runs."""
 
 from runner.store.directory import DirectoryStore
 from runner.store.manifest import Manifest, Row
+from runner.store.objects import Address
 from runner.store.result import Figures, ProblemResult, RunOptions, Status
+from runner.store.runs import Published, RunStore, Standing
 
-__all__ = ["DirectoryStore", "Figures", "Manifest", "ProblemResult", "Row", "RunOptions", "Status"]
+__all__ = [
+    "Address",
+    "DirectoryStore",
+    "Figures",
+    "Manifest",
+    "ProblemResult",
+    "Published",
+    "Row",
+    "RunOptions",
+    "RunStore",
+    "Standing",
+    "Status",
+]

@@ -3,6 +3,7 @@
 import os
 import socket
 from collections import Counter
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, Literal, Self
 
@@ -34,9 +35,12 @@ class Row(Document):
     attempts: int = 0
     """0: an earlier run's result stands."""
     artifact_prefix: str | None = None
-    """Its directory, relative to the output directory; absent where nothing was written."""
+    """Where its files are, relative to the output directory or to the run's store; absent where
+    nothing was written."""
     result_sha256: str | None = None
     """Of its result.json."""
+    differs: list[str] = Field(default_factory=list)
+    """In what the result that stands, by another writer who was first, is not this run's own."""
 
     @property
     def label(self) -> str:
@@ -49,6 +53,8 @@ class Row(Document):
         *,
         attempts: int,
         result_sha256: str | None,
+        artifact_prefix: str | None = None,
+        differs: Sequence[str] = (),
         node: str | None = None,
         requested_memory_bytes: int | None = None,
     ) -> "Row":
@@ -65,8 +71,9 @@ class Row(Document):
             requested_memory_bytes=requested_memory_bytes,
             node=node,
             attempts=attempts,
-            artifact_prefix=result.label if result_sha256 else None,
+            artifact_prefix=artifact_prefix,
             result_sha256=result_sha256,
+            differs=list(differs),
         )
 
 
@@ -125,3 +132,30 @@ class Manifest(Document):
 
 def count(rows: list[Row]) -> dict[Status, int]:
     return dict(Counter(row.status for row in rows))
+
+
+def merged(
+    ours: Manifest, theirs: Manifest, selection: Collection[str], forget: Collection[str] = ()
+) -> Manifest:
+    """Our manifest of a run, and what another driver of it, now or before, has to say besides.
+
+    A row that we only found is told by who made it; rows of what we do not have yet, or did not
+    select, stay, but for the problems in `forget`.
+    """
+    their_rows = {row.label: row for row in theirs.rows}
+    rows = []
+    for row in ours.rows:
+        made = their_rows.pop(row.label, None)
+        found = row.attempts == 0 and made is not None and made.result_sha256 == row.result_sha256
+        rows.append(made if found and made is not None else row)
+    rows.extend(row for label, row in sorted(their_rows.items()) if label not in forget)
+    outside = sum(row.label not in selection for row in rows)
+    return ours.model_copy(
+        update={
+            "rows": rows,
+            "counts": count(rows),
+            "selected": max(theirs.selected, ours.selected + outside),
+            "started": min(ours.started, theirs.started),
+            "cluster": ours.cluster if ours.cluster.get("nodes") else theirs.cluster,
+        }
+    )

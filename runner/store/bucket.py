@@ -1,0 +1,249 @@
+"""This file knows about a store in a bucket: S3 or what speaks like it, through boto3."""
+
+import base64
+import hashlib
+import mimetypes
+import os
+import random
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import boto3
+from boto3.exceptions import Boto3Error
+from boto3.s3.transfer import TransferConfig
+from botocore import exceptions as boto
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+from botocore.parsers import ResponseParserError
+
+from runner.errors import StoreError, UsageError
+from runner.store.explain import explained
+from runner.store.objects import IN_FLIGHT, SCHEME, Address, Addressing, Blob, Checksums, Conflict
+from runner.store.result import sha256_of
+
+MIB = 1 << 20
+SMALL_BYTES = MIB
+"""Up to this an object is sent from memory in one request; above it, by the transfer manager."""
+TRANSFER = TransferConfig(
+    multipart_threshold=8 * MIB, multipart_chunksize=8 * MIB, max_concurrency=4, max_io_queue=32
+)
+LARGE_BYTES = 16 * MIB
+"""Above this an object is fetched in ranges, several at once."""
+READ_BYTES = MIB
+READ_TRIES = 6
+"""A body that breaks off is asked for again; boto3 repeats requests, not what is read of them."""
+DIGEST = "kdrun-sha256"
+"""Metadata of every object that we write."""
+
+_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{1,254}")
+_GONE = {"NoSuchKey", "404", "NotFound"}
+_LOST_RACE = {"PreconditionFailed", "412", "ConditionalRequestConflict", "409"}
+_BROKEN_BODY = (
+    boto.IncompleteReadError,
+    boto.ResponseStreamingError,
+    boto.ReadTimeoutError,
+    boto.FlexibleChecksumError,
+    boto.ConnectionClosedError,
+)
+
+R = TypeVar("R")
+
+
+class BucketObjects:
+    """Objects under one prefix of a bucket."""
+
+    def __init__(self, address: Address, *, patient: bool = True) -> None:
+        bucket, _, prefix = address.uri.removeprefix(SCHEME).partition("/")
+        if not _BUCKET.fullmatch(bucket):
+            raise UsageError(
+                f"--store {address.uri}: no name of a bucket", hint="such as s3://bucket/prefix"
+            )
+        self.bucket = bucket
+        self.prefix = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
+        self.uri = f"{SCHEME}{bucket}/{self.prefix}".rstrip("/")
+        self.checksums = address.checksums
+        with self._explained():
+            self.client = _client(
+                address.endpoint_url, address.addressing, address.checksums, patient
+            )
+
+    def put(self, key: str, source: Path, sha256: str) -> None:
+        more: dict[str, Any] = {"Metadata": {DIGEST: sha256}, "ContentType": _content_type(key)}
+        if source.stat().st_size > SMALL_BYTES:
+            with self._explained():
+                self.client.upload_file(
+                    str(source), self.bucket, self.prefix + key, ExtraArgs=more, Config=TRANSFER
+                )
+            return
+        data = source.read_bytes()
+        digest = hashlib.sha256(data).digest()
+        if digest.hex() != sha256:
+            raise StoreError(f"{source}: changed while it was stored", hint="submit it again")
+        if self.checksums == "when_supported":
+            more["ChecksumSHA256"] = base64.b64encode(digest).decode()
+        with self._explained():
+            self.client.put_object(Bucket=self.bucket, Key=self.prefix + key, Body=data, **more)
+
+    def put_if(self, key: str, data: bytes, expected: str | None) -> str:
+        condition = {"IfNoneMatch": "*"} if expected is None else {"IfMatch": expected}
+        try:
+            with self._explained():
+                answer = self.client.put_object(
+                    Bucket=self.bucket,
+                    Key=self.prefix + key,
+                    Body=data,
+                    ContentType=_content_type(key),
+                    Metadata={DIGEST: hashlib.sha256(data).hexdigest()},
+                    **condition,
+                )
+        except _Missing:  # nothing there to be replaced
+            raise Conflict(key) from None
+        return str(answer["ETag"])
+
+    def get(self, key: str) -> Blob | None:
+        def read() -> Blob:
+            answer = self.client.get_object(Bucket=self.bucket, Key=self.prefix + key)
+            return Blob(answer["Body"].read(), str(answer["ETag"]))
+
+        return self._read(read)
+
+    def fetch(self, key: str, path: Path) -> str | None:
+        def read() -> str:
+            answer = self.client.get_object(Bucket=self.bucket, Key=self.prefix + key)
+            if answer["ContentLength"] > LARGE_BYTES:
+                answer["Body"].close()
+                self.client.download_file(
+                    self.bucket, self.prefix + key, str(path), Config=TRANSFER
+                )
+                return sha256_of(path)
+            digest = hashlib.sha256()
+            with path.open("wb") as file:
+                for chunk in answer["Body"].iter_chunks(READ_BYTES):
+                    digest.update(chunk)
+                    file.write(chunk)
+            return digest.hexdigest()
+
+        return self._read(read)
+
+    def sha256(self, key: str) -> str | None:
+        def ask() -> str | None:
+            answer = self.client.head_object(Bucket=self.bucket, Key=self.prefix + key)
+            said: str | None = answer["Metadata"].get(DIGEST)
+            return said
+
+        def read() -> str:
+            digest = hashlib.sha256()
+            answer = self.client.get_object(Bucket=self.bucket, Key=self.prefix + key)
+            for chunk in answer["Body"].iter_chunks(READ_BYTES):
+                digest.update(chunk)
+            return digest.hexdigest()
+
+        try:
+            with self._explained():
+                said = ask()
+        except _Missing:
+            return None
+        return said or self._read(read)
+
+    def keys(self, prefix: str) -> Iterator[str]:
+        for page in self._pages(prefix):
+            for entry in page.get("Contents", []):
+                yield entry["Key"].removeprefix(self.prefix)
+
+    def folders(self, prefix: str) -> list[str]:
+        below = self.prefix + prefix
+        return [
+            entry["Prefix"].removeprefix(below).rstrip("/")
+            for page in self._pages(prefix, Delimiter="/")
+            for entry in page.get("CommonPrefixes", [])
+        ]
+
+    def _pages(self, prefix: str, **more: str) -> Iterator[dict[str, Any]]:
+        with self._explained():
+            pages = self.client.get_paginator("list_objects_v2").paginate(
+                Bucket=self.bucket, Prefix=self.prefix + prefix, **more
+            )
+            yield from pages
+
+    def _read(self, read: Callable[[], R]) -> R | None:
+        """What is read, from the beginning again where it breaks off; None where nothing is."""
+        for attempt in range(READ_TRIES):
+            try:
+                with self._explained(but=_BROKEN_BODY if attempt + 1 < READ_TRIES else ()):
+                    return read()
+            except _Missing:
+                return None
+            except _BROKEN_BODY:
+                time.sleep(random.uniform(0, 0.1 * 2**attempt))
+        raise AssertionError("unreachable")
+
+    @contextmanager
+    def _explained(self, but: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+        """What boto3 raises, for people; what a caller can deal with, as such."""
+        try:
+            yield
+        except but:
+            raise
+        except ClientError as error:
+            code = str(error.response.get("Error", {}).get("Code", "?"))
+            if code in _GONE:
+                raise _Missing from None
+            if code in _LOST_RACE:
+                raise Conflict(code) from None
+            raise explained(self.uri, error) from error
+        except Boto3Error as error:  # the transfer manager's, around another
+            raise explained(self.uri, _inside(error)) from error
+        except (BotoCoreError, ResponseParserError, ValueError) as error:
+            raise explained(self.uri, error) from error
+
+
+class _Missing(Exception):
+    """No such object."""
+
+
+def _inside(error: Exception) -> Exception:
+    inner = error.__context__ or error.__cause__
+    return inner if isinstance(inner, ClientError | BotoCoreError) else error
+
+
+def _content_type(key: str) -> str:
+    """So that a browser shows a component instead of saving it."""
+    if key.endswith((".py", ".md", ".log")):
+        return "text/plain; charset=utf-8"
+    return mimetypes.guess_type(key)[0] or "application/octet-stream"
+
+
+@lru_cache(maxsize=1)
+def _session() -> Any:
+    """With the AWS environment's or profile's credentials and region."""
+    return boto3.session.Session()
+
+
+@lru_cache(maxsize=8)
+def _client(
+    endpoint_url: str | None, addressing: Addressing, checksums: Checksums, patient: bool
+) -> Any:
+    """One a process for each way to speak: making it takes longer than most of what it does."""
+    session = _session()
+    # A bucket's name in front of somebody's own host needs DNS that is seldom there.
+    own = endpoint_url or any(map(os.environ.get, ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")))
+    return session.client(
+        "s3",
+        endpoint_url=endpoint_url,
+        region_name=session.region_name or "us-east-1",
+        config=Config(
+            retries={"mode": "adaptive", "total_max_attempts": 8 if patient else 2},
+            connect_timeout=10 if patient else 5,
+            read_timeout=60 if patient else 20,
+            max_pool_connections=4 * IN_FLIGHT,
+            s3={"addressing_style": "path" if own and addressing == "auto" else addressing},
+            request_checksum_calculation=checksums,
+            response_checksum_validation=checksums,
+            user_agent_extra="kdrun",
+        ),
+    )

@@ -1,0 +1,79 @@
+"""This file knows about what S3 and the way to it can answer, in one line with what to do."""
+
+from botocore import exceptions as boto
+from botocore.exceptions import BotoCoreError, ClientError
+
+from runner.errors import StoreError
+
+CREDENTIALS = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
+CLOCK = "set this machine's clock: requests carry the time"
+AGAIN = "the same command again does what is left"
+EXPIRED = "get new credentials; " + AGAIN
+RIGHTS = "the key needs to list, read and write there: docs/storage.md has the policy"
+REGION = "set AWS_REGION to the bucket's region"
+REACH = "is the service up, and KDRUN_S3_ENDPOINT_URL its address?"
+
+ANSWERS: dict[str, tuple[str, str]] = {
+    "NoSuchBucket": ("no such bucket", "create it, or correct --store"),
+    "InvalidBucketName": ("no name of a bucket", "correct --store"),
+    "InvalidAccessKeyId": ("the service does not know this access key", CREDENTIALS),
+    "SignatureDoesNotMatch": ("the secret key is wrong", CREDENTIALS),
+    "InvalidToken": ("the session token is wrong", CREDENTIALS),
+    "ExpiredToken": ("the credentials have expired", EXPIRED),
+    "ExpiredTokenException": ("the credentials have expired", EXPIRED),
+    "TokenRefreshRequired": ("the credentials have expired", EXPIRED),
+    "RequestExpired": ("the request came too late", CLOCK),
+    "RequestTimeTooSkewed": ("the clocks here and there differ too much", CLOCK),
+    "AccessDenied": ("access denied", RIGHTS),
+    "403": ("access denied", RIGHTS),
+    "AllAccessDisabled": ("access denied", RIGHTS),
+    "PermanentRedirect": ("the bucket is in another region", REGION),
+    "301": ("the bucket is in another region", REGION),
+    "AuthorizationHeaderMalformed": ("the bucket is in another region", REGION),
+    "IllegalLocationConstraintException": ("the bucket is in another region", REGION),
+    "SlowDown": ("the service kept asking to slow down", AGAIN),
+    "ServiceUnavailable": ("the service is not available", AGAIN),
+    "503": ("the service is not available", AGAIN),
+    "InternalError": ("the service failed", AGAIN),
+    "500": ("the service failed", AGAIN),
+    "RequestTimeout": ("the connection was too slow", AGAIN),
+    "BadDigest": ("what arrived was not what was sent", AGAIN),
+    "NotImplemented": (
+        "the service does not know a part of the request",
+        "try KDRUN_S3_CHECKSUMS=when_required",
+    ),
+}
+"""Error code of an answer -> what it means, what to do."""
+
+FAILURES: tuple[tuple[type[BotoCoreError], str, str], ...] = (
+    (boto.NoCredentialsError, "no credentials", CREDENTIALS),
+    (boto.PartialCredentialsError, "half of the credentials", CREDENTIALS),
+    (boto.ProfileNotFound, "no such profile", "correct AWS_PROFILE"),
+    (boto.SSOError, "the login has expired", "aws sso login, then " + AGAIN),
+    (boto.LoginError, "the login has expired", "aws login, then " + AGAIN),
+    (boto.CredentialRetrievalError, "no credentials", CREDENTIALS),
+    (boto.TokenRetrievalError, "the login has expired", "aws sso login, then " + AGAIN),
+    (boto.SSLError, "no trusted connection", "set AWS_CA_BUNDLE, or correct the endpoint"),
+    (boto.ProxyConnectionError, "the proxy does not answer", "correct HTTPS_PROXY"),
+    (boto.ConnectionError, "does not answer", REACH),
+    (boto.HTTPClientError, "the connection broke", REACH),
+    (boto.ParamValidationError, "no name of a bucket", "correct --store"),
+    (boto.NoRegionError, "no region", REGION),
+)
+"""What happens on this side; the first that fits."""
+
+
+def explained(uri: str, error: Exception) -> StoreError:
+    """The error, for people."""
+    if isinstance(error, ClientError):
+        code = str(error.response.get("Error", {}).get("Code", "?"))
+        message = str(error.response.get("Error", {}).get("Message", "")).strip().split("\n")[0]
+        what, hint = ANSWERS.get(code, (f"{code}: {message}", RIGHTS))
+        return StoreError(f"{uri}: {what} ({error.operation_name})", hint=hint)
+    line = str(error).strip().split("\n")[0]
+    for kind, what, hint in FAILURES:
+        if isinstance(error, kind):
+            return StoreError(f"{uri}: {what}: {line}", hint=hint)
+    if isinstance(error, ValueError):  # botocore, about an endpoint that is no URL
+        return StoreError(f"{uri}: {line}", hint="correct KDRUN_S3_ENDPOINT_URL")
+    return StoreError(f"{uri}: {type(error).__name__}: {line}", hint=REACH)

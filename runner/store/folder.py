@@ -1,0 +1,124 @@
+"""This file knows about a store in a directory: a key is a path, an object a whole file."""
+
+import errno
+import fcntl
+import hashlib
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from io import BufferedReader
+from pathlib import Path
+
+from runner.errors import StoreError
+from runner.store.objects import Blob, Conflict
+from runner.store.result import sha256_of
+
+LOCK = ".kdrun-lock"
+_TEMPORARY = ".kdrun-new-"
+
+
+class FolderObjects:
+    """Objects under one directory, which may be shared by several machines."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.absolute()
+        self.uri = str(root)
+
+    def put(self, key: str, source: Path, sha256: str) -> None:
+        with self._writing(key) as temporary:
+            shutil.copyfile(source, temporary)
+
+    def put_if(self, key: str, data: bytes, expected: str | None) -> str:
+        with self._locked():
+            now = self.get(key)
+            if (now.version if now else None) != expected:
+                raise Conflict(key)
+            with self._writing(key) as temporary:
+                temporary.write_bytes(data)
+        return hashlib.sha256(data).hexdigest()
+
+    def get(self, key: str) -> Blob | None:
+        source = self._open(key)
+        if source is None:
+            return None
+        with source:
+            data = source.read()
+        return Blob(data, hashlib.sha256(data).hexdigest())
+
+    def fetch(self, key: str, path: Path) -> str | None:
+        source = self._open(key)
+        if source is None:
+            return None
+        with source, path.open("wb") as target:
+            shutil.copyfileobj(source, target)
+        return sha256_of(path)
+
+    def sha256(self, key: str) -> str | None:
+        source = self._open(key)
+        if source is None:
+            return None
+        with source:
+            return hashlib.file_digest(source, "sha256").hexdigest()
+
+    def keys(self, prefix: str) -> Iterator[str]:
+        folder = prefix.rpartition("/")[0]
+        for directory, _, files in os.walk(self.root / folder):
+            for name in files:
+                key = Path(directory, name).relative_to(self.root).as_posix()
+                if key.startswith(prefix) and not name.startswith((_TEMPORARY, LOCK)):
+                    yield key
+
+    def folders(self, prefix: str) -> list[str]:
+        place = self.root / prefix
+        try:
+            return sorted(path.name for path in place.iterdir() if path.is_dir())
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise _unreadable(place, error) from error
+
+    def _open(self, key: str) -> BufferedReader | None:
+        try:
+            return (self.root / key).open("rb")
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            return None
+        except OSError as error:
+            raise _unreadable(self.root / key, error) from error
+
+    @contextmanager
+    def _writing(self, key: str) -> Iterator[Path]:
+        """A file to write, which takes the key's place at the end."""
+        path = self.root / key
+        temporary = path.with_name(f"{_TEMPORARY}{uuid.uuid4().hex}")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            yield temporary
+            temporary.replace(path)
+        except OSError as error:
+            hint = "free some space" if error.errno == errno.ENOSPC else "choose another --store"
+            raise StoreError(f"{path}: {error.strerror}", hint=hint) from error
+        finally:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Nobody else compares and writes here meanwhile."""
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(self.root / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            raise StoreError(
+                f"{self.root}: {error.strerror}", hint="choose another --store"
+            ) from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+
+def _unreadable(path: Path, error: OSError) -> StoreError:
+    return StoreError(f"{path}: {error.strerror}", hint="may this user read it?")

@@ -1,0 +1,76 @@
+"""This file knows about where a run's files are below a store's address, and how they are packed.
+
+`<run id>/manifest.json`
+`<run id>/logs/<source level>/<problem>.log`
+`<run id>/<source level>/<problem>/result.json`
+`<run id>/<source level>/<problem>/files-<digest>/...`   what that result.json vouches for
+`<run id>/<source level>/<problem>/files-<digest>/steps.zip`   all of `steps/` in one object
+
+The digest is that of the list of files and their sha256: two attempts that differ in anything never
+write the same key, and an upload that broke off is found again. See docs/decisions/.
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from runner.store.manifest import MANIFEST_FILE
+from runner.store.result import RESULT_FILE, ProblemResult
+
+MARKER = "kdrun.json"
+"""At the head of every store: it says that this is one, and of which layout."""
+LAYOUT = 1
+LOGS = "logs"
+PACKED = "steps/"
+"""Two thirds of all files, mostly copies of components: in one object, since nobody reads one."""
+PACK = "steps.zip"
+
+
+def manifest_key(run_id: str) -> str:
+    return f"{run_id}/{MANIFEST_FILE}"
+
+
+def log_key(run_id: str, label: str) -> str:
+    return f"{run_id}/{LOGS}/{label}.log"
+
+
+def result_key(run_id: str, label: str) -> str:
+    return f"{run_id}/{label}/{RESULT_FILE}"
+
+
+def files_prefix(run_id: str, result: ProblemResult) -> str:
+    """Below which the files of a result are."""
+    listing = json.dumps(result.files, sort_keys=True).encode()
+    return f"{run_id}/{result.label}/files-{hashlib.sha256(listing).hexdigest()[:16]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """One object of a result, beside its `result.json`."""
+
+    key: str
+    members: tuple[str, ...]
+    """The files in it; one, or all of the pack's."""
+    is_pack: bool = False
+
+
+def parcels(run_id: str, result: ProblemResult) -> list[Parcel]:
+    """The objects that hold a result's files, the pack first."""
+    prefix = files_prefix(run_id, result)
+    packed = [] if PACK in result.files else [n for n in result.files if n.startswith(PACKED)]
+    alone = [Parcel(f"{prefix}/{n}", (n,)) for n in result.files if n not in set(packed)]
+    return [Parcel(f"{prefix}/{PACK}", tuple(packed), is_pack=True), *alone] if packed else alone
+
+
+def unsafe(name: str) -> bool:
+    """Whether a name from a store would lead out of the directory that it is put in."""
+    path = PurePosixPath(name)
+    return (
+        path.as_posix() != name
+        or path.is_absolute()
+        or ".." in path.parts
+        or name == "."
+        or "\\" in name
+        or not name.isprintable()
+    )

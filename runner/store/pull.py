@@ -1,0 +1,153 @@
+"""This file knows about bringing a run's decompositions from a store into a directory.
+
+Each problem is fetched aside, checked file by file, and takes its place as a whole. What was
+fetched before an interruption is not fetched again.
+"""
+
+import errno
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+from runner.errors import StoreError
+from runner.store import layout
+from runner.store.directory import DirectoryStore, put_in_place, write_atomically
+from runner.store.layout import Parcel, parcels, unsafe
+from runner.store.manifest import Manifest, Row
+from runner.store.objects import each
+from runner.store.packing import unpack
+from runner.store.result import RESULT_FILE, first_mismatch, sha256_of
+from runner.store.runs import RunStore, Standing
+
+PROBLEMS_AT_ONCE = 8
+FILES_AT_ONCE = 4
+"""Of each problem."""
+
+State = Literal["pulled", "there", "missing", "corrupt", "refused"]
+"""pulled    it is there now
+there     it was, and every file is right
+missing   the store lacks something that a result.json or the manifest names
+corrupt   something in the store is not what its result.json says
+refused   it would leave the destination, or overwrite what no kdrun put there"""
+
+
+@dataclass(frozen=True, slots=True)
+class Pulled:
+    """How it went with one problem."""
+
+    label: str
+    state: State
+    what: str = ""
+    """Which file, in a few words; empty where all is well."""
+
+    @property
+    def well(self) -> bool:
+        return self.state in ("pulled", "there")
+
+
+def pull(
+    store: RunStore,
+    manifest: Manifest,
+    destination: Path,
+    wanted: Callable[[str], bool],
+    tell: Callable[[Pulled], None],
+) -> list[Pulled]:
+    """Bring the problems of a run whose labels are wanted, and its manifest.
+
+    Raises:
+        StoreError: the store does not answer, or the destination cannot be written to.
+    """
+    rows = {row.label: row for row in manifest.rows if row.result_sha256 is not None}
+    labels = sorted({*rows, *store.labels(manifest.run_id)})
+
+    def one(label: str) -> Pulled | None:
+        pulled = _pull_one(store, manifest.run_id, label, rows.get(label), destination)
+        if pulled is not None:
+            tell(pulled)
+        return pulled
+
+    try:
+        done = each(one, [label for label in labels if wanted(label)], PROBLEMS_AT_ONCE)
+        DirectoryStore(destination).write_manifest(manifest)
+    except OSError as error:
+        if isinstance(error, StoreError):
+            raise
+        hint = "free some space" if error.errno == errno.ENOSPC else "choose another DEST"
+        raise StoreError(f"{destination}: {error.strerror}", hint=hint) from error
+    return [pulled for pulled in done if pulled is not None]
+
+
+def _pull_one(
+    store: RunStore, run_id: str, label: str, row: Row | None, destination: Path
+) -> Pulled | None:
+    """None where nothing is committed, and nothing was said to be."""
+    if unsafe(label):
+        return Pulled(label, "refused", "its name would leave the destination")
+    standing = store.standing(run_id, label)
+    if standing is None:
+        if store.objects.get(layout.result_key(run_id, label)) is not None:
+            return Pulled(label, "corrupt", RESULT_FILE)
+        return Pulled(label, "missing", RESULT_FILE) if row else None
+    for name in standing.result.files:
+        if unsafe(name) or name == RESULT_FILE:
+            return Pulled(label, "refused", f"{name!r} would leave the destination")
+    place = destination / label
+    if _is_there(place, standing):
+        return Pulled(label, "there")
+    if place.exists() and not (place / RESULT_FILE).is_file():
+        return Pulled(label, "refused", f"{place} holds something else")
+    # A name of its own for each result: what was left of another one must not get into it.
+    aside = place.with_name(f".{place.name}.{standing.sha256[:8]}.pulling")
+    bad = _fetch(store, run_id, standing, aside)
+    if bad is not None:
+        shutil.rmtree(aside, ignore_errors=True)
+        return Pulled(label, *bad)
+    write_atomically(aside / RESULT_FILE, standing.text)
+    put_in_place(aside, place)
+    return Pulled(label, "pulled")
+
+
+def _is_there(place: Path, standing: Standing) -> bool:
+    result = place / RESULT_FILE
+    return (
+        result.is_file()
+        and sha256_of(result) == standing.sha256
+        and first_mismatch(place, standing.result.files) is None
+    )
+
+
+def _fetch(
+    store: RunStore, run_id: str, standing: Standing, aside: Path
+) -> tuple[State, str] | None:
+    """Every file of a result into a directory; the first that is not there or not right."""
+    aside.mkdir(parents=True, exist_ok=True)
+    fetch = partial(_fetch_parcel, store, standing, aside)
+    found = each(fetch, parcels(run_id, standing.result), FILES_AT_ONCE)
+    return next((bad for bad in found if bad is not None), None)
+
+
+def _fetch_parcel(
+    store: RunStore, standing: Standing, aside: Path, parcel: Parcel
+) -> tuple[State, str] | None:
+    files = {name: standing.result.files[name] for name in parcel.members}
+    if first_mismatch(aside, files) is None:  # before an interruption
+        return None
+    name = layout.PACK if parcel.is_pack else parcel.members[0]
+    path = aside / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    digest = store.objects.fetch(parcel.key, path)
+    if digest is None:
+        return "missing", name
+    if not parcel.is_pack:
+        return None if digest == files[name] else ("corrupt", name)
+    bad = unpack(path, files, aside)
+    path.unlink()
+    return None if bad is None else ("corrupt", bad)
+
+
+def failures(done: Sequence[Pulled]) -> list[Pulled]:
+    """What did not come."""
+    return [pulled for pulled in done if not pulled.well]

@@ -1,0 +1,56 @@
+"""Results, rows and manifests, as small as they can be."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from runner.store import Figures, Manifest, ProblemResult, Row
+from runner.store.manifest import count
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+FIGURES = Figures(
+    components=3,
+    by_level={"fusion": 1, "kernel": 2},
+    unique_kernels=2,
+    kernel_instances=2,
+    capture="fake",
+    estimated_peak_bytes=1024,
+)
+FILES = {
+    "original.py": "class Model: ...\n",
+    "decomposition_tree.json": "{}",
+    "level_0_kernel/relu_2x3_fp32.py": "print('PASS')\n",
+    "level_0_kernel/größe.py": "# a name beyond ASCII, and an empty line\n\n",
+    "level_1_fusion/empty.py": "",
+    "steps/step_1/refactored.py": "import torch\n",
+    "steps/step_1/children/relu_2x3_fp32.py": "print('PASS')\n",
+    "steps/step_1/coverage_report.json": "{}",
+    "verification/test_results.json": "{}",
+}
+
+Make = Callable[..., tuple[ProblemResult, Path]]
+
+
+def manifest(*rows: Row, **changes: Any) -> Manifest:
+    fields: dict[str, Any] = {
+        "run_id": "one",
+        "state": "finished",
+        "arguments": {},
+        "versions": {"kdrun": "0.1.0"},
+        "driver_host": "here",
+        "driver_pid": 1,
+        "data": "data/samples",
+        "started": NOW,
+        "finished": NOW,
+        "selected": len(rows),
+        "counts": count(list(rows)),
+        "rows": list(rows),
+    }
+    return Manifest.model_validate(fields | changes)
+
+
+def row(label: str, sha256: str | None = None, **changes: Any) -> Row:
+    level, _, name = label.rpartition("/")
+    fields = {"problem": name, "source_level": level, "status": "passed", "attempts": 1}
+    return Row.model_validate(fields | {"result_sha256": sha256} | changes)

@@ -1,0 +1,291 @@
+"""What every store does: a directory, a real server, and that server behind a bad connection."""
+
+import hashlib
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from documents import FILES, Make, manifest, row
+
+from runner.errors import StoreError
+from runner.store import RunStore, layout
+from runner.store.objects import Conflict
+from runner.store.pull import Pulled, pull
+from runner.store.runs import TRIES
+
+
+def quiet(_: Pulled) -> None:
+    """Nobody listens."""
+
+
+def pull_all(store: RunStore, destination: Path) -> dict[str, str]:
+    done = pull(store, store.manifest("one"), destination, lambda _: True, quiet)
+    return {pulled.label: pulled.state for pulled in done}
+
+
+def test_a_store_is_claimed_again_and_again(store: RunStore) -> None:
+    store.claim()
+    store.claim()
+    store.look()
+    assert list(store.objects.keys("")) == [layout.MARKER]
+
+
+def test_a_place_that_holds_something_else_is_refused_and_left_as_it_is(
+    store: RunStore, tmp_path: Path
+) -> None:
+    (tmp_path / "thesis").write_text("mine")
+    store.objects.put("chapters/thesis", tmp_path / "thesis", sha256_of_text("mine"))
+    with pytest.raises(StoreError, match="holds something else; choose an empty place"):
+        store.claim()
+    assert list(store.objects.keys("")) == ["chapters/thesis"]
+
+
+def test_a_store_that_is_none_or_newer_is_not_read(store: RunStore) -> None:
+    with pytest.raises(StoreError, match="no store; `kdrun submit --store` makes one"):
+        store.look()
+    version = store.objects.put_if(layout.MARKER, b'{"kdrun_store": 2}', None)
+    with pytest.raises(StoreError, match="made by a newer kdrun; upgrade kdrun"):
+        store.look()
+    store.objects.put_if(layout.MARKER, b"hello", version)
+    with pytest.raises(StoreError, match=r"kdrun\.json: not ours"):
+        store.look()
+
+
+def test_what_is_published_is_what_stands_and_every_file_is_right(
+    store: RunStore, make: Make
+) -> None:
+    result, directory = make()
+    published = store.publish("one", result, directory)
+    assert published.differs == ()
+    assert published.standing.result == result
+    assert store.standing("one", "level1/relu") == published.standing
+    assert store.damage("one", result) is None
+    assert store.labels("one") == ["level1/relu"]
+
+
+def test_a_component_is_an_object_of_its_own_and_steps_are_one(store: RunStore, make: Make) -> None:
+    result, directory = make()
+    prefix = store.publish("one", result, directory).standing.prefix
+    keys = {key.removeprefix(f"{prefix}/") for key in store.objects.keys(f"{prefix}/")}
+    assert keys == {name for name in FILES if not name.startswith("steps/")} | {"steps.zip"}
+
+
+def test_nothing_stands_before_the_commit(store: RunStore, make: Make) -> None:
+    result, directory = make()
+    for parcel in layout.parcels("one", result):
+        store._send(parcel, result, directory, there=False)
+    assert store.standing("one", "level1/relu") is None
+    assert store.standing("one", "level1/other") is None
+
+
+def test_files_that_were_sent_before_an_interruption_are_not_sent_again(
+    store: RunStore, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result, directory = make()
+    first, *others = layout.parcels("one", result)
+    store._send(first, result, directory, there=False)
+    sent: list[str] = []
+    put = store.objects.put
+    monkeypatch.setattr(
+        store.objects, "put", lambda key, *rest: (sent.append(key), put(key, *rest))
+    )
+    store.publish("one", result, directory)
+    assert sorted(sent) == sorted(parcel.key for parcel in others)
+
+
+def test_of_many_writers_one_wins_and_the_others_agree(store: RunStore, make: Make) -> None:
+    start = threading.Barrier(6)
+    attempts = [make(folder=f"attempt{n}", seconds={"load": float(n)}) for n in range(6)]
+
+    def publish(n: int) -> str:
+        start.wait()
+        published = store.publish("one", *attempts[n])
+        assert published.differs == ()
+        return published.standing.sha256
+
+    with ThreadPoolExecutor(6) as pool:
+        assert len(set(pool.map(publish, range(6)))) == 1
+
+
+def test_the_second_writer_says_in_what_the_first_one_s_result_differs(
+    store: RunStore, make: Make
+) -> None:
+    other = FILES | {"original.py": "x", "verification/test_results.json": "[]"}
+    first = store.publish("one", *make(folder="first"))
+    second = store.publish("one", *make(folder="second", files=other, torch_version="3"))
+    assert second.standing == first.standing
+    assert second.differs == ("torch_version: 2 stands, not 3", "original.py differs")
+
+
+def test_a_pass_is_not_lost_to_a_crash_that_was_first(store: RunStore, make: Make) -> None:
+    crashed = {"status": "crashed", "reason": "SIGSEGV"}
+    store.publish("one", *make(folder="first", **crashed))
+    passed, directory = make(folder="second")
+    assert store.publish("one", passed, directory).standing.result == passed
+    third = store.publish("one", *make(folder="third", **crashed))
+    assert third.standing.result == passed
+    assert third.differs == ("status: passed stands, not crashed",)
+
+
+def test_an_attempt_never_writes_over_another_s_files(store: RunStore, make: Make) -> None:
+    first, directory = make(folder="first")
+    standing = store.publish("one", first, directory).standing
+    second, directory = make(folder="second", files=FILES | {"original.py": "changed"})
+    now = store.publish("one", second, directory, supersedes=standing.version)
+    assert now.standing.result == second
+    assert store.damage("one", first) is None
+    assert store.damage("one", second) is None
+
+
+def test_a_result_that_was_superseded_meanwhile_is_not_written_over(
+    store: RunStore, make: Make
+) -> None:
+    planned = store.publish("one", *make(folder="a")).standing.version
+    other, directory = make(folder="b", source_sha256="b")
+    store.publish("one", other, directory, supersedes=planned)
+    late = store.publish("one", *make(folder="c", source_sha256="c"), supersedes=planned)
+    assert late.standing.result == other
+
+
+@pytest.mark.parametrize("name", ["level_0_kernel/relu_2x3_fp32.py", "steps.zip"])
+def test_a_damaged_object_is_found_and_mended(
+    store: RunStore, make: Make, tmp_path: Path, name: str
+) -> None:
+    result, directory = make()
+    prefix = store.publish("one", result, directory).standing.prefix
+    (tmp_path / "bad").write_text("rot")
+    store.objects.put(f"{prefix}/{name}", tmp_path / "bad", sha256_of_text("rot"))
+    damage = store.damage("one", result)
+    assert damage == (name if name.endswith(".py") else "steps/step_1/children/relu_2x3_fp32.py")
+    store.publish("one", result, directory)
+    assert store.damage("one", result) is None
+
+
+def test_a_result_that_cannot_be_read_does_not_stand_and_is_written_over(
+    store: RunStore, make: Make
+) -> None:
+    result, directory = make()
+    store.objects.put_if(layout.result_key("one", "level1/relu"), b"{", None)
+    assert store.standing("one", "level1/relu") is None
+    assert store.publish("one", result, directory).standing.result == result
+
+
+def test_a_result_of_another_problem_does_not_stand(store: RunStore, make: Make) -> None:
+    result, _ = make("level1/other")
+    key = layout.result_key("one", "level1/relu")
+    store.objects.put_if(key, result.to_json().encode(), None)
+    assert store.standing("one", "level1/relu") is None
+
+
+def test_two_drivers_of_one_run_keep_each_other_s_rows(store: RunStore) -> None:
+    labels = [f"level1/p{n}" for n in range(6)]
+    start = threading.Barrier(2)
+
+    def drive(mine: list[str]) -> None:
+        start.wait()
+        for n in range(len(mine)):
+            rows = [row(label) for label in mine[: n + 1]]
+            store.save(manifest(*rows, selected=6), labels)
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(drive, (labels[:3], labels[3:])))
+    final = store.manifest("one")
+    assert sorted(each.label for each in final.rows) == labels
+    assert (final.selected, final.counts) == (6, {"passed": 6})
+
+
+def test_rows_that_are_to_be_done_again_are_forgotten_and_others_stay(store: RunStore) -> None:
+    store.save(manifest(row("level1/a"), row("level1/b"), row("level2/c")), ["level1/a"])
+    running = manifest(selected=1, state="running", finished=None)
+    final = store.save(running, ["level1/a"], forget=["level1/a"])
+    assert [each.label for each in final.rows] == ["level1/b", "level2/c"]
+    assert final.selected == 3
+
+
+def test_a_row_that_was_only_found_is_told_by_who_made_it(store: RunStore) -> None:
+    made = row("level1/a", "sha", node="far", attempts=2)
+    store.save(manifest(made), ["level1/a"])
+    found = row("level1/a", "sha", attempts=0)
+    assert store.save(manifest(found), ["level1/a"]).rows == [made]
+    redone = row("level1/a", "other", attempts=1)
+    assert store.save(manifest(redone), ["level1/a"]).rows == [redone]
+
+
+def test_runs_are_listed_oldest_first(store: RunStore) -> None:
+    store.claim()
+    store.save(manifest(run_id="b"), [])
+    store.save(manifest(run_id="a"), [])
+    assert store.run_ids() == ["a", "b"]
+    assert {each.run_id for each in store.manifests()} == {"a", "b"}
+
+
+def test_a_run_that_is_not_there_is_named_with_those_that_are(store: RunStore) -> None:
+    store.save(manifest(), [])
+    with pytest.raises(StoreError, match=r"no run 'two' in .*; the last ones there: one"):
+        store.manifest("two")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"", "not a readable manifest; choose another --run-id"),
+        (b"[]", "not a readable manifest"),
+        (b'{"versions": {"kdrun": "99.1.0"}}', "written by a newer kdrun; upgrade kdrun"),
+    ],
+    ids=repr,
+)
+def test_a_manifest_that_cannot_be_read_is_told_and_left_as_it_is(
+    store: RunStore, text: bytes, message: str
+) -> None:
+    key = layout.manifest_key("one")
+    store.objects.put_if(key, text, None)
+    with pytest.raises(StoreError, match=f"one/manifest.json: {message}"):
+        store.manifest("one")
+    with pytest.raises(StoreError, match=message):
+        store.save(manifest(), [])
+    found = store.objects.get(key)
+    assert found is not None
+    assert found.data == text
+
+
+def test_a_conditional_write_that_is_always_too_late_ends(
+    store: RunStore, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def too_late(*_: object) -> str:
+        asked.append(1)
+        raise Conflict
+
+    monkeypatch.setattr(store.objects, "put_if", too_late)
+    monkeypatch.setattr("runner.store.runs._wait", lambda: None)
+    with pytest.raises(StoreError, match="written by others all the time"):
+        store.publish("one", *make())
+    assert len(asked) == TRIES
+
+
+def test_a_run_is_pulled_as_it_was(store: RunStore, make: Make, tmp_path: Path) -> None:
+    standing = store.publish("one", *make()).standing
+    store.save(manifest(row("level1/relu", standing.sha256)), ["level1/relu"])
+    assert pull_all(store, tmp_path / "to") == {"level1/relu": "pulled"}
+    place = tmp_path / "to/level1/relu"
+    files = {p.relative_to(place).as_posix(): p for p in place.rglob("*") if p.is_file()}
+    assert set(files) == {*FILES, "result.json"}
+    assert {name: files[name].read_text() for name in FILES} == FILES
+    assert files["result.json"].read_text() == standing.text
+    assert (tmp_path / "to/runs/one/manifest.json").is_file()
+    assert pull_all(store, tmp_path / "to") == {"level1/relu": "there"}
+
+
+def test_a_log_is_stored_with_its_run(store: RunStore, tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("Segmentation fault\n")
+    store.put_log("one", "level1/relu", tmp_path / "log")
+    found = store.objects.get("one/logs/level1/relu.log")
+    assert found is not None
+    assert found.data == b"Segmentation fault\n"
+    assert store.labels("one") == []
+
+
+def sha256_of_text(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
