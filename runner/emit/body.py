@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from runner.emit.lines import WIDTH, indented
+from runner.emit.loops import SHORTEST_LOOP, carried, common_stem, continues, one_of
 from runner.emit.names import RESERVED, Namer, unique
 from runner.emit.owned import Owned, Weight
 from runner.emit.spelling import Text, literal, spell, subscript
@@ -18,8 +20,7 @@ from runner.graph.operations import is_random
 from runner.tree.interface import Program
 from runner.tree.partition import Part
 
-LONGEST_EXPRESSION = 78
-LONGEST_LINE = 96
+INDENT = 8
 _SUBSCRIPTS = {"slice.Tensor", "select.int", "unsqueeze.default"}
 
 
@@ -72,21 +73,19 @@ def write_class(
         head += [
             "    def __init__(self):",
             "        super().__init__()",
-            *(f"        {line}" for line in made),
+            *indented(made, INDENT),
             "",
         ]
     arguments = signature or _signature(writer.arguments)
-    body = [f"    def forward({arguments}):", *(f"        {line}" for line in (*prologue, *lines))]
+    body = [
+        *indented([f"def forward({arguments}):"], INDENT - 4),
+        *indented((*prologue, *lines), INDENT),
+    ]
     return Written("\n".join(head + body), tuple(writer.owned.weights), writer.arguments)
 
 
 def _signature(arguments: Sequence[str]) -> str:
-    text = ", ".join(["self", *(f"{name}: torch.Tensor" for name in arguments)])
-    if len(text) > LONGEST_LINE - 20:
-        text = ", ".join(["self", *arguments])
-    if len(text) > LONGEST_LINE - 20:
-        text = "\n        self,\n" + "".join(f"        {name},\n" for name in arguments) + "    "
-    return text
+    return ", ".join(["self", *(f"{name}: torch.Tensor" for name in arguments)])
 
 
 class _Writer:
@@ -109,6 +108,8 @@ class _Writer:
         self.live: dict[str, str] = {}
         """Variable -> the value that it holds."""
         self.attributes: dict[int, str] = {}
+        self.loops = {run[0]: run for run in self._loops()}
+        self.repeats = {position for run in self.loops.values() for position in run[1:]}
         self._make_owned()
         self.arguments = self._name_arguments()
 
@@ -129,20 +130,57 @@ class _Writer:
     def _make_owned(self) -> None:
         """What `__init__` makes, in the order in which it is used."""
         for position, item in enumerate(self.items):
+            if position in self.repeats:
+                continue
             if isinstance(item, Call):
-                states = item.part.io.states
-                self.attributes[position] = self.owned.child(
-                    item.attribute,
-                    item.cls,
-                    list(item.weights),
-                    [self.owned.positions[name] for name in states],
-                )
+                calls = [self._call(p) for p in self.loops.get(position, [position])]
+                self.attributes[position] = self._own_calls(calls)
                 continue
             op = self.program.graph.operations[item]
             if self.owned.module(op) is None:
                 for name in op.refs():
                     if self.program.is_state(name):
                         self.owned.state(name)
+
+    def _own_calls(self, calls: list[Call]) -> str:
+        """The attribute of a child, or of equal ones that run one after the other."""
+        positions = [[self.owned.positions[n] for n in call.part.io.states] for call in calls]
+        cls, weights = calls[0].cls, calls[0].weights
+        if len(calls) == 1:
+            return self.owned.child(calls[0].attribute, cls, weights, positions[0])
+        return self.owned.children(
+            common_stem([c.attribute for c in calls]), cls, weights, positions
+        )
+
+    def _call(self, position: int) -> Call:
+        item = self.items[position]
+        assert isinstance(item, Call)
+        return item
+
+    def _loops(self) -> list[list[int]]:
+        """Runs of calls of one class, each reading the one before and what all of them read."""
+        runs: list[list[int]] = []
+        for position, item in enumerate(self.items):
+            if isinstance(item, Call) and len(item.part.io.outputs) == 1:
+                if runs and runs[-1][-1] == position - 1 and self._continues(runs[-1], item):
+                    runs[-1].append(position)
+                else:
+                    runs.append([position])
+        return [run for run in runs if len(run) >= SHORTEST_LOOP and self._ends_there(run)]
+
+    def _continues(self, run: list[int], item: Call) -> bool:
+        same = (self._call(run[-1]).cls, len(self._call(run[-1]).weights))
+        if same != (item.cls, len(item.weights)):
+            return False
+        return continues([self._call(p).part for p in run], item.part, self.uses)
+
+    def _ends_there(self, run: list[int]) -> bool:
+        """Whether nobody reads what goes in once the loop has run."""
+        given = self._carried(run)
+        return given not in self.part.io.outputs and self.reader.get(given, -1) == run[0]
+
+    def _carried(self, run: list[int]) -> str:
+        return carried(self._call(run[0]).part, self._call(run[1]).part)
 
     def _name_arguments(self) -> tuple[str, ...]:
         names = []
@@ -159,14 +197,23 @@ class _Writer:
         for position, item in enumerate(self.items):
             if not isinstance(item, Call):
                 text = self._expression(item, self._draft)
-                if len(text.text) > LONGEST_EXPRESSION:
-                    self.inlined -= {
-                        n for n in self._reads(item) if self.producer.get(n) is not None
-                    }
-            elif sum(len(self._draft(n).text) + 2 for n in self._reads(item)) > LONGEST_EXPRESSION:
+                if len(text.text) > self._room(item):
+                    self.inlined -= set(self._reads(item))
+            elif sum(len(self._draft(n).text) + 2 for n in self._reads(item)) > self._room(
+                item
+            ) - len(item.attribute):
                 self.inlined -= set(self._reads(item))
             if self._can_be_inlined(position, item):
                 self.inlined.add(self._makes(item)[0])
+
+    def _room(self, item: Item) -> int:
+        """Columns for an expression, beside its target and the comment with its shape."""
+        makes = self._makes(item)
+        if makes == self.part.io.outputs and len(makes) == 1:
+            return WIDTH - INDENT - len("return ")
+        targets = sum(len(self.namer.of(name)) + 2 for name in makes)
+        comment = len(_shape_comment(self.program, makes[0])) if len(makes) == 1 else 0
+        return WIDTH - INDENT - targets - 1 - comment
 
     def _can_be_inlined(self, position: int, item: Item) -> bool:
         if isinstance(item, Call) or len(self._makes(item)) != 1:
@@ -181,6 +228,8 @@ class _Writer:
         ):
             return False
         reader = self.items[self.reader[name]]
+        if self.reader[name] in self.loops:
+            return False
         if isinstance(reader, Call):
             first = next(
                 op
@@ -254,7 +303,8 @@ class _Writer:
         statements = [
             (position, item)
             for position, item in enumerate(self.items)
-            if not (len(self._makes(item)) == 1 and self._makes(item)[0] in self.inlined)
+            if position not in self.repeats
+            and not (len(self._makes(item)) == 1 and self._makes(item)[0] in self.inlined)
         ]
         last: dict[str, int] = {}
         for s, (_, item) in enumerate(statements):
@@ -264,6 +314,9 @@ class _Writer:
             last[name] = len(statements)
         lines: list[str] = []
         for s, (position, item) in enumerate(statements):
+            if position in self.loops:
+                lines += self._loop(position)
+                continue
             text = self._right_side(position, item)
             ends = s + 1 == len(statements) and returns is None
             if (
@@ -275,10 +328,29 @@ class _Writer:
                 return [*lines, f"return {text}"]
             dying = [n for n in self._leaves(item) if last[n] == s]
             targets = self._targets(item, last, s, dying)
-            lines.append(self._commented(f"{targets} = {text}" if targets else text, item))
+            lines.append(
+                self._commented(f"{targets} = {text}", item)
+                if targets
+                else f"_ = {text}  # never read, as in the original"
+            )
         if returns is not None:
             return [*lines, returns(lambda n: self._final(n).text)]
         return [*lines, "return " + ", ".join(self._final(n).text for n in self.part.io.outputs)]
+
+    def _loop(self, position: int) -> list[str]:
+        run = self.loops[position]
+        first, last = self._call(position), self._call(run[-1])
+        carried = self._carried(run)
+        variable, result = self.names[carried], last.part.io.outputs[0]
+        attribute = self.attributes[position]
+        each = one_of(attribute, {*self.live, *RESERVED})
+        arguments = ", ".join(self._final(n).text for n in first.part.io.inputs)
+        self.live[variable] = result
+        self.names[result] = variable
+        return [
+            f"for {each} in self.{attribute}:",
+            f"    {variable} = {each}({arguments}){_shape_comment(self.program, result)}",
+        ]
 
     def _listed(self, item: Item) -> bool:
         return not isinstance(item, Call) and self.program.graph.operations[item].listed
@@ -318,15 +390,15 @@ class _Writer:
         taken = {*self.live, *RESERVED}
         wishes = list(self.namer.wishes(name))
         free = [wish for wish in wishes if wish not in taken]
-        return free[0] if free else unique(wishes[-1], taken)
+        return free[0] if free else unique(wishes[0], taken)
 
     def _commented(self, line: str, item: Item) -> str:
         makes = [n for n in self._makes(item) if n in self.names]
-        if len(makes) == 1:
-            comment = f"{line}  # {list(self.program.spec(makes[0]).shape)}"
-            if len(comment) + 8 <= LONGEST_LINE:
-                return comment
-        return line
+        return line + _shape_comment(self.program, makes[0]) if len(makes) == 1 else line
+
+
+def _shape_comment(program: Program, name: str) -> str:
+    return f"  # {list(program.spec(name).shape)}"
 
 
 def _argument(arg: object, value: Callable[[str], Text]) -> str:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from textwrap import fill
 
 from runner.emit.body import Call, Item, Written, write_class
 from runner.emit.draw import inputs_text
+from runner.emit.lines import WIDTH, fitted, indented
 from runner.emit.names import Namer, camel, unique
 from runner.graph.ir import TensorSpec
 from runner.tree.document import LEVEL_FOLDER
@@ -14,7 +17,8 @@ from runner.tree.interface import Program
 from runner.tree.partition import Part, schedule
 from runner.tree.workload import Workload
 
-LONGEST_LIST = 84
+_LABEL = 13
+_MOST_OPERATIONS = 24
 
 MAIN = """
 if __name__ == "__main__":
@@ -37,7 +41,7 @@ def run_tests():
     shapes = [tuple(output.shape) for output in outputs]
     dtypes = [output.dtype for output in outputs]
     assert shapes == get_expected_output_shape(), f"output shapes {shapes}"
-    assert dtypes == [%(dtypes)s], f"output dtypes {dtypes}"
+    assert dtypes == %(dtypes)s, f"output dtypes {dtypes}"
 
 '''
 
@@ -129,16 +133,20 @@ def _imports(texts: Sequence[str]) -> str:
 
 def functions(emitter: Emitter, part: Part, names: Sequence[str]) -> str:
     """get_inputs, get_init_inputs and get_expected_output_shape."""
-    lines = "\n".join(f"    {line}" for line in inputs_text(emitter.program, part, names))
+    lines = "\n".join(indented(inputs_text(emitter.program, part, names), 4))
     shapes = ", ".join(str(tuple(emitter.program.spec(n).shape)) for n in part.io.outputs)
+    expected = "\n".join(fitted(f"return [{shapes}]", 4))
     return (
         f"def get_inputs():\n{lines}\n\n\ndef get_init_inputs():\n    return []\n\n\n"
-        f"def get_expected_output_shape():\n    return [{shapes}]\n"
+        f"def get_expected_output_shape():\n{expected}\n"
     )
 
 
 def _dtypes(program: Program, part: Part) -> str:
-    return ", ".join(f"torch.{program.spec(n).dtype}" for n in part.io.outputs)
+    dtypes = [f"torch.{program.spec(n).dtype}" for n in part.io.outputs]
+    if len(dtypes) > 2 and len(set(dtypes)) == 1:
+        return f"[{dtypes[0]}] * {len(dtypes)}"
+    return f"[{', '.join(dtypes)}]"
 
 
 def _docstring(emitter: Emitter, workload: Workload, parent: str, written: Written) -> str:
@@ -174,19 +182,15 @@ def _docstring(emitter: Emitter, workload: Workload, parent: str, written: Writt
 
 
 def _listed(operations: Sequence[str]) -> str:
-    """`linear, relu x 3, linear`: runs of one operation are counted."""
-    runs: list[tuple[str, int]] = []
-    for name in operations:
-        if runs and runs[-1][0] == name:
-            runs[-1] = (name, runs[-1][1] + 1)
-        else:
-            runs.append((name, 1))
+    """`linear, relu x 3, linear`: runs of one are counted, the middle of many is left out."""
+    runs = [(name, len(list(same))) for name, same in groupby(operations)]
     words = [name if count == 1 else f"{name} x {count}" for name, count in runs]
-    text = ", ".join(words)
-    if len(text) > LONGEST_LIST:
-        first, last = ", ".join(words[:3]), ", ".join(words[-2:])
-        return f"{first}, ... {last} ({len(operations)} kernels)"
-    return text
+    if len(words) > _MOST_OPERATIONS:
+        half = _MOST_OPERATIONS // 2
+        words = [*words[:half], "...", *words[-half:], f"{len(operations)} kernels in all"]
+    indent = " " * _LABEL
+    text = fill(", ".join(words), WIDTH, initial_indent=indent, subsequent_indent=indent)
+    return text.lstrip()
 
 
 def _shapes(label: str, named: object, number: bool = True) -> list[str]:
@@ -195,9 +199,9 @@ def _shapes(label: str, named: object, number: bool = True) -> list[str]:
     for name, spec in rows[:24]:
         stride = "" if spec.contiguous else f", strides {list(spec.stride)}"
         title = f"{name}: " if number else ""
-        lines.append(f"{label + ':':<13}{title}{list(spec.shape)} {spec.dtype}{stride}")
+        lines.append(f"{label + ':':<{_LABEL}}{title}{list(spec.shape)} {spec.dtype}{stride}")
     if len(rows) > 24:
-        lines.append(f"{label + ':':<13}... {len(rows)} in all")
+        lines.append(f"{label + ':':<{_LABEL}}... {len(rows)} in all")
     return lines
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from runner.emit.body import Call, Item, write_class
 from runner.emit.component import MAIN, Component, Emitter
+from runner.emit.lines import WIDTH, indented
 from runner.emit.names import camel, identifier, unique
 from runner.emit.steps import COMPARE, original_name
 from runner.graph.ir import Ref
@@ -23,6 +24,7 @@ from pathlib import Path
 
 import torch
 from torch import nn
+from torch.testing import assert_close
 
 HERE = Path(__file__).resolve().parent
 KERNELS = HERE.parent / "level_0_kernel"
@@ -46,7 +48,7 @@ def kernel(name):
 
 _TESTS = '''
 def run_tests():
-    """The author's model and the composed one agree: same weights, author's inputs, two seeds."""
+    """The composed model equals the author's: same weights and inputs, two seeds."""
     torch.backends.mha.set_fastpath_enabled(False)
     problem = load(HERE.parent / "original.py")
     for seed in (1, 2):
@@ -55,11 +57,12 @@ def run_tests():
         composed = ComposedModel().%(mode)s()
         theirs, mine = weights_of(original), weights_of(composed)
         for name, source in WEIGHTS.items():
-            shared = isinstance(mine[name], nn.Parameter)
-            mine[name].data = theirs[source].data if shared else theirs[source].data.clone()
+            given = theirs[source].data
+            is_buffer = not isinstance(mine[name], nn.Parameter)
+            mine[name].data = given.clone() if is_buffer else given
         torch.manual_seed(seed)
         args = problem.get_inputs()
-        kwargs = problem.get_input_kwargs() if hasattr(problem, "get_input_kwargs") else {}
+        kwargs = getattr(problem, "get_input_kwargs", dict)()
         with torch.no_grad():
             torch.manual_seed(seed)
             expected = tensors(original(*args, **kwargs))
@@ -116,20 +119,33 @@ def write_composition(
         docstring="The original, from kernels alone.",
         returns=lambda value: f"return {structured(program.graph.output, value)}",
         signature=None if plain else "self, *args, **kwargs",
-        prologue=[] if plain or not inputs else [f"{', '.join(inputs)}, = tensors((args, kwargs))"],
+        prologue=[] if plain or not inputs else [f"{_unpacked(inputs)} = tensors((args, kwargs))"],
     )
     weights: dict[str, str] = {w.local: original_name(emitter, root, w) for w in written.weights}
-    made = "\n".join(f'{classes[name]} = kernel("{name}")' for name in sorted(names))
+    made = "\n".join(indented((f'{classes[name]} = kernel("{name}")' for name in sorted(names)), 0))
     return (
         _HEAD.format(title=title, count=len(kernels), files=len(names))
         + f"{made}\n\n\n{written.text}\n\n\n"
         + "# Parameter or buffer of ComposedModel -> that of the original.\n"
-        + f"WEIGHTS = {json.dumps(weights, indent=4)}\n\n"
+        + _mapping(weights)
         + COMPARE
         + "\n"
         + _TESTS % {"mode": program.graph.mode}
         + MAIN
     )
+
+
+def _unpacked(names: Sequence[str]) -> str:
+    return ", ".join(names) if len(names) > 1 else f"({names[0]},)"
+
+
+def _mapping(weights: Mapping[str, str]) -> str:
+    if not weights:
+        return "WEIGHTS = {}\n\n"
+    rows = indented((f"{json.dumps(k)}: {json.dumps(v)}," for k, v in weights.items()), 4)
+    wide = "  # noqa: E501"
+    rows = [row + wide if len(row) > WIDTH else row for row in rows]
+    return "\n".join(["WEIGHTS = {", *rows, "}"]) + "\n\n"
 
 
 def structured(output: object, value: Callable[[str], str]) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from runner.emit.recipes import recipe_lines
+from runner.emit.recipes import Recipes
 from runner.graph.ir import Operation, Recipe, Ref, TensorSpec
 from runner.graph.operations import is_random
 from runner.tree.interface import Program
@@ -41,14 +41,14 @@ _INDEXES = {
 
 def inputs_text(program: Program, part: Part, names: Sequence[str]) -> list[str]:
     """Statements of get_inputs(), the return included; `names` are those of forward's arguments."""
-    taken: set[str] = {"torch", *names}
+    recipes = Recipes({*names})
     own = {i.name: i for i in program.graph.inputs}
     lines: list[str] = []
     results: list[str] = []
     for name, variable in zip(part.io.inputs, names, strict=True):
         recipe = own[name].recipe if name in own else _constant(program, name)
         if recipe is not None:
-            found, value = recipe_lines(recipe, taken)
+            found, value = recipes.write(recipe)
         else:
             found, value = [], drawn(program, part, name)
         if len(names) > 1 and (found or len(value) > 60):
@@ -56,10 +56,7 @@ def inputs_text(program: Program, part: Part, names: Sequence[str]) -> list[str]
             value = variable
         lines += found
         results.append(value)
-    text = f"return [{', '.join(results)}]"
-    if len(text) > 90:
-        return [*lines, "return [", *(f"    {value}," for value in results), "]"]
-    return [*lines, text]
+    return [*lines, f"return [{', '.join(results)}]"]
 
 
 def _constant(program: Program, name: str) -> Recipe | None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runner.emit.modules import ModuleCall, module_call
 from runner.emit.names import RESERVED, identifier, relative, unique
-from runner.emit.recipes import recipe_lines
+from runner.emit.recipes import Recipes
 from runner.emit.spelling import Text
 from runner.graph.ir import Operation, State, TensorSpec
 from runner.graph.operations import is_random
@@ -41,6 +42,7 @@ class Owned:
         self.weights: list[Weight] = []
         self.lines: list[str] = []
         self.names: set[str] = set(RESERVED) | _OF_MODULES
+        self._recipes = Recipes(self.names)
         self._modules: dict[object, str] = {}
         self._states: dict[str, str] = {}
 
@@ -73,13 +75,7 @@ class Owned:
 
     def _make_module(self, attribute: str, call: ModuleCall) -> None:
         arguments = ", ".join(f"{name}={value}" for name, value in call.arguments)
-        line = f"self.{attribute} = nn.{call.cls}({arguments})"
-        if len(line) > 90:
-            self.lines.append(f"self.{attribute} = nn.{call.cls}(")
-            self.lines += [f"    {name}={value}," for name, value in call.arguments]
-            self.lines.append(")")
-        else:
-            self.lines.append(line)
+        self.lines.append(f"self.{attribute} = nn.{call.cls}({arguments})")
         for name, value in call.weights:
             self.weights.append(Weight(f"{attribute}.{name}", self.positions[value]))
         for name in call.extra:
@@ -115,7 +111,7 @@ class Owned:
         if recipe is not None and (
             state.kind != "parameter" or len(recipe.operations) <= LONGEST_PARAMETER_RECIPE
         ):
-            lines, value = recipe_lines(recipe, self.names)
+            lines, value = self._recipes.write(recipe)
             self.lines += lines
             return value
         if state.literal is not None:
@@ -128,15 +124,36 @@ class Owned:
         self.names.add(found)
         return found
 
-    def child(self, wish: str, cls: str, weights: list[Weight], positions: list[int]) -> str:
+    def child(
+        self, wish: str, cls: str, weights: Sequence[Weight], positions: Sequence[int]
+    ) -> str:
         """The attribute that holds another emitted class, whose weights are also this one's."""
         attribute = self.name(wish)
         self.lines.append(f"self.{attribute} = {cls}()")
+        self._own(attribute, weights, positions)
+        return attribute
+
+    def children(
+        self,
+        wish: str,
+        cls: str,
+        weights: Sequence[Weight],
+        positions: Sequence[Sequence[int]],
+    ) -> str:
+        """The attribute that holds a list of another emitted class, one for each `positions`."""
+        attribute = self.name(wish)
+        self.lines.append(
+            f"self.{attribute} = nn.ModuleList({cls}() for _ in range({len(positions)}))"
+        )
+        for k, own in enumerate(positions):
+            self._own(f"{attribute}.{k}", weights, own)
+        return attribute
+
+    def _own(self, prefix: str, weights: Sequence[Weight], positions: Sequence[int]) -> None:
         for weight in weights:
             self.weights.append(
-                Weight(f"{attribute}.{weight.local}", positions[weight.position], weight.sibling)
+                Weight(f"{prefix}.{weight.local}", positions[weight.position], weight.sibling)
             )
-        return attribute
 
 
 def is_given(state: State) -> bool:

@@ -1,61 +1,216 @@
-"""This file knows about writing down tensors made outside `forward`: masks, tables, inputs."""
+"""This file knows about writing down tensors made outside `forward`: masks, tables, inputs.
+
+A recipe's operations become the author's statements again: what the author gave a name has it, what
+was computed within a statement stays in it, and what two tensors have in common is computed once.
+"""
 
 from __future__ import annotations
 
-from runner.emit.names import identifier, unique
-from runner.emit.spelling import Text, spell
-from runner.graph.ir import Operation, Recipe
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
-LONGEST_EXPRESSION = 84
+from runner.emit.names import RESERVED, identifier, unique
+from runner.emit.spelling import Text, literal, spell
+from runner.graph.ir import Arg, Operation, Recipe, Ref, Symbol, TensorSpec, substitute
+from runner.graph.operations import is_random
+
+LONGEST_EXPRESSION = 66
+_UPDATES = {"add_": "+=", "sub_": "-=", "mul_": "*=", "div_": "/="}
 
 
-def recipe_lines(recipe: Recipe, taken: set[str]) -> tuple[list[str], str]:
-    """(statements, expression of the result); used names are added to `taken`."""
-    uses: dict[str, int] = {recipe.result: 1}
-    in_place = any(_writes(op) for op in recipe.operations)
-    for op in recipe.operations:
-        for name in op.refs():
-            uses[name] = uses.get(name, 0) + 1
-    texts: dict[str, Text] = {}
-    lines: list[str] = []
+class Recipes:
+    """The statements of one function that make tensors; `taken` are the names that it uses."""
 
-    def value(name: str) -> Text:
-        return texts[name]
+    def __init__(self, taken: set[str]) -> None:
+        self.taken = taken
+        self._known: dict[object, str] = {}
+        """What an operation on these arguments gave -> the variable that holds it."""
+        self._texts: dict[str, Text] = {}
+        self._count = 0
 
-    for op in recipe.operations:
-        text = spell(op, value)
-        if _writes(op):
-            lines.append(text.text)
+    def write(self, recipe: Recipe) -> tuple[list[str], str]:
+        """(statements still to be made, expression of the result)."""
+        operations, result = self._shared(recipe)
+        plan = _Plan(operations, result)
+        lines: list[str] = []
+        for position, op in enumerate(operations):
+            text = spell(op, self._value)
+            if _writes(op):
+                lines += self._update(op, text, plan, position)
+                for output in op.outputs:
+                    self._texts.setdefault(output, self._value(next(op.refs())))
+                continue
+            if plan.is_filled_next(position) or (
+                plan.stays_inside(position) and len(text.text) <= LONGEST_EXPRESSION
+            ):
+                self._texts[op.outputs[0]] = text
+                continue
+            if len(text.text) > LONGEST_EXPRESSION:
+                lines += self._named_arguments(op, plan)
+                text = spell(op, self._value)
+            targets = [self._name(output, plan) for output in op.outputs]
+            star = "," if op.listed and len(targets) == 1 else ""
+            lines.append(f"{', '.join(targets)}{star} = {text.text}")
+        if plan.is_pure:
+            self._remember(operations)
+        return lines, self._value(result).text
+
+    def _remember(self, operations: list[Operation]) -> None:
+        for op in operations:
+            if len(op.outputs) == 1 and self._value(op.outputs[0]).text.isidentifier():
+                self._known[_key(op)] = op.outputs[0]
+
+    def _value(self, name: str) -> Text:
+        return self._texts[name]
+
+    def _shared(self, recipe: Recipe) -> tuple[list[Operation], str]:
+        """The recipe's operations under names of this function, without what it has already."""
+        pure = _is_pure(recipe.operations)
+        same: dict[str, str] = {}
+        kept: list[Operation] = []
+        views: dict[object, str] = {}
+        specs = dict(recipe.values)
+        for op in recipe.operations:
+            made = _renamed(_as_written(op, specs), same)
+            if op.name == "copy_" and made.args[0] == made.args[1]:
+                same[op.outputs[0]] = next(made.refs())
+                continue
+            known = views.get(_key(made))
+            if pure and recipe.result not in op.outputs:
+                known = known or self._known.get(_key(made))
+            if known is not None and len(op.outputs) == 1:
+                same[op.outputs[0]] = known
+                continue
             for output in op.outputs:
-                texts.setdefault(output, value(next(op.refs())))
-            continue
-        if len(text.text) > LONGEST_EXPRESSION:
-            for name in dict.fromkeys(op.refs()):
-                if not texts[name].text.isidentifier():
-                    variable = unique(_stem(name), taken)
-                    taken.add(variable)
-                    lines.append(f"{variable} = {texts[name].text}")
-                    texts[name] = Text(variable)
-            text = spell(op, value)
-        single = len(op.outputs) == 1 and not op.listed and uses.get(op.outputs[0], 0) <= 1
-        if single and not in_place and len(text.text) <= LONGEST_EXPRESSION:
-            texts[op.outputs[0]] = text
-            continue
-        targets = []
-        for output in op.outputs:
-            name = unique(_stem(output), taken)
-            taken.add(name)
-            texts[output] = Text(name)
-            targets.append(name)
-        star = "," if op.listed and len(targets) == 1 else ""
-        lines.append(f"{', '.join(targets)}{star} = {text.text}")
-    return lines, texts[recipe.result].text
+                self._count += 1
+                same.setdefault(output, f"{output}.{self._count}")
+            kept.append(replace(made, outputs=tuple(same[o] for o in op.outputs)))
+            if op.view:
+                views[_key(made)] = kept[-1].outputs[0]
+        return kept, same[recipe.result]
+
+    def _named_arguments(self, op: Operation, plan: _Plan) -> Iterator[str]:
+        for name in dict.fromkeys(op.refs()):
+            text = self._texts[name].text
+            if not text.isidentifier():
+                yield f"{self._name(name, plan)} = {text}"
+
+    def _name(self, value: str, plan: _Plan) -> str:
+        variable = unique(plan.wish(value), self.taken | RESERVED)
+        self.taken.add(variable)
+        self._texts[value] = Text(variable)
+        return variable
+
+    def _update(self, op: Operation, text: Text, plan: _Plan, position: int) -> list[str]:
+        """`x += 1` and `x[0] = y` for the in-place operators that have such a statement."""
+        name = next(op.refs())
+        target = self._value(name).text
+        if plan.is_filled_next(position - 1):  # torch.empty(3, 4).uniform_(-1, 1)
+            self._texts[name] = text
+            if plan.is_last(position):
+                return []
+            return [f"{self._name(name, plan)} = {text.text}"]
+        if len(op.args) == 2 and not op.kwargs:
+            value = literal(op.args[1], self._value).text
+            if op.name in _UPDATES:
+                return [f"{target} {_UPDATES[op.name]} {value}"]
+            if op.name == "copy_" and target.endswith("]"):
+                return [f"{target} = {value}"]
+        return [text.text]
+
+
+class _Plan:
+    """Which values of a recipe get a variable, and which."""
+
+    def __init__(self, operations: list[Operation], result: str) -> None:
+        self.operations = operations
+        self.readers: dict[str, list[int]] = {}
+        self.maker: dict[str, int] = {}
+        for position, op in enumerate(operations):
+            for name in op.refs():
+                self.readers.setdefault(name, []).append(position)
+            for name in op.outputs:
+                self.maker.setdefault(name, position)
+        self.writes = [p for p, op in enumerate(operations) if _writes(op)]
+        self.result = result
+        self.is_pure = _is_pure(operations)
+
+    def is_filled_next(self, position: int) -> bool:
+        """Whether a fresh tensor gets its values by the operation that comes right after."""
+        if not 0 <= position < len(self.operations) - 1:
+            return False
+        op, after = self.operations[position : position + 2]
+        if len(op.outputs) != 1 or op.view or _writes(op) or not _writes(after):
+            return False
+        fills = after.name not in {*_UPDATES, "copy_"}
+        return fills and list(after.refs()) == [op.outputs[0]]
+
+    def is_last(self, position: int) -> bool:
+        """Whether an operation gives the result, and nothing comes after."""
+        is_result = self.result in {*self.operations[position].refs()}
+        return is_result and position == len(self.operations) - 1
+
+    def stays_inside(self, position: int) -> bool:
+        """Whether the operation's value is part of the one statement that reads it."""
+        op = self.operations[position]
+        if len(op.outputs) != 1 or op.listed:
+            return False
+        readers = self.readers.get(op.outputs[0], [])
+        if op.outputs[0] == self.result:
+            return not readers
+        written = [p for p in readers if _writes(self.operations[p])]
+        if op.view and len(written) == len(readers):
+            return True
+        if len(readers) != 1 or any(position < w < readers[0] for w in self.writes):
+            return False
+        return not self._has_name(position, readers[0])
+
+    def _has_name(self, position: int, reader: int) -> bool:
+        """Whether the author gave the value a name and read it in another statement."""
+        here, there = self.operations[position].origin, self.operations[reader].origin
+        if here is None or there is None or not here.targets:
+            return False
+        return (here.file, here.statement) != (there.file, there.statement)
+
+    def wish(self, value: str) -> str:
+        """The author's name of a value, else its operation."""
+        position = self.maker.get(value)
+        origin = self.operations[position].origin if position is not None else None
+        if origin is not None and len(origin.targets) == 1:
+            return identifier(origin.targets[0])
+        stem = value.partition(".")[0]
+        return identifier(stem.rstrip("0123456789_") or stem)
+
+
+def _as_written(op: Operation, specs: Mapping[str, TensorSpec]) -> Operation:
+    """`x.contiguous()` again, of what it does where it copies."""
+    contiguous = ("memory_format", Symbol("torch.contiguous_format"))
+    if op.name != "clone" or op.kwargs != (contiguous,):
+        return op
+    source = specs.get(next(op.refs()))
+    if source is None or source.contiguous:
+        return op
+    return replace(op, target="contiguous.default", kwargs=())
+
+
+def _renamed(op: Operation, same: dict[str, str]) -> Operation:
+    def renamed(value: Arg) -> Arg:
+        return substitute(value, lambda name: Ref(same[name]))
+
+    return replace(
+        op,
+        args=tuple(renamed(a) for a in op.args),
+        kwargs=tuple((k, renamed(v)) for k, v in op.kwargs),
+    )
+
+
+def _key(op: Operation) -> object:
+    return (op.target, repr(op.args), repr(op.kwargs))
+
+
+def _is_pure(operations: Iterable[Operation]) -> bool:
+    return not any(_writes(op) or is_random(op) for op in operations)
 
 
 def _writes(op: Operation) -> bool:
     return op.name.endswith("_") and not op.name.endswith("__")
-
-
-def _stem(name: str) -> str:
-    """A variable for a recorded value: `arange` of `arange_3`."""
-    return identifier(name.rstrip("0123456789_") or name)

@@ -8,6 +8,7 @@ the same bits. An operation that the tables cannot say in full is called by its 
 import ast
 import functools
 import keyword
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -262,7 +263,7 @@ _ALIKE: dict[type, tuple[type, ...]] = {int: (int, float), float: (int, float)}
 
 
 def _sign(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
-    """`a + b`, `a < b`, `-a`, `a ** b`, `a.T`."""
+    """`a + b`, `a < b`, `-a`, `a**b`, `a.T`."""
     first = literal(op.args[0], value) if op.args else Text("")
     overload = op.target.partition(".")[2]
     if op.name in _ATTRIBUTES:
@@ -273,7 +274,9 @@ def _sign(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
         return None
     second = literal(op.args[1], value)
     if op.name == "pow":
-        return Text(f"{first.at(ATOM)} ** {second.at(UNARY)}", POWER)
+        base, power = first.at(ATOM), second.at(UNARY)
+        plain = _PLAIN.fullmatch(base) and _PLAIN.fullmatch(power)
+        return Text(f"{base}**{power}" if plain else f"{base} ** {power}", POWER)
     if op.target == "rsub.Scalar":
         return Text(f"{second.at(SUM)} - {first.at(SUM + 1)}", SUM)
     if op.target in _SIGNS:
@@ -339,6 +342,7 @@ def subscript(run: Sequence[Operation], value: Value, dims: Dims | None = None) 
 
 _SUBSCRIPTS = {"select.int", "slice.Tensor", "unsqueeze.default"}
 _LONGEST_SUBSCRIPT = 6
+_PLAIN = re.compile(r"-?[\w.]+")
 
 
 def _slice(bound: dict[str, Arg]) -> str:

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from runner.emit.body import Call, write_class
 from runner.emit.component import MAIN, Component, Emitter, functions
+from runner.emit.lines import WIDTH
 from runner.emit.names import camel, identifier, relative, unique
 from runner.emit.owned import Weight
 from runner.tree.document import LEVEL_FOLDER, LEVEL_NUMBER
 from runner.tree.partition import Part, attribute, schedule
+
+_TITLE = '''"""{}
+
+Put together from its {} children.
+"""'''
 
 COMPARE = '''
 def tensors(value):
@@ -31,13 +38,16 @@ def assert_equal(actual, expected):
     for a, b in zip(actual, expected):
         assert a.shape == b.shape, f"shape {tuple(a.shape)}, not {tuple(b.shape)}"
         half = b.dtype in (torch.float16, torch.bfloat16)
-        rtol, atol = (1e-3, 1e-3) if half else (1e-5, 1e-6) if b.is_floating_point() else (0, 0)
-        for one, other in zip(a.reshape(-1).split(1 << 22), b.reshape(-1).split(1 << 22)):
-            torch.testing.assert_close(one, other, rtol=rtol, atol=atol, equal_nan=True)
+        rtol, atol = (1e-3, 1e-3) if half else (1e-5, 1e-6)
+        if not b.is_floating_point():
+            rtol, atol = 0, 0
+        pieces = zip(a.reshape(-1).split(1 << 22), b.reshape(-1).split(1 << 22))
+        for one, other in pieces:
+            assert_close(one, other, rtol=rtol, atol=atol, equal_nan=True)
 
 
 def weights_of(model):
-    """Parameters, buffers and tensors in attributes by name, shared ones by each of theirs."""
+    """Parameters, buffers, tensors in attributes; shared ones by each name."""
     return {
         **{
             f"{path}.{name}" if path else name: value
@@ -52,7 +62,7 @@ def weights_of(model):
 
 _TESTS = '''
 def run_tests():
-    """The parent and this one, with the same weights, on the same inputs: equal for two seeds."""
+    """With the same weights and inputs, this one equals the parent, for two seeds."""
     torch.backends.mha.set_fastpath_enabled(False)
     here = Path(__file__).resolve().parent
     torch.manual_seed(0)
@@ -106,15 +116,13 @@ def _step(
     units = schedule(emitter.program, part.children, set(part.operations) - inside)
     items = [calls[id(u)] if isinstance(u, Part) else u for u in units]
     written = write_class(emitter.program, emitter.namer, "RefactoredModel", part, items)
-    imports = "\n".join(
-        f"from children.{name} import Model as {classes[name]}" for name in sorted(children)
-    )
+    imports = "\n".join(_import(name, classes[name]) for name in sorted(children, key=_natural))
     text = "\n\n".join(
         [
-            f'"""{parent.workload.name}, put together from its {len(part.children)} children."""',
+            _TITLE.format(parent.workload.name, len(part.children)),
             "import json\nimport runpy\nimport sys\nfrom pathlib import Path\n\nimport torch\n"
             + ("import torch.nn.functional as F\n" if "F." in written.text else "")
-            + f"from torch import nn\n\n{imports}\n",
+            + f"from torch import nn\nfrom torch.testing import assert_close\n\n{imports}\n",
             written.text,
             "\n" + functions(emitter, part, written.inputs) + "\n\n" + COMPARE.strip("\n"),
             _TESTS.rstrip("\n") % {"mode": emitter.program.graph.mode},
@@ -131,6 +139,18 @@ def _step(
             **{f"children/{name}.py": child.text for name, child in children.items()},
         },
     )
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """`linear_64` before `linear_128`."""
+    return [(int(p), "") if p.isdigit() else (0, p) for p in re.split(r"(\d+)", name)]
+
+
+def _import(name: str, cls: str) -> str:
+    line = f"from children.{name} import Model as {cls}"
+    if len(line) <= WIDTH:
+        return line
+    return f"from children.{name} import (\n    Model as {cls},\n)"
 
 
 def child_names(part: Part) -> dict[int, str]:

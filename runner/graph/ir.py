@@ -103,7 +103,7 @@ class Operation:
     kwargs: tuple[tuple[str, Arg], ...]
     outputs: tuple[str, ...]
     scopes: tuple[Scope, ...] = ()
-    origin: Origin | None = None
+    origin: Origin | None = field(default=None, repr=False, compare=False)
     view: bool = False
     """Moves no data: its outputs share the first argument's storage."""
     schema: tuple[str, ...] = ()

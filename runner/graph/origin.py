@@ -6,14 +6,17 @@ import ast
 import functools
 import linecache
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 
 import torch
 
 from runner.graph.ir import Origin
 
 _TORCH = str(Path(torch.__file__).parent)
+_KDRUN = str(Path(__file__).parents[1])
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in ')
 
 
@@ -28,6 +31,19 @@ def origin(trace: str, problem_file: str) -> Origin | None:
     return Origin(file, statement, targets, own[-1] if own else None)
 
 
+def origin_here() -> Origin | None:
+    """The author's statement that is running: the innermost frame outside torch and kdrun."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith((_TORCH, _KDRUN)):
+        frame = frame.f_back
+    if frame is None:
+        return None
+    file = frame.f_code.co_filename
+    statement, targets = _statement(file, frame.f_lineno)
+    return Origin(file, statement, targets)
+
+
+@functools.cache
 def _statement(file: str, line: int) -> tuple[int, tuple[str, ...]]:
     """First line of the innermost simple statement at a line, and the names that it assigns to."""
     best: tuple[int, tuple[str, ...]] = (line, ())

@@ -15,7 +15,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_flatten
 
-from runner.graph.ir import Arg, Operation, Recipe, Ref, Symbol, TensorSpec
+from runner.graph.ir import Arg, Operation, Origin, Recipe, Ref, Symbol, TensorSpec
+from runner.graph.origin import origin_here
 
 LONGEST_RECIPE = 40
 LONGEST_LITERAL = 64
@@ -73,7 +74,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.calls: list[tuple[Any, tuple[Any, ...], dict[str, Any], Any]] = []
+        self.calls: list[tuple[Any, tuple[Any, ...], dict[str, Any], Any, Origin | None]] = []
         self._literals: dict[int, str | None] = {}
         """What a tensor written as numbers held when it was made, by storage; it may change."""
         self._writers: dict[int, list[int]] = {}
@@ -89,13 +90,13 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if func is torch.ops.aten.lift_fresh.default:
             self._literals.setdefault(_storage(args[0]), tensor_literal(args[0]))
         out = func(*args, **(kwargs or {}))
-        self.calls.append((func, args, kwargs or {}, out))
+        self.calls.append((func, args, kwargs or {}, out, origin_here()))
         return out
 
     def _index(self) -> None:
         """Which calls wrote to each storage."""
         for position in range(self._indexed, len(self.calls)):
-            func, args, _, out = self.calls[position]
+            func, args, _, out, _ = self.calls[position]
             made = _tensors(out) or (_tensors(args[:1]) if func._schema.is_mutable else [])
             for storage in {_storage(t) for t in made}:
                 self._writers.setdefault(storage, []).append(position)
@@ -117,7 +118,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 chosen.add(position)
                 if len(chosen) > LONGEST_RECIPE:
                     return None
-                _, args, kwargs, _ = self.calls[position]
+                _, args, kwargs, _, _ = self.calls[position]
                 for storage in {_storage(t) for t in _tensors((args, kwargs))} - seen:
                     seen.add(storage)
                     queue.append(storage)
@@ -157,7 +158,7 @@ def _write(
             return tuple(convert(item) for item in value)
         return literal_of(value)
 
-    for func, args, kwargs, out in calls:
+    for func, args, kwargs, out, origin in calls:
         stem = func._schema.name.partition("::")[2].strip("_")
         args_ir = tuple(convert(a) for a in args)
         kwargs_ir = tuple((k, convert(v)) for k, v in plain_kwargs(kwargs))
@@ -177,6 +178,7 @@ def _write(
                 view=func.is_view,
                 schema=schema_names(func),
                 listed=isinstance(out, (list, tuple)),
+                origin=origin,
             )
         )
     if result is None:
@@ -201,7 +203,14 @@ def _needed(operations: list[Operation], result: str) -> tuple[tuple[Operation, 
         outputs = tuple(same.get(o, o) for o in op.outputs)
         kept.append(
             Operation(
-                op.target, args, kwargs, outputs, view=op.view, schema=op.schema, listed=op.listed
+                op.target,
+                args,
+                kwargs,
+                outputs,
+                origin=op.origin,
+                view=op.view,
+                schema=op.schema,
+                listed=op.listed,
             )
         )
     result = same.get(result, result)

@@ -54,7 +54,7 @@ INPUTS = {
 # Written as a person would, and written again exactly so.
 ROUND_TRIP = """
 x + y ; x + 1 ; x - y ; x - 0.5 ; x * 1.702 ; x * -2 ; x / y ; x / 1.4142135623730951 ; x // 2 ; x % 2 ; x % y ; -x ; ~mask
-1 - x ; x ** 2 ; x ** y ; 2 ** x ; x ** -0.5 ; k & 3 ; mask & mask ; mask | mask ; k ^ 5 ; k << 1 ; k >> 1 ; x > 0 ; x >= y
+1 - x ; x**2 ; x**y ; 2**x ; x**-0.5 ; k & 3 ; mask & mask ; mask | mask ; k ^ 5 ; k << 1 ; k >> 1 ; x > 0 ; x >= y
 x < y ; x <= 0.5 ; x == 0 ; x != y ; torch.add(x, y, alpha=2) ; torch.sub(x, y, alpha=0.5) ; torch.rsub(x, y)
 torch.div(x, y, rounding_mode="floor") ; torch.matmul(x, w.t()) ; torch.maximum(x, y) ; torch.minimum(x, y) ; torch.max(x, y)
 torch.addcmul(x, x, y, value=0.5) ; torch.addcdiv(x, x, y) ; torch.lerp(x, y, 0.3) ; torch.atan2(x, y) ; torch.logaddexp(x, y)
@@ -133,16 +133,16 @@ RESPELLED = {
     "F.softsign(x)": "x / (torch.abs(x) + 1)",
     "x - (y - x)": "x - (y - x)",
     "(x + y) * (x - y)": "(x + y) * (x - y)",
-    "-(x ** 2)": "-x ** 2",
+    "-(x**2)": "-x**2",
     "(-x) ** 2": "(-x) ** 2",
-    "2.0 ** -x": "2.0 ** -x",
+    "2.0 ** -x": "2.0**-x",
     "(x > 0) & ~mask": "(x > 0) & ~mask",
     "(x > 0) == mask": "(x > 0) == mask",
     "(x + y).mean(dim=1)": "(x + y).mean(dim=1)",
     "(-x)[:, 0]": "(-x)[:, 0]",
     "x * torch.sigmoid(1.702 * x)": "x * torch.sigmoid(x * 1.702)",
     "0.5 * x * (1.0 + torch.tanh(x + 0.044715 * torch.pow(x, 3.0)))": (
-        "x * 0.5 * (torch.tanh(x + x ** 3.0 * 0.044715) + 1.0)"
+        "x * 0.5 * (torch.tanh(x + x**3.0 * 0.044715) + 1.0)"
     ),
     "torch.special.expit(x)": "torch.ops.aten.special_expit.default(x)",
     "torch.narrow_copy(x, 0, 0, 1)": "torch.ops.aten.narrow_copy.default(x, 0, 0, 1)",

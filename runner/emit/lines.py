@@ -1,0 +1,115 @@
+"""This file knows about lines of emitted code: no wider than 88 columns, broken as is usual."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+WIDTH = 88
+
+
+def indented(lines: Iterable[str], indent: int) -> list[str]:
+    """Statements at an indentation, each broken where it is too wide."""
+    return [broken for line in lines for broken in fitted(line, indent)]
+
+
+def fitted(line: str, indent: int = 0) -> list[str]:
+    """One statement as lines: as it is where it fits, else opened at its last bracket.
+
+    What is in the brackets goes to a line of its own, or to one line each, with a comma at the end.
+    """
+    own = len(line) - len(line.lstrip())
+    indent, line = indent + own, line[own:]
+    space = " " * indent
+    if indent + len(line) <= WIDTH or not line:
+        return [space + line]
+    code, comment = _uncommented(line)
+    opening = _last_bracket(code)
+    if opening is None or _closing(code, opening) < len(code.rstrip(":,")) - 1:
+        return _in_parentheses(code, comment, indent) or [space + line]
+    closing = _closing(code, opening)
+    head, inside, tail = code[: opening + 1], code[opening + 1 : closing], code[closing:]
+    items = _items(inside)
+    inner = " " * (indent + 4)
+    is_call = code[opening - 1 : opening].isalnum() or code[opening - 1 : opening] in {
+        "_",
+        ")",
+        "]",
+    }
+    is_list = len(items) > 1 or not is_call or "=" in items[0]
+    if indent + 4 + len(inside) <= WIDTH and (is_call or len(items) == 1):
+        body = [inner + inside]
+    elif is_list:
+        body = [broken for item in items for broken in fitted(f"{item},", indent + 4)]
+    else:
+        body = fitted(inside, indent + 4)
+    return [space + head, *body, space + tail + comment]
+
+
+def _in_parentheses(code: str, comment: str, indent: int) -> list[str] | None:
+    """An assigned or returned value that no bracket of its own can hold."""
+    target, equals, value = code.partition(" = ")
+    if code.startswith("return "):
+        target, equals, value = "return", " ", code.removeprefix("return ")
+    if not equals:
+        return None
+    space = " " * indent
+    return [f"{space}{target}{equals}(", f"{space}    {value}", f"{space}){comment}"]
+
+
+def _uncommented(line: str) -> tuple[str, str]:
+    """A statement and its comment, two blanks included."""
+    quote = ""
+    for place, letter in enumerate(line):
+        if quote:
+            quote = "" if letter == quote and line[place - 1] != "\\" else quote
+        elif letter in "\"'":
+            quote = letter
+        elif letter == "#":
+            return line[:place].rstrip(), f"  {line[place:]}"
+    return line, ""
+
+
+def _pairs(code: str) -> dict[int, int]:
+    """Where each bracket that nothing else encloses closes."""
+    pairs: dict[int, int] = {}
+    stack: list[int] = []
+    quote = ""
+    for place, letter in enumerate(code):
+        if quote:
+            quote = "" if letter == quote and code[place - 1] != "\\" else quote
+        elif letter in "\"'":
+            quote = letter
+        elif letter in "([{":
+            stack.append(place)
+        elif letter in ")]}" and stack:
+            start = stack.pop()
+            if not stack:
+                pairs[start] = place
+    return pairs
+
+
+def _last_bracket(code: str) -> int | None:
+    """The last outer bracket with something in it."""
+    filled = [start for start, end in _pairs(code).items() if code[start + 1 : end].strip()]
+    return max(filled, default=None)
+
+
+def _closing(code: str, opening: int) -> int:
+    return _pairs(code)[opening]
+
+
+def _items(inside: str) -> list[str]:
+    """What commas separate, outside of inner brackets."""
+    inner = _pairs(inside)
+    hidden = {place for start, end in inner.items() for place in range(start, end)}
+    items, start, quote = [], 0, ""
+    for place, letter in enumerate(inside):
+        if quote:
+            quote = "" if letter == quote and inside[place - 1] != "\\" else quote
+        elif letter in "\"'":
+            quote = letter
+        elif letter == "," and place not in hidden:
+            items.append(inside[start:place].strip())
+            start = place + 1
+    last = inside[start:].strip()
+    return [*items, last] if last else items

@@ -1,0 +1,77 @@
+"""Emitted files are formatted and linted as a person's would be, at 88 columns."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from runner.emit import decompose
+from runner.emit.lines import fitted
+from runner.problems import read_problem
+
+SAMPLES = Path(__file__).parents[2] / "data" / "samples"
+CONFIG = """
+line-length = 88
+target-version = "py311"
+[lint]
+select = ["E", "F", "W", "I", "B"]
+ignore = ["B905"]  # zip(strict=...) adds nothing where both come from one tensor
+[lint.isort]
+known-first-party = ["children"]
+"""
+ODD = ("level1/gelu_tanh", "level2/embedding_layer_norm", "level3/swin", "level3/gpt_oss",
+       "level3/densenet", "level3/mamba", "level3/rnn_unrolled")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def emitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("style")
+    for sample in ODD:
+        decompose(read_problem(SAMPLES / f"{sample}.py"), folder / sample)
+        (folder / sample / "original.py").unlink()
+    (folder / "ruff.toml").write_text(CONFIG)
+    return folder
+
+
+@pytest.mark.parametrize("command", [["check"], ["format", "--check"]])
+def test_emitted_files_are_clean(emitted: Path, command: list[str]) -> None:
+    found = subprocess.run(
+        [sys.executable, "-m", "ruff", *command, "--config", "ruff.toml", "--no-cache", "."],
+        cwd=emitted,
+        capture_output=True,
+        text=True,
+    )
+    assert found.returncode == 0, found.stdout[-3000:]
+
+
+@pytest.mark.parametrize(
+    ("line", "broken"),
+    [
+        ("x = self.conv(x)  # [1, 2]", ["x = self.conv(x)  # [1, 2]"]),
+        (
+            f"out = self.{'a' * 40}({'b' * 20}, {'c' * 20})  # [1, 2]",
+            [f"out = self.{'a' * 40}(", f"    {'b' * 20}, {'c' * 20}", ")  # [1, 2]"],
+        ),
+        (
+            f"self.x = nn.Conv2d(in_channels={'1' * 40}, out_channels={'2' * 40})",
+            [
+                "self.x = nn.Conv2d(",
+                f"    in_channels={'1' * 40},",
+                f"    out_channels={'2' * 40},",
+                ")",
+            ],
+        ),
+        (
+            f"self.{'a' * 50} = {'B' * 40}()",
+            [f"self.{'a' * 50} = (", f"    {'B' * 40}()", ")"],
+        ),
+        (
+            f"return [torch.rand({'1' * 30}), torch.rand({'2' * 30})]",
+            ["return [", f"    torch.rand({'1' * 30}),", f"    torch.rand({'2' * 30}),", "]"],
+        ),
+        (f'x = f("{"(" * 90}")', ["x = f(", f'    "{"(" * 90}"', ")"]),
+    ],
+)
+def test_a_wide_statement_opens_at_its_last_bracket(line: str, broken: list[str]) -> None:
+    assert fitted(line) == broken
