@@ -159,7 +159,7 @@ def _node(
         module_path=part.module_path,
         source_line=source_line(program, part),
         instance_count=len(workload.parts),
-        operations=[k.stem for k in part.kernels()],
+        operations=[emitter.workload(k).first.stem for k in part.kernels()],
         input_shapes=[list(s.shape) for s in inputs],
         output_shapes=[list(s.shape) for s in outputs],
         input_dtypes=[s.dtype for s in inputs],

@@ -219,7 +219,7 @@ class _Partition:
         stem = (
             snake_case(cls)
             if cls not in {"Sequential", "ModuleList"}
-            else attribute(region.scope.path) or "sequential"
+            else container_stem(region.scope.path)
         )
         return Part(
             "layer",
@@ -379,6 +379,15 @@ def attribute(path: str) -> str:
         keep += 1
     text = "_".join(pieces[-keep:])
     return "" if text.isdigit() else text
+
+
+def container_stem(path: str) -> str:
+    """What a block in a container is called: `layer1`, `features_block` of `features.7`."""
+    pieces = path.split(".")
+    names = [piece for piece in pieces if not piece.isdigit()]
+    if not names:
+        return "block"
+    return names[-1] if names[-1] == pieces[-1] else f"{names[-1]}_block"
 
 
 def fusion_stem(operations: Sequence[str], otherwise: str) -> str:

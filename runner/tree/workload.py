@@ -78,7 +78,6 @@ def identity(program: Program, part: Part) -> Hashable:
         )
     return (
         part.level,
-        part.stem,
         tuple(body),
         tuple(program.spec(n) for n in part.io.inputs),
         tuple(_state(program.graph.states[n], program.spec(n)) for n in part.io.states),
@@ -120,6 +119,8 @@ def _names(program: Program, groups: dict[Hashable, list[Part]]) -> dict[Hashabl
         (lambda key: file_name(program, groups[key][0]), "operation, dimensions, dtype"),
         (lambda key: file_name(program, groups[key][0], inputs=True),
          "with the input's shape, since the parameters alone would name two workloads"),
+        (lambda key: file_name(program, groups[key][0], outputs=True),
+         "with the output's shape, since the input's alone would name two workloads"),
         (lambda key: f"{file_name(program, groups[key][0])}_{_digest(key)}",
          "with a hash of its attributes, since two workloads would share the name"),
     )  # fmt: skip
@@ -141,12 +142,14 @@ def _digest(key: Hashable) -> str:
     return hashlib.sha256(repr(key).encode()).hexdigest()[:8]
 
 
-def file_name(program: Program, part: Part, inputs: bool = False) -> str:
+def file_name(program: Program, part: Part, inputs: bool = False, outputs: bool = False) -> str:
     """`conv2d_3x64_k7s2p3_fp32`: operation, dimensions, dtype."""
     dimensions, attributes, fixed = _signature(program, part)
     pieces = [part.stem, dimensions]
     if inputs and fixed:
         pieces += [_input_shape(program, part)]
+    if outputs and part.io.outputs:
+        pieces += ["to", _shape(program.spec(part.io.outputs[0]))]
     pieces += [attributes, _dtype(program, part)]
     return "_".join(piece for piece in pieces if piece)
 

@@ -193,7 +193,7 @@ def _pieces(events: list[Event]) -> list[set[int]]:
     return groups
 
 
-# --- 6: instances ----------------------------------------------------------------------------------
+# --- 6: instances ---------------------------------------------------------------------------------
 
 
 def instances(directory: Directory, seen: Seen) -> Iterator[Finding]:

@@ -54,8 +54,9 @@ def pasted_constants(tree: ast.Module) -> Iterator[str]:
             if numbers > MOST_NUMBERS and not calls:
                 yield f"a literal of {numbers} numbers (line {node.lineno})"
         elif isinstance(node, ast.Constant) and id(node) not in docstrings:
-            if isinstance(node.value, (str, bytes)) and len(node.value) > LONGEST_TEXT:
-                yield f"a literal of {len(node.value)} characters (line {node.lineno})"
+            text = node.value if isinstance(node.value, (str, bytes)) else ""
+            if len(text) > LONGEST_TEXT:
+                yield f"a literal of {len(text)} characters (line {node.lineno})"
 
 
 def sameness(directory: Directory, file: str) -> str:

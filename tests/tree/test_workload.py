@@ -106,3 +106,33 @@ def test_unique_names_are_unique(wishes: list[str]) -> None:
         name = unique(wish, taken)
         assert name not in taken
         taken.add(name)
+
+
+def test_equal_blocks_are_one_file_whatever_their_place_in_a_container(apart: Apart) -> None:
+    program, root = apart(
+        """
+        def down(n, m):
+            return nn.Sequential(nn.Conv2d(n, m, 3, padding=1), nn.ReLU(), nn.Conv2d(m, m, 1))
+
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.stem = down(3, 4)
+                self.features = nn.Sequential(down(4, 4), down(4, 4), down(4, 6), down(6, 6))
+
+            def forward(self, x):
+                return self.features(self.stem(x)).mean()
+
+        def get_inputs(): return [torch.rand(1, 3, 8, 8)]
+        def get_init_inputs(): return []
+        """
+    )
+    known = workloads(program, root)
+    assert [known[id(c)].name for c in root.children] == [
+        "stem_1x3x8x8_fp32",
+        "features_block_1x4x8x8_to_1x4x8x8_fp32",
+        "features_block_1x4x8x8_to_1x4x8x8_fp32",
+        "features_block_1x4x8x8_to_1x6x8x8_fp32",
+        "features_block_1x6x8x8_fp32",
+        "mean_1x6x8x8_fp32",
+    ]
