@@ -52,6 +52,12 @@ def working_options(command: F) -> F:
         (
             click.option("--device", type=click.Choice(["cpu", "cuda", "auto"])),
             click.option("--trials", type=int, help="Seeds for each comparison; default 2."),
+            click.option(
+                "--power",
+                is_flag=True,
+                default=None,
+                help="Make each kernel wrong, too, and see a comparison fail.",
+            ),
             click.option("--timeout", type=float, help="Seconds for one problem; default 1800."),
             click.option("--memory-gib", type=float, help="Memory that problems may take here."),
             click.option("--config", type=click.Path(path_type=Path), help="A YAML file."),

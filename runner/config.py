@@ -74,6 +74,8 @@ class Settings(BaseSettings):
     """How models run: in eval() under no_grad, or in training mode with dropout's seed fixed."""
     trials: int = Field(default=2, ge=1)
     """Seeds that each comparison is made with."""
+    power: bool = False
+    """Make each kernel wrong in several ways, and see that a comparison fails."""
     timeout: float = Field(default=1800, gt=0, allow_inf_nan=False)
     """Seconds for one problem."""
     only_failed: bool = False

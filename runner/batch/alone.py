@@ -17,6 +17,7 @@ from runner.problems import identify
 from runner.store.directory import DirectoryStore
 from runner.store.result import ProblemResult
 from runner.tree.document import TREE_FILE, Tree
+from runner.verify import POWER_FILE, Power, write_power
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,10 @@ class Verified:
 
     directory: Path
     record: Record
+    power: Power | None = None
+    """What became of wrong kernels, where they were asked for."""
+    power_file: str = ""
+    """Where that is listed in full, or why it is not."""
 
     def to_json(self) -> dict[str, Any]:
         """For people's programs."""
@@ -75,7 +80,9 @@ class Verified:
 
 
 def verify(directory: Path, settings: Settings) -> Verified:
-    """Verify a decomposition directory, whoever wrote it; it is only read.
+    """Verify a decomposition directory, whoever wrote it.
+
+    It is only read, but for the list of wrong kernels, where that was asked for.
 
     Raises:
         UsageError: it is no decomposition directory at all.
@@ -101,4 +108,13 @@ def verify(directory: Path, settings: Settings) -> Verified:
             threads=cores(),
             timeout_s=settings.timeout,
         )
-        return Verified(directory, attempt.verify(task, Path(aside) / "log").record)
+        record = attempt.verify(task, Path(aside) / "log").record
+    found = (record.verification or {}).get("power")
+    if found is None:
+        return Verified(directory, record)
+    power = Power.model_validate(found)
+    try:
+        write_power(directory, power)
+    except OSError as error:
+        return Verified(directory, record, power, f"not written: {error}")
+    return Verified(directory, record, power, str(directory / POWER_FILE))

@@ -93,7 +93,12 @@ def prepare(settings: Settings) -> Submission:
 
 def run_options(settings: Settings) -> RunOptions:
     """The settings that decide what a verdict means."""
-    return RunOptions(mode=settings.mode, trials=settings.trials, device=settings.device)
+    return RunOptions(
+        mode=settings.mode,
+        trials=settings.trials,
+        device=settings.device,
+        power=settings.power,
+    )
 
 
 def submit(submission: Submission, settings: Settings, say: Say) -> Manifest:

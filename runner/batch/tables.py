@@ -179,6 +179,10 @@ def verdict(verified: Verified, console: Console) -> None:
         measured = "" if difference is None else f", largest difference {difference}"
         line = f"  {gate['gate']:<12} {gate['verdict']} ({len(gate['checks'])} checks{measured})"
         console.print(line, soft_wrap=True)
+    if verified.power:
+        caught, uncaught = verified.power.caught, verified.power.uncaught
+        line = f"  wrong kernels: {caught} caught, {uncaught} not ({verified.power_file})"
+        console.print(line, soft_wrap=True)
     for sentence in record.health:
         console.print(f"  but mind: {sentence}", soft_wrap=True)
 

@@ -142,6 +142,7 @@ def _verified(task: Task, stages: "Stages", directory: Path, *, write: bool = Tr
                 trials=task.options.trials,
                 device=_device(task.options.device),
                 memory_bytes=task.memory_bytes,
+                power=task.options.power,
             ),
             lambda gate: stages.detail(f"verify: {gate}"),
         )

@@ -44,6 +44,8 @@ class RunOptions(Document):
     trials: int = Field(default=2, ge=1)
     """Seeds that each comparison is made with."""
     device: Literal["cpu", "cuda", "auto"] = "cpu"
+    power: bool = False
+    """Each kernel was made wrong, too, to see a comparison fail."""
 
 
 class Figures(Document):

@@ -7,17 +7,21 @@ from collections.abc import Callable
 from pathlib import Path
 
 from runner.verify.options import VerifyOptions
-from runner.verify.reports import write_reports
+from runner.verify.power_report import Power
+from runner.verify.reports import POWER_FILE, write_power, write_reports
 from runner.verify.results import GATES, Check, GateResult, Verdict, Verification
 
 __all__ = [
     "GATES",
+    "POWER_FILE",
     "Check",
     "GateResult",
+    "Power",
     "Verdict",
     "Verification",
     "VerifyOptions",
     "verify",
+    "write_power",
     "write_reports",
 ]
 

@@ -99,6 +99,49 @@ def compare(
     return total
 
 
+def fault(
+    expected: object, actual: object, tolerances: Mapping[torch.dtype, Tolerance]
+) -> str | None:
+    """Whether `compare` would object, found out at the first piece that is wrong."""
+    if structure(expected) != structure(actual):
+        return f"{structure(actual)} instead of {structure(expected)}"
+    for (name, one), (_, other) in zip(leaves(expected), leaves(actual), strict=True):
+        if not is_tensor(one) or _tensor(one).shape != _tensor(other).shape:
+            if reason := _compare_leaf(name, one, other, tolerances).reason:
+                return reason
+            continue
+        tolerance = tolerances.get(_tensor(one).dtype, EXACT)
+        for piece, value in zip(pieces_of(one), pieces_of(other), strict=True):
+            found = _compare_leaf(name, piece, value, {piece.dtype: tolerance})
+            if found.reason:
+                return found.reason
+    return None
+
+
+def identical(one: object, other: object) -> bool:
+    """Whether two outputs have the same bits, found out at the first piece that has not."""
+    if one is other:
+        return True
+    if structure(one) != structure(other):
+        return False
+    for (_, mine), (_, yours) in zip(leaves(one), leaves(other), strict=True):
+        if not is_tensor(mine):
+            if mine != yours:
+                return False
+            continue
+        if mine is yours:
+            continue
+        first, second = _tensor(mine), _tensor(yours)
+        if tuple(first.shape) != tuple(second.shape) or first.dtype != second.dtype:
+            return False
+        if not all(
+            _same_bits(a.to(b.device), b)
+            for a, b in zip(pieces_of(first), pieces_of(second), strict=True)
+        ):
+            return False
+    return True
+
+
 def would_notice(
     expected: object,
     actual: object,
@@ -108,18 +151,28 @@ def would_notice(
 ) -> bool:
     """The comparison's negative control: whether a wrong output would have been seen.
 
-    Of an output whose bits are all equal, the first piece that can be perturbed is, by a hundredth
-    of each value and at least 0.01. Of any other, zeros in its place must be outside the tolerance.
+    Of an output whose bits are all equal, a hundredth more in any piece must be outside the
+    tolerance: what the kernel that computes it would give, were it wrong by as much. Of any other,
+    zeros in its place must be.
     """
     for (_, one), (_, other) in zip(leaves(expected), leaves(actual), strict=True):
         if not is_tensor(one) or not is_tensor(other):
             continue
         for piece, seen in zip(pieces_of(other if bitwise else one), pieces_of(other), strict=True):
             tolerance = tolerances.get(piece.dtype, EXACT)
-            wrong = _perturbed(seen) if bitwise else torch.zeros_like(seen)
+            wrong = scaled(seen) if bitwise else torch.zeros_like(seen)
             if seen.numel() and _compare_piece(piece, wrong.to(piece.device), tolerance).outside:
                 return True
     return False
+
+
+def scaled(tensor: torch.Tensor) -> torch.Tensor:
+    """A hundredth more of everything; integers one more, booleans the other way round."""
+    if tensor.dtype == torch.bool:
+        return ~tensor
+    if not (tensor.dtype.is_floating_point or tensor.dtype.is_complex):
+        return tensor + 1
+    return tensor * 1.01
 
 
 def compared_elements(output: object) -> int:
@@ -287,15 +340,6 @@ def _same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
     if bits is None or one.dtype == torch.bool:
         return torch.equal(one, other)
     return torch.equal(one.view(bits), other.view(bits))
-
-
-def _perturbed(tensor: torch.Tensor) -> torch.Tensor:
-    if tensor.dtype == torch.bool:
-        return ~tensor
-    if not (tensor.dtype.is_floating_point or tensor.dtype.is_complex):
-        return tensor + 1
-    wide = tensor if tensor.dtype.itemsize >= 4 else tensor.float()
-    return (wide + wide.abs().clamp(min=1.0) * 1e-2).to(tensor.dtype)
 
 
 def _name(tensor: object) -> str:

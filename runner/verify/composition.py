@@ -6,6 +6,7 @@ the activations of two models exist at once.
 
 import time
 from collections import Counter
+from contextlib import nullcontext
 from types import ModuleType
 from typing import Any
 
@@ -38,6 +39,8 @@ from runner.verify.findings import Findings
 from runner.verify.health import blindness, constant_output, fingerprint, without_effect
 from runner.verify.layout import COMPOSITION_TEST, KERNEL_FOLDER, ORIGINAL, Layout, as_names
 from runner.verify.loading_files import CannotJudge, Files, attribute, foreign_code
+from runner.verify.power import MODEL, Comparison, PowerGate, comparable
+from runner.verify.replaying import Recording
 from runner.verify.running import Bench, Inputs, Seen, SharedInputs
 from runner.verify.sources import parent_fault, parsed
 from runner.verify.spilling import Spill
@@ -52,9 +55,6 @@ from runner.verify.weights import (
     weights_of,
 )
 
-MODEL = "model"
-"""The component's name in checks that are about the whole."""
-
 
 class CompositionGate:
     """The whole model; its first trial serves rules, weights, coverage and health too."""
@@ -66,10 +66,11 @@ class CompositionGate:
         bench: Bench,
         spill: Spill,
         tests: SelfTests,
+        power: PowerGate,
         findings: Findings,
     ) -> None:
         self.files, self.layout, self.bench, self.spill = files, layout, bench, spill
-        self.tests, self.findings = tests, findings
+        self.tests, self.power, self.findings = tests, power, findings
         self.kernels_not_finite: set[str] = set()
         """Kernel files that gave NaN or infinity on the original's own inputs."""
         self._marks: set[object] = set()
@@ -132,8 +133,11 @@ class CompositionGate:
         with foreign_code(f"{COMPOSITION_TEST}: WEIGHTS", bench.directory):
             transfer(held, composed, mapping)
         del held
-        actual, ran = self._run_composed(composed, inputs, trial)
-        del composed
+        found = self._kernels(composed) if trial == 0 else {}
+        recording = self.power.recording(MODEL, found) if trial == 0 else None
+        actual, ran = self._run_composed(composed, found, inputs, trial, recording)
+        if recording is None:
+            del composed
         if seen and ran:
             self._judge_run(seen, ran)
         difference = compare(expected, actual, COMPOSITION)
@@ -142,6 +146,20 @@ class CompositionGate:
             expected, actual, COMPOSITION, bitwise=bitwise
         ):
             self._unnoticed(compared_elements(expected), difference)
+        if recording and seen and ran and comparable(difference, ran.trace.outside):
+            what = f"{COMPOSITION_TEST}: forward"
+            self.power.judge(
+                Comparison(
+                    MODEL,
+                    {path: file for path, (_, file) in found.items()},
+                    {path: module for path, (module, _) in found.items()},
+                    lambda: bench.forward(what, composed, inputs.get(), trial)[0],
+                    actual if bitwise else expected,
+                    COMPOSITION,
+                    seen.computes_for_nothing,
+                ),
+                recording,
+            )
         return difference
 
     def _draw(self, problem: LoadedProblem, trial: int) -> Inputs:
@@ -228,24 +246,36 @@ class CompositionGate:
             difference = compare(_flat(expected), _flat(actual), COMPOSITION)
             self.findings.compared("composition", root.path, difference)
 
-    def _run_composed(
-        self, model: nn.Module, inputs: SharedInputs, trial: int
-    ) -> tuple[object, Seen | None]:
-        what = f"{COMPOSITION_TEST}: forward"
-        given = inputs.get()
-        if trial:
-            return self.bench.forward(what, model, given, trial)
+    def _kernels(self, model: nn.Module) -> dict[str, tuple[nn.Module, str]]:
+        """Module path -> module of a kernel, and its file."""
         directory = self.bench.directory
         found = components_in(model, directory / KERNEL_FOLDER, directory)
         if not found:
             self.findings.found("rules", COMPOSITION_TEST, f"uses no class of {KERNEL_FOLDER}/")
         self.findings.found("rules", COMPOSITION_TEST, parameter_outside(model, found))
+        return found
+
+    def _run_composed(
+        self,
+        model: nn.Module,
+        found: dict[str, tuple[nn.Module, str]],
+        inputs: SharedInputs,
+        trial: int,
+        recording: Recording | None,
+    ) -> tuple[object, Seen | None]:
+        what = f"{COMPOSITION_TEST}: forward"
+        given = inputs.get()
+        if trial:
+            return self.bench.forward(what, model, given, trial)
         names = {path: file for path, (_, file) in found.items()}
         kernels = {path: module for path, (module, _) in found.items()}
         watch = self.bench.watch(model)
         suspects = {c for c in self.tests.not_finite if not self.layout.is_kernel(c)}
         below = {kernel for c in suspects for kernel in self.layout.kernels_below(c)}
-        with watch.components(kernels, names, frozenset(self.tests.not_finite) | below):
+        with (
+            recording.taking() if recording else nullcontext(),
+            watch.components(kernels, names, frozenset(self.tests.not_finite) | below),
+        ):
             output, seen = self.bench.forward(what, model, given, trial, watch)
         self.kernels_not_finite = watch.trace.not_finite
         return output, seen

@@ -7,8 +7,10 @@ from contextlib import contextmanager
 from runner.verify.compare import Difference
 from runner.verify.loading_files import CannotJudge
 from runner.verify.options import VerifyOptions
+from runner.verify.power_report import Power
 from runner.verify.results import (
     GATES,
+    GATES_WITH_POWER,
     GOOD,
     Check,
     Coverage,
@@ -27,22 +29,36 @@ class Findings:
         self._on_gate = on_gate
         self._checks: dict[tuple[GateName, str], Check] = {}
         self.coverage: list[Coverage] = []
+        self.power: Power | None = None
         self.health: list[str] = []
         self.not_examined: list[str] = []
         self.seconds: dict[str, float] = {}
         self.composition: Difference | None = None
         """Of the composed model over all trials."""
+        self._at_work: list[GateName] = []
+        """Gates, each within the one before it."""
+        self._since = 0.0
 
     @contextmanager
     def gate(self, name: GateName) -> Iterator[None]:
-        """Tell whoever waits what is being done, and take its time."""
+        """Tell whoever waits what is being done, and take its time: to one gate at a time."""
+        self._book_time()
+        self._at_work.append(name)
         self._on_gate(name)
-        started = time.monotonic()
         try:
             yield
         finally:
-            spent = time.monotonic() - started
-            self.seconds[name] = round(self.seconds.get(name, 0.0) + spent, 3)
+            self._book_time()
+            self._at_work.pop()
+            if self._at_work:
+                self._on_gate(self._at_work[-1])
+
+    def _book_time(self) -> None:
+        now = time.monotonic()
+        if self._at_work:
+            name = self._at_work[-1]
+            self.seconds[name] = round(self.seconds.get(name, 0.0) + now - self._since, 3)
+        self._since = now
 
     @contextmanager
     def judging(self, gate: GateName, component: str) -> Iterator[None]:
@@ -94,7 +110,7 @@ class Findings:
             GateResult.of(
                 name, [check for (gate, _), check in self._checks.items() if gate == name]
             )
-            for name in GATES
+            for name in (GATES_WITH_POWER if options.power else GATES)
         ]
         passed = all(gate.verdict in GOOD for gate in gates)
         total = self.composition
@@ -111,6 +127,7 @@ class Findings:
             max_diff=total.max_diff if total else None,
             health=self.health,
             not_examined=self.not_examined,
+            power=self.power,
             coverage=self.coverage,
             seconds=self.seconds,
         )

@@ -14,6 +14,7 @@ from runner.verify.findings import Findings
 from runner.verify.layout import ORIGINAL, Layout, read_layout
 from runner.verify.loading_files import Files
 from runner.verify.options import VerifyOptions
+from runner.verify.power import PowerGate
 from runner.verify.results import Verification
 from runner.verify.running import Bench, spelled_operations
 from runner.verify.sources import import_fault, parsed
@@ -41,8 +42,9 @@ def _judge(directory: Path, options: VerifyOptions, findings: Findings) -> Verif
             for component in layout.components:
                 if layout.step_of(component) is None:
                     self_test(component, files, layout, bench, tests, findings)
+        power = PowerGate(layout, bench, spill, findings)
         with findings.gate("step"):
-            step_gate = StepGate(files, layout, bench, spill, tests, findings)
+            step_gate = StepGate(files, layout, bench, spill, tests, power, findings)
             for step in layout.steps:
                 step_gate.judge(step)
             _judge_absent_steps(layout, findings)
@@ -51,9 +53,10 @@ def _judge(directory: Path, options: VerifyOptions, findings: Findings) -> Verif
                 if not findings.has("self-test", component) and component not in tests.not_finite:
                     self_test(component, files, layout, bench, tests, findings)
         with findings.gate("composition"):
-            composition = CompositionGate(files, layout, bench, spill, tests, findings)
+            composition = CompositionGate(files, layout, bench, spill, tests, power, findings)
             composition.judge()
             settle(layout, tests, composition.kernels_not_finite, findings)
+        power.finish()
     if not layout.components:
         findings.broken("self-test", "model", f"no file in {', '.join(LEVEL_FOLDER.values())}")
     return findings.verification(options, torch.__version__)

@@ -15,6 +15,8 @@ class VerifyOptions:
     memory_bytes: int | None = None
     """What this process may use; outputs that are large beside it wait on disk."""
     seed: int = 0
+    power: bool = False
+    """Make each kernel wrong, too, and see that a comparison fails."""
 
     def __post_init__(self) -> None:
         if self.trials < 1:

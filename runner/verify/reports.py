@@ -10,7 +10,10 @@ from typing import Any
 
 from runner.errors import DecompositionError
 from runner.tree.document import Tree
+from runner.verify.power_report import Power
 from runner.verify.results import COMPARED, Check, Coverage, Verification
+
+POWER_FILE = "verification/power.json"
 
 
 def write_reports(directory: Path, verification: Verification) -> None:
@@ -32,12 +35,27 @@ def write_reports(directory: Path, verification: Verification) -> None:
         "components": [_coverage(item) for item in verification.coverage],
     }
     _write(directory / "verification" / "coverage_summary.json", now | coverage)
+    if verification.power is not None:
+        write_power(directory, verification.power)
     for path in steps:
         _write(path / "verification_result.json", of_steps[path.name])
         found = [c for c in verification.coverage if c.component == f"steps/{path.name}"]
         report = _coverage(found[0]) if found else {"verdict": "not_run"}
         _write(path / "coverage_report.json", report)
     _write_status(directory, verification.status)
+
+
+def write_power(directory: Path, power: Power) -> None:
+    """Write verification/power.json in a decomposition of whoever made it: never through a link.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    path = directory / POWER_FILE
+    if path.parent.is_symlink():
+        raise FileExistsError(f"{path.parent} is a link")
+    path.unlink(missing_ok=True)
+    _write(path, power.model_dump(mode="json"))
 
 
 def _of_step(name: str, verification: Verification) -> dict[str, Any]:

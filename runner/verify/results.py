@@ -5,11 +5,15 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from runner.verify.power_report import Power
+
 SCHEMA_VERSION = 1
 
-GateName = Literal["rules", "weights", "self-test", "step", "composition", "coverage"]
+GateName = Literal["rules", "weights", "self-test", "step", "composition", "coverage", "power"]
 GATES: tuple[GateName, ...] = ("rules", "weights", "self-test", "step", "composition", "coverage")
 """In the order in which a reader looks for the first thing to fix."""
+GATES_WITH_POWER: tuple[GateName, ...] = (*GATES, "power")
+"""Where it was asked for that kernels are made wrong, too."""
 
 COMPARING: frozenset[GateName] = frozenset({"step", "composition"})
 """Gates whose verdict stands on values; the others count, read and look at shapes."""
@@ -168,7 +172,7 @@ class Verification(_Document):
     device: str
     torch_version: str
     gates: list[GateResult]
-    """All of them, also those that were not run."""
+    """All of them, also those that were not run; `power` where it was asked for."""
     first_failure: str | None = None
     """One line for people: which gate, which component, how far; present exactly when failed."""
     bitwise_equal: bool | None = None
@@ -179,6 +183,8 @@ class Verification(_Document):
     """What makes a pass worth less, a sentence each: a constant output, an input without effect."""
     not_examined: list[str] = Field(default_factory=list)
     """What health does not know because looking would have cost too much, a sentence each."""
+    power: Power | None = None
+    """Every wrong kernel that was tried; present only with the gate of that name."""
     coverage: list[Coverage] = Field(default_factory=list)
     """For the model and for every step that ran."""
     seconds: dict[str, float] = Field(default_factory=dict)
@@ -187,8 +193,11 @@ class Verification(_Document):
     @model_validator(mode="after")
     def passed_means_every_gate(self) -> Self:
         """Nothing passes because it was skipped."""
-        if [gate.gate for gate in self.gates] != list(GATES):
+        names = tuple(gate.gate for gate in self.gates)
+        if names not in (GATES, GATES_WITH_POWER):
             raise ValueError("a verification lists every gate, in order")
+        if self.power is not None and "power" not in names:
+            raise ValueError("wrong kernels were tried, and no gate judges what became of them")
         passed = all(gate.verdict in GOOD for gate in self.gates)
         if passed != (self.status == "passed") or passed != (self.first_failure is None):
             raise ValueError(f"status {self.status} is not what the gates say")
@@ -196,7 +205,7 @@ class Verification(_Document):
 
     def gate(self, name: GateName) -> GateResult:
         """The result of one gate."""
-        return self.gates[GATES.index(name)]
+        return self.gates[GATES_WITH_POWER.index(name)]
 
 
 def first_failure(gates: list[GateResult]) -> str | None:

@@ -35,6 +35,12 @@ class Seen:
     inputs_used: tuple[bool, ...]
     """For each tensor among the inputs, whether it reaches an output."""
 
+    @property
+    def computes_for_nothing(self) -> bool:
+        """Whether something that depends on an input or a weight reaches no output."""
+        events = zip(self.trace.events, self.alive, strict=True)
+        return any(not event.constant and not alive for event, alive in events)
+
 
 @dataclass(frozen=True, slots=True)
 class Bench:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import torch
 
@@ -60,12 +60,22 @@ class SpilledTensor(Elsewhere):
     folder: Path
     shape: tuple[int, ...]
     dtype: torch.dtype
+    stride: tuple[int, ...]
+    device: torch.device
 
     def pieces(self) -> Iterator[torch.Tensor]:
         """The pieces that `pieces_of` cut, in order."""
         shapes = pieces_of(torch.empty(self.shape, dtype=self.dtype, device="meta"))
         for n, piece in enumerate(shapes):
             yield _mapped(self.folder / str(n), piece, shared=False)
+
+    def whole(self) -> torch.Tensor:
+        """The tensor again, where it was, strided as it was."""
+        like = torch.empty_strided(self.shape, self.stride, dtype=self.dtype, device="meta")
+        tensor = torch.empty_like(like, device=self.device)  # dense where it was expanded
+        for piece, source in zip(pieces_of(tensor), self.pieces(), strict=True):
+            piece.copy_(source)
+        return tensor
 
 
 class Spill:
@@ -88,17 +98,20 @@ class Spill:
 
     def keep(self, output: object) -> object:
         """The output itself where it is small, else what a comparison needs of it."""
-        held = {
-            t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in tensors(output)
-        }
-        size = sum(held.values())
+        size = size_of(output)
         if size < self.spill_bytes:
             return output
         if not self._values:
             return _mapped_tensors(output, _digested)
-        if size > 0.8 * shutil.disk_usage(tempfile.gettempdir()).free:
-            return output
-        return _mapped_tensors(output, self._write)
+        return self._on_disk(output, size)
+
+    def aside(self, output: object, *, here: bool) -> object:
+        """An output with its values: `here`, or on disk as far as that has room."""
+        return output if here else self._on_disk(output, size_of(output))
+
+    def back(self, output: object) -> Any:
+        """What was put aside, as it was."""
+        return _mapped_tensors(output, lambda t: t.whole() if isinstance(t, SpilledTensor) else t)
 
     @contextmanager
     def values(self) -> Iterator[None]:
@@ -109,6 +122,11 @@ class Spill:
         finally:
             self._values = False
 
+    def _on_disk(self, output: object, size: int) -> object:
+        if size > 0.8 * shutil.disk_usage(tempfile.gettempdir()).free:
+            return output
+        return _mapped_tensors(output, self._write)
+
     def _write(self, tensor: torch.Tensor) -> SpilledTensor:
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="kdrun-")
@@ -117,7 +135,8 @@ class Spill:
         self._count += 1
         for n, piece in enumerate(pieces_of(tensor)):
             _mapped(folder / str(n), piece, shared=True).copy_(piece)
-        return SpilledTensor(folder, tuple(tensor.shape), tensor.dtype)
+        shape, stride = tuple(tensor.shape), tuple(tensor.stride())
+        return SpilledTensor(folder, shape, tensor.dtype, stride, tensor.device)
 
 
 def _digested(tensor: torch.Tensor) -> DigestedTensor:
@@ -125,10 +144,18 @@ def _digested(tensor: torch.Tensor) -> DigestedTensor:
     return DigestedTensor(tuple(tensor.shape), tensor.dtype, tuple(digests_of(tensor)), finite)
 
 
-def _mapped_tensors(value: object, change: Callable[[torch.Tensor], object]) -> object:
+def size_of(output: object) -> int:
+    """Bytes that an output keeps alive."""
+    storages = {t.untyped_storage().data_ptr(): t.untyped_storage() for t in tensors(output)}
+    return sum(storage.nbytes() for storage in storages.values())
+
+
+def _mapped_tensors(value: object, change: Callable[[Any], object]) -> object:
     """The same nesting, with something else for each tensor that holds numbers."""
     if isinstance(value, torch.Tensor):
         return change(value) if value.numel() else value.clone()
+    if isinstance(value, Elsewhere):
+        return change(value)
     if isinstance(value, Mapping):
         return {key: _mapped_tensors(item, change) for key, item in value.items()}
     if isinstance(value, tuple):

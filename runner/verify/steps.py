@@ -1,6 +1,7 @@
 """This file knows about the step gate: a parent and its refactored self, on the same weights."""
 
 from collections import Counter
+from contextlib import nullcontext
 from types import ModuleType
 
 from torch import nn
@@ -27,6 +28,8 @@ from runner.verify.coverage import coverage_fault, covered
 from runner.verify.findings import Findings
 from runner.verify.layout import Layout, Step, weight_map
 from runner.verify.loading_files import CHILDREN, CannotJudge, Files, attribute, foreign_code
+from runner.verify.power import Comparison, PowerGate, comparable
+from runner.verify.replaying import Recording
 from runner.verify.running import Bench, Seen, SharedInputs
 from runner.verify.sources import parent_fault, parsed
 from runner.verify.spilling import Spill
@@ -43,10 +46,11 @@ class StepGate:
         bench: Bench,
         spill: Spill,
         tests: SelfTests,
+        power: PowerGate,
         findings: Findings,
     ) -> None:
         self.files, self.layout, self.bench, self.spill = files, layout, bench, spill
-        self.tests, self.findings = tests, findings
+        self.tests, self.power, self.findings = tests, power, findings
 
     def judge(self, step: Step) -> None:
         """All that a step is judged by."""
@@ -107,14 +111,31 @@ class StepGate:
         with foreign_code(f"{step.folder}/weight_map.json", bench.directory):
             transfer(held, refactored, mapping)
         del held
-        actual, ran = self._run_refactored(step, refactored, inputs, trial)
+        found = self._children(step, refactored) if trial == 0 else {}
+        recording = self.power.recording(step.folder, found) if trial == 0 else None
+        actual, ran = self._run_refactored(step, refactored, found, inputs, trial, recording)
         if seen and ran:
             self._judge_run(step, seen, ran)
-        del refactored
+        if recording is None:
+            del refactored
         difference = compare(expected, actual, STEP)
         bitwise = difference.bitwise_equal
         if difference.reason is None and not would_notice(expected, actual, STEP, bitwise=bitwise):
             self._unnoticed(step, compared_elements(expected), difference)
+        if recording and seen and ran and comparable(difference, ran.trace.outside):
+            what = f"{where}: forward"
+            self.power.judge(
+                Comparison(
+                    step.folder,
+                    self._names(step, found),
+                    {path: module for path, (module, _) in found.items()},
+                    lambda: bench.forward(what, refactored, inputs.get(), trial)[0],
+                    actual if bitwise else expected,
+                    STEP,
+                    seen.computes_for_nothing,
+                ),
+                recording,
+            )
         return difference
 
     def _run_parent(
@@ -134,25 +155,42 @@ class StepGate:
             judge_output(parent, self.layout, output, self.tests, self.findings)
         return self.spill.keep(output), held, known, seen
 
-    def _run_refactored(
-        self, step: Step, model: nn.Module, inputs: SharedInputs, trial: int
-    ) -> tuple[object, Seen | None]:
-        what = f"{step.folder}/refactored.py: forward"
-        given = inputs.get()
-        if trial:
-            return self.bench.forward(what, model, given, trial)
+    def _children(self, step: Step, model: nn.Module) -> dict[str, tuple[nn.Module, str]]:
+        """Module path -> module of a child, and its file."""
         folder = self.bench.directory / step.folder / CHILDREN
         found = components_in(model, folder, self.bench.directory)
         where = f"{step.folder}/refactored.py"
         if not found:
             self.findings.found("rules", where, "uses no class of children/")
         self.findings.found("rules", where, parameter_outside(model, found))
-        names = {
+        return found
+
+    def _names(self, step: Step, found: dict[str, tuple[nn.Module, str]]) -> dict[str, str]:
+        """Module path -> the component file whose copy it is."""
+        return {
             path: step.children.get(file.rpartition("/")[2].removesuffix(".py")) or file
             for path, (_, file) in found.items()
         }
+
+    def _run_refactored(
+        self,
+        step: Step,
+        model: nn.Module,
+        found: dict[str, tuple[nn.Module, str]],
+        inputs: SharedInputs,
+        trial: int,
+        recording: Recording | None,
+    ) -> tuple[object, Seen | None]:
+        what = f"{step.folder}/refactored.py: forward"
+        given = inputs.get()
+        if trial:
+            return self.bench.forward(what, model, given, trial)
         watch = self.bench.watch(model)
-        with watch.components({path: m for path, (m, _) in found.items()}, names):
+        modules = {path: module for path, (module, _) in found.items()}
+        with (
+            recording.taking() if recording else nullcontext(),
+            watch.components(modules, self._names(step, found)),
+        ):
             return self.bench.forward(what, model, given, trial, watch)
 
     def _judge_run(self, step: Step, seen: Seen, ran: Seen) -> None:

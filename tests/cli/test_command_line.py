@@ -151,3 +151,17 @@ def test_a_directory_that_was_tampered_with_exits_with_1(kdrun: Kdrun) -> None:
 
 def test_status_without_runs_says_so(kdrun: Kdrun) -> None:
     assert kdrun("status").out == "no runs in output\n"
+
+
+def test_power_lists_wrong_kernels_in_the_directory_and_says_where(kdrun: Kdrun) -> None:
+    done = kdrun("decompose", str(ROOT / "data/samples/level2/linear_gelu.py"), "--power")
+    assert done.code == 0, done
+    listed = Path("output/level2/linear_gelu/verification/power.json")
+    assert json.loads(Path("output/level2/linear_gelu/result.json").read_text())["options"]["power"]
+    first = listed.read_text()
+    listed.unlink()
+    verified = kdrun("verify", "output/level2/linear_gelu", "--power")
+    assert verified.code == 0, verified
+    assert "power        passed (2 checks)" in verified.out
+    assert f"caught, 0 not ({listed})" in verified.out
+    assert listed.read_text() == first

@@ -1,0 +1,96 @@
+"""This file knows about `verification/power.json`: which wrong kernels are caught, which not."""
+
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+SCHEMA_VERSION = 1
+
+Kind = Literal["scaled", "skipped", "swapped", "attribute"]
+"""scaled     the output times 1.01; integers one more, booleans the other way round
+skipped    the operation left out: an input in place of the output
+swapped    two operands of one shape and dtype in each other's place
+attribute  one number, word or switch in the kernel's file replaced"""
+
+Unseen = Literal["same_output", "not_finite", "constant", "dead", "absorbed", "within_tolerance"]
+"""same_output       the wrong kernel computes what the right one does, within tolerance
+not_finite        what is compared is NaN or infinity throughout
+constant          what is compared is one value throughout
+dead              nothing reads what the kernel computes
+absorbed          a later kernel gives the same for the wrong values: saturated, or masked
+within_tolerance  the difference arrives, too small for the comparison"""
+
+
+class _Document(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="strings")
+
+
+class MutantResult(_Document):
+    """One wrong copy of a kernel file, and whether a comparison failed because of it."""
+
+    kind: Kind
+    change: str
+    """What is wrong in it, such as `eps=1e-05 becomes eps=2e-05`."""
+    where: str
+    """The step's folder, or `model` for the composition: the last comparison it was put to."""
+    verdict: Literal["caught", "uncaught"]
+    caught_by: Literal["values", "shapes", "error"] | None = None
+    """What gave it away; present exactly when caught."""
+    reason: Unseen | None = None
+    """Why nothing could be seen; present exactly when uncaught."""
+    explanation: str | None = None
+    """The reason in a sentence, with the figures."""
+
+    @model_validator(mode="after")
+    def uncaught_means_explained(self) -> Self:
+        """What was not caught has a reason, what was caught has none."""
+        caught = self.verdict == "caught"
+        if caught != (self.caught_by is not None):
+            raise ValueError(f"{self.change}: {self.verdict} with caught_by={self.caught_by}")
+        if caught == (self.reason is not None) or caught == (self.explanation is not None):
+            raise ValueError(f"{self.change}: {self.verdict} with reason={self.reason}")
+        return self
+
+
+class KernelPower(_Document):
+    """One kernel file: every instance of it is wrong at once."""
+
+    component: str
+    mutants: list[MutantResult]
+
+    @property
+    def seen(self) -> bool:
+        """Whether wrong values of this kernel were noticed; a file that cannot run is no proof."""
+        return any(mutant.caught_by == "values" for mutant in self.mutants)
+
+
+class Power(_Document):
+    """What verification would notice; the same on every run."""
+
+    schema_version: int = SCHEMA_VERSION
+    caught: int
+    uncaught: int
+    unseen: list[str] = Field(default_factory=list)
+    """Kernel files of which no wrong value was noticed."""
+    kernels: list[KernelPower]
+
+    @model_validator(mode="after")
+    def adds_up(self) -> Self:
+        """The counts are those of the list."""
+        verdicts = [mutant.verdict for kernel in self.kernels for mutant in kernel.mutants]
+        if (self.caught, self.uncaught) != (verdicts.count("caught"), verdicts.count("uncaught")):
+            raise ValueError(f"{self.caught} caught and {self.uncaught} uncaught do not add up")
+        if self.unseen != [kernel.component for kernel in self.kernels if not kernel.seen]:
+            raise ValueError("unseen is not what the mutants say")
+        return self
+
+    @classmethod
+    def of(cls, kernels: list[KernelPower]) -> Self:
+        """The document, with its counts."""
+        verdicts = [mutant.verdict for kernel in kernels for mutant in kernel.mutants]
+        return cls(
+            caught=verdicts.count("caught"),
+            uncaught=verdicts.count("uncaught"),
+            unseen=[kernel.component for kernel in kernels if not kernel.seen],
+            kernels=kernels,
+        )
