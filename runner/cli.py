@@ -68,6 +68,7 @@ def working_options(command: F) -> F:
     return command
 
 
+STORE = click.option("--store", help="s3://bucket/prefix, or a directory.")
 OUTPUT = click.option(
     "--output", type=click.Path(path_type=Path), help="Where results go; default output/."
 )
@@ -81,6 +82,7 @@ MODE = click.option("--mode", type=click.Choice(["eval", "train"]), help="Defaul
 @click.option("--count", type=int, help="Take so many of the sorted selection.")
 @click.option("--data", type=click.Path(path_type=Path), help="Directory of problems.")
 @OUTPUT
+@STORE
 @click.option("--run-id", help="Name of the run; default the time.")
 @click.option("--address", help="A Ray whose nodes see the same files; default one of our own.")
 @click.option("--num-gpus", type=float, help="GPUs for each problem; default 0.")
@@ -95,14 +97,14 @@ def submit(config: Path | None, as_json: bool, dry_run: bool, no_resume: bool, *
     from runner.batch import submit as batch
 
     settings = _settings(flags | ({"resume": False} if no_resume else {}), config)
-    submission = batch.prepare(settings)
+    submission = batch.prepare(settings, dry=dry_run)
     if dry_run:
         _show_plan(batch.preview(submission, settings, batch.to_stderr), as_json)
         return 0
     manifest = batch.submit(submission, settings, batch.to_stderr)
     from runner.batch import tables
 
-    tables.results(manifest, settings.output, _console(stderr=as_json))
+    tables.results(manifest, settings.output, _console(stderr=as_json), submission.run.shared)
     if as_json:
         click.echo(manifest.to_json(), nl=False)
     if manifest.state == "interrupted":
@@ -150,26 +152,50 @@ def verify(directory: tuple[Path, ...], config: Path | None, as_json: bool, **fl
 
 
 @cli.command()
+@click.argument("run")
+@click.argument("destination", metavar="[DEST]", required=False, type=click.Path(path_type=Path))
+@STORE
+@click.option("--level", type=int, multiple=True, help="1, 2 or 3; repeatable.")
+@click.option("--problem", multiple=True, help="Glob on names; repeatable.")
+@click.option("--config", type=click.Path(path_type=Path), help="A YAML file.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+def pull(
+    run: str, destination: Path | None, config: Path | None, as_json: bool, **flags: Any
+) -> int:
+    """Bring a RUN from its store to DEST (default: a directory of the run's name)."""
+    from runner.batch import stored, tables
+
+    console = _console(stderr=as_json)
+    settings = _settings(flags, config)
+    place = destination or Path(run)
+    done = stored.bring(settings, run, place, lambda one: tables.pulled(one, place, console))
+    if as_json:
+        click.echo(tables.pulled_json(done))
+    console.print(f"{sum(one.well for one in done)} of {len(done)} in {place}", soft_wrap=True)
+    return 0 if all(one.well for one in done) else 1
+
+
+@cli.command()
 @click.argument("run", required=False)
 @OUTPUT
+@STORE
 @click.option("--config", type=click.Path(path_type=Path), help="A YAML file.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def status(run: str | None, config: Path | None, as_json: bool, **flags: Any) -> int:
     """List runs and how each stands, or show one RUN."""
-    from runner.batch import tables
-    from runner.store import DirectoryStore
+    from runner.batch import stored, tables
 
-    output = _settings(flags, config).output
-    store = DirectoryStore(output)
-    manifests = [store.manifest(name) for name in ([run] if run else store.run_ids())]
+    settings = _settings(flags, config)
+    where, manifests = stored.runs(settings, run)
     if as_json:
         click.echo(tables.states_json(manifests))
     elif not manifests:
-        click.echo(f"no runs in {output}")
+        click.echo(f"no runs in {where}")
     else:
         _console().print(tables.states(manifests))
         if run:
-            tables.results(manifests[0], output, _console())
+            shared = None if where == str(settings.output) else where
+            tables.results(manifests[0], settings.output, _console(), shared)
     return 0
 
 

@@ -9,6 +9,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 import yaml
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
@@ -41,6 +42,26 @@ def _run_id(value: str | None) -> str | None:
     return value
 
 
+def _store(value: str | None) -> str | None:
+    """A directory is one wherever the work is done."""
+    if value is None or "://" in value:
+        return value
+    if not value:
+        raise ValueError("neither s3://bucket/prefix nor a directory")
+    return str(Path(value).absolute())
+
+
+def _url(value: str | None) -> str | None:
+    if value is None:
+        return None
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("not a URL, such as https://minio.example.com:9000")
+    if parts.username or parts.password:
+        raise ValueError("it holds credentials; they belong into AWS_ACCESS_KEY_ID and the like")
+    return value
+
+
 class Settings(BaseSettings):
     """Everything that a run can be told."""
 
@@ -58,6 +79,14 @@ class Settings(BaseSettings):
     """Directory of problems; none: KernelBench where it was fetched, else the samples."""
     output: Path = Path("output")
     """Where decompositions and runs are written."""
+    store: Annotated[str | None, AfterValidator(_store)] = None
+    """Where results go from there: s3://bucket/prefix, or a directory; none: they stay."""
+    s3_endpoint_url: Annotated[str | None, AfterValidator(_url)] = None
+    """Of an S3-compatible service; none: AWS, or what its environment or profile says."""
+    s3_addressing: Literal["auto", "path", "virtual"] = "auto"
+    """Where the bucket's name goes; auto: into the path where there is an endpoint."""
+    s3_checksums: Literal["when_supported", "when_required"] = "when_supported"
+    """when_required: for services that refuse the newer checksums."""
     run_id: Annotated[str | None, AfterValidator(_run_id)] = None
     """Name of the run; none: the time at which it starts."""
     address: str | None = None

@@ -11,17 +11,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from runner import __version__
 from runner.batch.child import Outcome, Request, run_child
 from runner.batch.machine import GIB
-from runner.batch.work import Record, Task
-from runner.errors import KdrunError
+from runner.batch.work import Record, Target, Task
+from runner.errors import KdrunError, StoreError
 from runner.store.directory import commit, put_in_place
 from runner.store.result import Document, ProblemResult, hash_files, sha256_of
+from runner.store.runs import RunStore
 
 Kind = Literal["estimate", "decompose", "verify"]
 """What a child is asked for: a function of `runner.batch.work`."""
@@ -37,7 +38,15 @@ class Attempt(Document):
     node: str | None = None
     """Host that it ran on."""
     result: ProblemResult | None = None
-    """What was committed; present exactly after a decomposition."""
+    """What stands; present exactly after a decomposition."""
+    result_sha256: str | None = None
+    """Of its result.json."""
+    artifact_prefix: str | None = None
+    """Where its files are, relative to the output directory or to the run's store."""
+    differs: list[str] = Field(default_factory=list)
+    """In what another writer's result, which stands, is not what was made here."""
+    store_error: str | None = None
+    """Why the result could not be stored; it is on this machine."""
 
 
 def perform(kind: Kind, task_json: str, log: str) -> str:
@@ -61,7 +70,7 @@ def decompose(task: Task, log: Path) -> Attempt:
     """Build the decomposition aside, verify it there, put it in place with its result."""
     with _scratch(task):
         task.built.mkdir()
-        return _commit(task, _in_child("decompose", task, log))
+        return _commit(task, _in_child("decompose", task, log), log)
 
 
 def verify(task: Task, log: Path) -> Attempt:
@@ -70,13 +79,13 @@ def verify(task: Task, log: Path) -> Attempt:
         return _in_child("verify", task, log)
 
 
-def give_up(task: Task, attempt: Attempt) -> Attempt:
+def give_up(task: Task, attempt: Attempt, log: Path) -> Attempt:
     """Commit what an estimate, or the loss of the worker, said to be the end of a problem."""
     with _scratch(task):
         task.built.mkdir()
         with suppress(OSError):
             shutil.copyfile(task.problem, task.built / "original.py")
-        return _commit(task, attempt)
+        return _commit(task, attempt, log)
 
 
 ATTEMPTS = {"estimate": estimate, "decompose": decompose, "verify": verify}
@@ -95,8 +104,8 @@ def clean_up(task: Task) -> None:
     shutil.rmtree(task.scratch, ignore_errors=True)
 
 
-def _commit(task: Task, attempt: Attempt) -> Attempt:
-    """Write the result, and let the directory take its place."""
+def _commit(task: Task, attempt: Attempt, log: Path) -> Attempt:
+    """Write the result, let the directory take its place, and store it where that is wanted."""
     record = attempt.record
     source_level, _, name = task.label.rpartition("/")
     result = ProblemResult(
@@ -121,7 +130,28 @@ def _commit(task: Task, attempt: Attempt) -> Attempt:
     )
     commit(result, task.built)
     put_in_place(task.built, task.directory)
-    return attempt.model_copy(update={"result": result})
+    if task.target is None:
+        done = {"result": result, "artifact_prefix": task.label, "result_sha256": result.sha256}
+    else:
+        done = _stored(task, task.target, result, log)
+    return attempt.model_copy(update=done)
+
+
+def _stored(task: Task, target: Target, result: ProblemResult, log: Path) -> dict[str, Any]:
+    """Put a finished decomposition, and what its process printed, into the run's store."""
+    try:
+        store = RunStore(target.address)
+        if log.is_file():
+            store.put_log(target.run_id, task.label, log)
+        published = store.publish(target.run_id, result, task.directory, target.supersedes)
+    except StoreError as error:
+        return {"result": result, "store_error": str(error)}
+    return {
+        "result": published.standing.result,
+        "result_sha256": published.standing.sha256,
+        "artifact_prefix": published.standing.prefix,
+        "differs": list(published.differs),
+    }
 
 
 def _in_child(kind: Kind, task: Task, log: Path) -> Attempt:
@@ -129,7 +159,7 @@ def _in_child(kind: Kind, task: Task, log: Path) -> Attempt:
     outcome = run_child(
         Request(
             function=f"runner.batch.work:{kind}",
-            argument=task.model_dump_json(),
+            argument=task.model_copy(update={"target": None}).model_dump_json(),
             directory=task.scratch,
             log=log,
             memory_bytes=task.memory_bytes,

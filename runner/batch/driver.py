@@ -8,21 +8,23 @@ import os
 import platform
 import socket
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Protocol
 
 from runner import __version__
 from runner.batch.attempt import Attempt, Kind, clean_up, give_up, perform, stage_of
 from runner.batch.cluster import Cluster
 from runner.batch.plan import Item, Needs, threads
-from runner.batch.work import Record, Task
-from runner.errors import ClusterError
+from runner.batch.work import Record, Target, Task
+from runner.errors import ClusterError, StoreError
 from runner.store.directory import DirectoryStore
 from runner.store.manifest import Manifest, Row, RunState, count
-from runner.store.result import RESULT_FILE, RunOptions, sha256_of
+from runner.store.result import RunOptions
+from runner.store.runs import RunStore
 
 MOST_LOSSES = 3
 """Workers that a problem may lose, as when a node goes away, before it is given up."""
@@ -54,6 +56,8 @@ class Run:
     timeout_s: float
     num_gpus: float = 0
     workers: int | None = None
+    shared: RunStore | None = None
+    """Where results go from the output directory."""
 
     def task(self, item: Item, memory_bytes: int, most_bytes: int, threads: int) -> Task:
         """The problem as a worker is told it."""
@@ -68,7 +72,14 @@ class Run:
             most_memory_bytes=most_bytes,
             threads=threads,
             timeout_s=self.timeout_s,
+            target=self._target(item),
         )
+
+    def _target(self, item: Item) -> Target | None:
+        if self.shared is None:
+            return None
+        version = item.stored.version if item.stored else None
+        return Target(address=self.shared.address, run_id=self.run_id, supersedes=version)
 
 
 @dataclass(slots=True)
@@ -104,18 +115,20 @@ class Driver:
 
         Raises:
             ClusterError: Ray itself is broken. What is done is done; the rest is not run.
+            StoreError: results cannot be stored. They stay where they were made.
         """
-        import ray
-
         state: RunState = "finished"
         most = self.cluster.node_memory_bytes
+        forget = frozenset(item.label for item in self.items if item.earlier is None)
         try:
             for item in self.items:
                 if item.earlier is None:
                     self.waiting.append(_Job(item, Needs.of_an_estimate(most)))
                 else:
                     self._end(self._earlier_row(item))
-            self._save("running")
+            self._save("running", forget)
+            if self.waiting:
+                import ray
             while self.waiting or self.flying:
                 while self.waiting and self._may_send():
                     self._send(self.waiting.popleft())
@@ -126,9 +139,10 @@ class Driver:
         except KeyboardInterrupt:
             state = "interrupted"
             self._stop()
-        except ClusterError:
+        except (ClusterError, StoreError):
             self._stop()
-            self._save("interrupted")
+            with suppress(StoreError):
+                self._save("interrupted")
             raise
         return self._save(state)
 
@@ -147,7 +161,7 @@ class Driver:
         share = threads(cluster.node_cores, cluster.node_memory_bytes, granted)
         job.task = self.run.task(job.item, granted, cluster.node_memory_bytes, share)
         job.attempts += job.kind == "decompose"
-        log = self.run.store.log_path(self.run.run_id, job.item.label).absolute()
+        log = self._log(job)
         remote = ray.remote(perform).options(
             num_cpus=1, num_gpus=self.run.num_gpus, memory=granted, max_retries=0, name=job.kind
         )
@@ -180,15 +194,17 @@ class Driver:
             self.waiting.appendleft(job)
         else:
             if attempt.result is None:
-                attempt = give_up(job.task, attempt)
+                attempt = give_up(job.task, attempt, self._log(job))
             assert attempt.result is not None
-            result_file = job.task.directory / RESULT_FILE
+            if attempt.store_error is not None:
+                raise StoreError(attempt.store_error)
             self._end(
                 Row.of(
                     attempt.result,
                     attempts=max(1, job.attempts),
-                    result_sha256=sha256_of(result_file),
-                    artifact_prefix=attempt.result.label,
+                    result_sha256=attempt.result_sha256,
+                    artifact_prefix=attempt.artifact_prefix,
+                    differs=attempt.differs,
                     node=attempt.node,
                     requested_memory_bytes=job.needs.granted_bytes,
                 )
@@ -207,13 +223,16 @@ class Driver:
 
     def _earlier_row(self, item: Item) -> Row:
         assert item.earlier is not None
-        result_file = self.run.store.directory(item.label) / RESULT_FILE
         return Row.of(
             item.earlier,
             attempts=0,
-            result_sha256=sha256_of(result_file),
-            artifact_prefix=item.label,
+            result_sha256=item.stored.sha256 if item.stored else item.earlier.sha256,
+            artifact_prefix=item.stored.prefix if item.stored else item.label,
+            differs=item.differs,
         )
+
+    def _log(self, job: _Job) -> Path:
+        return self.run.store.log_path(self.run.run_id, job.item.label).absolute()
 
     def _end(self, row: Row) -> None:
         self.rows.append(row)
@@ -252,7 +271,8 @@ class Driver:
             if job.task is not None:
                 clean_up(job.task)
 
-    def _save(self, state: RunState) -> Manifest:
+    def _save(self, state: RunState, forget: Collection[str] = ()) -> Manifest:
+        """Write how the run stands; what another driver of it has to say is in the answer."""
         order = {item.label: n for n, item in enumerate(self.items)}
         manifest = Manifest(
             run_id=self.run.run_id,
@@ -273,6 +293,8 @@ class Driver:
             counts=count(self.rows),
             rows=sorted(self.rows, key=lambda row: order[row.label]),
         )
+        if self.run.shared is not None:
+            manifest = self.run.shared.save(manifest, order, forget)
         self.run.store.write_manifest(manifest)
         return manifest
 

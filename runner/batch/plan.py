@@ -10,6 +10,7 @@ from runner.batch.machine import GIB
 from runner.errors import UsageError
 from runner.problems import Problem
 from runner.store.result import ProblemResult, RunOptions
+from runner.store.runs import Standing
 
 CHILD_BYTES = GIB
 """What a child takes beside the model's tensors: Python, the captured graph, scratch space."""
@@ -28,6 +29,17 @@ class Item:
     """The result that stands; present exactly when there is nothing to do."""
     why: str
     """Why it is run, or is not, in a few words."""
+    stored: Standing | None = None
+    """What the run's store holds for it, whether or not it is still right."""
+    differs: tuple[str, ...] = ()
+    """In what the result that stands, another writer's, is not the one that was sent."""
+
+    @property
+    def only_here(self) -> bool:
+        """Whether the result that stands is not the one in the run's store."""
+        return self.earlier is not None and (
+            self.stored is None or self.stored.result != self.earlier
+        )
 
     @property
     def label(self) -> str:

@@ -17,12 +17,14 @@ from runner.batch.driver import Driver, Run
 from runner.batch.machine import cores
 from runner.batch.plan import Item, Needs, label, plan
 from runner.batch.progress import watch
+from runner.batch.stored import claimed, plan_over, send, store_of, unfinished
 from runner.batch.work import Record
 from runner.config import Settings
 from runner.problems import DataRoot, data_root, select
 from runner.store.directory import DirectoryStore
 from runner.store.manifest import Manifest
 from runner.store.result import RunOptions
+from runner.store.runs import RunStore
 
 Say = Callable[[str], None]
 
@@ -58,28 +60,28 @@ class Preview:
     """What Ray will be asked for; present exactly when there is an estimate."""
 
 
-def prepare(settings: Settings) -> Submission:
-    """Select the problems, and plan what to do about each.
+def prepare(settings: Settings, *, dry: bool = False) -> Submission:
+    """Select the problems, and plan what to do about each; a dry one leaves no trace in a store.
 
     Raises:
         UsageError: nothing, or nothing that can be meant, is selected.
+        StoreError: results cannot be stored where they are to be.
     """
     root = data_root(settings.data)
     problems = select(root, settings.level, settings.problem, settings.start, settings.count)
     store = DirectoryStore(settings.output)
     options = run_options(settings)
-    found = {label(p): result for p in problems if (result := store.result(label(p)))}
-    items = plan(
-        problems,
-        found,
-        store.damage,
-        options,
-        __version__,
-        resume=settings.resume,
-        only_failed=settings.only_failed,
-    )
+    shared = store_of(settings) if dry else claimed(settings)
+    run_id = settings.run_id or _run_id(store, shared, settings)
+    wanted = {"resume": settings.resume, "only_failed": settings.only_failed}
+    if shared is None:
+        found = {label(p): result for p in problems if (result := store.result(label(p)))}
+        items = plan(problems, found, store.damage, options, __version__, **wanted)
+    else:
+        shared.find_manifest(run_id)  # one that cannot be read is told now
+        items = plan_over(shared, run_id, store, problems, options, **wanted)
     run = Run(
-        run_id=settings.run_id or _new_run_id(store),
+        run_id=run_id,
         store=store,
         options=options,
         data=str(root.path),
@@ -87,6 +89,7 @@ def prepare(settings: Settings) -> Submission:
         timeout_s=settings.timeout,
         num_gpus=settings.num_gpus,
         workers=settings.workers,
+        shared=shared,
     )
     return Submission(run, items, root)
 
@@ -110,6 +113,9 @@ def submit(submission: Submission, settings: Settings, say: Say) -> Manifest:
     """
     run, items = submission.run, submission.items
     say(str(submission))
+    if run.shared is not None:
+        say(f"run {run.run_id} in {run.shared}")
+        items = send(run.shared, run.run_id, run.store, items)
     if not submission.todo:
         with watch(len(items)) as watcher:
             return Driver(run, items, NO_CLUSTER, watcher).drive()
@@ -156,6 +162,15 @@ def _preview(run: Run, item: Item, most_bytes: int) -> Preview:
 def _temporary_directory() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="kdrun-") as directory:
         yield Path(directory)
+
+
+def _run_id(store: DirectoryStore, shared: RunStore | None, settings: Settings) -> str:
+    """That of the same run which was stopped before its end, or a new one."""
+    if shared is not None and settings.resume:
+        last = unfinished(shared, settings.model_dump(mode="json"))
+        if last is not None:
+            return last.run_id
+    return _new_run_id(store)
 
 
 def _new_run_id(store: DirectoryStore) -> str:

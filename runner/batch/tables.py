@@ -16,6 +16,7 @@ from runner.batch.progress import COLOURS
 from runner.batch.submit import Preview
 from runner.problems import Problem
 from runner.store.manifest import Manifest, Row
+from runner.store.pull import Pulled
 from runner.store.result import STATUSES, ProblemResult
 
 
@@ -24,7 +25,9 @@ def table() -> Table:
     return Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
 
 
-def results(manifest: Manifest, output: Path, console: Console) -> None:
+def results(
+    manifest: Manifest, output: Path, console: Console, shared: object | None = None
+) -> None:
     """What came of a run: counts by level and status, then why each other one did not pass."""
     console.print(_counts(manifest))
     others = [row for row in manifest.rows if row.status != "passed"]
@@ -34,11 +37,15 @@ def results(manifest: Manifest, output: Path, console: Console) -> None:
             text = Text(f"{row.status:<9}  {row.label}: {row.reason}")
             text.stylize(COLOURS[row.status], 0, len(row.status))
             console.print(text, soft_wrap=True)
+    for row in manifest.rows:
+        if row.differs:
+            mind = f"but mind: {row.label}: another writer was first: {'; '.join(row.differs)}"
+            console.print(mind, soft_wrap=True)
     left = manifest.selected - len(manifest.rows)
     if left:
         console.print(f"\n{left} not run; the same command again finishes them")
     console.print()
-    for what, path in _places(manifest, output):
+    for what, path in _places(manifest, output, shared):
         console.print(f"{what + ':':<11} {path}", soft_wrap=True)
 
 
@@ -66,10 +73,15 @@ def _cells(rows: Sequence[Row], statuses: Sequence[str]) -> list[str]:
     return [*(str(n) if n else "·" for n in counts), str(len(rows)), str(kernels), f"{seconds:.0f}"]
 
 
-def _places(manifest: Manifest, output: Path) -> list[tuple[str, Path]]:
+def _places(manifest: Manifest, output: Path, shared: object | None) -> list[tuple[str, object]]:
     """Where to look: the run, what its children printed, and the largest thing that passed."""
+    if shared is not None:
+        return [
+            ("stored in", f"{shared}/{manifest.run_id}"),
+            ("to have it", f"kdrun pull {manifest.run_id} --store {shared}"),
+        ]
     run = output / "runs" / manifest.run_id
-    places = [("manifest", run / "manifest.json")]
+    places: list[tuple[str, object]] = [("manifest", run / "manifest.json")]
     if any((run / "logs").rglob("*.log")):
         places.append(("logs", run / "logs"))
     passed = [row for row in manifest.rows if row.status == "passed" and row.figures]
@@ -104,6 +116,22 @@ def states_json(manifests: Sequence[Manifest]) -> str:
         for manifest in manifests
     ]
     return json.dumps({"runs": rows}, indent=1)
+
+
+def pulled(one: Pulled, destination: Path, console: Console) -> None:
+    """One problem of a run that is being pulled; what was there already goes without saying."""
+    if one.state != "there":
+        text = Text(f"{one.state:<9}  {destination / one.label}")
+        text.stylize("green" if one.well else "red", 0, len(one.state))
+        if one.what:
+            text.append(f": {one.what}")
+        console.print(text, soft_wrap=True)
+
+
+def pulled_json(done: Sequence[Pulled]) -> str:
+    """The same for programs, all of it."""
+    rows = [{"problem": one.label, "state": one.state, "what": one.what} for one in done]
+    return json.dumps({"problems": rows}, indent=1)
 
 
 def planned(previews: Sequence[Preview]) -> Table:

@@ -16,10 +16,20 @@ from pydantic import Field
 
 from runner.batch.machine import GIB
 from runner.errors import CaptureError, KdrunError, ProblemError
+from runner.store.objects import Address
 from runner.store.result import Document, Figures, RunOptions, Status
 
 STAGE_FILE = "stage"
 """In a task's scratch directory: what its child is doing now."""
+
+
+class Target(Document):
+    """Where in a store the result of a task goes."""
+
+    address: Address
+    run_id: str
+    supersedes: str | None = None
+    """Version of the result that was found there and is to be replaced."""
 
 
 class Task(Document):
@@ -38,6 +48,8 @@ class Task(Document):
     """What a child could be given at most, on the largest node."""
     threads: int = 1
     timeout_s: float
+    target: Target | None = None
+    """None: the result stays in `directory`. A child is not told."""
 
     @property
     def built(self) -> Path:

@@ -1,6 +1,7 @@
 """This file knows about `manifest.json`: what a run was asked, and how each problem stands."""
 
 import os
+import re
 import socket
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -152,10 +153,17 @@ def merged(
     outside = sum(row.label not in selection for row in rows)
     return ours.model_copy(
         update={
-            "rows": rows,
+            "rows": sorted(rows, key=_natural),
             "counts": count(rows),
             "selected": max(theirs.selected, ours.selected + outside),
             "started": min(ours.started, theirs.started),
             "cluster": ours.cluster if ours.cluster.get("nodes") else theirs.cluster,
         }
     )
+
+
+def _natural(row: Row) -> tuple[bool, str, list[tuple[int, int, str]]]:
+    """Level 1 before others and custom ones last, 2_ before 10_, numbers before names."""
+    parts = (part for part in re.split(r"(\d+)", row.problem) if part)
+    name = [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts]
+    return row.source_level == "custom", row.source_level, name

@@ -6,7 +6,7 @@ fetched before an interruption is not fetched again.
 
 import errno
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -71,7 +71,8 @@ def pull(
 
     try:
         done = each(one, [label for label in labels if wanted(label)], PROBLEMS_AT_ONCE)
-        DirectoryStore(destination).write_manifest(manifest)
+        if any(done):
+            DirectoryStore(destination).write_manifest(manifest)
     except OSError as error:
         if isinstance(error, StoreError):
             raise
@@ -146,8 +147,3 @@ def _fetch_parcel(
     bad = unpack(path, files, aside)
     path.unlink()
     return None if bad is None else ("corrupt", bad)
-
-
-def failures(done: Sequence[Pulled]) -> list[Pulled]:
-    """What did not come."""
-    return [pulled for pulled in done if not pulled.well]

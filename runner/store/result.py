@@ -115,6 +115,11 @@ class ProblemResult(Document):
     def to_json(self) -> str:
         return self.model_dump_json(indent=1, exclude_none=True) + "\n"
 
+    @property
+    def sha256(self) -> str:
+        """Of its result.json."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()
+
     @classmethod
     def read(cls, directory: Path) -> "ProblemResult":
         """Read a decomposition directory's result.

@@ -256,8 +256,11 @@ class RunStore:
 
     def _manifest(self, key: str, blob: Blob) -> Manifest:
         try:
-            return Manifest.model_validate_json(blob.data)
-        except ValidationError as error:
+            manifest = Manifest.model_validate_json(blob.data)
+            if layout.manifest_key(manifest.run_id) != key:
+                raise ValueError("a manifest of another run")
+            return manifest
+        except ValueError as error:  # pydantic's is one
             if made_by_newer(_versions(blob.data)):
                 raise StoreError(
                     f"{self}/{key}: written by a newer kdrun", hint="upgrade kdrun"

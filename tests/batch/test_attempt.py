@@ -115,7 +115,7 @@ def test_each_end_has_its_status_and_a_reason(
 ) -> None:
     limits = {"timeout_s": 1.5} if name == "hang" else {"memory_bytes": GIB // 2}
     made = task(name, **limits)
-    done = give_up(made, estimate(made, log))
+    done = give_up(made, estimate(made, log), log)
     result = ProblemResult.read(made.directory)
     assert (result.status, str(result.reason)[: len(reason)]) == (status, reason)
     assert result == done.result
@@ -159,7 +159,7 @@ def test_an_empty_log_is_not_kept(task: Make, log: Path) -> None:
 def test_a_problem_file_that_is_gone_is_an_error_of_its_own(task: Make, log: Path) -> None:
     made = task()
     made.problem.unlink()
-    done = give_up(made, estimate(made, log))
+    done = give_up(made, estimate(made, log), log)
     assert (done.record.status, done.record.reason) == ("error", "no such file")
 
 

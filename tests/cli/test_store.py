@@ -1,0 +1,434 @@
+"""`--store` on a real Ray and a real server: what is stored, resumed, listed and pulled."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from object_server import BUCKET, KEY, READER_KEY, READER_SECRET, SECRET, Server
+
+ROOT = Path(__file__).parents[2]
+KDRUN = str(Path(sys.executable).with_name("kdrun"))
+MEMORY = ("--memory-gib", "5")
+WHOLE = '''\
+"""Doubling, and then a sum that is rectified."""
+
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.relu(x * 2 + 1)
+
+
+def get_inputs():
+    return [torch.randn(2, 3)]
+
+
+def get_init_inputs():
+    return []
+'''
+PRYING = """
+import os, pathlib, sys
+seen = [*os.environ.items(), *sys.argv]
+for file in ("environ", "cmdline"):
+    seen.append(pathlib.Path(f"/proc/self/{file}").read_bytes())
+    seen.append(pathlib.Path(f"/proc/{os.getppid()}/{file}").read_bytes())
+print("seen:", seen)
+print("working in:", {p.name: p.read_text() for p in pathlib.Path().iterdir() if p.is_file()})
+"""
+Kdrun = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def write(folder: Path, name: str, more: str = "", level: int = 2) -> Path:
+    path = folder / f"level{level}" / f"{name}.py"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(WHOLE + more + "\n")
+    return path
+
+
+def environment(server: Server, **changes: str) -> dict[str, str]:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("AWS_", "KDRUN_"))}
+    return kept | {
+        "AWS_ACCESS_KEY_ID": KEY,
+        "AWS_SECRET_ACCESS_KEY": SECRET,
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "KDRUN_S3_ENDPOINT_URL": server.url,
+        **changes,
+    }
+
+
+def kdrun(
+    *arguments: str, cwd: Path, server: Server, **changes: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [KDRUN, *arguments],
+        cwd=cwd,
+        env=environment(server, **changes),
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+
+
+def without_times(manifest: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows, save for what two runs of the same cannot share."""
+    changing = {"seconds", "peak_memory_bytes", "node", "artifact_prefix", "result_sha256"}
+    changing |= {"requested_memory_bytes"}
+    return [{k: v for k, v in row.items() if k not in changing} for row in manifest["rows"]]
+
+
+@pytest.fixture(scope="module")
+def where(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("stored")
+
+
+@pytest.fixture(scope="module")
+def first(where: Path, server: Server) -> subprocess.CompletedProcess[str]:
+    """One run into a bucket: two problems that pass, one that pries, one that is broken."""
+    write(where / "data", "1_whole")
+    write(where / "data", "2_whole", level=1)
+    write(where / "data", "3_prying", PRYING)
+    (where / "data/level1/4_broken.py").write_text("x = 1\n")
+    return kdrun(
+        *("submit", "--data", "data", "--run-id", "first", "--json", *MEMORY),
+        *("--store", f"s3://{BUCKET}/cli"),
+        cwd=where,
+        server=server,
+        SOME_PASSWORD="not for models",
+    )
+
+
+@pytest.fixture(scope="module")
+def manifest(first: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    assert first.returncode == 1, first.stderr
+    document: dict[str, Any] = json.loads(first.stdout)
+    return document
+
+
+def test_a_run_goes_to_the_bucket_with_every_result(
+    manifest: dict[str, Any], server: Server
+) -> None:
+    client = server.client()
+    statuses = {row["problem"]: row["status"] for row in manifest["rows"]}
+    assert statuses == {
+        "1_whole": "passed",
+        "2_whole": "passed",
+        "3_prying": "passed",
+        "4_broken": "error",
+    }
+    for row in manifest["rows"]:
+        prefix = f"cli/first/{row['source_level']}/{row['problem']}"
+        body = client.get_object(Bucket=BUCKET, Key=f"{prefix}/result.json")["Body"].read()
+        assert json.loads(body)["status"] == row["status"]
+        assert row["artifact_prefix"].startswith(prefix.removeprefix("cli/"))
+    stored = client.get_object(Bucket=BUCKET, Key="cli/first/manifest.json")["Body"].read()
+    assert json.loads(stored) == manifest
+
+
+def test_a_component_opens_in_any_browser_of_buckets(
+    manifest: dict[str, Any], server: Server
+) -> None:
+    row = next(row for row in manifest["rows"] if row["problem"] == "1_whole")
+    prefix = f"cli/{row['artifact_prefix']}/level_0_kernel/"
+    client = server.client()
+    listed = client.list_objects_v2(Bucket=BUCKET, Prefix=prefix)["Contents"]
+    answer = client.get_object(Bucket=BUCKET, Key=listed[0]["Key"])
+    assert answer["ContentType"] == "text/plain; charset=utf-8"
+    assert b"class Model" in answer["Body"].read()
+
+
+def test_a_problem_s_code_never_sees_what_opens_the_store(
+    where: Path, manifest: dict[str, Any], server: Server
+) -> None:
+    log = where / "output/runs/first/logs/level2/3_prying.log"
+    text = log.read_text()
+    assert "seen:" in text
+    assert "working in:" in text
+    assert "PATH" in text
+    for secret in (SECRET, KEY, "not for models", server.url, "s3://"):
+        assert secret not in text, secret
+    stored = server.client().get_object(Bucket=BUCKET, Key="cli/first/logs/level2/3_prying.log")
+    assert stored["Body"].read().decode() == text
+
+
+def test_no_document_holds_what_opens_the_store(
+    where: Path, manifest: dict[str, Any], server: Server
+) -> None:
+    assert SECRET not in json.dumps(manifest)
+    assert SECRET.encode() not in (where / "output/runs/first/manifest.json").read_bytes()
+
+
+def test_the_same_command_again_does_only_what_is_missing(
+    where: Path, manifest: dict[str, Any], server: Server, tmp_path: Path
+) -> None:
+    again = kdrun(
+        *("submit", "--data", "data", "--run-id", "first", "--store", f"s3://{BUCKET}/cli"),
+        *("--output", str(tmp_path / "empty"), "--problem", "*_whole", "--json"),
+        cwd=where,
+        server=server,
+    )
+    assert "2 selected, 2 passed before, 0 to run" in again.stderr
+    assert "Ray" not in again.stderr
+    assert without_times(json.loads(again.stdout)) == without_times(manifest)
+    assert again.returncode == 1  # 4_broken is still a row of this run
+
+
+def test_what_passed_here_is_only_sent_to_another_store(
+    where: Path, manifest: dict[str, Any], server: Server, tmp_path: Path
+) -> None:
+    sent = kdrun(
+        *("submit", "--data", "data", "--problem", "*_whole", "--run-id", "second", "--json"),
+        *("--store", str(tmp_path / "store")),
+        cwd=where,
+        server=server,
+    )
+    assert sent.returncode == 0, sent.stderr
+    assert "Ray" not in sent.stderr
+    rows = json.loads(sent.stdout)["rows"]
+    assert [row["problem"] for row in rows] == ["2_whole", "1_whole"]
+    for row in rows:
+        assert (tmp_path / "store" / row["artifact_prefix"] / "original.py").is_file()
+
+
+def test_a_dry_run_leaves_no_trace_in_a_store(where: Path, server: Server, first: object) -> None:
+    planned = kdrun(
+        *("submit", "--data", "data", "--problem", "1_*", "--dry-run", "--json"),
+        *("--store", f"s3://{BUCKET}/untouched"),
+        cwd=where,
+        server=server,
+    )
+    assert planned.returncode == 0, planned.stderr
+    (row,) = json.loads(planned.stdout)["problems"]
+    assert (row["run"], row["why"]) == (False, "passed before, not stored yet")
+    listed = server.client().list_objects_v2(Bucket=BUCKET, Prefix="untouched")
+    assert listed["KeyCount"] == 0
+
+
+def test_status_is_known_from_the_store_alone(
+    manifest: dict[str, Any], server: Server, tmp_path: Path
+) -> None:
+    store = ("--store", f"s3://{BUCKET}/cli")
+    listed = kdrun("status", *store, cwd=tmp_path, server=server)
+    assert re.search(r"first +finished .* 3 +1 +0\n", listed.stdout), listed
+    one = kdrun("status", "first", *store, cwd=tmp_path, server=server)
+    assert "error      level1/4_broken: no class Model" in one.stdout
+    assert f"kdrun pull first --store s3://{BUCKET}/cli" in one.stdout
+    document = json.loads(kdrun("status", *store, "--json", cwd=tmp_path, server=server).stdout)
+    assert document["runs"][0]["counts"] == {"passed": 3, "error": 1}
+
+
+def test_a_pulled_run_is_verified_where_it_never_ran(
+    where: Path, manifest: dict[str, Any], server: Server, tmp_path: Path
+) -> None:
+    store = ("--store", f"s3://{BUCKET}/cli")
+    pulled = kdrun("pull", "first", "here", *store, "--level", "2", cwd=tmp_path, server=server)
+    assert pulled.returncode == 0, pulled
+    assert sorted(pulled.stdout.splitlines()) == [
+        "2 of 2 in here",
+        "pulled     here/level2/1_whole",
+        "pulled     here/level2/3_prying",
+    ]
+    verified = kdrun("verify", "here/level2/1_whole", cwd=tmp_path, server=server)
+    assert verified.stdout.startswith("passed  here/level2/1_whole"), verified
+    ran = next((tmp_path / "here/level2/1_whole/level_0_kernel").glob("*.py"))
+    done = subprocess.run([sys.executable, str(ran)], capture_output=True, text=True, check=True)
+    assert "PASS" in done.stdout
+    shown = kdrun("status", "first", "--output", "here", cwd=tmp_path, server=server)
+    assert "level1/4_broken" in shown.stdout
+    again = kdrun("pull", "first", "here", *store, "--json", cwd=tmp_path, server=server)
+    states = {row["problem"]: row["state"] for row in json.loads(again.stdout)["problems"]}
+    assert states == {
+        "level1/2_whole": "pulled",
+        "level1/4_broken": "pulled",
+        "level2/1_whole": "there",
+        "level2/3_prying": "there",
+    }
+
+
+def test_a_pull_that_selects_nothing_says_so(
+    manifest: dict[str, Any], server: Server, tmp_path: Path
+) -> None:
+    command = ("pull", "first", "--store", f"s3://{BUCKET}/cli", "--problem", "nosuch*")
+    done = kdrun(*command, cwd=tmp_path, server=server)
+    assert done.returncode == 2
+    assert done.stderr.startswith("kdrun: none of the run's 4 problems is selected")
+    assert list(tmp_path.iterdir()) == []
+
+
+BAD_PLACES: dict[str, tuple[str, dict[str, str], str]] = {
+    "no bucket": ("s3://nosuchbucket/x", {}, "no such bucket .*; create it, or correct --store"),
+    "no name": ("s3://", {}, "no name of a bucket; such as s3://bucket/prefix"),
+    "bad name": ("s3://a b/x", {}, "no name of a bucket; such as s3://bucket/prefix"),
+    "other scheme": ("gs://bucket/x", {}, "not a store; s3://bucket/prefix, or a folder"),
+    "unknown key": (
+        f"s3://{BUCKET}/x",
+        {"AWS_ACCESS_KEY_ID": "NOBODY"},
+        "does not know this access key .*; set AWS_ACCESS_KEY_ID",
+    ),
+    "wrong secret": (
+        f"s3://{BUCKET}/x",
+        {"AWS_SECRET_ACCESS_KEY": "wrong"},
+        "the secret key is wrong .*; set AWS_ACCESS_KEY_ID",
+    ),
+    "no credentials": (
+        f"s3://{BUCKET}/x",
+        {
+            "AWS_ACCESS_KEY_ID": "",
+            "AWS_SECRET_ACCESS_KEY": "",
+            "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
+            "AWS_CONFIG_FILE": "/dev/null",
+        },
+        "no credentials: .*; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE",
+    ),
+    "no such profile": (
+        f"s3://{BUCKET}/x",
+        {"AWS_PROFILE": "nobody", "AWS_CONFIG_FILE": "/dev/null"},
+        "no such profile: .*; correct AWS_PROFILE",
+    ),
+    "read-only": (
+        f"s3://{BUCKET}/read-only",
+        {"AWS_ACCESS_KEY_ID": READER_KEY, "AWS_SECRET_ACCESS_KEY": READER_SECRET},
+        "access denied .*; the key needs to list, read and write there",
+    ),
+    "nobody there": (
+        f"s3://{BUCKET}/x",
+        {"KDRUN_S3_ENDPOINT_URL": "http://127.0.0.1:9"},
+        "does not answer: .*; is the service up, and KDRUN_S3_ENDPOINT_URL its address",
+    ),
+    "no such host": (
+        f"s3://{BUCKET}/x",
+        {"KDRUN_S3_ENDPOINT_URL": "http://nowhere.invalid"},
+        "does not answer: .*; is the service up",
+    ),
+    "no URL": (
+        f"s3://{BUCKET}/x",
+        {"KDRUN_S3_ENDPOINT_URL": "localhost:9000"},
+        "KDRUN_S3_ENDPOINT_URL: .*not a URL, such as https://",
+    ),
+    "secrets in the URL": (
+        f"s3://{BUCKET}/x",
+        {"KDRUN_S3_ENDPOINT_URL": "http://a:b@localhost:9000"},
+        "it holds credentials",
+    ),
+    "a file": ("data/level1/4_broken.py", {}, "Not a directory|File exists"),
+    "something else": ("data", {}, "holds something else; choose an empty place"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_PLACES)
+def test_a_store_that_cannot_be_written_is_one_line_before_any_work(
+    case: str, where: Path, first: object, server: Server
+) -> None:
+    uri, changes, message = BAD_PLACES[case]
+    started = time.monotonic()
+    done = kdrun(
+        *("submit", "--data", "data", "--run-id", "bad", "--no-resume", "--store", uri),
+        cwd=where,
+        server=server,
+        **changes,
+    )
+    assert done.returncode == 2, done
+    (line,) = done.stderr.splitlines()
+    assert re.match(rf"kdrun: .*({message})", line), line
+    assert done.stdout == ""
+    assert time.monotonic() - started < 30
+    assert not (where / "output/runs/bad").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["status", "--store", "nowhere"], "nowhere: no store; `kdrun submit --store` makes one"),
+        (["pull", "first"], "no store is named; --store s3://bucket/prefix, or KDRUN_STORE"),
+        (["pull", "nosuch", "--store", "{store}"], "no run 'nosuch' in s3://.*: first"),
+        (["status", "nosuch", "--store", "{store}"], "no run 'nosuch' in s3://"),
+        (["pull", "first", "/dev/null/x", "--store", "{store}"], "/dev/null/x.*: Not a directory"),
+    ],
+    ids=str,
+)
+def test_a_store_or_a_run_that_is_not_there_is_one_line(
+    arguments: list[str], message: str, first: object, server: Server, tmp_path: Path
+) -> None:
+    named = [a.format(store=f"s3://{BUCKET}/cli") for a in arguments]
+    done = kdrun(*named, cwd=tmp_path, server=server)
+    assert done.returncode == 2, done
+    (line,) = done.stderr.splitlines()
+    assert re.search(message, line), line
+
+
+def test_what_readme_says_about_buckets_works(
+    where: Path, manifest: dict[str, Any], server: Server, tmp_path: Path
+) -> None:
+    """Its commands as they are written, with the bucket of this server."""
+    readme = (ROOT / "README.md").read_text()
+    section = readme.partition("## Results in a bucket")[2].partition("\n## ")[0]
+    commands = re.findall(r"```\n(.*?)```", section, re.DOTALL)[0].strip()
+    assert len(commands.splitlines()) == 4
+    here = commands.replace("s3://results/kdrun", f"s3://{BUCKET}/{tmp_path.name}")
+    write(tmp_path / "data/samples", "vit_block", level=3)
+    path = f"{Path(KDRUN).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-euc", here],
+        cwd=tmp_path,
+        env=environment(server, PATH=path, KDRUN_DATA="data/samples", KDRUN_MEMORY_GIB="5"),
+        capture_output=True,
+        text=True,
+        timeout=180,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "pulled     here/level3/vit_block" in done.stdout
+    assert done.stdout.rstrip().splitlines()[-7].startswith("passed  here/level3/vit_block")
+
+
+def wait_for(what: Callable[[], Any], seconds: float = 60) -> Any:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if found := what():
+            return found
+        time.sleep(0.1)
+    raise AssertionError("it did not come")
+
+
+def test_a_driver_that_is_killed_is_finished_from_another_machine(
+    tmp_path: Path, server: Server
+) -> None:
+    """Another machine: nothing of the first one's output directory is there."""
+    flag = tmp_path / "hangs"
+    flag.touch()
+    write(tmp_path / "data", "1_whole", level=1)
+    hang = f"import pathlib, time\nif pathlib.Path({str(flag)!r}).exists():\n    time.sleep(1000)"
+    write(tmp_path / "data", "2_hangs_once", hang, level=1)
+    store = f"s3://{BUCKET}/{tmp_path.name}"
+    command = ["submit", "--data", "data", "--run-id", "killed", "--store", store, *MEMORY]
+    run = subprocess.Popen(
+        [KDRUN, *command, "--output", "one"],
+        cwd=tmp_path,
+        env=environment(server),
+        stderr=subprocess.DEVNULL,
+    )
+    client = server.client()
+    committed = f"{tmp_path.name}/killed/level1/1_whole/result.json"
+    wait_for(lambda: client.list_objects_v2(Bucket=BUCKET, Prefix=committed)["KeyCount"])
+    time.sleep(1)
+    run.send_signal(signal.SIGKILL)
+    run.wait()
+    flag.unlink()
+    again = kdrun(*command, "--output", "two", "--json", cwd=tmp_path, server=server)
+    assert again.returncode == 0, again.stderr
+    rows = {row["problem"]: row for row in json.loads(again.stdout)["rows"]}
+    assert {name: row["status"] for name, row in rows.items()} == {
+        "1_whole": "passed",
+        "2_hangs_once": "passed",
+    }
+    assert not (tmp_path / "two/level1/1_whole").exists()
+    assert "1 passed before, 1 to run" in again.stderr
