@@ -7,7 +7,7 @@ scratch space, also when one side waits on disk.
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import torch
@@ -39,6 +39,9 @@ STEP = {
 """Dtypes that are not here, integers and booleans among them, are compared exactly."""
 
 COMPOSITION = STEP | {torch.float32: Tolerance(1e-5, 1e-6, max_diff=1e-4)}
+
+VACUOUS = "it would pass with a kernel's output a hundredth larger"
+"""What is said of a comparison whose negative control was not noticed."""
 
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
@@ -72,6 +75,8 @@ class Difference:
     """What is wrong, in one line; None where they are equal within tolerance."""
     not_finite: bool = False
     """Both sides hold NaN or infinity in the same places: equal, and worth saying."""
+    noticed: bool = False
+    """The negative control: the comparison fails where what it compares is made wrong."""
 
     def __or__(self, other: "Difference") -> "Difference":
         return Difference(
@@ -79,6 +84,7 @@ class Difference:
             self.bitwise_equal and other.bitwise_equal,
             self.reason or other.reason,
             self.not_finite or other.not_finite,
+            self.noticed or other.noticed,
         )
 
 
@@ -97,6 +103,18 @@ def compare(
     for (name, one), (_, other) in zip(leaves(expected), leaves(actual), strict=True):
         total |= _compare_leaf(name, one, other, tolerances)
     return total
+
+
+def compare_with_control(
+    expected: object, actual: object, tolerances: Mapping[torch.dtype, Tolerance]
+) -> Difference:
+    """The difference, and whether there could have been one."""
+    found = compare(expected, actual, tolerances)
+    if found.reason:
+        return found
+    bitwise = found.bitwise_equal
+    noticed = would_notice(expected, actual, tolerances, bitwise=bitwise)
+    return replace(found, noticed=noticed)
 
 
 def fault(

@@ -16,14 +16,14 @@ from runner.problems import LoadedProblem, check_outputs, load_problem, read_pro
 from runner.tree.document import ROOT, Node
 from runner.verify.compare import (
     COMPOSITION,
+    VACUOUS,
     Difference,
     ValuesNeeded,
-    compare,
+    compare_with_control,
     compared_elements,
     is_tensor,
     leaves,
     tensors,
-    would_notice,
 )
 from runner.verify.components import (
     SelfTests,
@@ -140,12 +140,10 @@ class CompositionGate:
             del composed
         if seen and ran:
             self._judge_run(seen, ran)
-        difference = compare(expected, actual, COMPOSITION)
-        bitwise = difference.bitwise_equal
-        if difference.reason is None and not would_notice(
-            expected, actual, COMPOSITION, bitwise=bitwise
-        ):
-            self._unnoticed(compared_elements(expected), difference)
+        difference = compare_with_control(expected, actual, COMPOSITION)
+        if difference.reason is None and compared_elements(expected) == 0:
+            reason = "the output holds no numbers: no difference could have been seen"
+            findings.vacuous("composition", MODEL, reason, difference)
         if recording and seen and ran and comparable(difference, ran.trace.outside):
             what = f"{COMPOSITION_TEST}: forward"
             self.power.judge(
@@ -154,7 +152,7 @@ class CompositionGate:
                     {path: file for path, (_, file) in found.items()},
                     {path: module for path, (module, _) in found.items()},
                     lambda: bench.forward(what, composed, inputs.get(), trial)[0],
-                    actual if bitwise else expected,
+                    actual if difference.bitwise_equal else expected,
                     COMPOSITION,
                     seen.computes_for_nothing,
                 ),
@@ -243,7 +241,7 @@ class CompositionGate:
                 inputs.get() if whole else (tuple(given), {}),
                 0,
             )
-            difference = compare(_flat(expected), _flat(actual), COMPOSITION)
+            difference = compare_with_control(_flat(expected), _flat(actual), COMPOSITION)
             self.findings.compared("composition", root.path, difference)
 
     def _kernels(self, model: nn.Module) -> dict[str, tuple[nn.Module, str]]:
@@ -320,16 +318,9 @@ class CompositionGate:
         ):
             self.findings.note(f"{component} has other strides in the model than its own inputs")
 
-    def _unnoticed(self, elements: int, difference: Difference) -> None:
-        if elements == 0:
-            reason = "the output holds no numbers: no difference could have been seen"
-            self.findings.vacuous("composition", MODEL, reason, difference)
-        else:
-            self.findings.note(
-                "the output would hide a wrong result: nothing in it can be told apart"
-            )
-
     def _health(self, total: Difference) -> None:
+        if total.reason is None and not total.noticed:
+            self.findings.note(f"the composition is vacuous: {VACUOUS}")
         if total.not_finite:
             self.findings.note("the output holds NaN or infinity")
         if len(self._marks) == 1 and self.bench.options.trials > 1 and total.reason is None:

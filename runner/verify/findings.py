@@ -147,6 +147,13 @@ class Findings:
             reason=reason,
             max_diff=difference.max_diff,
             bitwise_equal=difference.bitwise_equal,
+            negative_control=(
+                None
+                if verdict is Verdict.FAILED
+                else "noticed"
+                if difference.noticed
+                else "vacuous"
+            ),
         )
         self._add(check)
 

@@ -59,6 +59,11 @@ class Check(_Document):
     """
     bitwise_equal: bool | None = None
     """Whether every bit is the same; present with max_diff."""
+    negative_control: Literal["noticed", "vacuous"] | None = None
+    """Whether the comparison fails where what it compares is a hundredth larger.
+
+    Present exactly where values were compared and found equal.
+    """
 
     @model_validator(mode="after")
     def says_why(self) -> Self:
@@ -76,6 +81,9 @@ class Check(_Document):
                 f"{self.gate} {self.component}: {self.verdict} with max_diff={self.max_diff},"
                 f" bitwise_equal={self.bitwise_equal}"
             )
+        equal = compared and self.verdict is not Verdict.FAILED
+        if equal != (self.negative_control is not None):
+            raise ValueError(f"{self.gate} {self.component}: equal, and nobody saw it fail")
         return self
 
 

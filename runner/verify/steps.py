@@ -8,11 +8,11 @@ from torch import nn
 
 from runner.verify.compare import (
     STEP,
+    VACUOUS,
     Difference,
     ValuesNeeded,
-    compare,
+    compare_with_control,
     compared_elements,
-    would_notice,
 )
 from runner.verify.components import (
     Component,
@@ -74,6 +74,8 @@ class StepGate:
             return
         if not findings.has("step", step.folder):
             findings.compared("step", step.folder, total)
+            if total.reason is None and not total.noticed:
+                findings.note(f"{step.folder} is vacuous: {VACUOUS}")
 
     def _compare(self, step: Step) -> Difference:
         original = f"{step.folder}/original.py"
@@ -118,10 +120,9 @@ class StepGate:
             self._judge_run(step, seen, ran)
         if recording is None:
             del refactored
-        difference = compare(expected, actual, STEP)
-        bitwise = difference.bitwise_equal
-        if difference.reason is None and not would_notice(expected, actual, STEP, bitwise=bitwise):
-            self._unnoticed(step, compared_elements(expected), difference)
+        difference = compare_with_control(expected, actual, STEP)
+        if difference.reason is None and compared_elements(expected) == 0:
+            self.findings.vacuous("step", step.folder, "the output holds no numbers", difference)
         if recording and seen and ran and comparable(difference, ran.trace.outside):
             what = f"{where}: forward"
             self.power.judge(
@@ -130,7 +131,7 @@ class StepGate:
                     self._names(step, found),
                     {path: module for path, (module, _) in found.items()},
                     lambda: bench.forward(what, refactored, inputs.get(), trial)[0],
-                    actual if bitwise else expected,
+                    actual if difference.bitwise_equal else expected,
                     STEP,
                     seen.computes_for_nothing,
                 ),
@@ -237,12 +238,6 @@ class StepGate:
             if said != set(step.children.values()):
                 return f"children/ are not the children that the tree gives {node.id}"
         return None
-
-    def _unnoticed(self, step: Step, elements: int, difference: Difference) -> None:
-        if elements == 0:
-            self.findings.vacuous("step", step.folder, "the output holds no numbers", difference)
-            return
-        self.findings.note(f"{step.folder}: its output would hide a wrong result")
 
 
 def _new(module: ModuleType) -> object:

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from runner.verify import Check
 from runner.verify.coverage import covered
 from runner.verify.options import VerifyOptions
 from runner.verify.running import Bench, Seen, SharedInputs, spelled_operations
@@ -249,3 +250,28 @@ def test_a_recurrent_layers_weights_are_shared_without_a_copy(tmp_path):
 
     assert torch.equal(one(x)[0], other(x)[0])
     assert other.weight_hh_l0.data_ptr() == one.weight_hh_l0.data_ptr()
+
+
+@pytest.mark.parametrize("expression", ["x * 0", "x * 1e-6", "x / 0"])
+def test_a_comparison_that_could_not_have_failed_is_called_vacuous(softmax, judged, expression):
+    _softmax_becomes(softmax, expression)
+
+    verification = judged(softmax)
+
+    (check,) = verification.gate("composition").checks
+    assert (check.verdict, check.negative_control) == ("passed", "vacuous")
+    said = "the composition is vacuous: it would pass with a kernel's output a hundredth larger"
+    assert said in verification.health
+
+
+def test_a_comparison_that_would_notice_says_so(fusion, judged):
+    verification = judged(fusion)
+
+    assert [
+        c.negative_control for g in ("step", "composition") for c in verification.gate(g).checks
+    ] == [*("noticed", "noticed", "noticed")]
+
+
+def test_an_equal_comparison_without_a_control_is_no_check():
+    with pytest.raises(ValueError, match="nobody saw it fail"):
+        Check(gate="step", component="s", verdict="passed", max_diff=0.0, bitwise_equal=True)

@@ -1,0 +1,49 @@
+"""A composition test proves itself: a wrong kernel is noticed, or the test says that it is not."""
+
+from pathlib import Path
+
+import pytest
+from models import NO_INIT, Decomposed, output_of
+
+MODEL = """
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(8, 8)
+
+    def forward(self, x):
+        return {returned}
+
+def get_inputs(): return [torch.randn(4, 8)]
+"""
+VACUOUS = "vacuous: a last kernel that is a hundredth off goes unnoticed\nPASS"
+
+
+@pytest.mark.parametrize(
+    ("returned", "said"),
+    [
+        ("torch.sigmoid(self.fc(x))", "PASS"),
+        ("self.fc(x).argmax(dim=-1)", "PASS"),
+        ("self.fc(x) > 0", "PASS"),
+        ("torch.topk(self.fc(x), 2)", "PASS"),
+        ("torch.sigmoid(self.fc(x)) * 0.0", VACUOUS),
+        ("torch.sigmoid(self.fc(x)) * 1e-6", VACUOUS),
+        ("self.fc(x) / 0.0", VACUOUS),
+    ],
+)
+def test_a_composition_test_says_whether_it_would_notice(
+    decomposed: Decomposed, returned: str, said: str
+) -> None:
+    directory = decomposed(MODEL.replace("{returned}", returned) + NO_INIT)
+
+    assert output_of(directory / "verification" / "composition_test.py") == said
+
+
+def test_a_control_that_is_blind_is_told_by_the_test_itself(decomposed: Decomposed) -> None:
+    directory = decomposed(MODEL.replace("{returned}", "torch.sigmoid(self.fc(x))") + NO_INIT)
+    test: Path = directory / "verification" / "composition_test.py"
+    text = test.read_text()
+    assert "(1e-5, 1e-6)" in text
+    test.write_text(text.replace("(1e-5, 1e-6)", "(1.0, 1.0)"))
+
+    assert output_of(test) == VACUOUS
