@@ -7,11 +7,12 @@ statement that computes it stays inside that statement's expression.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from runner.emit.lines import WIDTH, indented
-from runner.emit.loops import SHORTEST_LOOP, carried, common_stem, continues, one_of
+from runner.emit.loops import SHORTEST_LOOP, carried, common_stem, continues, one_of, without_number
 from runner.emit.names import RESERVED, Namer, unique
 from runner.emit.owned import Owned, Weight
 from runner.emit.spelling import Text, literal, spell, subscript
@@ -129,12 +130,17 @@ class _Writer:
 
     def _make_owned(self) -> None:
         """What `__init__` makes, in the order in which it is used."""
+        sharing = Counter(self._weights_key(item) for item in self.items)
+        made: dict[object, str] = {}
         for position, item in enumerate(self.items):
             if position in self.repeats:
                 continue
             if isinstance(item, Call):
-                calls = [self._call(p) for p in self.loops.get(position, [position])]
-                self.attributes[position] = self._own_calls(calls)
+                key = self._weights_key(item)
+                if key not in made:
+                    calls = [self._call(p) for p in self.loops.get(position, [position])]
+                    made[key] = self._own_calls(calls, shared=sharing[key] > 1)
+                self.attributes[position] = made[key]
                 continue
             op = self.program.graph.operations[item]
             if self.owned.module(op) is None:
@@ -142,15 +148,23 @@ class _Writer:
                     if self.program.is_state(name):
                         self.owned.state(name)
 
-    def _own_calls(self, calls: list[Call]) -> str:
+    def _weights_key(self, item: Item) -> object:
+        """The same for calls of one class with the very same weights: one module runs them all."""
+        if not isinstance(item, Call):
+            return None
+        return (item.cls, item.part.io.states) if item.part.io.states else id(item)
+
+    def _own_calls(self, calls: list[Call], shared: bool) -> str:
         """The attribute of a child, or of equal ones that run one after the other."""
         positions = [[self.owned.positions[n] for n in call.part.io.states] for call in calls]
-        cls, weights = calls[0].cls, calls[0].weights
+        first = calls[0]
+        if shared:
+            stem = without_number(first.attribute)
+            return self.owned.child(stem, first.cls, first.weights, positions[0])
         if len(calls) == 1:
-            return self.owned.child(calls[0].attribute, cls, weights, positions[0])
-        return self.owned.children(
-            common_stem([c.attribute for c in calls]), cls, weights, positions
-        )
+            return self.owned.child(first.attribute, first.cls, first.weights, positions[0])
+        stem = common_stem([c.attribute for c in calls])
+        return self.owned.children(stem, first.cls, first.weights, positions)
 
     def _call(self, position: int) -> Call:
         item = self.items[position]
@@ -343,13 +357,16 @@ class _Writer:
         carried = self._carried(run)
         variable, result = self.names[carried], last.part.io.outputs[0]
         attribute = self.attributes[position]
-        each = one_of(attribute, {*self.live, *RESERVED})
+        shared = self._weights_key(first) == self._weights_key(last)
+        each = "_" if shared else one_of(attribute, {*self.live, *RESERVED})
         arguments = ", ".join(self._final(n).text for n in first.part.io.inputs)
         self.live[variable] = result
         self.names[result] = variable
+        several = f"range({len(run)})" if shared else f"self.{attribute}"
+        call = f"self.{attribute}" if shared else each
         return [
-            f"for {each} in self.{attribute}:",
-            f"    {variable} = {each}({arguments}){_shape_comment(self.program, result)}",
+            f"for {each} in {several}:",
+            f"    {variable} = {call}({arguments}){_shape_comment(self.program, result)}",
         ]
 
     def _listed(self, item: Item) -> bool:

@@ -9,6 +9,8 @@ from runner.emit.names import unique
 from runner.tree.partition import Part
 
 SHORTEST_LOOP = 3
+_OURS = {"block", "stage", "step"}
+"""What the partition calls blocks for which the author has no name."""
 _NUMBER = re.compile(r"_?\d+$")
 
 
@@ -35,12 +37,18 @@ def continues(run: Sequence[Part], part: Part, uses: Mapping[str, int]) -> bool:
     return same and (len(run) == 1 or places(run[-2].io.outputs[0], before) == where)
 
 
+def without_number(attribute: str) -> str:
+    """`step` of `step_0`."""
+    return _NUMBER.sub("", attribute) or attribute
+
+
 def common_stem(attributes: Sequence[str]) -> str:
     """`layers` of `layers_0`, `layers_1`; `blocks` of `block1`, `block2`."""
     stems = {_NUMBER.sub("", a) for a in attributes}
     stem = stems.pop() if len(stems) == 1 else "blocks"
     numbered = all(a != stem and a[len(stem) : len(stem) + 1] == "_" for a in attributes)
-    return stem if numbered or stem.endswith("s") else f"{stem}s"
+    several = stem.endswith("s") or (numbered and stem not in _OURS)
+    return stem if several else f"{stem}s"
 
 
 def one_of(several: str, taken: Container[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from runner.emit.modules import ModuleCall, module_call
 from runner.emit.names import RESERVED, identifier, relative, unique
@@ -37,7 +38,8 @@ class Owned:
     """Gives operations their modules and weights, and remembers what `__init__` must make."""
 
     def __init__(self, program: Program, states: tuple[str, ...], base: str) -> None:
-        self.program, self.base = program, base
+        self.program = program
+        self.base = _common_path([program.graph.states[n].path for n in states], base)
         self.positions = {name: p for p, name in enumerate(states)}
         self.weights: list[Weight] = []
         self.lines: list[str] = []
@@ -71,7 +73,9 @@ class Owned:
         """What a path is called in this class: relative to where the class stands."""
         inside = relative(path, self.base) or path.rpartition(".")[2]
         pieces = inside.split(".")
-        return "" if all(p.isdigit() for p in pieces) else "_".join(pieces)
+        while len(pieces) > 1 and pieces[0].isdigit():
+            pieces = pieces[1:]
+        return "" if pieces[0].isdigit() else "_".join(pieces)
 
     def _make_module(self, attribute: str, call: ModuleCall) -> None:
         arguments = ", ".join(f"{name}={value}" for name, value in call.arguments)
@@ -154,6 +158,18 @@ class Owned:
             self.weights.append(
                 Weight(f"{prefix}.{weight.local}", positions[weight.position], weight.sibling)
             )
+
+
+def _common_path(states: Sequence[str], base: str) -> str:
+    """The module that holds all of them, where it lies deeper than `base`."""
+    paths = [path.split(".")[:-1] for path in states]
+    if len(paths) < 2:
+        return base
+    common = [
+        pieces[0] for pieces in takewhile(lambda p: len({*p}) == 1, zip(*paths, strict=False))
+    ]
+    found = ".".join(common)
+    return found if relative(found, base) != found or not base else base
 
 
 def is_given(state: State) -> bool:

@@ -16,12 +16,15 @@ from runner.graph.ir import Scope
 from runner.graph.operations import kind
 from runner.graph.recognize import Kernel
 from runner.graph.terms import snake_case
+from runner.tree.blocks import Block, blocks
 from runner.tree.document import Level
 from runner.tree.fusing import Chain, KernelFlow, fuse
 from runner.tree.interface import Interface, Program, interface, shared_scopes
 from runner.tree.regions import Region, is_stack, layer_classes, regions
 
 LONGEST_STEM = 48
+_MOSTLY = 0.75
+"""Of a call's kernels, what its blocks hold where it is only the frame around them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +118,9 @@ class _Partition:
         first = self.program.spec(self.graph.inputs[0].name).shape if self.graph.inputs else ()
         image = len(first) == 4 and first[1] <= 4 and bool(classes)
         stacks = layer_classes(self.flow, self.region, fused)
-        return self._same_form() and not stacks and not image and max(own, default=0) < 3
+        unrolled = any(b.count > 2 for b in blocks(self.flow, self.region, fused))
+        is_one = not stacks and not unrolled and not image and max(own, default=0) < 3
+        return self._same_form() and is_one
 
     def _same_form(self) -> bool:
         """Input and output are floating, of the same rank, three or more: feature maps."""
@@ -183,18 +188,61 @@ class _Partition:
         found = False
         queue = [region]
         while queue:
-            for item in queue.pop().items:
-                if not isinstance(item, Region):
-                    loose.append(item)
+            current = queue.pop()
+            repeated = blocks(self.flow, current, fused)
+            parts += [self._block(block, current) for block in repeated]
+            found |= bool(repeated)
+            inside = {id(item) for block in repeated for item in block.items}
+            numbers = {item for block in repeated for item in block.items if isinstance(item, int)}
+            for item in current.items:
+                if isinstance(item, int):
+                    loose += [item] if item not in numbers else []
+                elif id(item) in inside:
+                    continue
                 elif id(item) in fused:
                     parts.append(self._region_fusion(item))
-                elif is_stack(self.flow, item, fused, classes):
+                elif is_stack(self.flow, item, fused, classes) or self._is_blocks(item, fused):
                     queue.append(item)
                 else:
                     layer = self._layer(item)
                     found |= layer.level == "layer"
                     parts.append(layer)
         return parts + self._fused(loose), found
+
+    def _is_blocks(self, region: Region, fused: set[int]) -> bool:
+        """A call that is little more than blocks one after the other."""
+        held = sum(1 for b in blocks(self.flow, region, fused) for _ in b.region().kernels())
+        return held >= _MOSTLY * sum(1 for _ in region.kernels())
+
+    def _block(self, block: Block, around: Region) -> Part:
+        region = block.region()
+        children = self._contents(region)
+        inside = {i for child in children for i in child.operations}
+        made = {n for i in inside for n in self.graph.operations[i].outputs}
+        views: set[int] = set()
+        for i in sorted(i for k in region.kernels() for i in self.flow.exits(k)[1]):
+            if set(self.graph.operations[i].refs()) <= made:
+                views.add(i)
+                made.update(self.graph.operations[i].outputs)
+        read = {n for i in inside for n in self.graph.operations[i].refs()}
+        for i in sorted(views, reverse=True):  # those that only others look at stay outside
+            if read.isdisjoint(self.graph.operations[i].outputs):
+                views.remove(i)
+            else:
+                read.update(self.graph.operations[i].refs())
+        operations = tuple(sorted(inside | views))
+        place = attribute(around.scope.path) if around.scope is not None else ""
+        stem = f"{place}_{block.stem}" if place and block.stem == "stage" else block.stem
+        return Part(
+            "layer",
+            f"{block.stem}_{block.number}",
+            stem,
+            operations,
+            in_order(self.program, operations, children),
+            interface(self.program, operations),
+            self._common(region.kernels()),
+            f"what the program repeats {block.count} times, one after the other",
+        )
 
     def _is_fusion(self, region: Region) -> bool:
         inside = set(region.kernels())

@@ -1,0 +1,151 @@
+"""This file knows about blocks that a program repeats without a module of their own.
+
+The steps of an unrolled recurrence, the stages of one long Sequential, attention and MLP called in
+turn from two lists: found by what is computed, in the order in which it is computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+
+from runner.graph.ir import Ref, substitute
+from runner.tree.fusing import KernelFlow, fuse, is_join
+from runner.tree.regions import Region
+from runner.tree.repeats import Repeat, repeats
+
+SMALLEST = 3
+"""Kernels in a block."""
+_SHARE = 0.5
+"""Of a region's kernels, what its blocks must hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One repetition: calls and kernels that belong together, and what it is called."""
+
+    items: tuple[int | Region, ...]
+    stem: str
+    count: int
+    """How often in a row."""
+    number: int = 0
+    """Which of its stem in the region."""
+
+    def region(self) -> Region:
+        return Region(None, list(self.items))
+
+
+def blocks(flow: KernelFlow, region: Region, fused: set[int]) -> list[Block]:
+    """The repeated blocks among a region's items, none where they are not most of it.
+
+    `fused` holds the ids of regions that are fusions.
+    """
+    found: list[Block] = []
+    tokens = [_token(flow, item) for item in region.items]
+    for repeat in repeats(tokens, _crossing(flow, region)):
+        for block in _blocks(flow, region, repeat, fused):
+            number = sum(other.stem == block.stem for other in found)
+            found.append(replace(block, number=number))
+    held = sum(1 for block in found for _ in block.region().kernels())
+    return found if held >= _SHARE * sum(1 for _ in region.kernels()) else []
+
+
+def _blocks(flow: KernelFlow, region: Region, repeat: Repeat, fused: set[int]) -> list[Block]:
+    units = [[region.items[p] for p in unit] for unit in repeat.units()]
+    calls = [item for item in units[0] if isinstance(item, Region) and id(item) not in fused]
+    joins = any(isinstance(item, int) and is_join(flow, item) for item in units[0])
+    if len(calls) == 1 or (calls and not joins):
+        return []  # the author's own module is the block
+    units = _without_what_differs(flow, units)
+    if not all(_is_block(flow, unit) for unit in units):
+        return []
+    shared = len(units) > 1 and _states(flow, units[0]) == _states(flow, units[1])
+    stem = "step" if shared else "block" if joins else "stage"
+    return [Block(tuple(unit), stem, len(units)) for unit in units]
+
+
+def _token(flow: KernelFlow, item: int | Region) -> Hashable:
+    if isinstance(item, int):
+        return flow.kernels[item].operation
+    cls = item.scope.cls if item.scope is not None else ""
+    return (cls, *(flow.kernels[k].operation for k in item.kernels()))
+
+
+def _crossing(flow: KernelFlow, region: Region) -> list[int]:
+    """Before each item: how many results of earlier kernels it or a later one reads."""
+    place = {
+        k: p
+        for p, item in enumerate(region.items)
+        for k in ([item] if isinstance(item, int) else item.kernels())
+    }
+    changes = [0] * (len(region.items) + 1)
+    for k, p in place.items():
+        last = max((place.get(r, p) for r in flow.exits(k)[0]), default=p)
+        if last > p:
+            changes[p + 1] += 1
+            changes[last + 1] -= 1
+    return list(accumulate(changes))[:-1]
+
+
+def _without_what_differs(
+    flow: KernelFlow, units: list[list[int | Region]]
+) -> list[list[int | Region]]:
+    """Without kernels that are another one in each repetition (`out[:, t] = y`), read by none."""
+    dropped = set()
+    for place in range(len(units[0])):
+        kernels = [k for unit in units if isinstance(k := unit[place], int)]
+        if len({_attributes(flow, k) for k in kernels}) <= max(2, len(units) // 3):
+            continue
+        if not any(
+            flow.exits(k)[0] & set(_kernels(u)) for k, u in zip(kernels, units, strict=True)
+        ):
+            dropped.add(place)
+    return [[item for place, item in enumerate(unit) if place not in dropped] for unit in units]
+
+
+def _attributes(flow: KernelFlow, k: int) -> Hashable:
+    operations = (flow.program.graph.operations[i] for i in flow.kernels[k].members)
+    return tuple(
+        (op.target, repr(substitute((*op.args, *(v for _, v in op.kwargs)), lambda _: Ref(""))))
+        for op in operations
+        if not op.view
+    )
+
+
+def _kernels(items: Sequence[int | Region]) -> Iterator[int]:
+    return Region(None, list(items)).kernels()
+
+
+def _is_block(flow: KernelFlow, unit: Sequence[int | Region]) -> bool:
+    """Enough kernels, more than one fusion, joined by data flow."""
+    kernels = set(_kernels(unit))
+    if len(kernels) < SMALLEST:
+        return False
+    chains = fuse(flow, kernels)
+    if len(chains) == 1 and set(chains[0].kernels) == kernels:
+        return False
+    neighbours: dict[int, set[int]] = {k: set() for k in kernels}
+    for k in kernels:
+        for reader in flow.exits(k)[0] & kernels:
+            neighbours[k].add(reader)
+            neighbours[reader].add(k)
+    seen: set[int] = set()
+    queue = [min(kernels)]
+    while queue:
+        k = queue.pop()
+        if k not in seen:
+            seen.add(k)
+            queue += neighbours[k]
+    return seen == kernels
+
+
+def _states(flow: KernelFlow, unit: Sequence[int | Region]) -> set[str]:
+    graph = flow.program.graph
+    return {
+        name
+        for k in _kernels(unit)
+        for i in flow.kernels[k].members
+        for name in graph.operations[i].refs()
+        if name in graph.states
+    }
