@@ -198,12 +198,25 @@ class _Writer:
 
     def _name_arguments(self) -> tuple[str, ...]:
         names = []
+        residual = self._residual()
         for value in self.part.io.inputs:
-            name = unique(self.namer.argument(value), {*self.live, *RESERVED})
+            wish = "residual" if value == residual else self.namer.argument(value)
+            name = unique(wish, {*self.live, *RESERVED})
             self.live[name] = value
             self.names[value] = name
             names.append(name)
         return tuple(names)
+
+    def _residual(self) -> str | None:
+        """Of two inputs without a name that are added, the one that was there first."""
+        inputs = self.part.io.inputs
+        if len(inputs) != 2 or {self.namer.argument(v) for v in inputs} != {"x"}:
+            return None
+        graph, producers = self.program.graph, self.program.producers
+        adds = (graph.operations[i] for i in self.part.operations)
+        if not any(op.name == "add" and set(inputs) <= {*op.refs()} for op in adds):
+            return None
+        return min(inputs, key=lambda v: producers.get(v, -1))
 
     # --- what is a statement, and what is inside one ----------------------------------------------
 

@@ -7,7 +7,7 @@ import keyword
 import re
 from collections.abc import Container, Iterable
 
-from runner.graph.ir import Scope
+from runner.graph.ir import Ref, Scope
 from runner.graph.operations import field_name
 from runner.tree.interface import Program
 
@@ -53,6 +53,9 @@ def relative(path: str, base: str) -> str:
         return ""
     return path[len(base) + 1 :] if base and path.startswith(base + ".") else path
 
+
+_ROLES = {"scaled_dot_product_attention": ("q", "k", "v", "mask")}
+"""What an operation's arguments are called in its field."""
 
 _USUAL = ("x", "h")
 """What people call a tensor on its way when they give it no name."""
@@ -107,8 +110,17 @@ class Namer:
             if len(op.outputs) == 1:
                 if op.origin is not None and len(op.origin.targets) == 1:
                     yield identifier(op.origin.targets[0])
+                yield from self._roles(name)
                 yield from _USUAL
             yield identifier(field_name(op))
+
+    def _roles(self, name: str) -> Iterable[str]:
+        """What those that read it call it."""
+        for i in self.program.consumers.get(name, ()):
+            op = self.program.graph.operations[i]
+            for role, argument in zip(_ROLES.get(op.name, ()), op.args, strict=False):
+                if isinstance(argument, Ref) and argument.name == name:
+                    yield role
 
     def of(self, name: str) -> str:
         """What a value is called outside of code: the author's name, else its operation."""
@@ -120,6 +132,7 @@ class Namer:
 
     def argument(self, name: str) -> str:
         """Its name as an argument: the author's, also of what it is a view of, else `x`."""
+        role = next(iter(self._roles(name)), "x")
         while True:
             if name in self.arguments:
                 return self.arguments[name]
@@ -127,7 +140,7 @@ class Namer:
                 return identifier(self.targets[name])
             i = self.program.producers.get(name)
             if i is None or not self.program.graph.operations[i].view:
-                return "x"
+                return role
             name = next(self.program.graph.operations[i].refs())
 
 

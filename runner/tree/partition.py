@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 from runner.graph.ir import Scope
 from runner.graph.operations import kind
@@ -23,6 +24,8 @@ from runner.tree.interface import Interface, Program, interface, shared_scopes
 from runner.tree.regions import Region, is_stack, layer_classes, regions
 
 LONGEST_STEM = 48
+_MOST_OPERATIONS = 4
+"""In a fusion's name."""
 _MOSTLY = 0.75
 """Of a call's kernels, what its blocks hold where it is only the frame around them."""
 
@@ -440,5 +443,9 @@ def container_stem(path: str) -> str:
 
 def fusion_stem(operations: Sequence[str], otherwise: str) -> str:
     """`conv2d_relu`: its operations, or another name where they are too many."""
-    text = "_".join(operations)
-    return text if len(operations) <= 4 and len(text) <= LONGEST_STEM else otherwise
+    words = list(operations)
+    if len(words) > _MOST_OPERATIONS:
+        runs = [(name, len(list(same))) for name, same in groupby(operations)]
+        words = [name if count == 1 else f"{name}_x{count}" for name, count in runs]
+    text = "_".join(words)
+    return text if len(words) <= _MOST_OPERATIONS and len(text) <= LONGEST_STEM else otherwise

@@ -18,6 +18,8 @@ from runner.tree.document import Level
 from runner.tree.interface import Program
 from runner.tree.partition import Part
 
+_MOST_SHAPES = 3
+
 DTYPE_CODES = {
     "float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float64": "fp64", "int64": "i64",
     "int32": "i32", "int16": "i16", "int8": "i8", "uint8": "u8", "bool": "bool", "complex64": "c64",
@@ -117,9 +119,11 @@ def _names(program: Program, groups: dict[Hashable, list[Part]]) -> dict[Hashabl
     left = list(groups)
     ways: tuple[tuple[Callable[[Hashable], str], str], ...] = (
         (lambda key: file_name(program, groups[key][0]), "operation, dimensions, dtype"),
-        (lambda key: file_name(program, groups[key][0], inputs=True),
+        (lambda key: file_name(program, groups[key][0], _beside_weights(program, groups[key][0])),
          "with the input's shape, since the parameters alone would name two workloads"),
-        (lambda key: file_name(program, groups[key][0], outputs=True),
+        (lambda key: file_name(program, groups[key][0], _every_input(program, groups[key][0])),
+         "with all its inputs' shapes, since the first alone would name two workloads"),
+        (lambda key: file_name(program, groups[key][0], _in_and_out(program, groups[key][0])),
          "with the output's shape, since the input's alone would name two workloads"),
         (lambda key: f"{file_name(program, groups[key][0])}_{_digest(key)}",
          "with a hash of its attributes, since two workloads would share the name"),
@@ -142,16 +146,31 @@ def _digest(key: Hashable) -> str:
     return hashlib.sha256(repr(key).encode()).hexdigest()[:8]
 
 
-def file_name(program: Program, part: Part, inputs: bool = False, outputs: bool = False) -> str:
-    """`conv2d_3x64_k7s2p3_fp32`: operation, dimensions, dtype."""
-    dimensions, attributes, fixed = _signature(program, part)
-    pieces = [part.stem, dimensions]
-    if inputs and fixed:
-        pieces += [_input_shape(program, part)]
-    if outputs and part.io.outputs:
-        pieces += ["to", _shape(program.spec(part.io.outputs[0]))]
-    pieces += [attributes, _dtype(program, part)]
+def file_name(program: Program, part: Part, dimensions: str = "") -> str:
+    """`conv2d_3x64_k7s2p3_fp32`: operation, dimensions (its own or those given), dtype."""
+    own, attributes, _ = _signature(program, part)
+    pieces = [part.stem, dimensions or own, attributes, _dtype(program, part)]
     return "_".join(piece for piece in pieces if piece)
+
+
+def _beside_weights(program: Program, part: Part) -> str:
+    dimensions, _, fixed = _signature(program, part)
+    return f"{dimensions}_{_input_shape(program, part)}" if fixed else dimensions
+
+
+def _every_input(program: Program, part: Part) -> str:
+    """Each input's shape, and those of a kernel's weights."""
+    own = part.io.states if part.level == "kernel" else ()
+    shapes = [_shape(program.spec(n)) for n in (*part.io.inputs, *own)]
+    if len(shapes) > _MOST_SHAPES:
+        return _beside_weights(program, part)
+    dimensions, _, fixed = _signature(program, part)
+    return "_".join(dict.fromkeys([dimensions, *shapes] if fixed else shapes))
+
+
+def _in_and_out(program: Program, part: Part) -> str:
+    outputs = dict.fromkeys(_shape(program.spec(n)) for n in part.io.outputs[:_MOST_SHAPES])
+    return f"{_beside_weights(program, part)}_to_{'_'.join(outputs)}"
 
 
 def _signature(program: Program, part: Part) -> tuple[str, str, bool]:

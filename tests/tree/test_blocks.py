@@ -1,0 +1,151 @@
+"""Blocks that a program repeats without a module of their own."""
+
+import pytest
+from outlines import Apart
+
+from runner.tree.partition import Part
+from runner.tree.repeats import repeats
+
+
+@pytest.mark.parametrize(
+    ("tokens", "patterns"),
+    [
+        ("abcabc", ["abc*2"]),
+        ("crcrpcrcrpcrcrcrpcrcrcrpcrcrcrp", ["crcrp*2", "crcrcrp*3"]),
+        ("xabababy", ["ab*3"]),
+        ("aaaa", []),  # one thing over and over is no block
+        ("abcd", []),
+        ("", []),
+    ],
+)
+def test_the_patterns_that_cover_most_are_found(tokens: str, patterns: list[str]) -> None:
+    found = [f"{''.join(tokens[p] for p in r.units()[0])}*{r.count}" for r in repeats(tokens)]
+    assert found == patterns
+
+
+def test_of_equal_patterns_the_one_begins_where_least_crosses() -> None:
+    (found,) = repeats("+am+m+am+m+am+m", crossing=[1, 1, 2, 2, 1] * 3)
+    assert found.start == 0
+    (found,) = repeats("+am+am+a", crossing=[2, 1, 2, 2, 1, 2, 2, 1])
+    assert found.start == 1
+
+
+TWO_LISTS = """
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.qkv = nn.LayerNorm(16), nn.Linear(16, 48)
+        self.out = nn.Linear(16, 16)
+
+    def forward(self, x):
+        q, k, v = self.qkv(self.norm(x)).chunk(3, dim=-1)
+        return self.out(F.scaled_dot_product_attention(q, k, v))
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Parameter(torch.randn(5, 16))
+        self.layers = nn.ModuleList(
+            nn.ModuleList([
+                Attention(),
+                nn.Sequential(nn.LayerNorm(16), nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 16)),
+            ])
+            for _ in range(3)
+        )
+
+    def forward(self, x):
+        x = x + self.embed
+        for attention, mlp in self.layers:
+            x = attention(x) + x
+            x = mlp(x) + x
+        return x.mean(dim=(1, 2))
+
+
+def get_inputs():
+    return [torch.randn(2, 5, 16)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+UNROLLED = """
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell, self.read = nn.Linear(12, 8), nn.Linear(8, 3)
+
+    def forward(self, x):
+        hidden = torch.zeros(2, 8)
+        outputs = torch.empty(5, 2, 3)
+        for t in range(5):
+            hidden = torch.tanh(self.cell(torch.cat([x[t], hidden], dim=1)))
+            outputs[t] = self.read(hidden)
+        return outputs
+
+
+def get_inputs():
+    return [torch.randn(5, 2, 4)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+LONG_SEQUENTIAL = """
+def stage(inside, outside):
+    return [nn.Conv2d(inside, outside, 3, padding=1), nn.ReLU(),
+            nn.Conv2d(outside, outside, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.features = nn.Sequential(*stage(3, 4), *stage(4, 8), *stage(8, 8), *stage(8, 8))
+        self.head = nn.Linear(8, 2)
+
+    def forward(self, x):
+        return self.head(self.features(x).flatten(1))
+
+
+def get_inputs():
+    return [torch.randn(1, 3, 16, 16)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+def layers(root: Part) -> list[Part]:
+    return [child for child in root.children if child.level == "layer"]
+
+
+def test_two_modules_called_in_turn_with_their_residuals_are_one_block(
+    apart: Apart,
+) -> None:
+    _, root = apart(TWO_LISTS)
+    assert [(p.name, p.stem) for p in layers(root)] == [(f"block_{i}", "block") for i in range(3)]
+    first = layers(root)[0]
+    assert [k.stem for k in first.kernels()] == [
+        *("layer_norm", "linear", "scaled_dot_product_attention", "linear", "add"),
+        *("layer_norm", "linear", "gelu", "linear", "add"),
+    ]
+
+
+def test_the_steps_of_an_unrolled_recurrence_are_layers(
+    apart: Apart,
+) -> None:
+    _, root = apart(UNROLLED)
+    assert [p.stem for p in layers(root)] == ["step"] * 5
+    others = [child.stem for child in root.children if child.level != "layer"]
+    assert others == ["slice_update_x5"]  # each writes elsewhere: not in the step
+
+
+def test_the_stages_of_one_long_sequential_are_layers(
+    apart: Apart,
+) -> None:
+    _, root = apart(LONG_SEQUENTIAL)
+    assert [p.stem for p in layers(root)] == ["features_stage"] * 4
+    assert all(p.reason.startswith("what the program repeats") for p in layers(root))
