@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
 
-Fault = Literal["slow_down", "reset", "lost_answer", "truncate"] | str
+Fault = Literal["slow_down", "reset", "lost_answer", "truncate", "flip", "web_page"] | str
 """slow_down    503 SlowDown, without asking the server
 reset        the connection is reset before the server is asked
 lost_answer  the server is asked, and the connection reset before the answer
 truncate     half of the answer's body, then the end
+flip         a bit of the answer's body is another
+web_page     200, with a page for people
 CODE         403 with this error code"""
 
 
@@ -78,6 +80,8 @@ class FaultyProxy:
             return _reset(handler)
         if fault == "slow_down":
             return _refuse(handler, 503, "SlowDown")
+        if fault == "web_page":
+            return _answer(handler, 200, "text/html", b"<!doctype html><p>Welcome!</p>")
         if fault is not None and re.fullmatch("[A-Z][A-Za-z]+", fault):
             return _refuse(handler, 403, fault)
         upstream = http.client.HTTPConnection("127.0.0.1", self.target, timeout=30)
@@ -104,6 +108,8 @@ class FaultyProxy:
             handler.wfile.write(data[: len(data) // 2])
             handler.close_connection = True
             return None
+        if fault == "flip" and data:
+            data = bytes([data[0] ^ 1]) + data[1:]
         handler.wfile.write(data)
         return None
 
@@ -115,10 +121,14 @@ def _reset(handler: BaseHTTPRequestHandler) -> None:
 
 
 def _refuse(handler: BaseHTTPRequestHandler, status: int, code: str) -> None:
-    text = f"<Error><Code>{code}</Code><Message>made up by a test</Message></Error>".encode()
+    text = f"<Error><Code>{code}</Code><Message>made up by a test</Message></Error>"
+    _answer(handler, status, "application/xml", text.encode())
+
+
+def _answer(handler: BaseHTTPRequestHandler, status: int, kind: str, body: bytes) -> None:
     handler.send_response_only(status)
-    handler.send_header("Content-Type", "application/xml")
-    handler.send_header("Content-Length", str(len(text)))
+    handler.send_header("Content-Type", kind)
+    handler.send_header("Content-Length", str(len(body)))
     handler.end_headers()
     if handler.command != "HEAD":
-        handler.wfile.write(text)
+        handler.wfile.write(body)

@@ -22,7 +22,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
 from runner.errors import StoreError, UsageError
-from runner.store.explain import explained
+from runner.store.explain import REACH, explained
 from runner.store.objects import IN_FLIGHT, SCHEME, Address, Addressing, Blob, Checksums, Conflict
 from runner.store.result import sha256_of
 
@@ -103,12 +103,12 @@ class BucketObjects:
                 )
         except _Missing:  # nothing there to be replaced
             raise Conflict(key) from None
-        return str(answer["ETag"])
+        return self._version(answer)
 
     def get(self, key: str) -> Blob | None:
         def read() -> Blob:
             answer = self.client.get_object(Bucket=self.bucket, Key=self.prefix + key)
-            return Blob(answer["Body"].read(), str(answer["ETag"]))
+            return Blob(answer["Body"].read(), self._version(answer))
 
         return self._read(read)
 
@@ -162,6 +162,11 @@ class BucketObjects:
             for page in self._pages(prefix, Delimiter="/")
             for entry in page.get("CommonPrefixes", [])
         ]
+
+    def _version(self, answer: Any) -> str:
+        if "ETag" not in answer:
+            raise StoreError(f"{self.uri}: the endpoint does not speak S3", hint=REACH)
+        return str(answer["ETag"])
 
     def _pages(self, prefix: str, **more: str) -> Iterator[dict[str, Any]]:
         with self._explained():

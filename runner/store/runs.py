@@ -11,6 +11,7 @@ import random
 import tempfile
 import time
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -79,18 +80,15 @@ class RunStore:
         text = json.dumps({"kdrun_store": layout.LAYOUT}) + "\n"
         if self.objects.get(layout.MARKER) is None and any(True for _ in self.objects.keys("")):
             raise StoreError(f"{self}: holds something else", hint="choose an empty place")
-        for expected in (None, None, "0" * 32):
-            try:
+        with suppress(Conflict):
+            self.objects.put_if(layout.MARKER, text.encode(), None)
+        for condition, expected in (("If-None-Match", None), ("If-Match", "0" * 32)):
+            with suppress(Conflict):
                 self.objects.put_if(layout.MARKER, text.encode(), expected)
-                held = False
-            except Conflict:
-                held = True
-        if not held:
-            raise StoreError(
-                f"{self}: the service ignores the conditions of conditional writes (If-Match), "
-                "so two writers could overrun each other",
-                hint="use a newer version of it, or another one",
-            )
+                raise StoreError(
+                    f"{self}: the service ignores {condition}, so writers could overrun each other",
+                    hint="use a newer version of it, or another one",
+                )
         self.look()
 
     def look(self) -> None:

@@ -26,12 +26,19 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What boto3 waits after a fault is a hundredth of what it would be."""
+    clock = types.SimpleNamespace(time=time.time, sleep=lambda s: time.sleep(s / 100))
+    monkeypatch.setattr("botocore.endpoint.time", clock)
+    monkeypatch.setattr("botocore.retries.bucket.TokenBucket.__init__.__defaults__", (50.0,))
+
+
+@pytest.fixture
 def store(
     kind: str,
     request: pytest.FixtureRequest,
     somewhere: str,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[RunStore]:
     """An empty store: a directory, the server, or the server behind a bad connection."""
     if kind == "directory":
@@ -43,10 +50,7 @@ def store(
     else:
         proxy: FaultyProxy = request.getfixturevalue("proxy")
         proxy.decide = unlucky
-        # What is waited for after a fault is boto3's; here it is a hundredth of it.
-        clock = types.SimpleNamespace(time=time.time, sleep=lambda s: time.sleep(s / 100))
-        monkeypatch.setattr("botocore.endpoint.time", clock)
-        monkeypatch.setattr("botocore.retries.bucket.TokenBucket.__init__.__defaults__", (50.0,))
+        request.getfixturevalue("quick")
         url = proxy.url
     yield RunStore(Address(uri=f"s3://{BUCKET}/{somewhere}", endpoint_url=url))
 
