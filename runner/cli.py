@@ -237,6 +237,29 @@ def diff(a: Path, b: Path, as_json: bool) -> int:
 @cli.command()
 @click.argument("what", metavar="RUN|DIR")
 @OUTPUT
+@click.option(
+    "--to", type=click.Path(dir_okay=False, path_type=Path), help="Default report.html in it."
+)
+@click.option("--open", "opened", is_flag=True, help="Show it in a browser.")
+@click.option("--config", type=click.Path(path_type=Path), help="A YAML file.")
+def report(what: str, to: Path | None, opened: bool, config: Path | None, **flags: Any) -> int:
+    """Write a run, or a directory, as one web page that needs no network."""
+    from runner.report import page, subject
+
+    about = subject.find(what, _settings(flags, config).output)
+    path = to or about.place / "report.html"
+    page.write(about, path)
+    for note in about.notes:
+        click.echo(f"but mind: {note}", err=True)
+    click.echo(path)
+    if opened:
+        click.launch(str(path))
+    return 0
+
+
+@cli.command()
+@click.argument("what", metavar="RUN|DIR")
+@OUTPUT
 @click.option("--by", type=click.Choice(["flops", "bytes"]), help="What is shared; default flops.")
 @click.option("--operation", multiple=True, help="Only such kernels: conv2d; repeatable.")
 @click.option("--first", type=click.IntRange(min=1), help="Only so many of the sorted workloads.")

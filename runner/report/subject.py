@@ -38,6 +38,8 @@ class Subject:
     """Problems that are looked at together."""
 
     title: str
+    place: Path
+    """The directory that it is."""
     manifest: Manifest | None
     """Of a run; a directory has none."""
     problems: tuple[Found, ...]
@@ -77,7 +79,7 @@ def find(what: str, output: Path) -> Subject:
 
 def _one(path: Path) -> Subject:
     found = Found(_row(path, tree := Tree.read(path)), path, tree, _result(path))
-    return Subject(found.label, None, (found,), ())
+    return Subject(found.label, path, None, (found,), ())
 
 
 def _directory(path: Path) -> Subject:
@@ -100,14 +102,14 @@ def _directory(path: Path) -> Subject:
         missing = missing if _has_tree(row) else None
         problems.append(Found(row, place, tree, _result(place), missing))
     found = tuple(sorted(problems, key=_order))
-    return Subject(path.resolve().name, None, found, tuple(_lost(found)))
+    return Subject(path.resolve().name, path, None, found, tuple(_lost(found)))
 
 
 def _run(manifest: Manifest, path: Path, root: Path) -> Subject:
     problems = tuple(
         sorted((_of_row(row, manifest, path, root) for row in manifest.rows), key=_order)
     )
-    return Subject(manifest.run_id, manifest, problems, tuple(_said(manifest, problems)))
+    return Subject(manifest.run_id, path, manifest, problems, tuple(_said(manifest, problems)))
 
 
 def _of_row(row: Row, manifest: Manifest, path: Path, root: Path) -> Found:

@@ -19,6 +19,7 @@ def test_a_run_is_found_by_id_by_directory_and_by_its_output(made: Path) -> None
     by_directory = find(str(made / "runs" / RUN), Path("elsewhere"))
     assert [found.label for found in by_id.problems] == sorted(TAKEN_APART)
     assert by_id == by_directory
+    assert by_id.place == made / "runs" / RUN
     assert by_id.manifest is not None
     whole = find(str(made), Path("elsewhere"))
     assert [found.label for found in whole.problems] == sorted(TAKEN_APART)

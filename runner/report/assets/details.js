@@ -1,0 +1,121 @@
+// One component: what it computes on, what proved it, where it stands, and its file.
+
+const GOOD = new Set(["passed", "nothing_to_check"]);
+
+function details(problem, label, id, everywhere) {
+  const { nodes, files } = problem;
+  const node = nodes[id];
+  const link = (other, text) => h("a", { href: problemLink(label, other) }, text || nodes[other]?.name || other);
+  const kin = everywhere.get(node.path) || [id];
+  const facts = [
+    ["input", tensorLines(node.input_shapes, node.input_dtypes, node.strides)],
+    ["output", tensorLines(node.output_shapes, node.output_dtypes)],
+    ["work", `${flops(node.flops)}, ${size(node.bytes)} moved, ${(node.bytes ? node.flops / node.bytes : 0).toFixed(1)} FLOP/B`],
+    node.module_path ? ["module", node.module_path] : null,
+    node.source_line ? ["source", h("button.link", { type: "button", "data-line": node.source_line }, `original.py, line ${node.source_line}`)] : null,
+    ["instances", kin.length === 1 ? "1" : h("details", {}, h("summary", {}, String(kin.length)),
+      h("ul.uses", {}, kin.slice(0, 40).map((other) => h("li", {}, link(other, other)))), kin.length > 40 ? `and ${kin.length - 40} more` : null)],
+    ["gates", gatesOf(problem, node)],
+  ].filter(Boolean);
+  const weights = Object.entries(node.weight_shapes || {});
+  return h("div", {},
+    h("p.where", {}, ancestors(nodes, id).flatMap((up) => [link(up), " › "]), node.name),
+    h("h2", {}, levelMark(node.level), " ", node.name),
+    h("p.file", {}, node.path),
+    h("dl", {}, facts.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])),
+    weights.length ? h("details.weights", { open: weights.length <= 6 }, h("summary", {}, several(weights.length, "weight")),
+      h("div.scroll", {}, h("table", {}, h("thead", {}, h("tr", {}, ["in the file", "shape", "in the original"].map((t) => h("th", { scope: "col" }, t)))),
+        h("tbody", {}, weights.map(([name, dims]) => h("tr", {}, h("td", {}, name), h("td", {}, shape(dims)), h("td", {}, (node.weight_map || {})[name] || ""))))))) : null,
+    neighbours(problem, id, link),
+    sources(files, node));
+}
+
+function tensorLines(shapes, dtypes, strides) {
+  const texts = shapes.map((dims, i) => {
+    const odd = strides && strides[i] && !contiguous(dims, strides[i]) ? `, strides ${strides[i].join(" ")}` : "";
+    return `${shape(dims)} ${DTYPES[dtypes[i]] || dtypes[i]}${odd}`;
+  });
+  const runs = [];
+  for (const text of texts) {
+    const last = runs[runs.length - 1];
+    if (last && last[0] === text) last[1] += 1; else runs.push([text, 1]);
+  }
+  return runs.length ? runs.map(([text, n]) => h("div", {}, n > 1 ? `${text} ×${n}` : text)) : "nothing";
+}
+
+function contiguous(dims, strides) {
+  let expected = 1;
+  for (let i = dims.length - 1; i >= 0; i -= 1) {
+    if (dims[i] !== 1 && strides[i] !== expected) return false;
+    expected *= Math.max(1, dims[i]);
+  }
+  return true;
+}
+
+function gatesOf(problem, node) {
+  if (!problem.gates.length) return "not verified";
+  const stem = node.path.split("/").pop().replace(/\.py$/, "");
+  const found = [];
+  for (const gate of problem.gates) {
+    for (const [component, verdict, reason, diff] of gate.checks) {
+      if (component === node.path || component.includes(`_${stem}_to_`)) found.push([gate.gate, verdict, reason, diff]);
+    }
+  }
+  const seen = new Set();
+  const marks = found.filter(([gate, verdict]) => !seen.has(gate + verdict) && seen.add(gate + verdict));
+  return marks.length ? marks.map(([gate, verdict, reason, diff]) => h("span.gate", { "data-good": String(GOOD.has(verdict)), title: reason || (diff === null ? verdict : `largest difference ${diff}`) },
+    `${GOOD.has(verdict) ? "✓" : "✗"} ${gate}`, reason ? `: ${reason}` : "")) : "by the whole's gates";
+}
+
+// What the graph shows, as lists that a keyboard reaches.
+function neighbours(problem, id, link) {
+  const within = (other) => other === id || other.startsWith(`${id}.`) || id === "root";
+  const into = new Map(), out = new Map();
+  for (const [from, to, , dims, dtype] of problem.flow) {
+    const text = `${shape(dims)} ${DTYPES[dtype] || dtype}`;
+    if (!within(from) && within(to)) into.set(from, text);
+    if (within(from) && !within(to)) out.set(to, text);
+  }
+  const list = (name, found) => (found.size ? h("div", {}, h("h3", {}, name), h("ul.uses", {}, [...found].slice(0, 12).map(([other, text]) =>
+    h("li", {}, problem.nodes[other] ? link(other, other) : other, h("span.dim", {}, ` ${text}`))), found.size > 12 ? h("li", {}, `and ${found.size - 12} more`) : null)) : null);
+  return h("div.flows", {}, list("comes from", into), list("goes to", out));
+}
+
+function sources(files, node) {
+  const names = [node.path, "original.py"];
+  const code = h("div.code");
+  const tabs = names.map((name) => h("button", { type: "button", role: "tab", "aria-selected": "false" }, name.split("/").pop()));
+  function open(index, line) {
+    tabs.forEach((tab, i) => tab.setAttribute("aria-selected", String(i === index)));
+    code.replaceChildren(highlighted(files[names[index]] || "", line));
+    if (line) code.querySelector("mark")?.scrollIntoView({ block: "center" });
+  }
+  tabs.forEach((tab, i) => tab.addEventListener("click", () => open(i, i === 1 ? node.source_line : undefined)));
+  const copy = h("button.copy", { type: "button" }, "copy");
+  copy.addEventListener("click", async () => {
+    const current = tabs.findIndex((tab) => tab.getAttribute("aria-selected") === "true");
+    await navigator.clipboard.writeText(files[names[current]]);
+    copy.textContent = "copied";
+  });
+  open(0);
+  const element = h("div.sources", {}, h("div.tabs", { role: "tablist", "aria-label": "Files" }, tabs, copy), code);
+  element.openOriginal = (line) => open(1, line);
+  return element;
+}
+
+function highlighted(text, marked) {
+  const lines = hljs.highlight(text.replace(/\n$/, ""), { language: "python", ignoreIllegals: true }).value.split("\n");
+  // A string over several lines is one span for the highlighter: each line closes and opens it again.
+  let open = "";
+  const body = lines.map((line, i) => {
+    const whole = open + line;
+    const stack = [];
+    for (const tag of whole.match(/<span class="[^"]*">|<\/span>/g) || []) { if (tag === "</span>") stack.pop(); else stack.push(tag); }
+    open = stack.join("");
+    const inner = whole + "</span>".repeat(stack.length);
+    return `<span class="line" data-n="${i + 1}">${i + 1 === marked ? `<mark>${inner || " "}</mark>` : inner}</span>`;
+  }).join("\n");
+  const pre = h("pre", { tabindex: "0", "aria-label": "Source" });
+  pre.innerHTML = `<code>${body}</code>`;
+  return pre;
+}

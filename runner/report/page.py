@@ -1,0 +1,243 @@
+"""This file knows about the report: one page that holds a run, its problems and all their files.
+
+The page needs no network. What one problem needs is packed (gzip, base64) and unpacked by the
+browser when somebody looks at it, so that a run of hundreds opens at once.
+"""
+
+import base64
+import gzip
+import html
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from runner import __version__
+from runner.errors import StoreError
+from runner.report.catalogue import Catalogue, collect, sort
+from runner.report.subject import Found, Subject
+from runner.store.directory import write_atomically
+from runner.store.manifest import Manifest
+from runner.tree.document import ROOT, Node
+
+SCRIPTS = (
+    "vendor/cytoscape.min.js",
+    "vendor/dagre.min.js",
+    "vendor/uplot.min.js",
+    "vendor/highlight.min.js",
+)
+OWN = (
+    "elements.js",
+    "overview.js",
+    "workloads.js",
+    "outline.js",
+    "graph.js",
+    "details.js",
+    "problem.js",
+    "main.js",
+)
+"""One script in the page, in this order."""
+STYLES = ("vendor/uplot.min.css", "page.css")
+
+LISTED_WORKLOADS = 500
+CURVE_POINTS = 400
+
+
+def write(subject: Subject, path: Path) -> None:
+    """Write the page.
+
+    Raises:
+        StoreError: it cannot be written there.
+    """
+    if path.is_dir():
+        raise StoreError(f"{path}: a directory", hint="name a file with --to")
+    write_atomically(path, render(subject))
+
+
+def render(subject: Subject) -> str:
+    """The page's text; the same for the same files."""
+    catalogue = collect(subject)
+    packed = [
+        f'<script type="text/plain" id="problem-{number}">{_packed(_problem(found))}</script>'
+        for number, found in enumerate(subject.problems)
+        if found.tree is not None
+    ]
+    parts = {
+        "title": html.escape(f"{subject.title} - kdrun"),
+        "styles": "\n".join(_asset(name) for name in STYLES),
+        "libraries": "\n".join(f"<script>{_asset(name)}</script>" for name in SCRIPTS),
+        "script": "\n".join(_asset(name) for name in OWN),
+        "run": _embedded(_run(subject)),
+        "workloads": _packed(_workloads(catalogue)),
+        "problems": "\n".join(packed),
+    }
+    page = _asset("page.html")
+    for name, text in parts.items():
+        page = page.replace(f"<!--{name}-->", text, 1)
+    return page
+
+
+def _asset(name: str) -> str:
+    return (resources.files("runner.report") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _embedded(value: Any) -> str:
+    """JSON that no text in it can end: not with `</script>`, nor with `<!--`."""
+    return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _packed(value: Any) -> str:
+    text = json.dumps(value, separators=(",", ":"))
+    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
+
+
+# --- what the page opens with ---------------------------------------------------------------------
+
+
+def _run(subject: Subject) -> dict[str, Any]:
+    return {
+        "title": subject.title,
+        "version": __version__,
+        "notes": subject.notes,
+        "run": _about(subject.manifest) if subject.manifest else None,
+        "problems": [_row(found) for found in subject.problems],
+    }
+
+
+def _about(manifest: Manifest) -> dict[str, Any]:
+    wall = (manifest.finished - manifest.started).total_seconds() if manifest.finished else None
+    return {
+        "id": manifest.run_id,
+        "state": manifest.state_now(),
+        "started": f"{manifest.started:%Y-%m-%d %H:%M} UTC",
+        "wall_s": wall,
+        "selected": manifest.selected,
+        "data": manifest.data,
+        "versions": manifest.versions,
+        "options": {k: v for k, v in manifest.arguments.items() if v not in (None, [], False)},
+    }
+
+
+def _row(found: Found) -> dict[str, Any]:
+    row, tree = found.row, found.tree
+    return {
+        "label": found.label,
+        "name": row.problem,
+        "level": row.source_level,
+        "status": row.status,
+        "reason": row.reason,
+        "stage": found.result.stage if found.result else None,
+        "ended": _ended(found),
+        "missing": found.missing,
+        "health": row.health,
+        "bitwise": row.bitwise_equal,
+        "seconds": row.seconds,
+        "memory": row.peak_memory_bytes,
+        "attempts": row.attempts,
+        "node": row.node,
+        "opens": tree is not None,
+        "components": tree.metadata.total_components if tree else None,
+        "levels": dict(tree.metadata.by_level) if tree else None,
+        "kernels": tree.metadata.unique_kernels if tree else None,
+        "instances": tree.metadata.kernel_instances if tree else None,
+        "flops": tree.nodes[ROOT].flops if tree else None,
+    }
+
+
+def _ended(found: Found) -> str | None:
+    if found.result is None:
+        return None
+    return (found.result.started + timedelta(seconds=found.result.total_s)).isoformat()
+
+
+def _workloads(catalogue: Catalogue) -> dict[str, Any]:
+    return {
+        "count": len(catalogue.workloads),
+        "problems": catalogue.problems,
+        "instances": catalogue.instances,
+        "curves": {
+            "FLOPs": _curve(catalogue),
+            "bytes moved": _curve(sort(catalogue, "bytes")),
+        },
+        "listed": [
+            {
+                "name": row.name,
+                "operation": row.operation,
+                "family": row.family,
+                "inputs": row.input_shapes,
+                "input_dtypes": row.input_dtypes,
+                "outputs": row.output_shapes,
+                "flops": row.flops,
+                "bytes": row.bytes,
+                "intensity": row.intensity,
+                "instances": row.instances,
+                "share": row.share,
+                "cumulative": row.cumulative,
+                "uses": [[use.problem, use.places[0], use.instances] for use in row.uses],
+            }
+            for row in catalogue.workloads[:LISTED_WORKLOADS]
+        ],
+        "families": [family.model_dump() for family in catalogue.families],
+    }
+
+
+def _curve(catalogue: Catalogue) -> list[list[float]]:
+    """[workloads, share] pairs: all of the first hundred, then ever fewer."""
+    cumulative = [row.cumulative for row in catalogue.workloads]
+    last = len(cumulative)
+    step = max(1, last // CURVE_POINTS)
+    kept = [n for n in range(1, last + 1) if n <= 100 or n % step == 0 or n == last]
+    return [[n, round(cumulative[n - 1], 5)] for n in kept]
+
+
+# --- what one problem needs -----------------------------------------------------------------------
+
+
+def _problem(found: Found) -> dict[str, Any]:
+    assert found.tree is not None
+    tree = found.tree
+    paths = sorted({node.path for node in tree.nodes.values()})
+    return {
+        "about": tree.metadata.model_dump(mode="json"),
+        "nodes": {identity: _node(node) for identity, node in tree.nodes.items()},
+        "flow": [[e.source, e.target, e.tensor_name, e.shape, e.dtype] for e in tree.data_flow],
+        "files": dict(_texts(found.directory, ["original.py", *paths])),
+        "gates": _gates(found.directory),
+    }
+
+
+def _node(node: Node) -> dict[str, Any]:
+    said = node.model_dump(exclude={"id", "operations", "input_strides"}, exclude_defaults=True)
+    if node.level == "kernel":
+        said["operations"] = node.operations
+    return said | {"flops": node.flops, "bytes": node.bytes, "strides": node.input_strides}
+
+
+def _texts(directory: Path, names: list[str]) -> Iterator[tuple[str, str]]:
+    for name in names:
+        try:
+            yield name, (directory / name).read_text(encoding="utf-8", errors="replace")
+        except OSError as error:
+            yield name, f"# {name} cannot be read: {error.strerror}\n"
+
+
+def _gates(directory: Path) -> list[dict[str, Any]]:
+    """What verification wrote; a decomposition that nobody verified has none."""
+    try:
+        text = (directory / "verification/test_results.json").read_text(encoding="utf-8")
+        gates = json.loads(text)["gates"]
+        return [
+            {
+                "gate": gate["gate"],
+                "verdict": gate["verdict"],
+                "checks": [
+                    [check["component"], check["verdict"], check["reason"], check["max_diff"]]
+                    for check in gate["checks"]
+                ],
+            }
+            for gate in gates
+        ]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []

@@ -1,0 +1,168 @@
+"""The report in a real Chromium without a window: what a person does with it."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sample_run import RUN
+
+from runner.report.page import write
+from runner.report.subject import find
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason="there is no chromium here: apt-get install chromium"
+)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as running:
+        browser = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def written(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    write(find(RUN, made), path)
+    return path
+
+
+@pytest.fixture
+def visit(browser: Any, written: Path) -> Iterator[Any]:
+    """Opens the page; afterwards: no error was printed, and nothing was asked of a network."""
+    contexts, trouble = [], []
+
+    def opened(address: str = "", **options: Any) -> Any:
+        context = browser.new_context(**options)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(20_000)
+        page.on("console", lambda said: trouble.append(said.text))
+        page.on("pageerror", lambda error: trouble.append(str(error)))
+        page.on("request", lambda asked: trouble.append(asked.url) if _outside(asked.url) else None)
+        page.goto(f"file://{written}{address}")
+        page.wait_for_selector("html[data-ready]")
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert trouble == []
+
+
+def _outside(url: str) -> bool:
+    return not url.startswith(("file:", "data:", "blob:"))
+
+
+def names(page: Any) -> list[str]:
+    found: list[str] = page.locator("#problems-section tbody td:first-child").all_inner_texts()
+    return found
+
+
+def test_the_run_is_there_at_a_glance(visit: Any) -> None:
+    page = visit()
+    assert "4 of 4" in page.inner_text(".tiles")
+    assert page.get_by_role("heading", name="Nothing failed").is_visible()
+    assert len(names(page)) == 4
+
+
+def test_problems_are_filtered_by_words_and_by_level(visit: Any) -> None:
+    page = visit()
+    page.keyboard.press("/")
+    page.keyboard.type("gelu")
+    assert names(page) == ["level2/linear_gelu"]
+    assert page.inner_text("output") == "1 of 4 problems"
+    page.fill("#filter", "")
+    page.get_by_role("combobox", name="Level").select_option("level3")
+    assert names(page) == ["level3/attention_block", "level3/mlp"]
+
+
+def test_a_column_sorts_both_ways(visit: Any) -> None:
+    page = visit()
+    header = page.get_by_role("columnheader", name="kernels")
+    header.get_by_role("button").click()
+    assert header.get_attribute("aria-sort") == "descending"
+    first = names(page)[0]
+    header.get_by_role("button").click()
+    assert header.get_attribute("aria-sort") == "ascending"
+    assert first == names(page)[-1]
+
+
+def test_a_person_clicks_through_to_a_kernel_and_reads_its_file(visit: Any) -> None:
+    page = visit()
+    page.get_by_role("link", name="level3/attention_block").click()
+    page.wait_for_selector(".canvas[data-nodes]")
+    page.locator(".outline .twist", has_text="▸").nth(1).click()
+    page.locator('.outline [role=treeitem][aria-level="3"] .row').first.click()
+    page.wait_for_selector(".file >> text=level_0_kernel/")
+    assert "class Model" in page.inner_text(".code")
+    assert page.locator(".code .hljs-keyword").count() > 5
+    assert "✓ self-test" in page.inner_text(".details dl")
+    page.get_by_role("button", name="original.py, line").click()
+    assert page.locator(".code mark").is_visible()
+    page.go_back()
+    page.wait_for_selector(".file >> text=level_2_layer/")
+
+
+def test_the_tree_is_used_with_the_keyboard_alone(visit: Any) -> None:
+    page = visit("#/p/level3/attention_block")
+    page.wait_for_selector(".canvas[data-nodes]")
+    page.locator('[role=treeitem][aria-level="1"]').focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".file >> text=level_0_kernel/")
+    chosen = page.locator('[role=treeitem][aria-selected="true"]')
+    assert chosen.get_attribute("aria-level") == "3"
+
+
+def test_a_node_of_the_graph_is_clicked_and_its_edges_say_shapes(visit: Any) -> None:
+    page = visit("#/p/level3/attention_block")
+    page.wait_for_selector(".canvas[data-nodes]")
+    page.check("#every")
+    found = page.evaluate(
+        """() => {
+          const canvas = document.querySelector(".canvas"), cy = canvas._cyreg.cy;
+          const highest = cy.nodes("[level='kernel']").min((each) => each.position("y"));
+          const node = highest.ele, at = node.renderedPosition();
+          const frame = canvas.getBoundingClientRect();
+          return { id: node.id(), x: frame.x + at.x, y: frame.y + at.y,
+                   labels: cy.edges().map((edge) => edge.data("label")) };
+        }"""
+    )
+    assert all("fp32" in label for label in found["labels"])
+    page.mouse.click(found["x"], found["y"])
+    page.wait_for_function("id => decodeURIComponent(location.hash).endsWith(id)", arg=found["id"])
+    page.wait_for_selector(".file >> text=level_0_kernel/")
+
+
+def test_the_workloads_lead_to_where_they_are_used(visit: Any) -> None:
+    page = visit("#/workloads")
+    page.wait_for_selector(".chart canvas")
+    assert "unique workloads" in page.inner_text("main")
+    page.locator("summary").first.click()
+    page.locator(".uses a").first.click()
+    page.wait_for_selector(".canvas[data-nodes]")
+
+
+@pytest.mark.parametrize("address", ["", "#/workloads", "#/p/level3/attention_block"])
+def test_a_phone_shows_it_without_scrolling_sideways(visit: Any, address: str) -> None:
+    page = visit(address, viewport={"width": 360, "height": 780})
+    page.wait_for_timeout(300)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_it_is_dark_where_the_system_is_and_light_where_one_wants(visit: Any) -> None:
+    page = visit(color_scheme="dark")
+    ground = "getComputedStyle(document.body).backgroundColor"
+    assert page.evaluate(ground) == "rgb(13, 16, 20)"
+    page.get_by_role("button", name="colours: auto").click()
+    assert page.evaluate(ground) == "rgb(246, 247, 249)"
