@@ -55,7 +55,7 @@ def find(what: str, output: Path) -> Subject:
     """What `RUN|DIR` names: a run's id in the output directory, or a directory.
 
     A directory is a decomposition, a run's (with its manifest), or one that has decompositions at
-    `<source level>/<problem>`.
+    `<source level>/<problem>`; where these are all of one run, as after a pull, it is that run.
 
     Raises:
         UsageError: it is none of these.
@@ -68,7 +68,7 @@ def find(what: str, output: Path) -> Subject:
             return _one(path)
         if (path / MANIFEST_FILE).exists():
             return _run(_manifest(path), path, _root(path))
-        return _directory(path)
+        return _only_run(path) or _directory(path)
     if path.exists():
         raise UsageError(f"{what}: a file", hint="name a run or a directory")
     if "/" in what:
@@ -82,14 +82,30 @@ def _one(path: Path) -> Subject:
     return Subject(found.label, path, None, (found,), ())
 
 
-def _directory(path: Path) -> Subject:
+def _places(path: Path) -> list[Path]:
     levels = [p for p in sorted(path.iterdir()) if p.is_dir() and p.name != RUNS]
-    places = sorted(
+    return sorted(
         place
         for level in levels
         for place in level.iterdir()
         if (place / TREE_FILE).is_file() or (place / RESULT_FILE).is_file()
     )
+
+
+def _only_run(path: Path) -> Subject | None:
+    store = DirectoryStore(path)
+    ids = store.run_ids()
+    if len(ids) != 1:
+        return None
+    manifest = store.manifest(ids[0])
+    rows = {row.label for row in manifest.rows}
+    if any(f"{place.parent.name}/{place.name}" not in rows for place in _places(path)):
+        return None
+    return _run(manifest, store.run_directory(ids[0]), path)
+
+
+def _directory(path: Path) -> Subject:
+    places = _places(path)
     if not places:
         raise UsageError(
             f"{path}: no decomposition, no run, and none in it",
@@ -115,7 +131,7 @@ def _run(manifest: Manifest, path: Path, root: Path) -> Subject:
 def _of_row(row: Row, manifest: Manifest, path: Path, root: Path) -> Found:
     places = (path / row.label, root / row.label, root / manifest.run_id / row.label)
     directory = next((place for place in places if place.is_dir()), places[1])
-    if row.artifact_prefix is None:
+    if row.result_sha256 is None:
         return Found(row, directory, None, None)
     tree, missing = _tree(directory)
     if not _has_tree(row):

@@ -21,17 +21,22 @@ def test_a_run_is_found_by_id_by_directory_and_by_its_output(made: Path) -> None
     assert by_id == by_directory
     assert by_id.place == made / "runs" / RUN
     assert by_id.manifest is not None
-    whole = find(str(made), Path("elsewhere"))
-    assert [found.label for found in whole.problems] == sorted(TAKEN_APART)
-    assert whole.manifest is None
-    assert by_id.notes == whole.notes == ()
+    assert find(str(made), Path("elsewhere")) == by_id
+    assert by_id.notes == ()
+
+
+def test_a_directory_that_holds_more_than_one_run_is_all_of_it(output: Path) -> None:
+    shutil.copytree(output / "level3/mlp", output / "level3/another")
+    subject = find(str(output), Path("elsewhere"))
+    assert subject.manifest is None
+    assert len(subject.problems) == len(TAKEN_APART) + 1
 
 
 def test_a_run_that_was_pulled_has_its_problems_beside_its_manifest(
     output: Path, tmp_path: Path
 ) -> None:
     pulled = tmp_path / "pulled"
-    shutil.copytree(output / "runs" / RUN, pulled)
+    shutil.copytree(output / "runs" / RUN, pulled)  # as a bucket has them, one beside the other
     for label in TAKEN_APART:
         shutil.copytree(output / label, pulled / label)
     subject = find(str(pulled), tmp_path)
