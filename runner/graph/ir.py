@@ -40,6 +40,18 @@ class TensorSpec:
         return self.stride == row_major(self.shape) or self.numel <= 1
 
     @property
+    def steps(self) -> tuple[int, ...]:
+        """The strides that are ever taken: 0 where there is one element to stand on."""
+        return tuple(0 if n == 1 else s for n, s in zip(self.shape, self.stride, strict=True))
+
+    def dense(self) -> "TensorSpec":
+        """What an operation on each element gives: its order of dimensions, without gaps."""
+        order = sorted(range(len(self.shape)), key=lambda d: (-self.stride[d], d))
+        packed = row_major(tuple(self.shape[d] for d in order))
+        stride = tuple(packed[order.index(d)] for d in range(len(order)))
+        return TensorSpec(self.shape, self.dtype, stride)
+
+    @property
     def floating(self) -> bool:
         return self.dtype.startswith(("float", "bfloat", "complex"))
 

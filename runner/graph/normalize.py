@@ -17,7 +17,6 @@ from runner.graph.ir import (
     Symbol,
     TensorSpec,
     references,
-    row_major,
     substitute,
 )
 
@@ -239,7 +238,7 @@ class _Functional:
 
     def _functional(self, op: Operation, before: str, out: str, spec: TensorSpec) -> str:
         overload = op.target.partition(".")[2]
-        self.values[out] = TensorSpec(spec.shape, spec.dtype, spec.stride)
+        self.values[out] = spec.dense()
         if op.name in {"copy_", "set_"}:
             return self._copied(op, out, spec)
         name = FUNCTIONAL.get(op.name, op.name[:-1])
@@ -267,7 +266,7 @@ class _Functional:
             return out
         value, have = source.name, self.values[source.name]
         if have.dtype != spec.dtype:
-            cast = self._fresh(out, TensorSpec(have.shape, spec.dtype, row_major(have.shape)))
+            cast = self._fresh(out, replace(have, dtype=spec.dtype).dense())
             self._append(
                 replace(
                     op,
@@ -327,7 +326,8 @@ class _Functional:
                 replace(op, target="write_.default"),
             )
             self.current[name] = value
-        self.stamp[name] = self._version(name)
+        if self.values[self.current[name]].steps == self.values[name].steps:
+            self.stamp[name] = self._version(name)  # else it is read anew, at its own strides
 
     def _made_here(self, op: Operation) -> Iterable[str]:
         last = self.operations[-1] if self.operations else None
@@ -340,14 +340,13 @@ class _Functional:
     ) -> str:
         """The parent with `value` written where `view` reads it."""
         before = self._now(parent)
-        out = self._fresh(
-            parent, replace(self.values[before], stride=row_major(self.values[before].shape))
-        )
         shape = self.values[before].shape
         scatter = _scatter(view, position, before, value, shape, self.graph.values)
         if scatter is None:
             raise NotImplementedError(f"a write through {view.target}")
         target, args, schema, moves = scatter
+        spec = self.values[before]
+        out = self._fresh(parent, spec if moves else spec.dense())
         self._append(
             Operation(target, args, (), (out,), op.scopes, op.origin, view=not moves, schema=schema)
         )

@@ -86,6 +86,8 @@ class _Grouping:
         members = {i for i in candidate.members if not flow.of_state[i]}
         if any(i in self.contracted.group_of or is_random(operations[i]) for i in members):
             return None
+        if any(flow.unread[i] and not operations[i].view for i in members):
+            return None  # an operation computes nothing besides its result
         for index in sorted(members, reverse=True):
             op = operations[index]
             if not op.view or candidate.results.intersection(op.outputs):

@@ -419,7 +419,7 @@ def _place(program: Program, unit: Part | int) -> int:
     core = [
         i for i in unit.operations if kind(program.graph.operations[i]) not in {"view", "creation"}
     ]
-    return (core or list(unit.operations))[0]
+    return next(iter(core or unit.operations), 0)
 
 
 def attribute(path: str) -> str:

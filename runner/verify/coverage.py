@@ -14,7 +14,8 @@ def covered(component: str, original: Seen, kernels: Seen) -> Coverage:
     """Compare what two forwards computed.
 
     What depends on no input and no weight may be recomputed or not. What reaches no output of the
-    original may be left out.
+    original may be left out. What the original computes in place on a part of a tensor, a program
+    without writes copies back into the whole.
     """
     live = [
         (e, a) for e, a in zip(original.trace.events, original.alive, strict=True) if not e.constant
@@ -23,6 +24,11 @@ def covered(component: str, original: Seen, kernels: Seen) -> Coverage:
     unused = [event for event, alive in live if not alive]
     ran = [event for event in kernels.trace.events if not event.constant]
     wanted, optional, have = _counts(required), _counts(unused), _counts(ran)
+    optional.update(
+        Operation("copy", e.operation.outputs, (), e.operation.outputs)
+        for e, _ in live
+        if e.into_part
+    )
     return Coverage(
         component=component,
         original_operations=len(required),

@@ -50,6 +50,8 @@ class Event:
     """`file:line` of the program that asked for it."""
     inside: str | None
     """The component that was running, where components are watched."""
+    into_part: bool = False
+    """Computed in place on a part of a tensor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,8 +199,18 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         operation = _operation(name, bound, shapes, outputs)
         # A copy or a fill into something that depends on an input stays part of that something.
         live = bool((reads | writes) - self._constant) or random
+        changed = [t for _, value, is_written in bound if is_written for t in tensors(value)]
+        into_part = name not in COPIES | FILLS and any(map(_is_part, changed))
         self.trace.events.append(
-            Event(operation, frozenset(reads), frozenset(written), not live, self._where(), inside)
+            Event(
+                operation,
+                frozenset(reads),
+                frozenset(written),
+                not live,
+                self._where(),
+                inside,
+                into_part,
+            )
         )
 
     def _complain(self, what: str, detail: str | None) -> None:
@@ -320,6 +332,10 @@ def _literal(value: Any) -> str:
     if isinstance(value, torch.dtype):
         return str(value).removeprefix("torch.")
     return repr(value)
+
+
+def _is_part(tensor: torch.Tensor) -> bool:
+    return tensor.numel() * tensor.element_size() < tensor.untyped_storage().nbytes()
 
 
 def meta_of(tensor: torch.Tensor) -> TensorMeta:

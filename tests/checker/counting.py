@@ -19,6 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 MOVES = {"clone", "copy_", "copy", "_to_copy", "lift_fresh_copy", "contiguous"}
 PUTS = {"slice_scatter", "select_scatter", "diagonal_scatter", "as_strided_scatter"}
 """A write into a view, in a program without writes: into a copy of the whole."""
+FILLS = {"fill_", "zero_", "fill", "zero"}
 READS_SHAPE = {
     "empty_like", "zeros_like", "ones_like", "full_like", "rand_like", "randn_like", "new_empty",
     "new_zeros", "new_ones", "new_full", "new_empty_strided", "empty_strided",
@@ -124,12 +125,18 @@ class Counting(TorchDispatchMode):
         given = [t for _, value, _ in bound for t in tensors_in(value)]
         reads = set() if name in READS_SHAPE else {self.number(t) for t in given}
         gives = {self.number(t) for t in results}
+        if torch.Tag.inplace_view in func.tags:
+            return
         if not written and (func.is_view or (given and gives <= reads)):
             return
         writes = gives | {self.number(t) for t in written}
-        overwrites = name in {"copy_", "fill_", "zero_"}
+        overwrites = name in FILLS | {"copy_"}
         into_part = any(t._base is not None or t.numel() < _room(t) for t in written)
         sources = reads - {self.number(t) for t in written} if overwrites else reads
+        if name in FILLS and not into_part and not sources & self._live:
+            self._live -= writes
+            self._on_inputs -= writes
+            return
         live, on_inputs = bool(sources & self._live), bool(sources & self._on_inputs)
         random = torch.Tag.nondeterministic_seeded in func.tags
         for flag, known in ((live or random, self._live), (on_inputs or random, self._on_inputs)):
@@ -217,12 +224,8 @@ def _counted(
 ) -> Counted:
     values = {argument: value for argument, value, _ in bound}
     outputs = tuple((tuple(t.shape), str(t.dtype).removeprefix("torch.")) for t in results)
-    if name in MOVES | PUTS:
+    if name in MOVES | PUTS | FILLS:
         return _move(name, values, before, outputs)
-    if name in {"fill_", "zero_", "fill", "zero"}:
-        into = before[id(values["self"])]
-        return Counted("fill", (), (f"value={_literal(values.get('value', 0))}",),
-                       ((into.shape, into.dtype),))  # fmt: skip
     inputs = tuple(
         (before[id(t)].shape, before[id(t)].dtype)
         for argument, value, _ in bound

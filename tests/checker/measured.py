@@ -12,10 +12,10 @@ from checker.counting import CONTRACTIONS, Counted, Event, Spec, counted
 from checker.directory import Directory
 from checker.findings import Finding
 from checker.running import Ran
-from checker.structure import COMPOUND, operation_of
+from checker.structure import COMPOUND, is_whole_model, operation_of
 
 COMPOSITION = "verification/composition_test.py"
-WITH_A_CONTRACTION = {"move", "add", "mul", "fill", "zeros", "sum"}
+WITH_A_CONTRACTION = {"move", "add", "mul", "zeros", "sum"}
 """What one contraction dispatches besides itself: its bias, its layout."""
 
 
@@ -139,13 +139,15 @@ def all_compute_in_kernels(directory: Directory, seen: Seen) -> Iterator[Finding
 
 def _same_compute(where: str, whole: Ran, parts: Counter[Counted], who: str) -> Iterator[Finding]:
     wanted, optional = counted(whole.events), counted(whole.unused)
-    put_back = sum(e.into_part for e in whole.events if e.counted.name != "move")
+    # In place on a part: a program without writes puts the part back into the whole.
+    optional += Counter(
+        Counted("move", e.counted.outputs, (), e.counted.outputs)
+        for e in (*whole.events, *whole.unused)
+        if e.into_part and e.counted.name != "move"
+    )
     for operation, count in (wanted - parts).items():
         yield Finding(2, where, f"{count} × {operation} missing in {who}")
     for operation, count in (parts - wanted - optional).items():
-        if operation.name == "move" and count <= put_back:
-            put_back -= count  # what an operation in place on a part did without a copy
-            continue
         yield Finding(2, where, f"{count} × {operation} too many in {who}")
 
 
@@ -153,6 +155,9 @@ def _same_compute(where: str, whole: Ran, parts: Counter[Counted], who: str) -> 
 
 
 def one_operation(directory: Directory, seen: Seen) -> Iterator[Finding]:
+    root = directory.nodes["root"]
+    if seen.original.events and is_whole_model(directory.metadata["source_level"], root):
+        yield Finding(4, "root", "a whole model passed off as a kernel")
     if directory.metadata["source_level"] == "level1":
         return
     for node in directory.kernels:
@@ -161,7 +166,7 @@ def one_operation(directory: Directory, seen: Seen) -> Iterator[Finding]:
         elif not node["path"].rpartition("/")[2].startswith(node["operations"][0] + "_"):
             yield Finding(3, node["path"], f"is not named after {node['operations'][0]}")
     for file, ran in seen.components.items():
-        if file.startswith("level_0"):
+        if file.startswith("level_0") and file != root["path"]:
             yield from _says_one_thing(file, ran)
 
 

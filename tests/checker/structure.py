@@ -6,6 +6,7 @@ import filecmp
 import re
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 
@@ -43,10 +44,13 @@ def levels(directory: Directory) -> Iterator[Finding]:
             yield Finding(4, name, "a kernel with children")
         if parents[name] != (name != "root"):
             yield Finding(4, name, f"has {parents[name]} parents")
-    root = nodes["root"]
-    whole = directory.metadata["source_level"] != "level1" and root["level"] == "kernel"
-    if whole and (len(root["operations"]) != 1 or root["operations"][0] not in _operators()):
-        yield Finding(4, "root", "a whole model passed off as a kernel")
+
+
+def is_whole_model(source_level: str, root: dict[str, Any]) -> bool:
+    """A kernel, and what it does is no single operation."""
+    if source_level == "level1" or root["level"] != "kernel":
+        return False
+    return len(root["operations"]) != 1 or root["operations"][0] not in _operators()
 
 
 def _operators() -> set[str]:

@@ -178,6 +178,13 @@ class Model(nn.Module):
 
 def get_inputs(): return [torch.randn(4, 4)]
 """,
+    "nothing computed": """
+class Model(nn.Module):
+    def forward(self, x, y):
+        return y, None
+
+def get_inputs(): return [torch.rand(4, 8), torch.rand(4, 8)]
+""",
     "the input given back": """
 class Model(nn.Module):
     def forward(self, x, y):

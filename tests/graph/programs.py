@@ -1,6 +1,7 @@
 """What the tests of the graph share: a problem file with gaps, and a graph that runs."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import torch
 
@@ -41,7 +42,7 @@ def interpret(graph: Graph, tensors: Mapping[str, torch.Tensor]) -> list[torch.T
     """The returned tensors of a program, run operator by operator.
 
     `tensors` holds the inputs and what the model owns by the names that the graph gives them; each
-    value's shape and dtype must be what the graph says.
+    value's shape, dtype and strides must be what the graph says.
     """
     literals = {name: state.literal for name, state in graph.states.items() if state.literal}
     known = {name: eval(text, {"torch": torch}) for name, text in literals.items()}
@@ -64,5 +65,6 @@ def interpret(graph: Graph, tensors: Mapping[str, torch.Tensor]) -> list[torch.T
                 spec = graph.values[output]
                 assert (*tensor.shape,) == spec.shape, op
                 assert str(tensor.dtype) == f"torch.{spec.dtype}", op
+                assert replace(spec, stride=tensor.stride()).steps == spec.steps, op
                 known[output] = tensor
     return [known[name] for name in graph.output_names()]

@@ -225,6 +225,21 @@ def test_compute_that_nothing_reads_is_a_kernel_all_the_same(program: Program) -
     assert names(program("x.exp()\nreturn x + 1")) == ["exp", "add"]
 
 
+def test_a_module_that_computes_something_for_nobody_is_no_single_kernel(program: Program) -> None:
+    graph = program(
+        "return self.gate(x)",
+        init="self.gate = Gate()",
+        classes="""\
+        class Gate(nn.Module):
+            def forward(self, x):
+                x.cumsum(0).exp()
+                return x * torch.tanh(x)
+        """,
+    )
+    assert names(graph) == ["cumsum", "exp", "tanh", "mul"]
+    assert_sound(graph)
+
+
 # --- order ---
 
 

@@ -20,6 +20,10 @@ IN_PLACE = {
     "chunks": "y = x.clone()\na, b = y.chunk(2, -1)\na.copy_(b)\nb.zero_()\nreturn y",
     "permuted": "y = x.clone().view(2, 2, 8)\ny.permute(2, 0, 1)[3].fill_(2)\nreturn y",
     "a diagonal": "y = x[:, :4].clone()\ny.diagonal().copy_(x[0, :4])\nreturn y",
+    "a part that is read afterwards": (
+        "y = x.clone()\nv = y[:, :3]\nv.mul_(2)\nv += 1\nreturn v @ y[:3], y.t().exp()"
+    ),
+    "a part of what is transposed": "y = x.t().clone()\ny[1:5].add_(1)\ny[:, ::2] = 3\nreturn y",
     "broadcast": "y = x.clone()\ny[:, 2:4] = x[0, 0]\nreturn y",
     "another dtype": "y = torch.zeros(4, 8, dtype=torch.float64)\ny[0] = x[0]\nreturn y",
     "masked": "y = x.clone()\ny.masked_fill_(x > 0, -1.0)\nreturn y",

@@ -46,10 +46,23 @@ def _functional(m, x):
     return y + 1
 
 
+def _in_place_on_a_part(m, x):
+    y = torch.relu(x)
+    y[:, :2].mul_(2)
+    return y
+
+
+def _put_back(m, x):
+    y = torch.relu(x)
+    return y.slice_scatter(y[:, :2] * 2, 1, 0, 2)
+
+
 SAME = [
     (lambda m, x: torch.relu(x), lambda m, x: x.clone().relu_().view_as(x), False),
     (lambda m, x: torch.relu(x), lambda m, x: x.view(6).view(2, 3).relu(), True),
     (_in_place, _functional, True),
+    (_in_place_on_a_part, _put_back, True),
+    (lambda m, x: torch.relu(x).mul_(2), _put_back, False),
     (lambda m, x: x.t().contiguous(), lambda m, x: x.t().clone(), True),
     (lambda m, x: x + torch.arange(3), lambda m, x: x + torch.ones(3, dtype=torch.int64), True),
     (lambda m, x: (x * 2, x * 3)[0], lambda m, x: x * 2, True),
