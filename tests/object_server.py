@@ -35,9 +35,9 @@ IDENTITIES = {
 class Server:
     """One server with its data; the same port and data after a restart."""
 
-    def __init__(self, folder: Path) -> None:
-        assert WEED is not None
+    def __init__(self, folder: Path, volume_mib: int = 64) -> None:
         self.folder = folder
+        self.volume_mib = volume_mib
         (folder / "data").mkdir(parents=True)
         (folder / "s3.json").write_text(json.dumps(IDENTITIES))
         self.port = free_ports()
@@ -55,7 +55,7 @@ class Server:
                     *("-s3.autoCreateBucket=false", "-s3.port.iceberg=0", "-s3.port.lance=0"),
                     *("-volume.preStopSeconds=0", f"-master.port={self.port + 1}"),
                     *(f"-volume.port={self.port + 2}", f"-filer.port={self.port + 3}"),
-                    *("-volume.max=50", "-master.volumeSizeLimitMB=64"),
+                    *("-volume.max=50", f"-master.volumeSizeLimitMB={self.volume_mib}"),
                 ],
                 stdout=log,
                 stderr=log,

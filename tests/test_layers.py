@@ -27,6 +27,7 @@ FENCES = {
     "ray": {"batch", "cli"},
     "boto3": {"store"},
     "botocore": {"store"},
+    "s3transfer": {"store"},
     "click": {"cli"},
     "pydantic_settings": {"config"},
 }

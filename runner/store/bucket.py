@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import boto3
-from boto3.exceptions import Boto3Error
-from boto3.s3.transfer import TransferConfig
+from boto3.s3.transfer import TransferConfig, create_transfer_manager
 from botocore import exceptions as boto
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
+from s3transfer.exceptions import RetriesExceededError
 
 from runner.errors import StoreError, UsageError
 from runner.store.explain import REACH, explained
@@ -30,8 +30,13 @@ MIB = 1 << 20
 SMALL_BYTES = MIB
 """Up to this an object is sent from memory in one request; above it, by the transfer manager."""
 TRANSFER = TransferConfig(
-    multipart_threshold=8 * MIB, multipart_chunksize=8 * MIB, max_concurrency=4, max_io_queue=32
+    multipart_threshold=8 * MIB,
+    multipart_chunksize=8 * MIB,
+    max_concurrency=8,
+    io_chunksize=MIB,
+    max_io_queue=32,
 )
+"""Of all large files together: it bounds the memory that they take."""
 LARGE_BYTES = 16 * MIB
 """Above this an object is fetched in ranges, several at once."""
 READ_BYTES = MIB
@@ -68,7 +73,7 @@ class BucketObjects:
         self.uri = f"{SCHEME}{bucket}/{self.prefix}".rstrip("/")
         self.checksums = address.checksums
         with self._explained():
-            self.client = _client(
+            self.client, self.transfer = _client(
                 address.endpoint_url, address.addressing, address.checksums, patient
             )
 
@@ -76,9 +81,9 @@ class BucketObjects:
         more: dict[str, Any] = {"Metadata": {DIGEST: sha256}, "ContentType": _content_type(key)}
         if source.stat().st_size > SMALL_BYTES:
             with self._explained():
-                self.client.upload_file(
-                    str(source), self.bucket, self.prefix + key, ExtraArgs=more, Config=TRANSFER
-                )
+                self.transfer.upload(
+                    str(source), self.bucket, self.prefix + key, extra_args=more
+                ).result()
             return
         data = source.read_bytes()
         digest = hashlib.sha256(data).digest()
@@ -117,9 +122,7 @@ class BucketObjects:
             answer = self.client.get_object(Bucket=self.bucket, Key=self.prefix + key)
             if answer["ContentLength"] > LARGE_BYTES:
                 answer["Body"].close()
-                self.client.download_file(
-                    self.bucket, self.prefix + key, str(path), Config=TRANSFER
-                )
+                self.transfer.download(self.bucket, self.prefix + key, str(path)).result()
                 return sha256_of(path)
             digest = hashlib.sha256()
             with path.open("wb") as file:
@@ -201,19 +204,14 @@ class BucketObjects:
             if code in _LOST_RACE:
                 raise Conflict(code) from None
             raise explained(self.uri, error) from error
-        except Boto3Error as error:  # the transfer manager's, around another
-            raise explained(self.uri, _inside(error)) from error
+        except RetriesExceededError as error:
+            raise explained(self.uri, error.last_exception) from error
         except (BotoCoreError, ResponseParserError, ValueError) as error:
             raise explained(self.uri, error) from error
 
 
 class _Missing(Exception):
     """No such object."""
-
-
-def _inside(error: Exception) -> Exception:
-    inner = error.__context__ or error.__cause__
-    return inner if isinstance(inner, ClientError | BotoCoreError) else error
 
 
 def _content_type(key: str) -> str:
@@ -232,12 +230,15 @@ def _session() -> Any:
 @lru_cache(maxsize=8)
 def _client(
     endpoint_url: str | None, addressing: Addressing, checksums: Checksums, patient: bool
-) -> Any:
-    """One a process for each way to speak: making it takes longer than most of what it does."""
+) -> tuple[Any, Any]:
+    """One a process for each way to speak, and its manager of large transfers.
+
+    To make them takes longer than most of what they do.
+    """
     session = _session()
     # A bucket's name in front of somebody's own host needs DNS that is seldom there.
     own = endpoint_url or any(map(os.environ.get, ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")))
-    return session.client(
+    client = session.client(
         "s3",
         endpoint_url=endpoint_url,
         region_name=session.region_name or "us-east-1",
@@ -252,3 +253,4 @@ def _client(
             user_agent_extra="kdrun",
         ),
     )
+    return client, create_transfer_manager(client, TRANSFER)

@@ -63,7 +63,7 @@ FAILURES: tuple[tuple[type[BotoCoreError], str, str], ...] = (
 """What happens on this side; the first that fits."""
 
 
-def explained(uri: str, error: Exception) -> StoreError:
+def explained(uri: str, error: BaseException) -> StoreError:
     """The error, for people."""
     if isinstance(error, ClientError):
         code = str(error.response.get("Error", {}).get("Code", "?"))

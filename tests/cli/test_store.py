@@ -45,6 +45,14 @@ for file in ("environ", "cmdline"):
 print("seen:", seen)
 print("working in:", {p.name: p.read_text() for p in pathlib.Path().iterdir() if p.is_file()})
 """
+KILLING = """
+import os, pathlib, time
+def parent(pid):
+    return int(pathlib.Path(f"/proc/{{pid}}/stat").read_text().rpartition(")")[2].split()[1])
+if pathlib.Path({flag!r}).exists():
+    os.kill(parent(os.getppid()), 9)
+    time.sleep(9)
+"""
 Kdrun = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -408,6 +416,7 @@ def test_a_driver_that_is_killed_is_finished_from_another_machine(
     write(tmp_path / "data", "1_whole", level=1)
     hang = f"import pathlib, time\nif pathlib.Path({str(flag)!r}).exists():\n    time.sleep(1000)"
     write(tmp_path / "data", "2_hangs_once", hang, level=1)
+    write(tmp_path / "data", "3_kills_its_worker_once", KILLING.format(flag=str(flag)), level=1)
     store = f"s3://{BUCKET}/{tmp_path.name}"
     command = ["submit", "--data", "data", "--run-id", "killed", "--store", store, *MEMORY]
     run = subprocess.Popen(
@@ -429,6 +438,28 @@ def test_a_driver_that_is_killed_is_finished_from_another_machine(
     assert {name: row["status"] for name, row in rows.items()} == {
         "1_whole": "passed",
         "2_hangs_once": "passed",
+        "3_kills_its_worker_once": "passed",
     }
     assert not (tmp_path / "two/level1/1_whole").exists()
-    assert "1 passed before, 1 to run" in again.stderr
+    assert re.search("[12] passed before, [12] to run", again.stderr)
+
+
+def test_a_store_that_breaks_ends_the_run_in_one_line_and_nothing_is_lost(
+    tmp_path: Path, server: Server
+) -> None:
+    store = tmp_path / "store"
+    breaking = f"import os, pathlib\nif pathlib.Path({str(store)!r}).is_dir():\n"
+    breaking += f"    os.rename({str(store)!r}, {str(tmp_path / 'away')!r})\n"
+    breaking += f"    pathlib.Path({str(store)!r}).touch()"
+    write(tmp_path / "data", "1_breaks_the_store", breaking)
+    command = ("submit", "--data", "data", "--run-id", "one", "--store", "store", *MEMORY)
+    done = kdrun(*command, cwd=tmp_path, server=server)
+    assert done.returncode == 2
+    assert re.search(r"\nkdrun: .*: Not a directory; choose another --store\n$", done.stderr), done
+    assert "Traceback" not in done.stderr
+    store.unlink()
+    (tmp_path / "away").rename(store)
+    again = kdrun(*command, cwd=tmp_path, server=server)
+    assert again.returncode == 0, again.stderr
+    assert "Ray" not in again.stderr
+    assert "1 passed before" in again.stderr

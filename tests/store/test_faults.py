@@ -147,6 +147,10 @@ def test_a_large_file_goes_and_comes_in_parts(
     digest = far.objects.fetch(f"{prefix}/original.py", tmp_path / "back")
     assert digest == result.files["original.py"]
     assert far.damage("one", result) is None
+    proxy.decide = always("truncate", "GET")
+    with pytest.raises(StoreError, match="is the service up") as caught:
+        far.objects.fetch(f"{prefix}/original.py", tmp_path / "back")
+    assert "\n" not in str(caught.value)
 
 
 def test_an_object_that_somebody_else_wrote_is_read_to_know_its_digest(

