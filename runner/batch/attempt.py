@@ -144,7 +144,7 @@ def _stored(task: Task, target: Target, result: ProblemResult, log: Path) -> dic
         if log.is_file():
             store.put_log(target.run_id, task.label, log)
         published = store.publish(target.run_id, result, task.directory, target.supersedes)
-    except StoreError as error:
+    except (StoreError, OSError) as error:
         return {"result": result, "store_error": str(error)}
     return {
         "result": published.standing.result,
