@@ -38,6 +38,8 @@ _ONE_THREAD = {
     "OMP_WAIT_POLICY": "PASSIVE",
     # Asking whether there is a GPU must not start CUDA, which no fork survives.
     "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
+    # Tensors on huge pages: zeroing small ones is most of what an elementwise operation takes.
+    "THP_MEM_ALLOC_ENABLE": "1",
     "PYTHONUNBUFFERED": "1",
     "PYTHONDONTWRITEBYTECODE": "1",
 }

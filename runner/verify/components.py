@@ -12,6 +12,7 @@ from torch import nn
 
 from runner.tree.document import Node
 from runner.verify.compare import all_finite, pieces_of, tensors
+from runner.verify.drawing import RepeatedDraws
 from runner.verify.findings import Findings
 from runner.verify.layout import Layout
 from runner.verify.loading_files import CannotJudge, Files, attribute, foreign_code, relative
@@ -53,15 +54,19 @@ class Component:
         """A new Model; `bare` where its weights are going to be given to it."""
         names = self.module.__dict__
         build = self.bench.build_bare if bare else self.bench.build
-        return build(
-            f"{self.path}: Model", lambda: names["Model"](*names["get_init_inputs"]()), trial
-        )
+
+        def make() -> Any:
+            with RepeatedDraws():
+                return names["Model"](*names["get_init_inputs"]())
+
+        return build(f"{self.path}: Model", make, trial)
 
     def draw(self, trial: int) -> Inputs:
         """New inputs."""
 
         def get_inputs() -> Inputs:
-            inputs = self.module.__dict__["get_inputs"]()
+            with RepeatedDraws():
+                inputs = self.module.__dict__["get_inputs"]()
             if not isinstance(inputs, list | tuple):
                 raise CannotJudge(
                     f"{self.path}: get_inputs() returned {type(inputs).__name__}, not a list"

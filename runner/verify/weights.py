@@ -149,12 +149,19 @@ def vary(
         data = tensor.data
         if data.layout != torch.strided or data.dtype.itemsize == 1 or _overlapping(data):
             continue
-        if only_defaults and not bool((data == data.flatten()[0]).all()):
+        if only_defaults and not _one_value(data):
             continue
         pieces = torch.split(data.view(-1), _PIECE) if data.is_contiguous() else (data,)
         for piece in pieces:  # a weight may be a large part of what fits
             noise = torch.rand(piece.shape, generator=generator, dtype=torch.float32).to(piece)
             piece.addcmul_(piece.abs().add_(0.1), noise, value=0.1)
+
+
+def _one_value(tensor: torch.Tensor) -> bool:
+    """Whether all elements are equal; the first few mostly settle it."""
+    first = tensor.select(0, 0) if tensor.dim() > 1 else tensor
+    value = first.flatten()[0]
+    return bool((first == value).all()) and bool((tensor == value).all())
 
 
 def _overlapping(tensor: torch.Tensor) -> bool:
