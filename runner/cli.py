@@ -268,6 +268,12 @@ def report(what: str, to: Path | None, opened: bool, config: Path | None, **flag
 @click.option("--device", type=click.Choice(["cpu", "cuda"]), help="To measure on; default cpu.")
 @click.option("--memory-gib", type=float, help="Memory that measuring may take here.")
 @click.option("--parquet", type=click.Path(dir_okay=False, path_type=Path), help="Write this file.")
+@click.option(
+    "--export",
+    "exported",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write them for KernelBench, SOL-ExecBench and FlashInfer-Bench.",
+)
 @click.option("--config", type=click.Path(path_type=Path), help="A YAML file.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def workloads(
@@ -278,6 +284,7 @@ def workloads(
     families: bool,
     measure: bool,
     parquet: Path | None,
+    exported: Path | None,
     config: Path | None,
     as_json: bool,
     **flags: Any,
@@ -297,6 +304,12 @@ def workloads(
 
         parquets.write(chosen, parquet)
         click.echo(f"{parquet}: {len(chosen)} workloads", err=True)
+    if exported is not None:
+        from runner.report.export import export
+
+        for note in export(chosen, about, exported, settings.memory_gib):
+            click.echo(f"but mind: {note}", err=True)
+        click.echo(f"{exported}: {len(chosen)} workloads", err=True)
     if as_json:
         click.echo(catalogue.model_copy(update={"workloads": chosen}).to_json(), nl=False)
     elif families:

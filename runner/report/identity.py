@@ -57,13 +57,19 @@ def identify(source: str, node: Node) -> Identity:
     )
     family = (
         node.operations,
-        ast.unparse(_WithoutSizes(_channels(code)).visit(code)),
+        ast.unparse(without_sizes(code)),
         tuple(map(len, node.input_shapes)),
         node.input_dtypes,
         node.output_dtypes,
         tuple(map(len, weights)),
     )
     return Identity(_digest(exact), _digest(family))
+
+
+def without_sizes(code: ast.Module) -> ast.Module:
+    """The code with `size` for each number that says how large; the code is changed."""
+    _WithoutSizes(_channels(code)).visit(code)
+    return ast.fix_missing_locations(code)
 
 
 def signature(node: Node) -> tuple[object, ...]:

@@ -1,0 +1,327 @@
+"""This file knows about definitions: workloads as FlashInfer-Bench and SOL-ExecBench describe them.
+
+A definition is a function of named tensors whose dimensions are named axes. Members of a family
+share one, with the sizes that vary as `var` axes, where the function has no size in it and random
+tensors are as good as the model's; any other workload has a definition of its own, of constants,
+with the component's own class and inputs in it.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import re
+import uuid
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from runner.report.catalogue import Workload
+from runner.report.identity import without_sizes
+from runner.report.stateless import Function, as_function
+
+DTYPES = {
+    "float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int64", "int32",
+    "int16", "int8", "bool",
+}  # fmt: skip
+FLASHINFER_LACKS = {"float64"}
+ENTRYPOINT = "make_inputs"
+ANY_VALUES = (
+    "conv", "linear", "matmul", "bmm", "einsum", "add", "sub", "mul", "cat", "relu", "gelu", "silu",
+    "sigmoid", "tanh", "softmax", "layer_norm", "group_norm", "batch_norm", "max_pool", "avg_pool",
+    "adaptive_", "mean", "sum", "scaled_dot_product", "swiglu", "rms_norm", "contiguous_copy",
+    "reshape_copy", "stack", "pad", "hardtanh", "leaky_relu", "hardswish", "mish", "elu",
+)  # fmt: skip
+"""Operations that normal values suit as well as those which reach them in the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A named tensor of a kernel."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    weight: str | None = None
+    plain: bool = True
+    """Normal random values, contiguous, are as good as what the component draws."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """One workload, ready to be defined."""
+
+    workload: Workload
+    source: str
+    file: Path
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    function: Function | None
+
+    @property
+    def general(self) -> bool:
+        """Its function holds no size, and random tensors will do."""
+        return (
+            self.function is not None
+            and all(tensor.plain for tensor in self.inputs)
+            and not _has_sizes(self.function.text)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """What both formats share, and the workloads that belong to it."""
+
+    name: str
+    document: dict[str, Any]
+    workloads: list[dict[str, Any]]
+    subjects: tuple[Subject, ...]
+    custom: bool
+    """Its inputs are made by its own code."""
+    notes: list[str] = field(default_factory=list)
+
+
+def read(workload: Workload, file: Path) -> Subject:
+    """What there is to say of a workload's tensors.
+
+    Raises:
+        ValueError: a dtype that neither format has.
+    """
+    source = file.read_text(encoding="utf-8")
+    weights = list(workload.weight_shapes)
+    function = as_function(source, weights, workload.mode)
+    drawn = _drawn(source, any_values=workload.operation.startswith(ANY_VALUES))
+    names = _parameters(source)
+    weight_dtypes = dict(re.findall(r"^Weight: +(\S+): \[[^\]]*\] (\w+)", source, re.MULTILINE))
+    usual = next((d for d in workload.output_dtypes if d.startswith(("float", "bf"))), "float32")
+    given = {a.weight: a.name for a in function.arguments if a.weight} if function else {}
+    inputs = [
+        Tensor(name, tuple(shape), dtype, None, index < len(drawn) and drawn[index])
+        for index, (name, shape, dtype) in enumerate(
+            zip(names, workload.input_shapes, workload.input_dtypes, strict=True)
+        )
+    ]
+    inputs += [
+        Tensor(
+            given.get(weight, _identifier(weight, {t.name for t in inputs})),
+            tuple(shape),
+            weight_dtypes.get(weight, usual),
+            weight,
+            not weight.endswith(("running_var", "running_mean")),
+        )
+        for weight, shape in workload.weight_shapes.items()
+    ]
+    taken = {tensor.name for tensor in inputs}
+    many = len(workload.output_shapes) > 1
+    outputs = [
+        Tensor(_identifier(f"output_{i}" if many else "output", taken), tuple(shape), dtype)
+        for i, (shape, dtype) in enumerate(
+            zip(workload.output_shapes, workload.output_dtypes, strict=True)
+        )
+    ]
+    strange = {t.dtype for t in (*inputs, *outputs)} - DTYPES
+    if strange:
+        raise ValueError(f"dtype {', '.join(sorted(strange))}")
+    return Subject(workload, source, file, tuple(inputs), tuple(outputs), function)
+
+
+def define(subjects: Sequence[Subject]) -> list[Definition]:
+    """Definitions of all of them: families together where that can be, the others alone."""
+    families: dict[tuple[str, str], list[Subject]] = defaultdict(list)
+    for subject in subjects:
+        shared = _anonymous(subject.function) if subject.function and subject.general else None
+        families[(subject.workload.family, shared or subject.workload.id)].append(subject)
+    found: list[Definition] = []
+    for members in families.values():
+        together = _family(members) if members[0].general else None
+        found += [together] if together else [_alone(member) for member in members]
+    return found
+
+
+def _anonymous(function: Function) -> str:
+    """The function with numbers for its arguments' names, which are their authors'."""
+    numbers = {argument.name: f"a{i}" for i, argument in enumerate(function.arguments)}
+    code = ast.parse(function.text)
+    for node in ast.walk(code):
+        if isinstance(node, ast.arg):
+            node.arg = numbers[node.arg]
+        elif isinstance(node, ast.Name):
+            node.id = numbers.get(node.id, node.id)
+    return ast.unparse(code)
+
+
+def _family(members: list[Subject]) -> Definition | None:
+    """One definition with the sizes that vary as axes; None where an output's follows from none."""
+    first = members[0]
+    slots: dict[tuple[int, ...], str] = {}
+    axes: dict[str, dict[str, Any]] = {}
+    shapes: dict[str, list[str]] = {}
+    for place, tensor in enumerate((*first.inputs, *first.outputs)):
+        shapes[tensor.name] = []
+        for dimension in range(len(tensor.shape)):
+            values = tuple((*m.inputs, *m.outputs)[place].shape[dimension] for m in members)
+            varies = len(set(values)) > 1
+            if values not in slots:
+                if varies and place >= len(first.inputs):
+                    return None
+                slots[values] = f"{tensor.name}_d{dimension}"
+                axes[slots[values]] = (
+                    {"type": "var"} if varies else {"type": "const", "value": values[0]}
+                )
+            shapes[tensor.name].append(slots[values])
+    named = {name: values for values, name in slots.items()}
+    workloads = [
+        {
+            "uuid": _uuid(member),
+            "axes": {n: named[n][i] for n, axis in axes.items() if axis["type"] == "var"},
+            "inputs": {tensor.name: {"type": "random"} for tensor in first.inputs},
+        }
+        for i, member in enumerate(members)
+    ]
+    assert first.function is not None
+    name = first.workload.name
+    if len(members) > 1:
+        digest = hashlib.sha256(_anonymous(first.function).encode()).hexdigest()[:4]
+        name = f"{_op(first)}_{first.workload.family[:8]}{digest}"
+    document = _document(name, first, axes, shapes, first.function.text)
+    return Definition(name, document, workloads, tuple(members), custom=False)
+
+
+def _alone(subject: Subject) -> Definition:
+    """One workload: every axis a constant, its inputs as the component draws them."""
+    axes: dict[str, dict[str, Any]] = {}
+    by_value: dict[int, str] = {}
+    shapes: dict[str, list[str]] = {}
+    for tensor in (*subject.inputs, *subject.outputs):
+        for dimension, extent in enumerate(tensor.shape):
+            if extent not in by_value:
+                by_value[extent] = f"{tensor.name}_d{dimension}"
+                axes[by_value[extent]] = {"type": "const", "value": extent}
+        shapes[tensor.name] = [by_value[extent] for extent in tensor.shape]
+    workload = {
+        "uuid": _uuid(subject),
+        "axes": {},
+        "inputs": {tensor.name: {"type": "custom"} for tensor in subject.inputs},
+    }
+    name = subject.workload.name
+    document = _document(name, subject, axes, shapes, own_code(subject))
+    document["custom_inputs_entrypoint"] = ENTRYPOINT
+    return Definition(name, document, [workload], (subject,), custom=True)
+
+
+def own_code(subject: Subject) -> str:
+    """The component's class and inputs, a `run` that takes its weights, and what makes them all."""
+    body = [
+        node
+        for node in ast.parse(subject.source).body
+        if isinstance(node, ast.Import | ast.ImportFrom | ast.ClassDef)
+        or (isinstance(node, ast.FunctionDef) and node.name == "get_inputs")
+    ]
+    imports = [n for n in body if isinstance(n, ast.Import | ast.ImportFrom)]
+    imports = [n for n in imports if ast.unparse(n) != "import sys"]
+    others = [n for n in body if not isinstance(n, ast.Import | ast.ImportFrom)]
+    names = [tensor.name for tensor in subject.inputs]
+    weights = [tensor for tensor in subject.inputs if tensor.weight]
+    given = [tensor.name for tensor in subject.inputs if not tensor.weight]
+    mapping = ", ".join(f"{t.weight!r}: {t.name}" for t in weights)
+    tuple_of = f"({', '.join(given)}{',' if len(given) == 1 else ''})"
+    train = subject.workload.mode == "train"
+    device = f"{names[0]}.device" if names else '"cpu"'
+    drawn = "\n".join(
+        [f"    made[{name!r}] = drawn[{i}].to(device)" for i, name in enumerate(given)]
+        + [f"    made[{t.name!r}] = state[{t.weight!r}].to(device)" for t in weights]
+    )
+    return "\n\n\n".join(
+        [
+            "\n".join(["import functools", *(ast.unparse(node) for node in imports)]),
+            *(ast.unparse(node) for node in others),
+            f"@functools.cache\ndef _model(device):\n    return Model().train({train}).to(device)",
+            f"@torch.no_grad()\ndef run({', '.join(names)}):\n"
+            f"    model = _model(str({device}))\n"
+            f"    return torch.func.functional_call(model, {{{mapping}}}, {tuple_of})",
+            f"def {ENTRYPOINT}(axes_and_scalars, device):\n"
+            "    state, drawn, made = Model().state_dict(), get_inputs(), {}\n"
+            f"{drawn}\n    return made\n",
+        ]
+    )
+
+
+def _document(
+    name: str,
+    subject: Subject,
+    axes: dict[str, dict[str, Any]],
+    shapes: dict[str, list[str]],
+    reference: str,
+) -> dict[str, Any]:
+    def specs(tensors: Sequence[Tensor]) -> dict[str, Any]:
+        return {t.name: {"shape": shapes[t.name], "dtype": t.dtype} for t in tensors}
+
+    uses = len(subject.workload.uses)
+    return {
+        "name": name,
+        "op_type": _op(subject),
+        "description": f"{subject.workload.operation}, as {uses} model{'s' * (uses > 1)} of a "
+        f"kdrun decomposition run{'s' * (uses == 1)} it, first {subject.workload.uses[0].problem}",
+        "axes": axes,
+        "inputs": specs(subject.inputs),
+        "outputs": specs(subject.outputs),
+        "reference": reference,
+    }
+
+
+def to_lines(records: Sequence[dict[str, Any]]) -> str:
+    """JSON lines."""
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
+def _op(subject: Subject) -> str:
+    return re.sub(r"\W+", "_", subject.workload.operation).strip("_")
+
+
+def _uuid(subject: Subject) -> str:
+    """The same workload has the same everywhere."""
+    return str(
+        uuid.uuid5(uuid.NAMESPACE_OID, f"kdrun {subject.workload.mode} {subject.workload.id}")
+    )
+
+
+def _identifier(name: str, taken: set[str]) -> str:
+    word = re.sub(r"\W+", "_", name)
+    return word if word not in taken else f"{word}_of_kernel"
+
+
+def _parameters(source: str) -> list[str]:
+    """Names that forward takes."""
+    model = next(
+        n for n in ast.parse(source).body if isinstance(n, ast.ClassDef) and n.name == "Model"
+    )
+    forward = next(f for f in model.body if isinstance(f, ast.FunctionDef) and f.name == "forward")
+    return [argument.arg for argument in forward.args.args[1:]]
+
+
+def _drawn(source: str, any_values: bool) -> list[bool]:
+    """For each input, whether contiguous normal values stand for what get_inputs() draws."""
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef) and node.name == "get_inputs":
+            last = node.body[-1]
+            if len(node.body) == 1 and isinstance(last, ast.Return):
+                elements = getattr(last.value, "elts", [])
+                return [_is_plain(element, any_values) for element in elements]
+    return []
+
+
+def _is_plain(node: ast.expr, any_values: bool) -> bool:
+    """`torch.randn(...)`, and where values make no difference also one with `.abs()` and such."""
+    calls = [ast.unparse(call.func) for call in ast.walk(node) if isinstance(call, ast.Call)]
+    if calls == ["torch.randn"]:
+        return isinstance(node, ast.Call) or any_values
+    known = {"torch.randn", "torch.rand", "abs", "clamp", "float", "relu"}
+    names = {call if call.startswith("torch.") else call.rpartition(".")[2] for call in calls}
+    return any_values and bool(names & {"torch.randn", "torch.rand"}) and names <= known
+
+
+def _has_sizes(text: str) -> bool:
+    return ast.unparse(ast.parse(text)) != ast.unparse(without_sizes(ast.parse(text)))

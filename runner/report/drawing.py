@@ -1,0 +1,62 @@
+"""This file knows about drawing a component's tensors into a safetensors file, in a child."""
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+CODES = {
+    "float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "int64": "I64",
+    "int32": "I32", "int16": "I16", "int8": "I8", "bool": "BOOL",
+}  # fmt: skip
+
+
+def draw(argument: str) -> str:
+    """Draw what `wanted` names: a weight by its name in the component, an input by its place.
+
+    A child's function: JSON `file`, `wanted`, `to`, `most_bytes`; answers `error`, null if none.
+    """
+    import torch
+
+    asked = json.loads(argument)
+    torch.manual_seed(0)
+    try:
+        spec = importlib.util.spec_from_file_location("component", asked["file"])
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        wanted = asked["wanted"]
+        state = (
+            module.Model().state_dict() if any(isinstance(w, str) for w in wanted.values()) else {}
+        )
+        inputs = module.get_inputs() if any(isinstance(w, int) for w in wanted.values()) else []
+        tensors = {n: state[w] if isinstance(w, str) else inputs[w] for n, w in wanted.items()}
+        total = sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
+        if total > asked["most_bytes"]:
+            return json.dumps({"error": f"{total >> 20} MiB of them"})
+        write(tensors, Path(asked["to"]))
+    except Exception as error:  # whoever wrote the file: what it raises is why there is none
+        return json.dumps({"error": str(error).partition("\n")[0] or type(error).__name__})
+    return json.dumps({"error": None})
+
+
+def write(tensors: dict[str, Any], path: Path) -> None:
+    """The safetensors format: a length, a header that says where each tensor is, their bytes."""
+    import torch
+
+    header: dict[str, Any] = {}
+    blobs = []
+    at = 0
+    for name, tensor in tensors.items():
+        raw = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+        header[name] = {
+            "dtype": CODES[str(tensor.dtype).removeprefix("torch.")],
+            "shape": list(tensor.shape),
+            "data_offsets": [at, at + len(raw)],
+        }
+        blobs.append(raw)
+        at += len(raw)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(len(text).to_bytes(8, "little") + text + b"".join(blobs))

@@ -1,0 +1,160 @@
+"""This file knows about writing a kernel's class as one function of its tensors, weights included.
+
+`self.fc(x)` with `self.fc = nn.Linear(...)` becomes `F.linear(x, weight, bias)`. What keeps more
+state than its weights (a recurrent layer, a table that is computed) has no such form here.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+_CONV = (("stride", "1"), ("padding", "0"), ("dilation", "1"), ("groups", "1"))
+_TRANSPOSED = (
+    ("stride", "1"), ("padding", "0"), ("output_padding", "0"), ("groups", "1"), ("dilation", "1"),
+)  # fmt: skip
+
+# Module -> function, weights in the function's order, attributes with what is usual.
+FUNCTIONS: dict[str, tuple[str, tuple[str, ...], tuple[tuple[str, str], ...]]] = {
+    "Linear": ("F.linear", ("weight", "bias"), ()),
+    **{f"Conv{d}d": (f"F.conv{d}d", ("weight", "bias"), _CONV) for d in (1, 2, 3)},
+    **{
+        f"ConvTranspose{d}d": (f"F.conv_transpose{d}d", ("weight", "bias"), _TRANSPOSED)
+        for d in (1, 2, 3)
+    },
+    **{
+        f"BatchNorm{d}d": (
+            "F.batch_norm",
+            ("running_mean", "running_var", "weight", "bias"),
+            (("eps", "1e-05"),),
+        )
+        for d in (1, 2, 3)
+    },
+    "Embedding": ("F.embedding", ("weight",), (("padding_idx", "None"),)),
+}
+"""A batch norm is that of eval(): its statistics are inputs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """A tensor that `run` is given."""
+
+    name: str
+    weight: str | None
+    """Its name in the component; None: it is an input of the component's forward."""
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A kernel as text: `def run(x, weight, bias): ...`, with what it imports."""
+
+    arguments: tuple[Argument, ...]
+    text: str
+
+
+def as_function(source: str, weights: list[str], mode: str) -> Function | None:
+    """The kernel file as one function, or None where it has no such form."""
+    classes = [node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)]
+    if len(classes) != 1:
+        return None
+    methods = {f.name: f for f in classes[0].body if isinstance(f, ast.FunctionDef)}
+    forward = methods.get("forward")
+    if forward is None:
+        return None
+    modules = _modules(methods.get("__init__"))
+    if modules is None or (
+        mode == "train" and any("Batch" in kind for kind, _ in modules.values())
+    ):
+        return None
+    rewriting = _Rewriting(modules, weights, {a.arg for a in forward.args.args[1:]})
+    body = [rewriting.visit(statement) for statement in forward.body]
+    if rewriting.failed or set(rewriting.given) != set(weights):
+        return None
+    inputs = [Argument(a.arg, None) for a in forward.args.args[1:]]
+    arguments = (*inputs, *(Argument(rewriting.given[w], w) for w in weights))
+    head = f"def run({', '.join(a.name for a in arguments)}):"
+    lines = [f"    {line}" for each in body for line in ast.unparse(each).splitlines()]
+    return Function(arguments, f"{_imports(lines)}\n\n{head}\n" + "\n".join(lines) + "\n")
+
+
+def _imports(lines: list[str]) -> str:
+    text = "\n".join(lines)
+    needed = ["import math"] if "math." in text else []
+    needed.append("import torch")
+    if "F." in text:
+        needed.append("import torch.nn.functional as F")
+    return "\n".join(needed) + "\n"
+
+
+def _modules(init: ast.FunctionDef | None) -> dict[str, tuple[str, dict[str, str]]] | None:
+    """Attribute -> (module, its arguments); None where __init__ does anything else than make them.
+
+    Parameters are in `weights` already, whatever they start from.
+    """
+    found: dict[str, tuple[str, dict[str, str]]] = {}
+    for statement in init.body[1:] if init else []:
+        if isinstance(statement, ast.Expr) and "register_buffer" not in ast.unparse(statement):
+            continue  # a value to start from
+        if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Call):
+            return None
+        kind = ast.unparse(statement.value.func)
+        target = ast.unparse(statement.targets[0])
+        if not target.startswith("self.") or kind == "nn.Parameter":
+            continue
+        if kind.removeprefix("nn.") not in FUNCTIONS or statement.value.args:
+            return None
+        words = {str(k.arg): ast.unparse(k.value) for k in statement.value.keywords}
+        found[target.removeprefix("self.")] = (kind.removeprefix("nn."), words)
+    return found
+
+
+class _Rewriting(ast.NodeTransformer):
+    def __init__(
+        self, modules: dict[str, tuple[str, dict[str, str]]], weights: list[str], taken: set[str]
+    ) -> None:
+        self.modules = modules
+        self.weights = set(weights)
+        self.taken = taken
+        self.given: dict[str, str] = {}
+        """Weight -> the argument that it is."""
+        self.failed = False
+
+    def _argument(self, weight: str) -> str:
+        if weight not in self.given:
+            short = weight.rpartition(".")[2]
+            used = {*self.taken, *self.given.values()}
+            name = short if short not in used else weight.replace(".", "_")
+            self.given[weight] = name if name not in used else f"{name}_of_kernel"
+        return self.given[weight]
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        called = ast.unparse(node.func)
+        attribute = called.removeprefix("self.")
+        if called.startswith("self.") and attribute in self.modules and len(node.args) == 1:
+            return self._call(attribute, self.visit(node.args[0]))
+        self.generic_visit(node)
+        return node
+
+    def _call(self, attribute: str, given: ast.expr) -> ast.AST:
+        kind, words = self.modules[attribute]
+        function, names, attributes = FUNCTIONS[kind]
+        arguments = [ast.unparse(given)]
+        for name in names:
+            weight = f"{attribute}.{name}"
+            arguments.append(self._argument(weight) if weight in self.weights else "None")
+        while arguments[-1] == "None":
+            arguments.pop()
+        arguments += [
+            f"{name}={words[name]}" for name, usual in attributes if words.get(name, usual) != usual
+        ]
+        return ast.parse(f"{function}({', '.join(arguments)})", mode="eval").body
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        text = ast.unparse(node)
+        if text.startswith("self."):
+            weight = text.removeprefix("self.")
+            if weight in self.weights:
+                return ast.Name(id=self._argument(weight), ctx=ast.Load())
+            self.failed = True
+        self.generic_visit(node)
+        return node
