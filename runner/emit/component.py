@@ -79,11 +79,12 @@ def write_component(emitter: Emitter, workload: Workload, parent: str) -> Compon
     classes: dict[str, Written] = {}
     items = _items(emitter, part, classes)
     written = write_class(emitter.program, emitter.namer, "Model", part, items)
+    made = functions(emitter, part, written.inputs)
     pieces = [
         _docstring(emitter, workload, parent, written),
-        _imports([*(w.text for w in classes.values()), written.text]),
+        _imports([*(w.text for w in classes.values()), written.text, made]),
         "\n\n\n".join([*(w.text for w in classes.values()), written.text]),
-        "\n" + functions(emitter, part, written.inputs),
+        "\n" + made,
         _TESTS.strip("\n")
         % {"mode": emitter.program.graph.mode, "dtypes": _dtypes(emitter.program, part)},
     ]

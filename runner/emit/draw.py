@@ -27,6 +27,12 @@ _NOT_NEGATIVE = {
 }  # fmt: skip
 _BOUNDED = {"tanh", "sin", "cos", "sign", "hardtanh", "cosine_similarity", "erf"}
 _NEEDS_POSITIVE = {"log", "log2", "log10", "sqrt", "rsqrt", "reciprocal", "lgamma"}
+# What it returns is whatever was there before.
+_NO_VALUES = {"empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided"}
+# Need a symmetric matrix with positive eigenvalues.
+_NEEDS_DEFINITE = {"linalg_cholesky", "linalg_cholesky_ex", "cholesky"}
+# What is positive before them is so afterwards, if all else that they take is a positive number.
+_KEEPS_POSITIVE = {"add", "mul", "div", "sum", "mean", "clamp", "clamp_min", "to", "_to_copy"}
 _SAME_RANGE = {
     "max_pool1d", "max_pool2d", "max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d",
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "mean", "max", "min",
@@ -66,7 +72,9 @@ def _constant(program: Program, name: str) -> Recipe | None:
     while queue:
         value = queue.pop()
         i = program.producers.get(value)
-        if i is None or is_random(program.graph.operations[i]) or len(chosen) > LONGEST_CONSTANT:
+        if i is None or len(chosen) > LONGEST_CONSTANT:
+            return None
+        if is_random(program.graph.operations[i]) or program.graph.operations[i].name in _NO_VALUES:
             return None
         if i not in chosen:
             chosen.add(i)
@@ -89,6 +97,8 @@ def _numbers(
     size = ", ".join(map(str, shape)) or "()"
     as_tuple = f"({size},)" if len(shape) == 1 else f"({', '.join(map(str, shape))})"
     dtype = "" if spec.dtype == "float32" else f", dtype=torch.{spec.dtype}"
+    if name in program.graph.seen and shape == spec.shape:
+        return program.graph.seen[name]
     if spec.dtype == "bool":
         return f"(torch.rand({size}) < 0.5)"
     if not spec.floating:
@@ -104,13 +114,45 @@ def _numbers(
     }
     if maker in _UNIT:
         return f"torch.rand({size}{dtype})"
-    if readers & _NEEDS_POSITIVE:
+    if readers & _NEEDS_DEFINITE:
+        # Rows that add up to less than the diagonal: positive eigenvalues.
+        eye = f"torch.eye({shape[-1]}{dtype})"
+        return f"torch.full({as_tuple}, {0.5 / max(shape[-1], 1):.3g}{dtype}) + {eye}"
+    if _must_be_positive(program, part, name):
         return f"torch.rand({size}{dtype}).add(0.01)"
     if maker in _NOT_NEGATIVE:
         return f"torch.randn({size}{dtype}).abs()"
     if maker in _BOUNDED:
         return f"torch.randn({size}{dtype}).tanh()"
     return f"torch.randn({size}{dtype})"
+
+
+def _must_be_positive(program: Program, part: Part, name: str) -> bool:
+    """Whether a logarithm, a root or a power of it is taken, maybe after a scale or an epsilon."""
+    inside = set(part.operations)
+    for i in program.consumers.get(name, ()):
+        op = program.graph.operations[i]
+        if i not in inside:
+            continue
+        if op.name in _NEEDS_POSITIVE or _is_root(op):
+            return True
+        follows = op.view or (op.name in _KEEPS_POSITIVE and _numbers_positive(op))
+        if follows and any(_must_be_positive(program, part, out) for out in op.outputs if out):
+            return True
+    return False
+
+
+def _is_root(op: Operation) -> bool:
+    exponent = op.args[1] if op.name == "pow" and len(op.args) > 1 else None
+    return isinstance(exponent, (int, float)) and (exponent < 0 or exponent != int(exponent))
+
+
+def _numbers_positive(op: Operation) -> bool:
+    """Whether it takes one tensor, and numbers that are not negative."""
+    if op.name not in {"add", "mul", "div"}:
+        return True
+    others = [a for a in op.args[1:] if not isinstance(a, Ref)]
+    return len(list(op.refs())) == 1 and all(isinstance(a, (int, float)) and a >= 0 for a in others)
 
 
 def _maker(program: Program, name: str) -> str:

@@ -47,6 +47,17 @@ class Owned:
         self._recipes = Recipes(self.names)
         self._modules: dict[object, str] = {}
         self._states: dict[str, str] = {}
+        self._kinds = [program.graph.states[name].kind for name in states]
+        self._first: dict[int, str] = {}
+
+    def _take(self, weight: Weight) -> None:
+        """Take a weight in; a parameter that is here already stays one tensor."""
+        self.weights.append(weight)
+        if weight.sibling or self._kinds[weight.position] != "parameter":
+            return
+        first = self._first.setdefault(weight.position, weight.local)
+        if first != weight.local:
+            self.lines.append(f"self.{weight.local} = self.{first}")
 
     def module(self, op: Operation) -> tuple[str, ModuleCall] | None:
         """(attribute, call) of the nn module that runs the operation, if there is one."""
@@ -81,7 +92,7 @@ class Owned:
         arguments = ", ".join(f"{name}={value}" for name, value in call.arguments)
         self.lines.append(f"self.{attribute} = nn.{call.cls}({arguments})")
         for name, value in call.weights:
-            self.weights.append(Weight(f"{attribute}.{name}", self.positions[value]))
+            self._take(Weight(f"{attribute}.{name}", self.positions[value]))
         for name in call.extra:
             self.weights.append(
                 Weight(f"{attribute}.{name}", self.positions[call.weights[-1][1]], name)
@@ -97,7 +108,7 @@ class Owned:
             self._states[name] = attribute
             self._make_state(attribute, state, self.program.spec(name))
             if state.kind != "constant" or is_given(state):
-                self.weights.append(Weight(attribute, self.positions[name]))
+                self._take(Weight(attribute, self.positions[name]))
         return Text(f"self.{self._states[name]}")
 
     def _make_state(self, attribute: str, state: State, spec: TensorSpec) -> None:
@@ -155,7 +166,7 @@ class Owned:
 
     def _own(self, prefix: str, weights: Sequence[Weight], positions: Sequence[int]) -> None:
         for weight in weights:
-            self.weights.append(
+            self._take(
                 Weight(f"{prefix}.{weight.local}", positions[weight.position], weight.sibling)
             )
 

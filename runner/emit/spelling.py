@@ -359,6 +359,12 @@ def _index(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
     return Text(f"{literal(op.args[0], value).at(ATOM)}[{', '.join(items)}]")
 
 
+def _index_put(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
+    """The method takes no None for a dimension that stays whole; the operator does."""
+    indices = bound.get("indices")
+    return _by_own_name(op, value) if isinstance(indices, tuple) and None in indices else None
+
+
 def _to(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
     """A move to the device that the model was built for: said as the one that the tensor is on."""
     source = literal(op.args[0], value)
@@ -380,6 +386,7 @@ def _uniform(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
 _Special = Callable[[Operation, dict[str, Arg], Value], Text | None]
 _SPECIAL: dict[str, _Special] = {
     "index": _index,
+    "index_put": _index_put,
     "to": _to,
     "lift_fresh": lambda op, bound, value: literal(op.args[0], value),
     "rand_like": _uniform,

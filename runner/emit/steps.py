@@ -22,14 +22,25 @@ Put together from its {} children.
 
 COMPARE = '''
 def tensors(value):
-    """All tensors in nested tuples, lists and dicts, in order."""
+    """All tensors in nested tuples, lists, dicts and objects, in order."""
     if isinstance(value, torch.Tensor):
         return [value]
-    if isinstance(value, dict):
-        value = value.values()
-    if isinstance(value, str) or not hasattr(value, "__iter__"):
+    if isinstance(value, (int, float, complex, str, type)) or callable(value):
         return []
+    if not isinstance(value, (list, tuple)):
+        value = value if hasattr(value, "values") else getattr(value, "__dict__", {})
+        value = value.values()
     return [t for item in value for t in tensors(item)]
+
+
+def held(value, name):
+    """(name, tensor) for a tensor, and for each in a list, tuple or dict."""
+    if isinstance(value, torch.Tensor):
+        yield name, value
+    elif isinstance(value, (list, tuple, dict)):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, item in items:
+            yield from held(item, f"{name}.{key}")
 
 
 def assert_equal(actual, expected):
@@ -50,10 +61,11 @@ def weights_of(model):
     """Parameters, buffers, tensors in attributes; shared ones by each name."""
     return {
         **{
-            f"{path}.{name}" if path else name: value
+            name: tensor
             for path, module in model.named_modules()
-            for name, value in vars(module).items()
-            if isinstance(value, torch.Tensor)
+            for key, value in vars(module).items()
+            if key not in ("_parameters", "_buffers", "_modules")
+            for name, tensor in held(value, f"{path}.{key}" if path else key)
         },
         **dict(model.named_parameters(remove_duplicate=False)),
         **dict(model.named_buffers(remove_duplicate=False)),
@@ -117,14 +129,15 @@ def _step(
     items = [calls[id(u)] if isinstance(u, Part) else u for u in units]
     written = write_class(emitter.program, emitter.namer, "RefactoredModel", part, items)
     imports = "\n".join(_import(name, classes[name]) for name in sorted(children, key=_natural))
+    made = functions(emitter, part, written.inputs)
     text = "\n\n".join(
         [
             _TITLE.format(parent.workload.name, len(part.children)),
             "import json\nimport runpy\nimport sys\nfrom pathlib import Path\n\nimport torch\n"
-            + ("import torch.nn.functional as F\n" if "F." in written.text else "")
+            + ("import torch.nn.functional as F\n" if "F." in written.text + made else "")
             + f"from torch import nn\nfrom torch.testing import assert_close\n\n{imports}\n",
             written.text,
-            "\n" + functions(emitter, part, written.inputs) + "\n\n" + COMPARE.strip("\n"),
+            "\n" + made + "\n\n" + COMPARE.strip("\n"),
             _TESTS.rstrip("\n") % {"mode": emitter.program.graph.mode},
         ]
     )

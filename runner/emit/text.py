@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 
-from runner.graph.ir import Arg, Ref, Symbol, references
+from runner.graph.ir import Arg, Number, Ref, Symbol, references
 
 # Precedence in Python, loosest first.
 COMPARISON, OR, XOR, AND, SHIFT, SUM, PRODUCT, UNARY, POWER, ATOM = range(10)
@@ -39,6 +39,8 @@ def literal(arg: Arg, value: Value) -> Text:
     """An argument as Python."""
     if isinstance(arg, Ref):
         return value(arg.name)
+    if isinstance(arg, Number):
+        return Text(f"{value(arg.name).at(ATOM)}.item()")
     if isinstance(arg, Symbol):
         return Text(arg.text)
     if isinstance(arg, tuple):

@@ -15,6 +15,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from runner.errors import CaptureError, ProblemError
+from runner.graph.concrete import trace, trace_below
 from runner.graph.convert import convert
 from runner.graph.ir import (
     Capture,
@@ -24,7 +25,7 @@ from runner.graph.ir import (
 from runner.graph.provenance import (
     Recorder,
 )
-from runner.graph.trace import Built, Traced, export, quietly, trace
+from runner.graph.trace import Built, Traced, export, quietly
 from runner.problems import Problem, load_problem, seed
 
 
@@ -42,6 +43,7 @@ def capture(problem: Problem, mode: Mode = "eval") -> Graph:
         ("fake", lambda: FakeTensorMode(allow_non_fake_inputs=True), export),
         ("real_parameters", contextlib.nullcontext, export),
         ("concrete", contextlib.nullcontext, trace),
+        ("concrete", contextlib.nullcontext, trace_below),
     )
     for rung, tensors, write_down in rungs:
         try:
@@ -70,11 +72,14 @@ def _build(problem: Problem, mode: Mode, tensors: Any) -> Built:
     with tensors:
         seed(0)
         loaded = load_problem(problem)
+        seed(0)
         with made_model:
             model = loaded.build()
+        seed(0)
         with made_inputs:
             args, kwargs = loaded.get_inputs()
     model.train(mode == "train")
+    seed(0)
     return Built(loaded, model, args, kwargs, made_model, made_inputs)
 
 

@@ -18,19 +18,24 @@ from runner.graph.ir import (
     Graph,
     Input,
     Mode,
+    Number,
     Operation,
     Recipe,
     Ref,
     Scope,
     State,
+    Symbol,
     TensorSpec,
+    references,
 )
+from runner.graph.operations import COPY
 from runner.graph.origin import origin
 from runner.graph.provenance import (
     literal_of,
     plain_kwargs,
     schema_names,
     spec_of,
+    storage_of,
     tensor_literal,
 )
 from runner.graph.trace import Built, Traced
@@ -41,7 +46,15 @@ _SAME_OR_COPY = {"to", "contiguous", "type_as"}
 _VIEW_OR_COPY = {"reshape", "flatten", "ravel", "reshape_as"}
 # A tensor's number goes to Python; what Python did with it is part of the program that was traced.
 _READS = {torch.ops.aten.item.default, torch.ops.aten._local_scalar_dense.default}
-_INLINED = ("wrap_with_set_grad_enabled", "wrap_with_autocast")
+_SIZED_BY_VALUES = {
+    "nonzero", "nonzero_numpy", "argwhere", "masked_select", "unique_dim", "unique_consecutive",
+    "_unique", "_unique2", "bincount",
+}  # fmt: skip
+# How bool(x) becomes a number: `x != 0` first.
+_ASKS = {torch.ops.aten.ne.Scalar}
+# What says how to run, and runs nothing.
+_SWITCHES = {"_set_grad_enabled", "lazy_load_decompositions"}
+_INLINED = {"wrap_with_set_grad_enabled", "wrap_with_autocast"}
 
 
 def convert(problem: Problem, built: Built, traced: Traced, rung: Capture, mode: Mode) -> Graph:
@@ -96,7 +109,8 @@ def convert(problem: Problem, built: Built, traced: Traced, rung: Capture, mode:
         classes={path: type(module).__name__ for path, module in built.model.named_modules()},
         state_names=tuple(own),
         plain_call=not built.kwargs and all(isinstance(a, torch.Tensor) for a in built.args),
-        specialisations=tuple(writer.specialisations),
+        specialisations=(*traced.reads, *writer.specialisations),
+        seen=writer.seen if traced.reads or writer.specialisations else {},
         notes=tuple(traced.notes),
     )
 
@@ -119,18 +133,31 @@ def _recipe(built: Built, tensor: torch.Tensor) -> Recipe | None:
 
 def _constant(built: Built, path: str, tensor: torch.Tensor) -> State:
     recipe, literal = _recipe(built, tensor), tensor_literal(tensor)
-    if recipe is None and literal is None and not _has(built.model, path):
+    place = _place(built.model, tensor)
+    if recipe is None and literal is None and place is None:
         raise TypeError(f"a tensor of {tensor.numel()} numbers that torch did not compute")
-    return State(path, "constant", recipe, literal)
+    return State(place or path, "constant", recipe, literal)
 
 
-def _has(model: torch.nn.Module, path: str) -> bool:
-    """Whether a tensor is an attribute of the model."""
-    owner, _, name = path.rpartition(".")
-    try:
-        return isinstance(getattr(model.get_submodule(owner), name, None), torch.Tensor)
-    except AttributeError:
-        return False
+def _place(model: torch.nn.Module, tensor: torch.Tensor) -> str | None:
+    """Where the model holds a tensor that is neither parameter nor buffer: `table`, `scales.1`."""
+    storage = storage_of(tensor)
+    for path, module in model.named_modules():
+        for key, value in vars(module).items():
+            if key not in {"_parameters", "_buffers", "_modules"}:
+                for name, held in _held(value, f"{path}.{key}" if path else key):
+                    if storage_of(held) == storage and held.shape == tensor.shape:
+                        return name
+    return None
+
+
+def _held(value: object, name: str) -> Iterator[tuple[str, torch.Tensor]]:
+    """Tensors in an attribute, in lists, tuples and dicts too."""
+    if isinstance(value, torch.Tensor):
+        yield name, value
+    elif isinstance(value, (list, tuple, dict)):
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _held(item, f"{name}.{key}")
 
 
 class _Writer:
@@ -150,6 +177,10 @@ class _Writer:
         self.states, self.values, self.built = states, values, built
         self.operations: list[Operation] = []
         self.specialisations: list[str] = []
+        self.seen: dict[str, str] = {}
+        self.generators: set[int] = set()
+        self.varying = {n for n in values if n not in states or states[n].kind != "constant"}
+        """Values that depend on an input or a weight."""
 
     def write(self, graph: FxGraph, module: Any = None, prefix: str = "") -> Any:
         """All nodes of a graph; returns what its output node returns, in our notation."""
@@ -179,17 +210,36 @@ class _Writer:
                 raise TypeError(f"an index into {node.args[0]}")
             self.known[node] = source[node.args[1]]
         elif isinstance(target, torch._ops.HigherOrderOperator) and str(target) in _INLINED:
+            if str(target) == "wrap_with_autocast" and node.args[2]:
+                raise TypeError("autocast, which casts below what is written down here")
             self._inline(node, module, prefix)
         elif target in _READS:
-            source = self._arg(node.args[0])
-            self.specialisations.append(f"{getattr(source, 'name', source)} was read as a number")
-            self.known[node] = None
+            self._read(node)
+        elif target in _ASKS and node.users and all(user.target in _READS for user in node.users):
+            self.known[node] = self._arg(node.args[0])  # how bool(x) asks for its number
         elif isinstance(target, torch._ops.OpOverload):
             self._operator(node, target, prefix)
-        elif getattr(target, "__name__", "") == "_set_grad_enabled":
+        elif getattr(target, "__name__", "") in _SWITCHES:
             self.known[node] = None
         else:
             raise TypeError(f"a call of {target}")
+
+    def _read(self, node: FxNode) -> None:
+        """A number that operations take as an argument stays that; any other steered Python."""
+        source = self._arg(node.args[0])
+        if not isinstance(source, Ref):
+            raise TypeError(f"a number read from {node.args[0]}")
+        self.known[node] = Number(source.name)
+        if not node.users and source.name in self.varying:
+            self._specialised(node, "a value was read as a number")
+
+    def _specialised(self, node: FxNode, what: str) -> None:
+        """Note that the program would be another one for other values."""
+        found = origin(_stack(node), self.file)
+        where = f"line {found.line}" if found and found.line is not None else str(node.name)
+        sentence = f"{where}: {what}"
+        if sentence not in self.specialisations:
+            self.specialisations.append(sentence)
 
     def _inline(self, node: FxNode, module: Any, prefix: str) -> None:
         position = next(
@@ -205,6 +255,10 @@ class _Writer:
     def _operator(self, node: FxNode, target: torch._ops.OpOverload, prefix: str) -> None:
         value = node.meta.get("val", node.meta.get("tensor_meta"))
         results = value if isinstance(value, (list, tuple)) else [value]
+        operation = target.overloadpacket.__name__
+        if value is None and target._schema.returns:
+            raise TypeError(f"what {operation} gives is no plain tensor")
+        listed = isinstance(value, (list, tuple))
         outputs: list[str] = []
         refs: list[Arg] = []
         named = {
@@ -215,29 +269,70 @@ class _Writer:
                 outputs.append("")
                 refs.append(_plain(result) if result is not None else None)
                 if isinstance(result, (int, float, bool)):
-                    self.specialisations.append(f"{node.name} was read as {result}")
+                    self._specialised(node, f"{node.name} was read as {result}")
                 continue
+            if result.layout != torch.strided:
+                raise TypeError(f"{operation} gives a tensor of layout {result.layout}")
             name = prefix + (node.name if len(results) == 1 else named.get(i, f"{node.name}_{i}"))
             while name in self.values:
                 name += "_"
             self.values[name] = spec_of(result)
             outputs.append(name)
             refs.append(Ref(name))
-        listed = isinstance(value, (list, tuple))
+            if found := self._seen(node, i, listed):
+                self.seen[name] = found
+        random = torch.Tag.nondeterministic_seeded in target.tags
+        if random or any(self._varies(a) for a in (*node.args, *node.kwargs.values())):
+            self.varying.update(filter(None, outputs))
+            if operation in _SIZED_BY_VALUES or _picks(target, node):
+                self._specialised(node, f"values decide how much {operation} gives")
         self.known[node] = tuple(refs) if listed else refs[0]
         self.operations.append(
             Operation(
                 target=str(target).partition("aten.")[2] or str(target),
                 args=tuple(self._arg(a) for a in node.args),
-                kwargs=tuple((k, self._arg(v)) for k, v in plain_kwargs(dict(node.kwargs))),
+                kwargs=(
+                    *((k, self._arg(v)) for k, v in plain_kwargs(dict(node.kwargs))),
+                    *self._generator(node),
+                ),
                 outputs=tuple(outputs),
                 scopes=_scopes(node),
-                origin=origin(node.meta.get("stack_trace") or "", self.file),
+                origin=None if _of_export(node) else origin(_stack(node), self.file),
                 view=_is_view(target, node, results),
                 schema=schema_names(target),
                 listed=listed,
             )
         )
+
+    def _seen(self, node: FxNode, position: int, listed: bool) -> str | None:
+        """What one of a node's results held, where the tracer noted it."""
+        if not listed:
+            return node.meta.get("seen")
+        for user in node.users:
+            if getattr(user.target, "__name__", "") == "getitem" and user.args[1] == position:
+                return user.meta.get("seen")
+        return None
+
+    def _generator(self, node: FxNode) -> Iterator[tuple[str, Arg]]:
+        """Where random numbers begin, if the author said so: each generator is used once."""
+        generator: Any = node.kwargs.get("generator")
+        seed = node.meta.get("seed")
+        if isinstance(generator, FxNode) and generator.op == "get_attr":
+            generator = functools.reduce(getattr, str(generator.target).split("."), self.module)
+        if isinstance(generator, torch.Generator):
+            if id(generator) in self.generators:
+                raise TypeError("several draws from one generator")
+            self.generators.add(id(generator))
+            made = f"torch.Generator().manual_seed({generator.initial_seed()})"
+            yield "generator", Symbol(made)
+        elif seed is not None:
+            schema = node.target._schema  # type: ignore[union-attr]
+            if not hasattr(node.target.overloadpacket, "generator"):  # type: ignore[union-attr]
+                raise TypeError(f"{schema.name} after torch.manual_seed({seed})")
+            yield "generator", Symbol(f"torch.manual_seed({seed})")
+
+    def _varies(self, value: Any) -> bool:
+        return any(name in self.varying for name in references(self._arg(value)))
 
     def _arg(self, value: Any) -> Arg:
         if isinstance(value, FxNode):
@@ -245,6 +340,25 @@ class _Writer:
         if isinstance(value, (list, tuple)):
             return tuple(self._arg(item) for item in value)
         return literal_of(value)
+
+
+def _stack(node: FxNode) -> str:
+    return str(node.meta.get("stack_trace") or "")
+
+
+def _of_export(node: FxNode) -> bool:
+    """The assignment to a buffer that torch.export puts at the end, where the author had `=`."""
+    return str(node.name).startswith("copy__default")
+
+
+def _picks(target: torch._ops.OpOverload, node: FxNode) -> bool:
+    """An index with a mask, or `where(mask)`: as many rows as the mask has True."""
+    if target is torch.ops.aten.where.default:
+        return True
+    if target not in {torch.ops.aten.index.Tensor, torch.ops.aten._unsafe_index.Tensor}:
+        return False
+    places = [p.meta.get("val") for p in node.args[1] if isinstance(p, FxNode)]  # type: ignore[union-attr]
+    return any(isinstance(p, torch.Tensor) and p.dtype in {torch.bool, torch.uint8} for p in places)
 
 
 def _is_view(target: torch._ops.OpOverload, node: FxNode, results: Any) -> bool:
@@ -265,6 +379,8 @@ def _is_view(target: torch._ops.OpOverload, node: FxNode, results: Any) -> bool:
         return same and copied.get("copy") is not True
     if name in _VIEW_OR_COPY:
         return _viewable(before, after)
+    if name in COPY:  # without a kernel of its own for fake tensors it may look like a view
+        return False
     return bool(before.untyped_storage()._cdata == after.untyped_storage()._cdata)
 
 

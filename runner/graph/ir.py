@@ -80,7 +80,14 @@ class Symbol:
     text: str
 
 
-Arg = Union[None, bool, int, float, complex, str, "Ref", "Symbol", tuple["Arg", ...]]
+@dataclass(frozen=True, slots=True)
+class Number:
+    """The number in a tensor of one element, where the program reads it: `scale.item()`."""
+
+    name: str
+
+
+Arg = Union[None, bool, int, float, complex, str, "Ref", "Number", "Symbol", tuple["Arg", ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +152,7 @@ class Operation:
 
 def references(value: Arg) -> Iterator[str]:
     """Names of the values in an argument, depth first."""
-    if isinstance(value, Ref):
+    if isinstance(value, (Ref, Number)):
         yield value.name
     elif isinstance(value, tuple):
         for item in value:
@@ -156,6 +163,9 @@ def substitute(value: Arg, replace: Callable[[str], Arg]) -> Arg:
     """The argument with each value put through `replace`."""
     if isinstance(value, Ref):
         return replace(value.name)
+    if isinstance(value, Number):
+        put = replace(value.name)
+        return Number(put.name) if isinstance(put, Ref) else put
     if isinstance(value, tuple):
         return tuple(substitute(item, replace) for item in value)
     return value
@@ -222,6 +232,9 @@ class Graph:
     plain_call: bool = True
     """Called with tensors alone, by position."""
     specialisations: tuple[str, ...] = ()
+    """Where values steered the program, a sentence each: for other values it may be another."""
+    seen: dict[str, str] = field(default_factory=dict)
+    """Small integers and booleans of a program that values steered: Python that makes the like."""
     notes: tuple[str, ...] = ()
     """What was decided on the way, a sentence each, for the log."""
 

@@ -7,6 +7,7 @@ stays: the original runs it too.
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 from runner.graph.ir import (
@@ -19,6 +20,7 @@ from runner.graph.ir import (
     references,
     substitute,
 )
+from runner.graph.operations import constants
 
 # Operations that read only another tensor's shape or dtype: what says the same without it.
 LIKE_ANOTHER = {
@@ -299,7 +301,7 @@ class _Functional:
 
     def _store(self, name: str, value: str, op: Operation) -> None:
         if name not in self.base:
-            if op.name == "copy_" and value not in self._made_here(op):
+            if op.name == "copy_" and op.origin is not None and value not in self._made_here(op):
                 copied = self._fresh(name)
                 self._append(
                     replace(
@@ -342,7 +344,8 @@ class _Functional:
         before = self._now(parent)
         shape = self.values[before].shape
         scatter = _scatter(view, position, before, value, shape, self.graph.values)
-        if scatter is None:
+        by_stride = scatter is not None and scatter[0].startswith("as_strided")
+        if scatter is None or (by_stride and not self.values[before].contiguous):
             raise NotImplementedError(f"a write through {view.target}")
         target, args, schema, moves = scatter
         spec = self.values[before]
@@ -354,6 +357,7 @@ class _Functional:
 
 
 _SLICE_SCATTER = ("self", "src", "dim", "start", "end", "step")
+_STRIDED_SCATTER = ("self", "src", "size", "stride", "storage_offset")
 _RESHAPES = {
     "view", "reshape", "unsqueeze", "squeeze", "flatten", "unflatten", "view_as", "_unsafe_view",
 }  # fmt: skip
@@ -395,6 +399,13 @@ def _scatter(
     if view.name == "diagonal":
         args = (Ref(base), Ref(value), *view.args[1:])
         return ("diagonal_scatter.default", args, ("self", "src", "offset", "dim1", "dim2"), True)
+    if view.name in {"unfold", "as_strided"}:
+        windows = values[view.outputs[0]]
+        offset = view.arg("storage_offset") or 0
+        if not offset and windows.contiguous and windows.numel == prod(shape):
+            return ("reshape.default", (Ref(value), shape), ("self", "shape"), False)
+        args = (Ref(base), Ref(value), windows.shape, windows.stride, offset)
+        return ("as_strided_scatter.default", args, _STRIDED_SCATTER, True)
     if view.name in _RESHAPES:
         return ("reshape.default", (Ref(value), shape), ("self", "shape"), False)
     if view.name in {"transpose", "swapaxes", "swapdims"}:
@@ -423,12 +434,14 @@ def _map_refs(structure: Any, now: Callable[[str], str]) -> Any:
 
 
 def _without_dead_views(graph: Graph) -> Graph:
-    """Views and unread copies of state that nothing uses are gone; compute stays, read or not."""
+    """Views, unread copies of state and unread constants are gone; compute stays, read or not."""
     used = set(graph.output_names())
     kept: list[Operation] = []
+    constant = constants(graph)
     for op in reversed(graph.operations):
         scattered = op.name.endswith("_scatter") or (op.name == "reshape" and op.view)
-        if (op.view or scattered) and not any(name in used for name in op.outputs):
+        unread = not any(name in used for name in op.outputs)
+        if unread and (op.view or scattered or constant.issuperset(filter(None, op.outputs))):
             continue
         kept.append(op)
         used.update(op.refs())

@@ -3,7 +3,7 @@
 A new operator is a new row.
 """
 
-from runner.graph.ir import Operation
+from runner.graph.ir import Graph, Operation
 
 CONTRACTION = {
     "linear", "matmul", "mm", "bmm", "addmm", "baddbmm", "addbmm", "einsum", "bilinear", "mv",
@@ -85,6 +85,7 @@ COPY = {
     "replication_pad2d", "repeat", "repeat_interleave", "tile", "roll", "flip", "rot90", "reshape",
     "flatten", "fliplr", "flipud", "im2col", "col2im", "pixel_shuffle", "pixel_unshuffle",
     "channel_shuffle", "select_scatter", "slice_scatter", "diagonal_scatter",
+    "as_strided_scatter",
 }  # fmt: skip
 
 DROPOUTS = {"dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout"}
@@ -139,6 +140,15 @@ def is_random(op: Operation) -> bool:
     return kind(op) == "random"
 
 
+def constants(graph: Graph) -> set[str]:
+    """Values that depend on no input, no weight and no random number."""
+    found = {name for name, state in graph.states.items() if state.kind == "constant"}
+    for op in graph.operations:
+        if not is_random(op) and found.issuperset(op.refs()):
+            found.update(name for name in op.outputs if name)
+    return found
+
+
 def is_named_activation(op: Operation) -> bool:
     """An activation with an operator of its own, such as relu; not a primitive, such as exp."""
     return op.name in ACTIVATIONS
@@ -154,7 +164,8 @@ FIELD_NAMES = {
     "clamp_min": "clamp", "clamp_max": "clamp", "mm": "matmul", "rnn_tanh": "rnn",
     "rnn_relu": "rnn", "contiguous": "contiguous_copy", "clone": "copy",
     "reshape": "contiguous_copy", "flatten": "contiguous_copy", "select_scatter": "slice_update",
-    "slice_scatter": "slice_update", "diagonal_scatter": "slice_update", "conv_tbc": "conv1d",
+    "slice_scatter": "slice_update", "diagonal_scatter": "slice_update",
+    "as_strided_scatter": "slice_update", "conv_tbc": "conv1d",
     "masked_fill": "masked_fill", "max_pool2d_with_indices": "max_pool2d",
     "max_pool3d_with_indices": "max_pool3d", "max_pool1d_with_indices": "max_pool1d",
     "full_like": "full", "zeros_like": "zeros", "ones_like": "ones", "new_zeros": "zeros",

@@ -22,7 +22,7 @@ _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in ')
 
 def origin(trace: str, problem_file: str) -> Origin | None:
     frames = [(m["file"], int(m["line"])) for m in _FRAME.finditer(trace)]
-    frames = [f for f in frames if not f[0].startswith(_TORCH)]
+    frames = [f for f in frames if not f[0].startswith((_TORCH, _KDRUN))]
     if not frames:
         return None
     own = [line for file, line in frames if file == problem_file]

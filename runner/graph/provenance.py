@@ -88,7 +88,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         if func is torch.ops.aten.lift_fresh.default:
-            self._literals.setdefault(_storage(args[0]), tensor_literal(args[0]))
+            self._literals.setdefault(storage_of(args[0]), tensor_literal(args[0]))
         out = func(*args, **(kwargs or {}))
         self.calls.append((func, args, kwargs or {}, out, origin_here()))
         return out
@@ -98,7 +98,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         for position in range(self._indexed, len(self.calls)):
             func, args, _, out, _ = self.calls[position]
             made = _tensors(out) or (_tensors(args[:1]) if func._schema.is_mutable else [])
-            for storage in {_storage(t) for t in made}:
+            for storage in {storage_of(t) for t in made}:
                 self._writers.setdefault(storage, []).append(position)
         self._indexed = len(self.calls)
 
@@ -108,7 +108,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         None where some of it came from elsewhere, or where it took too many.
         """
         self._index()
-        queue = [_storage(tensor)]
+        queue = [storage_of(tensor)]
         seen = set(queue)
         chosen: set[int] = set()
         while queue:
@@ -119,7 +119,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 if len(chosen) > LONGEST_RECIPE:
                     return None
                 _, args, kwargs, _, _ = self.calls[position]
-                for storage in {_storage(t) for t in _tensors((args, kwargs))} - seen:
+                for storage in {storage_of(t) for t in _tensors((args, kwargs))} - seen:
                     seen.add(storage)
                     queue.append(storage)
         try:
@@ -140,17 +140,17 @@ def _write(
     def name(t: torch.Tensor, stem: str) -> str:
         names[id(t)] = fresh = f"{stem}_{len(values)}"
         values[fresh] = spec_of(t)
-        places[_storage(t), values[fresh]] = fresh
+        places[storage_of(t), values[fresh]] = fresh
         return fresh
 
     def convert(value: Any) -> Arg:
         if isinstance(value, torch.Tensor):
             if id(value) in names:
                 return Ref(names[id(value)])
-            place = (_storage(value), spec_of(value))
+            place = (storage_of(value), spec_of(value))
             if place in places:
                 return Ref(places[place])
-            known = literals.get(_storage(value)) or tensor_literal(value)
+            known = literals.get(storage_of(value)) or tensor_literal(value)
             if known is None:
                 raise KeyError("a tensor from elsewhere")
             return Symbol(known)
@@ -161,11 +161,15 @@ def _write(
     for func, args, kwargs, out, origin in calls:
         stem = func._schema.name.partition("::")[2].strip("_")
         args_ir = tuple(convert(a) for a in args)
+        if func._schema.is_mutable and not isinstance(args_ir[0], Ref):
+            raise KeyError("a write into a tensor from elsewhere")
         kwargs_ir = tuple((k, convert(v)) for k, v in plain_kwargs(kwargs))
         outputs = []
         for t in _tensors(out):
             outputs.append(names[id(t)] if id(t) in names else name(t, stem))
-            if t is tensor or (_storage(t) == _storage(tensor) and spec_of(t) == spec_of(tensor)):
+            if t is tensor or (
+                storage_of(t) == storage_of(tensor) and spec_of(t) == spec_of(tensor)
+            ):
                 result = outputs[-1]
         operations.append(
             Operation(
@@ -235,5 +239,6 @@ def _tensors(tree: Any) -> list[torch.Tensor]:
     return [leaf for leaf in tree_flatten(tree)[0] if isinstance(leaf, torch.Tensor)]
 
 
-def _storage(tensor: torch.Tensor) -> int:
+def storage_of(tensor: torch.Tensor) -> int:
+    """What says that two tensors are the same numbers."""
     return int(tensor.untyped_storage()._cdata)

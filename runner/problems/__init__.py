@@ -12,6 +12,7 @@ from runner.problems.loading import (
 )
 from runner.problems.problem import Problem, idea, identify, read_problem
 from runner.problems.selection import KERNELBENCH, DataRoot, data_root, select
+from runner.problems.structure import members, plain
 
 __all__ = [
     "KERNELBENCH",
@@ -29,7 +30,9 @@ __all__ = [
     "idea",
     "identify",
     "load_problem",
+    "members",
     "out_of_memory",
+    "plain",
     "read_problem",
     "seed",
     "select",

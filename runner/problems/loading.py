@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from runner.errors import KdrunError, ProblemError
 from runner.problems.problem import Problem, parse
+from runner.problems.structure import plain
 
 if TYPE_CHECKING:
     import torch
@@ -135,7 +136,7 @@ def check_outputs(problem: Problem, outputs: object) -> list[torch.Tensor]:
 
     ProblemError where there is none.
     """
-    tensors = list(_tensors(outputs))
+    tensors = list(_tensors(plain(outputs)))
     if not tensors:
         raise ProblemError(
             problem.path,

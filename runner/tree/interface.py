@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from runner.graph.ir import Graph, Scope, TensorSpec
-from runner.graph.operations import kind
+from runner.graph.operations import constants, kind
 from runner.graph.recognize import Kernel
 
 
@@ -41,13 +41,19 @@ class Program:
         return frozenset(i for i, count in times.items() if count > 1)
 
     @cached_property
+    def constants(self) -> set[str]:
+        """Values that are the same whatever the inputs and the weights are."""
+        return constants(self.graph)
+
+    @cached_property
     def scopes(self) -> list[tuple[Scope, ...]]:
         """For each kernel the module calls that hold it, but for constants; outermost first."""
         return [self._scopes(kernel) for kernel in self.kernels]
 
     def _scopes(self, kernel: Kernel) -> tuple[Scope, ...]:
         operations = [self.graph.operations[i] for i in kernel.members]
-        core = [op for op in operations if kind(op) not in {"view", "creation"}] or operations
+        own = [op for op in operations if not self.constants.issuperset(filter(None, op.outputs))]
+        core = [op for op in own if kind(op) not in {"view", "creation"}] or own or operations
         return shared_scopes(op.scopes for op in core)
 
     def spec(self, name: str) -> TensorSpec:

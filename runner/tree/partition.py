@@ -160,7 +160,7 @@ class _Partition:
         return Interface(
             tuple(i.name for i in self.graph.inputs),
             found.states + extra,
-            tuple(dict.fromkeys(self.graph.output_names())),
+            self.graph.output_names(),
         )
 
     def _whole(self, level: Level, children: list[Part], reason: str) -> Part:

@@ -12,6 +12,8 @@ from typing import cast
 
 import torch
 
+from runner.problems import members
+
 PIECE = 1 << 20
 """Elements that are compared at once: few enough that every pass but the first is in a cache."""
 
@@ -190,6 +192,8 @@ def scaled(tensor: torch.Tensor) -> torch.Tensor:
         return ~tensor
     if not (tensor.dtype.is_floating_point or tensor.dtype.is_complex):
         return tensor + 1
+    if tensor.dtype.itemsize == 1:  # 8 bits cannot say a hundredth, nor does torch multiply them
+        return (tensor.float() * 1.25).to(tensor.dtype)
     return tensor * 1.01
 
 
@@ -211,13 +215,16 @@ def structure(value: object) -> str:
 
 
 def leaves(value: object, name: str = "output") -> Iterator[tuple[str, object]]:
-    """What is not a tuple, list or dict, with its place."""
+    """What is not a tuple, list, dict or object that holds something, with its place."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             yield from leaves(item, f"{name}[{key!r}]")
     elif isinstance(value, tuple | list):
         for index, item in enumerate(value):
             yield from leaves(item, f"{name}[{index}]")
+    elif (held := members(value)) is not None:
+        for key, item in held.items():
+            yield from leaves(item, f"{name}.{key}")
     else:
         yield name, value
 

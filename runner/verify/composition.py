@@ -105,7 +105,7 @@ class CompositionGate:
         attribute(test, "ComposedModel", directory)
         mapping = as_names(attribute(test, "WEIGHTS", directory), f"{COMPOSITION_TEST}: WEIGHTS")
         total = Difference()
-        for trial in range(self.bench.options.trials):
+        for trial in range(self.bench.options.seeds):
             try:
                 total |= self._trial(problem, test, mapping, trial)
             except ValuesNeeded:
@@ -323,7 +323,7 @@ class CompositionGate:
             self.findings.note(f"the composition is vacuous: {VACUOUS}")
         if total.not_finite:
             self.findings.note("the output holds NaN or infinity")
-        if len(self._marks) == 1 and self.bench.options.trials > 1 and total.reason is None:
+        if len(self._marks) == 1 and self.bench.options.seeds > 1 and total.reason is None:
             self.findings.note("the output is the same for every seed")
 
 

@@ -117,7 +117,7 @@ class Findings:
         return Verification(
             status="passed" if passed else "failed",
             mode=options.mode,
-            trials=options.trials,
+            trials=options.seeds,
             seed=options.seed,
             device=options.device,
             torch_version=torch_version,

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -38,6 +39,10 @@ def _judge(directory: Path, options: VerifyOptions, findings: Findings) -> Verif
         with findings.gate("rules"):
             layout = read_layout(directory)
             _judge_documents(layout, findings)
+        if layout.tree is not None and (steered := layout.tree.metadata.specialisations):
+            bench = Bench(directory, replace(options, specialised=True))
+            more = f" and {len(steered) - 1} more" if len(steered) > 1 else ""
+            findings.note(f"holds for the values of seed {options.seed}: {steered[0]}{more}")
         with findings.gate("self-test"):
             for component in layout.components:
                 if layout.step_of(component) is None:
@@ -59,7 +64,7 @@ def _judge(directory: Path, options: VerifyOptions, findings: Findings) -> Verif
         power.finish()
     if not layout.components:
         findings.broken("self-test", "model", f"no file in {', '.join(LEVEL_FOLDER.values())}")
-    return findings.verification(options, torch.__version__)
+    return findings.verification(bench.options, torch.__version__)
 
 
 def _judge_documents(layout: Layout, findings: Findings) -> None:

@@ -49,7 +49,7 @@ def constant_output(output: object) -> str | None:
                 continue
             if piece.is_complex():
                 piece = torch.view_as_real(piece)
-            lowest, highest = (float(end) for end in torch.aminmax(piece))
+            lowest, highest = (float(end) for end in torch.aminmax(_comparable(piece)))
             value = lowest if value is None else value
             if not (lowest == highest == value):
                 return None
@@ -69,12 +69,17 @@ def fingerprint(output: object) -> tuple[object, ...]:
             marks.append(leaf.digests)
             continue
         piece = next(iter(pieces_of(leaf)))
-        piece = torch.view_as_real(piece) if piece.is_complex() else piece
+        piece = _comparable(torch.view_as_real(piece) if piece.is_complex() else piece)
         if piece.numel():
             lowest, highest = torch.aminmax(piece)
             total = piece.sum(dtype=torch.float64)
             marks.append((float(lowest), float(highest), float(total)))
     return tuple(marks)
+
+
+def _comparable(piece: torch.Tensor) -> torch.Tensor:
+    """Numbers of 8 bits have no order of their own in torch."""
+    return piece.float() if piece.is_floating_point() and piece.dtype.itemsize == 1 else piece
 
 
 def without_effect(seen: Seen, model: nn.Module) -> list[str]:

@@ -17,10 +17,17 @@ class VerifyOptions:
     seed: int = 0
     power: bool = False
     """Make each kernel wrong, too, and see that a comparison fails."""
+    specialised: bool = False
+    """The program was captured for the values of the first seed, and is compared on those alone."""
 
     def __post_init__(self) -> None:
         if self.trials < 1:
             raise ValueError(f"trials={self.trials}: a comparison needs at least one seed")
+
+    @property
+    def seeds(self) -> int:
+        """How many trials a comparison of the whole has."""
+        return 1 if self.specialised else self.trials
 
     @property
     def spill_bytes(self) -> int:

@@ -72,7 +72,7 @@ def _of_step(name: str, verification: Verification) -> dict[str, Any]:
     return {
         "step": name,
         "status": "passed" if passed else "failed",
-        "max_diff": _number(compared[0].max_diff) if compared else None,
+        "max_diff": compared[0].max_diff if compared else None,
         "bitwise_equal": compared[0].bitwise_equal if compared else None,
         "trials": verification.trials,
         "mode": verification.mode,
@@ -91,7 +91,12 @@ def _coverage(coverage: Coverage) -> dict[str, Any]:
     return verdict | coverage.model_dump(mode="json")
 
 
-def _number(value: float | None) -> float | str | None:
+def _finite(value: Any) -> Any:
+    """What JSON can say: an infinite difference, where shapes or structure differ, is a word."""
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
     return "Infinity" if value == float("inf") else value
 
 
@@ -106,5 +111,5 @@ def _write_status(directory: Path, status: str) -> None:
 
 def _write(path: Path, document: dict[str, Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(_finite(document), indent=1, ensure_ascii=False, allow_nan=False)
     path.write_text(text + "\n", encoding="utf-8")

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from runner.problems import plain
 from runner.verify.compare import tensors
 from runner.verify.loading_files import CannotJudge, foreign_code
 from runner.verify.options import VerifyOptions
@@ -78,7 +79,7 @@ class Bench:
 
         A single trial moves those that are all one value: default values hide a wrong map.
         """
-        if trial == 0 and self.options.trials > 1:
+        if trial == 0 and (self.options.trials > 1 or self.options.specialised):
             return
         generator = torch.Generator().manual_seed(self.options.seed + trial)
         with foreign_code("weights", self.directory):
@@ -98,7 +99,7 @@ class Bench:
         args, kwargs = inputs
         self.seed(trial)
         with foreign_code(what, self.directory), torch.no_grad(), watch or nullcontext():
-            output = model(*args, **kwargs)
+            output = plain(model(*args, **kwargs))
         return output, _seen(watch, inputs, output) if watch else None
 
     def seed(self, trial: int) -> None:
@@ -142,17 +143,28 @@ class SharedInputs:
 
 @contextmanager
 def spelled_operations() -> Iterator[None]:
-    """Fused paths of nn.MultiheadAttention and nn.TransformerEncoder hide what they compute."""
+    """Fused paths of nn.MultiheadAttention and nn.TransformerEncoder hide what they compute.
+
+    So does torch.cond, which is the branch that it takes.
+    """
     dtype = torch.get_default_dtype()  # a problem's file may set another
     before = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
+    cond, torch.cond = torch.cond, _branch
     with Watch(Path("/")):
         torch.zeros(())  # the first watched operation imports for a second; nobody's forward pays
     try:
         yield
     finally:
         torch.backends.mha.set_fastpath_enabled(before)
+        torch.cond = cond
         torch.set_default_dtype(dtype)
+
+
+def _branch(
+    pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Any = ()
+) -> Any:
+    return (true_fn if bool(pred) else false_fn)(*operands)
 
 
 def _holds_meta(module: nn.Module) -> bool:

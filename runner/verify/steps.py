@@ -84,7 +84,7 @@ class StepGate:
         attribute(module, "RefactoredModel", self.bench.directory)
         mapping = weight_map(self.bench.directory / step.folder)
         total = Difference()
-        for trial in range(self.bench.options.trials):
+        for trial in range(self.bench.options.seeds):
             try:
                 total |= self._trial(step, parent, module, mapping, trial)
             except ValuesNeeded:

@@ -80,6 +80,8 @@ COPIES = {"clone", "copy_", "copy", "_to_copy", "_copy_from", "lift_fresh_copy"}
 """Move elements, and change their dtype or stride at most."""
 SCATTERS = {"slice_scatter", "select_scatter", "diagonal_scatter", "as_strided_scatter"}
 """What a copy into a view becomes in a program without in-place operations."""
+_LOOKS = {"squeeze_", "unsqueeze_", "t_", "transpose_", "swapaxes_", "swapdims_", "as_strided_"}
+"""Change how a tensor is read, in place, and no number of it."""
 FILLS = {"fill_", "fill", "zero_", "zero"}
 CREATES = {
     f"{prefix}{name}"
@@ -101,6 +103,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._constant: set[int] = set()
         self._components: list[str] = []
         self._guarded = False
+        self._scattered: set[int] = set()
         self._weights: dict[int, list[str]] = {}
         for name, tensor in (weights or {}).items():
             if tensor.numel():
@@ -110,6 +113,9 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
+        if _composite(func):  # under inference_mode they come whole; elsewhere as what they call
+            with self:
+                return func.decompose(*args, **kwargs)
         bound = list(_bound(func, args, kwargs))
         shapes = {id(t): meta_of(t) for _, value, _ in bound for t in tensors(value)}
         result = func(*args, **kwargs)
@@ -182,6 +188,8 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         weight = next((self._weights[n][0] for n in reads if n in self._weights), None)
         if self._guarded and inside is None and weight is not None:
             self._complain(f"reads the weight {weight} itself", name)
+        if name in _LOOKS:
+            return
         if not writes and reads and numbers <= reads:
             return  # a view, by what it does and not by what it is called
         if not writes and (func.is_view or name in {"_unsafe_view", "detach", "alias"}):
@@ -191,6 +199,13 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         sources = reads - writes if name in COPIES | FILLS else reads
         random = torch.Tag.nondeterministic_seeded in func.tags
         constant = not random and sources <= self._constant
+        if name in SCATTERS:
+            # A write through a view of a view is a scatter into each, of which one moves anything.
+            (source,) = (self._number(t) for a, t, _ in bound if a == "src")
+            nested = source in self._scattered
+            self._scattered |= numbers
+        else:
+            nested = False
         written = writes | numbers
         if constant:
             self._constant |= written - reads
@@ -206,7 +221,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 operation,
                 frozenset(reads),
                 frozenset(written),
-                not live,
+                not live or nested,
                 self._where(),
                 inside,
                 into_part,
@@ -250,6 +265,13 @@ def reaching(events: list[Event], outputs: frozenset[int]) -> tuple[list[bool], 
             needed |= event.reads
         alive.append(used)
     return alive[::-1], needed
+
+
+@lru_cache(maxsize=4096)
+def _composite(func: Any) -> bool:
+    """Whether an operator is only a name for calls of others."""
+    key = torch._C.DispatchKey.CompositeImplicitAutograd
+    return bool(torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), key))
 
 
 @lru_cache(maxsize=4096)

@@ -1,7 +1,7 @@
 """This file knows about weight maps: total, both ways; and moving weights along them uncopied."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -86,13 +86,25 @@ def map_fault(
 
 
 def plain_tensors(model: nn.Module) -> Weights:
-    """Tensors that modules hold as plain attributes: a state that forward() replaces, a table."""
+    """Tensors that modules hold as plain attributes, in lists, tuples and dicts too.
+
+    A state that forward() replaces, a table.
+    """
     return {
-        f"{path}.{name}" if path else name: value
+        name: tensor
         for path, module in model.named_modules()
-        for name, value in vars(module).items()
-        if isinstance(value, torch.Tensor)
+        for key, value in vars(module).items()
+        if key not in {"_parameters", "_buffers", "_modules"}
+        for name, tensor in _held(value, f"{path}.{key}" if path else key)
     }
+
+
+def _held(value: object, name: str) -> Iterator[tuple[str, torch.Tensor]]:
+    if isinstance(value, torch.Tensor):
+        yield name, value
+    elif isinstance(value, list | tuple | dict):
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _held(item, f"{name}.{key}")
 
 
 def held_weights(model: nn.Module) -> Weights:

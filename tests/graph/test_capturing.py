@@ -6,10 +6,10 @@ import pytest
 import torch
 from programs import Program, Write
 
-from runner.errors import ProblemError
+from runner.errors import CaptureError, ProblemError
 from runner.graph import Graph
 from runner.graph.capture import capture
-from runner.graph.ir import Ref
+from runner.graph.ir import Number, Ref, Symbol
 from runner.problems import read_problem
 
 
@@ -51,9 +51,75 @@ def test_values_that_steer_python_are_fixed_and_said_so(
     graph = program("if x.sum() > 0:\n    return x + 1\nreturn x - 1", inputs="torch.ones(4, 8)")
     assert graph.capture == "concrete"
     assert any("values that steer Python" in note for note in graph.notes)
-    assert [text.partition(" ")[2] for text in graph.specialisations] == ["was read as a number"]
+    assert graph.specialisations == ("line 14: a value was read as a number",)
     assert [op.name for op in graph.operations if op.outputs == graph.output_names()] == ["add"]
     assert capfd.readouterr() == ("", "")
+
+
+def test_numbers_read_from_constants_specialise_nothing(program: Program) -> None:
+    graph = program("mask = torch.arange(4) > 1\nreturn x if mask.all() else x.relu()")
+    assert (graph.capture, graph.specialisations) == ("concrete", ())
+    assert [op.name for op in graph.operations] == ["relu"]
+
+
+def test_a_number_that_operations_take_stays_in_the_program(program: Program) -> None:
+    graph = program("return x / x.max().item()")
+    assert (graph.capture, graph.specialisations) == ("fake", ())
+    assert graph.operations[-1].arg("other") == Number("max_1")
+
+
+def test_a_program_does_not_notice_that_it_is_traced(program: Program) -> None:
+    graph = program(
+        "if torch.compiler.is_compiling() or isinstance(x, torch._subclasses.FakeTensor):\n"
+        "    return x.sin()\nreturn x.cos()"
+    )
+    assert graph.capture == "fake"
+    assert [op.name for op in graph.operations] == ["cos"]
+    assert torch._subclasses.FakeTensor is not None
+    assert "__getattr__" not in vars(torch._subclasses)
+
+
+def test_a_concrete_trace_knows_modules_and_lines_too(program: Program) -> None:
+    graph = program(
+        "h = self.a(x)\nif h.sum() > 1e9:\n    return h\ny = self.a(h)\nreturn y",
+        init="self.a = nn.Sequential(nn.Linear(8, 8), nn.ReLU())",
+    )
+    assert graph.capture == "concrete"
+    linear, relu, *_ = graph.operations
+    assert [scope.path for scope in linear.scopes] == ["a", "a.0"]
+    assert relu.origin is not None
+    assert relu.origin.line == 14
+    assert [s.call for op in graph.operations if op.name == "linear" for s in op.scopes] == [
+        0,
+        0,
+        1,
+        1,
+    ]
+
+
+def test_small_values_that_steer_are_remembered(program: Program) -> None:
+    graph = program("rows = torch.nonzero(x[:, 0] > -9).flatten()\nreturn x[rows]")
+    assert graph.seen["flatten"] == "torch.tensor([0, 1, 2, 3], dtype=torch.int64)"
+
+
+def test_a_seed_in_forward_goes_with_the_numbers_that_it_decides(program: Program) -> None:
+    graph = program("torch.manual_seed(7)\nreturn x + torch.randn(8) + torch.rand(8)")
+    seeds = [dict(op.kwargs).get("generator") for op in graph.operations if "rand" in op.name]
+    assert seeds == [Symbol("torch.manual_seed(7)"), None]
+
+
+def test_two_draws_from_one_generator_are_refused(write: Write) -> None:
+    problem = write(
+        "g = torch.Generator().manual_seed(1)\n"
+        "return x + torch.randn(8, generator=g) + torch.randn(8, generator=g)"
+    )
+    with pytest.raises(CaptureError, match="several draws from one generator"):
+        capture(problem)
+
+
+def test_sparse_tensors_are_refused(write: Write) -> None:
+    with pytest.raises(CaptureError, match=r"cannot be captured.*no plain tensor"):
+        capture(write("return torch.sparse.mm(x.to_sparse(), x.t())"))
 
 
 def test_a_model_that_fails_is_its_authors_error(write: Write) -> None:

@@ -1,0 +1,217 @@
+"""This file knows about the concrete trace: one run on real tensors, written down as it goes."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import sys
+from collections import Counter, OrderedDict
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.fx import Node as FxNode
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils._pytree import tree_flatten, tree_unflatten
+
+from runner.graph.containers import plainly
+from runner.graph.provenance import LONGEST_LITERAL, tensor_literal
+from runner.graph.trace import Built, Traced
+
+
+def trace(built: Built) -> Traced:
+    """Run the model once on real tensors and write down what ran.
+
+    Values that steered Python are fixed as they were.
+    """
+    with plainly(built.model, built.args, built.kwargs):
+        return _trace(built, whole=True)
+
+
+def trace_below(built: Built) -> Traced:
+    """The same below autograd, autocast and `torch.func`: what those made of the program.
+
+    There `linear` and its like are the operators that they call.
+    """
+    with plainly(built.model, built.args, built.kwargs):
+        return _trace(built, whole=False)
+
+
+def _trace(built: Built, *, whole: bool) -> Traced:
+    from torch.func import functional_call
+    from torch.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
+
+    states = {
+        **dict(built.model.named_parameters(remove_duplicate=False)),
+        **dict(built.model.named_buffers(remove_duplicate=False)),
+    }
+    flat, spec = tree_flatten((built.args, built.kwargs))
+    positions = [i for i, leaf in enumerate(flat) if isinstance(leaf, torch.Tensor)]
+    shape_of_result: list[Any] = []
+    reads = _Reads(str(built.loaded.problem.path))
+
+    def run(state_values: list[torch.Tensor], tensors: list[torch.Tensor]) -> list[Any]:
+        leaves = list(flat)
+        for position, tensor in zip(positions, tensors, strict=True):
+            leaves[position] = tensor
+        args, kwargs = tree_unflatten(leaves, spec)
+        mode = get_proxy_mode()
+        with _scoped(built.model, mode), _noted(mode), reads:
+            out = functional_call(
+                built.model,
+                dict(zip(states, state_values, strict=True)),
+                args,
+                kwargs,
+                tie_weights=False,
+            )
+        leaves_out, out_spec = tree_flatten(out)
+        shape_of_result[:] = [out_spec]
+        return leaves_out
+
+    module = make_fx(
+        run,
+        tracing_mode="real",
+        pre_dispatch=whole,
+        record_stack_traces=True,
+        _error_on_data_dependent_ops=False,
+    )([s.detach() for s in states.values()], [flat[i] for i in positions])
+    names = _argument_names(built)
+    placeholders: list[tuple[str, str, Any]] = []
+    parameters = dict(built.model.named_parameters(remove_duplicate=False))
+    for name in states:
+        placeholders.append(("parameter" if name in parameters else "buffer", name, None))
+    for position in positions:
+        placeholders.append(("input", names[position], flat[position]))
+    note = "captured by a concrete trace: values that steer Python are those of the traced inputs"
+    return Traced(
+        module.graph,
+        module,
+        placeholders,
+        lambda outs: tree_unflatten(outs, shape_of_result[0]),
+        [note],
+        reads.found,
+    )
+
+
+class _Reads(TorchFunctionMode):
+    """Notes where a tensor's numbers go to a list or to numpy, which no tracer follows."""
+
+    def __init__(self, file: str) -> None:
+        super().__init__()
+        self.file, self.found = file, list[str]()
+
+    def __torch_function__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        if getattr(func, "__name__", "") in {"numpy", "__array__", "tolist"}:
+            sentence = f"{_line_of(self.file)}: values were read"
+            if sentence not in self.found:
+                self.found.append(sentence)
+        return func(*args, **(kwargs or {}))
+
+
+def _line_of(file: str) -> str:
+    """Where in a file the program is now."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_filename == file:
+            return f"line {frame.f_lineno}"
+        frame = frame.f_back
+    return "elsewhere"
+
+
+@contextlib.contextmanager
+def _scoped(model: torch.nn.Module, mode: Any) -> Iterator[None]:
+    """While this lasts, each traced operation knows the calls of modules that it belongs to."""
+    paths = {module: path for path, module in reversed(list(model.named_modules()))}
+    calls: Counter[str] = Counter()
+    running: list[tuple[str, tuple[str, Any]]] = []
+    tracer = mode.tracer
+    tracer._record_forward_stack_traces_only = False  # the author's innermost line, not forward's
+
+    def enter(module: torch.nn.Module, args: Any) -> None:
+        path = paths.get(module, "")
+        call = calls[path]
+        calls[path] += 1
+        running.append((f"{path}@{call}" if call else path, (path, type(module))))
+        tracer.module_stack = OrderedDict(running)
+
+    def leave(module: torch.nn.Module, args: Any, output: Any) -> None:
+        running.pop()
+        tracer.module_stack = OrderedDict(running)
+
+    hooks = (
+        torch.nn.modules.module.register_module_forward_pre_hook(enter),
+        torch.nn.modules.module.register_module_forward_hook(leave, always_call=True),
+    )
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+@contextlib.contextmanager
+def _noted(mode: Any) -> Iterator[None]:
+    """While this lasts, nodes know small values that are not floating, and the seed before them.
+
+    `torch.cond` is the branch that it takes, like any other `if`.
+    """
+    from torch.fx.experimental import proxy_tensor
+
+    set_meta, manual_seed, cond = proxy_tensor.set_meta, torch.manual_seed, torch.cond
+    seeds: list[int] = []
+
+    def note(proxy: Any, value: Any) -> Any:
+        node: FxNode = proxy.node
+        if isinstance(value, torch.Tensor) and not value.dtype.is_floating_point:
+            node.meta["seen"] = seen(value)
+        tags = getattr(node.target, "tags", ())
+        if seeds and torch.Tag.nondeterministic_seeded in tags and "seed" not in node.meta:
+            node.meta["seed"] = seeds.pop()
+        return set_meta(proxy, value)
+
+    def seed(number: int) -> Any:
+        seeds[:] = [int(number)]
+        return manual_seed(number)
+
+    def branch(pred: Any, true_fn: Any, false_fn: Any, operands: Any = ()) -> Any:
+        return (true_fn if bool(pred) else false_fn)(*operands)
+
+    torch.cond = branch
+    proxy_tensor.set_meta, torch.manual_seed = note, seed  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        proxy_tensor.set_meta, torch.manual_seed, torch.cond = set_meta, manual_seed, cond
+
+
+def seen(value: torch.Tensor) -> str | None:
+    """Python for a tensor that steers as this one did; None where that takes too many numbers."""
+    if value.dtype.is_complex or not value.is_contiguous() or value.layout != torch.strided:
+        return None
+    if value.dtype == torch.bool and value.numel() > LONGEST_LITERAL:
+        with _disable_current_modes():
+            true = int(value.sum())
+        shape = ", ".join(map(str, value.shape))
+        return f"(torch.randperm({value.numel()}) < {true}).view({shape})"
+    return tensor_literal(value)
+
+
+def _argument_names(built: Built) -> list[str]:
+    """A name for each leaf of the inputs: forward's parameter, numbered where one holds several."""
+    parameters = list(inspect.signature(built.model.forward).parameters)
+    names: list[str] = []
+    for i, value in enumerate(built.args):
+        stem = parameters[i] if i < len(parameters) else f"input_{i}"
+        leaves = len(tree_flatten(value)[0])
+        names += [stem] if leaves == 1 else [f"{stem}_{k}" for k in range(leaves)]
+    for key, value in built.kwargs.items():
+        leaves = len(tree_flatten(value)[0])
+        names += [key] if leaves == 1 else [f"{key}_{k}" for k in range(leaves)]
+    return names

@@ -1,0 +1,68 @@
+"""This file knows about objects that hold tensors, as tracers see them: inputs and results."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import torch
+from torch.utils._pytree import SUPPORTED_NODES, GetAttrKey, register_pytree_node
+
+from runner.problems import members, plain
+
+
+@contextlib.contextmanager
+def plainly(
+    model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Iterator[None]:
+    """Whatever holds the inputs' tensors is known to the tracers, and results are plain."""
+    for value in (*args, *kwargs.values()):
+        _register(value)
+    forward = model.forward
+
+    @functools.wraps(forward)
+    def plain_forward(*args: Any, **kwargs: Any) -> Any:
+        return plain(forward(*args, **kwargs))
+
+    model.forward = plain_forward
+    try:
+        yield
+    finally:
+        del model.forward
+
+
+def _register(value: Any) -> None:
+    """Make an object's class known as one that holds tensors."""
+    if isinstance(value, Mapping):
+        held: Iterable[Any] = value.values()
+    elif isinstance(value, (list, tuple)):
+        held = value
+    else:
+        named = members(value)
+        held = () if named is None else named.values()
+        cls = type(value)
+        if named is not None and cls not in SUPPORTED_NODES:
+            register_pytree_node(
+                cls,
+                _taken_apart,
+                functools.partial(_put_together, cls),
+                serialized_type_name=f"{cls.__module__}.{cls.__qualname__}",
+                flatten_with_keys_fn=lambda v: (
+                    [(GetAttrKey(name), item) for name, item in vars(v).items()],
+                    tuple(vars(v)),
+                ),
+            )
+    for item in held:
+        _register(item)
+
+
+def _taken_apart(value: Any) -> tuple[list[Any], tuple[str, ...]]:
+    return list(vars(value).values()), tuple(vars(value))
+
+
+def _put_together(cls: type, values: Iterable[Any], names: Any) -> Any:
+    made: Any = object.__new__(cls)
+    made.__dict__.update(zip(names, values, strict=True))
+    return made

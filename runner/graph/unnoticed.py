@@ -1,0 +1,66 @@
+"""This file knows about what a program may notice of being traced: nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+
+
+@contextlib.contextmanager
+def unnoticed() -> Iterator[None]:
+    """A library that asks whether it is being traced hears no, as it does when it just runs.
+
+    Some would run another program: a mask in full where attention could be told `is_causal`. torch
+    itself hears the truth.
+    """
+    fakes = torch._subclasses
+    questions = ("is_compiling", "is_exporting")
+    before = {name: getattr(torch.compiler, name) for name in questions}
+
+    def is_torch(asker: FrameType) -> bool:
+        return str(asker.f_globals.get("__name__", "")).partition(".")[0] == "torch"
+
+    def answering(question: Callable[[], bool]) -> Callable[[], bool]:
+        return lambda: is_torch(sys._getframe(1)) and question()
+
+    def found(name: str) -> Any:
+        if name != "FakeTensor":
+            raise AttributeError(f"module {fakes.__name__!r} has no attribute {name!r}")
+        return FakeTensor if is_torch(sys._getframe(1)) else _NoTensor
+
+    try:
+        for name, question in before.items():
+            setattr(torch.compiler, name, answering(question))
+        del fakes.FakeTensor
+        fakes.__getattr__ = found  # type: ignore[method-assign]
+        yield
+    finally:
+        fakes.FakeTensor = FakeTensor  # type: ignore[misc]
+        del fakes.__getattr__
+        for name, question in before.items():
+            setattr(torch.compiler, name, question)
+
+
+class _NoTensor:
+    """What a fake tensor is an instance of, as far as a library may know."""
+
+
+@contextlib.contextmanager
+def without_seeds() -> Iterator[None]:
+    """A forward that seeds the generator is refused: a symbolic trace would not know of it."""
+    before = torch.manual_seed
+
+    def refuse(seed: int) -> Any:
+        raise TypeError(f"torch.manual_seed({seed}) in forward()")
+
+    torch.manual_seed = refuse
+    try:
+        yield
+    finally:
+        torch.manual_seed = before

@@ -1,0 +1,237 @@
+"""Programs that do what layers do not: each is captured, taken apart, and passes every gate."""
+
+from pathlib import Path
+from textwrap import dedent, indent
+
+import pytest
+
+from runner.emit import decompose
+from runner.problems import read_problem
+from runner.tree.document import Tree
+from runner.verify import VerifyOptions, verify
+
+FILE = """\
+from dataclasses import dataclass
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+{before}
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+{init}
+
+    def forward(self, {arguments}):
+{forward}
+
+
+def get_inputs():
+    return [{inputs}]
+
+
+def get_init_inputs():
+    return []
+"""
+
+ODD: dict[str, dict[str, str]] = {
+    "a branch that a value takes": {
+        "init": "self.a = nn.Linear(16, 16)\nself.b = nn.Linear(16, 16)",
+        "forward": "if x.sum() > 0:\n    return self.a(x).relu()\nreturn self.b(x).tanh()",
+    },
+    "a loop that values end": {
+        "init": "self.step = nn.Linear(16, 16)",
+        "forward": "n = 0\nwhile x.norm() > 0.5 and n < 9:\n"
+        "    x, n = torch.tanh(self.step(x)) * 0.5, n + 1\nreturn x",
+    },
+    "torch.cond": {
+        "forward": "return torch.cond(x.sum() > 0, lambda t: t.sin(), lambda t: t.cos(), (x,)) + 1"
+    },
+    "a number read and used": {
+        "init": "self.a = nn.Linear(16, 16)",
+        "forward": "scale = x.abs().max().item()\nreturn self.a(x / scale)",
+    },
+    "lengths as a list": {
+        "init": "self.a = nn.Linear(16, 16)",
+        "arguments": "x, lengths",
+        "inputs": "torch.randn(3, 8, 16), torch.tensor([3, 5, 8])",
+        "forward": "parts = [self.a(x[i, :n]).mean(0) for i, n in enumerate(lengths.tolist())]\n"
+        "return torch.stack(parts)",
+    },
+    "a boolean mask": {
+        "init": "self.a = nn.Linear(16, 16)",
+        "arguments": "x, mask",
+        "inputs": "torch.randn(9, 16), torch.rand(9) > 0.5",
+        "forward": "y = torch.zeros_like(x)\ny[mask] = self.a(x[mask])\nreturn y",
+    },
+    "a large boolean mask": {
+        "arguments": "x",
+        "inputs": "torch.randn(20, 16)",
+        "forward": "mask = x > 0\nreturn x[mask].exp()",
+    },
+    "experts that take their tokens": {
+        "init": "self.router = nn.Linear(16, 3)\n"
+        "self.experts = nn.ModuleList(nn.Linear(16, 16) for _ in range(3))",
+        "forward": "weights, chosen = self.router(x).softmax(-1).topk(2)\n"
+        "out = torch.zeros_like(x)\n"
+        "for i, expert in enumerate(self.experts):\n"
+        "    row, slot = torch.where(chosen == i)\n"
+        "    out[row] += weights[row, slot, None] * expert(x[row])\n"
+        "return out",
+    },
+    "packed sequences": {
+        "init": "self.gru = nn.GRU(16, 8)",
+        "arguments": "x, lengths",
+        "inputs": "torch.randn(7, 3, 16), torch.tensor([7, 5, 2])",
+        "forward": "packed = nn.utils.rnn.pack_padded_sequence(x, lengths)\n"
+        "out, h = self.gru(packed)\n"
+        "return nn.utils.rnn.pad_packed_sequence(out)[0], h[-1]",
+    },
+    "numpy in between": {
+        "forward": "order = x.sum(1).numpy().argsort()\n"
+        "return x[torch.from_numpy(order)].cumsum(0).relu()",
+    },
+    "writes through views of views": {
+        "forward": "y = x.clone()\ny[:, 1:3] += 1\ny[0].mul_(2)\ny.t()[2].add_(y.t()[3])\n"
+        "y.view(2, 2, 16)[1, 0, ::2] = 5.0\nreturn y",
+    },
+    "an input that is written into": {"forward": "x.add_(1)\nx[1:].relu_()\nreturn x * 2"},
+    "windows that are written into": {
+        "forward": "y = x.clone()\ny.unfold(1, 4, 4).mul_(0.5)\n"
+        "torch.as_strided(y, (4, 4), (16, 5)).add_(1)\nreturn y.relu()",
+    },
+    "a cache at given places": {
+        "init": "self.proj = nn.Linear(16, 16)\n"
+        'self.register_buffer("cache", torch.zeros(2, 9, 16))',
+        "arguments": "x, where",
+        "inputs": "torch.randn(2, 3, 16), torch.tensor([4, 5, 6])",
+        "forward": "self.cache[:, where] = self.proj(x)\nreturn self.cache[:, :7].relu()",
+    },
+    "a buffer that is replaced": {
+        "init": 'self.register_buffer("state", torch.zeros(4, 16))\nself.a = nn.Linear(16, 16)',
+        "forward": "self.state = 0.5 * self.state + self.a(x)\nreturn self.state.relu()",
+    },
+    "weights tied in three places": {
+        "init": "self.embed = nn.Embedding(50, 16)\nself.body = nn.Linear(16, 16)\n"
+        "self.head = nn.Linear(16, 50, bias=False)\nself.head.weight = self.embed.weight",
+        "arguments": "a, b",
+        "inputs": "torch.randint(0, 50, (2, 7)), torch.randint(0, 50, (2, 3))",
+        "forward": "h = self.body(self.embed(a)).relu().sum(1, keepdim=True)\n"
+        "return self.head(torch.tanh(self.body(self.embed(b)) + h))",
+    },
+    "tensors in lists and dicts": {
+        "init": "self.a = nn.Linear(16, 16)\nself.scales = [torch.tensor(0.5), torch.rand(80)]\n"
+        'self.more = {"bias": torch.randn(16)}',
+        "forward": "y = self.a(x) * self.scales[0] + self.more['bias']\n"
+        "return torch.relu(y) + self.scales[1][:16]",
+    },
+    "a dataclass in and out": {
+        "before": "@dataclass\nclass Batch:\n    x: torch.Tensor\n    mask: torch.Tensor\n"
+        "    scale: float = 2.0\n\n\n@dataclass\nclass Result:\n    y: torch.Tensor\n"
+        "    more: object = None\n",
+        "init": "self.a = nn.Linear(16, 4)",
+        "arguments": "batch",
+        "inputs": "Batch(torch.randn(4, 16), torch.ones(4, 1))",
+        "forward": "h = batch.x * batch.mask * batch.scale\n"
+        "return Result(self.a(h), {'hidden': h.relu()})",
+    },
+    "a result that is returned twice": {
+        "init": "self.a = nn.Linear(16, 16)",
+        "forward": "y = self.a(x).relu()\nreturn y, [x + y, y]",
+    },
+    "an object that is no container": {
+        "before": "class Cache:\n    def __init__(self, keys):\n        self.keys = [keys]\n"
+        "        self.dtype = keys.dtype\n",
+        "init": "self.a = nn.Linear(16, 16)",
+        "forward": "y = self.a(x)\nreturn y.relu(), Cache(y.exp())",
+    },
+    "autocast": {
+        "init": "self.a = nn.Linear(16, 16)",
+        "forward": "with torch.autocast('cpu', dtype=torch.bfloat16):\n    y = self.a(x)\n"
+        "return y.float().softmax(-1)",
+    },
+    "inference mode": {
+        "init": "self.a = nn.Linear(16, 16)",
+        "forward": "with torch.inference_mode():\n    return self.a(x).relu()",
+    },
+    "vmap": {
+        "init": "self.w = nn.Parameter(torch.randn(3, 16, 8))",
+        "forward": "return torch.func.vmap(lambda w: torch.tanh(x @ w))(self.w)",
+    },
+    "a gradient": {
+        "init": "self.energy = nn.Sequential(nn.Linear(16, 8), nn.Tanh(), nn.Linear(8, 1))",
+        "forward": "with torch.enable_grad():\n    x = x.detach().requires_grad_(True)\n"
+        "    (force,) = torch.autograd.grad(self.energy(x).sum(), x)\nreturn -force",
+    },
+    "random numbers with a seed": {
+        "forward": "torch.manual_seed(7)\nnoise = torch.randn(4, 16)\n"
+        "keep = torch.rand(16, generator=torch.Generator().manual_seed(3)) > 0.2\n"
+        "return torch.relu(x + noise) * keep",
+    },
+    "numbers of 8 bits": {
+        "forward": "s = x.abs().amax() / 448.0\nq = (x / s).to(torch.float8_e4m3fn)\n"
+        "return q.to(torch.float32) * s, q",
+    },
+    "complex numbers": {
+        "inputs": "torch.randn(4, 8, dtype=torch.complex64)",
+        "forward": "return (x * x.conj()).real, x.imag.sum(), torch.matmul(x, x.mH)",
+    },
+    "a model made of half precision": {
+        "init": "self.a = nn.Linear(16, 16)\n"
+        "self.register_buffer('inv', 1.0 / (10.0 ** (torch.arange(0, 16) / 16)))\n"
+        "self.inv.copy_(self.inv * 2)\nself.to(torch.bfloat16)",
+        "inputs": "torch.randn(4, 16, dtype=torch.bfloat16)",
+        "forward": "return torch.relu(self.a(x) * self.inv)",
+    },
+    "logarithms of what must be positive": {
+        "forward": "p = x.softmax(-1).mean(0)\n"
+        "deg = (x > 0).sum(0).float().clamp(min=1).pow(-0.5)\n"
+        "return torch.exp(-(p * (p + 1e-10).log()).sum()), deg, (x.square() / 2).sqrt() + 1",
+    },
+}
+
+
+def decomposed(folder: Path, *, before: str = "", init: str = "pass", arguments: str = "x",
+               inputs: str = "torch.randn(4, 16)", forward: str) -> Path:  # fmt: skip
+    """A directory with the decomposition of a model written inline."""
+    text = FILE.format(
+        before=dedent(before),
+        init=indent(init, " " * 8),
+        arguments=arguments,
+        inputs=inputs,
+        forward=indent(forward, " " * 8),
+    )
+    (folder / "level3").mkdir()
+    file = folder / "level3" / "odd.py"
+    file.write_text(text, encoding="utf-8")
+    decompose(read_problem(file), folder / "out")
+    return folder / "out"
+
+
+@pytest.mark.parametrize("what", ODD)
+def test_it_passes_every_gate(tmp_path: Path, what: str) -> None:
+    directory = decomposed(tmp_path, **ODD[what])
+    verification = verify(directory, VerifyOptions())
+    assert verification.first_failure is None
+    assert verification.status == "passed"
+
+
+def test_what_values_steered_is_said_and_compared_on_those_alone(tmp_path: Path) -> None:
+    directory = decomposed(tmp_path, **ODD["a branch that a value takes"])
+    (steered,) = Tree.read(directory).metadata.specialisations
+    assert steered.endswith("a value was read as a number")
+    verification = verify(directory, VerifyOptions(trials=3))
+    assert verification.trials == 1
+    assert any("holds for the values of seed 0" in note for note in verification.health)
+    assert (
+        "compare(problem, seed=0)"
+        in (directory / "verification" / "composition_test.py").read_text()
+    )
+
+
+def test_what_nothing_steered_is_compared_with_every_seed(tmp_path: Path) -> None:
+    directory = decomposed(tmp_path, **ODD["a number read and used"])
+    assert Tree.read(directory).metadata.specialisations == []
+    assert verify(directory, VerifyOptions(trials=3)).trials == 3
