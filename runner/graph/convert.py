@@ -289,7 +289,7 @@ class _Writer:
         self.known[node] = tuple(refs) if listed else refs[0]
         self.operations.append(
             Operation(
-                target=str(target).partition("aten.")[2] or str(target),
+                target=_name(_seeded(target) if "seed" in node.meta else target),
                 args=tuple(self._arg(a) for a in node.args),
                 kwargs=(
                     *((k, self._arg(v)) for k, v in plain_kwargs(dict(node.kwargs))),
@@ -326,9 +326,6 @@ class _Writer:
             made = f"torch.Generator().manual_seed({generator.initial_seed()})"
             yield "generator", Symbol(made)
         elif seed is not None:
-            schema = node.target._schema  # type: ignore[union-attr]
-            if not hasattr(node.target.overloadpacket, "generator"):  # type: ignore[union-attr]
-                raise TypeError(f"{schema.name} after torch.manual_seed({seed})")
             yield "generator", Symbol(f"torch.manual_seed({seed})")
 
     def _varies(self, value: Any) -> bool:
@@ -340,6 +337,19 @@ class _Writer:
         if isinstance(value, (list, tuple)):
             return tuple(self._arg(item) for item in value)
         return literal_of(value)
+
+
+def _seeded(target: torch._ops.OpOverload) -> torch._ops.OpOverload:
+    """The overload that takes a generator."""
+    overload = "low_generator" if target._overloadname == "low" else "generator"
+    if overload not in target.overloadpacket.overloads():
+        raise TypeError(f"{target} after torch.manual_seed()")
+    found: torch._ops.OpOverload = getattr(target.overloadpacket, overload)
+    return found
+
+
+def _name(target: torch._ops.OpOverload) -> str:
+    return str(target).partition("aten.")[2] or str(target)
 
 
 def _stack(node: FxNode) -> str:

@@ -401,6 +401,8 @@ def _scatter(
         return ("diagonal_scatter.default", args, ("self", "src", "offset", "dim1", "dim2"), True)
     if view.name in {"unfold", "as_strided"}:
         windows = values[view.outputs[0]]
+        if _overlapping(windows):
+            return None
         offset = view.arg("storage_offset") or 0
         if not offset and windows.contiguous and windows.numel == prod(shape):
             return ("reshape.default", (Ref(value), shape), ("self", "shape"), False)
@@ -419,6 +421,16 @@ def _scatter(
         inverse = tuple(order.index(i) for i in range(len(order)))
         return ("permute.default", (Ref(value), inverse), ("self", "dims"), False)
     return None
+
+
+def _overlapping(spec: TensorSpec) -> bool:
+    """Whether one number in memory is several of the tensor's elements, as far as strides tell."""
+    reach = 0
+    for stride, size in sorted(zip(spec.stride, spec.shape, strict=True)):
+        if size > 1 and stride <= reach:
+            return True
+        reach += stride * (size - 1)
+    return False
 
 
 def _map_refs(structure: Any, now: Callable[[str], str]) -> Any:
