@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -57,7 +58,7 @@ class Owned:
             return
         first = self._first.setdefault(weight.position, weight.local)
         if first != weight.local:
-            self.lines.append(f"self.{weight.local} = self.{first}")
+            self.lines.append(f"self.{_reached(weight.local)} = self.{_reached(first)}")
 
     def module(self, op: Operation) -> tuple[str, ModuleCall] | None:
         """(attribute, call) of the nn module that runs the operation, if there is one."""
@@ -169,6 +170,11 @@ class Owned:
             self._take(
                 Weight(f"{prefix}.{weight.local}", positions[weight.position], weight.sibling)
             )
+
+
+def _reached(name: str) -> str:
+    """A weight's name as Python says it: `steps[0].linear.weight`."""
+    return re.sub(r"\.(\d+)(?=\.|$)", r"[\1]", name)
 
 
 def _common_path(states: Sequence[str], base: str) -> str:
