@@ -222,7 +222,7 @@ def leaves(value: object, name: str = "output") -> Iterator[tuple[str, object]]:
     elif isinstance(value, tuple | list):
         for index, item in enumerate(value):
             yield from leaves(item, f"{name}[{index}]")
-    elif (held := members(value)) is not None:
+    elif not is_tensor(value) and (held := members(value)) is not None:
         for key, item in held.items():
             yield from leaves(item, f"{name}.{key}")
     else:
