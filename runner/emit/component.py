@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from textwrap import fill
+from textwrap import wrap
 
 from runner.emit.body import Call, Item, Written, write_class
 from runner.emit.draw import inputs_text
@@ -157,10 +157,10 @@ def _docstring(emitter: Emitter, workload: Workload, parent: str, written: Writt
     lines = [
         f'"""{workload.name}',
         "",
-        f"Source:      {where}{f' ({part.module_path})' if part.module_path else ''}",
-        f"Level:       {workload.level}",
-        f"Parent:      {parent}",
-        f"Operations:  {_listed(operations)}",
+        *_row("Source", f"{where}{f' ({part.module_path})' if part.module_path else ''}"),
+        *_row("Level", workload.level),
+        *_row("Parent", parent),
+        *_row("Operations", _listed(operations)),
         *_shapes(
             "Input", zip(written.inputs, (program.spec(n) for n in part.io.inputs), strict=True)
         ),
@@ -189,9 +189,18 @@ def _listed(operations: Sequence[str]) -> str:
     if len(words) > _MOST_OPERATIONS:
         half = _MOST_OPERATIONS // 2
         words = [*words[:half], "...", *words[-half:], f"{len(operations)} kernels in all"]
+    return ", ".join(words)
+
+
+def _row(label: str, text: str) -> list[str]:
+    """A line of a docstring, or several: a word that does not fit beside the label goes below."""
     indent = " " * _LABEL
-    text = fill(", ".join(words), WIDTH, initial_indent=indent, subsequent_indent=indent)
-    return text.lstrip()
+    lines = wrap(
+        text, WIDTH, initial_indent=indent, subsequent_indent=indent, break_long_words=False
+    )
+    if len(lines[0]) > WIDTH:
+        return [f"{label}:", *(line[_LABEL - 4 :] for line in lines)]
+    return [f"{label + ':':<{_LABEL}}{lines[0].lstrip()}", *lines[1:]]
 
 
 def _shapes(label: str, named: object, number: bool = True) -> list[str]:
@@ -200,9 +209,9 @@ def _shapes(label: str, named: object, number: bool = True) -> list[str]:
     for name, spec in rows[:24]:
         stride = "" if spec.contiguous else f", strides {list(spec.stride)}"
         title = f"{name}: " if number else ""
-        lines.append(f"{label + ':':<{_LABEL}}{title}{list(spec.shape)} {spec.dtype}{stride}")
+        lines += _row(label, f"{title}{list(spec.shape)} {spec.dtype}{stride}")
     if len(rows) > 24:
-        lines.append(f"{label + ':':<{_LABEL}}... {len(rows)} in all")
+        lines += _row(label, f"... {len(rows)} in all")
     return lines
 
 

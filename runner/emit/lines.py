@@ -28,6 +28,8 @@ def fitted(line: str, indent: int = 0) -> list[str]:
         return _in_parentheses(code, comment, indent) or [space + line]
     closing = _closing(code, opening)
     head, inside, tail = code[: opening + 1], code[opening + 1 : closing], code[closing:]
+    if indent + len(head) > WIDTH:
+        return _in_parentheses(code, comment, indent) or [space + line]
     items = _items(inside)
     inner = " " * (indent + 4)
     is_call = code[opening - 1 : opening].isalnum() or code[opening - 1 : opening] in {

@@ -156,14 +156,19 @@ def _step(
 
 def _natural(name: str) -> list[tuple[int, str]]:
     """`linear_64` before `linear_128`."""
-    return [(int(p), "") if p.isdigit() else (0, p) for p in re.split(r"(\d+)", name)]
+    return [
+        (0, p) if not p.isdigit() else (-1, p) if p[0] == "0" else (int(p), "")
+        for p in re.split(r"(\d+)", name)
+    ]
 
 
 def _import(name: str, cls: str) -> str:
     line = f"from children.{name} import Model as {cls}"
     if len(line) <= WIDTH:
         return line
-    return f"from children.{name} import (\n    Model as {cls},\n)"
+    opened = f"from children.{name} import ("
+    allowed = "  # noqa: E501" if len(opened) > WIDTH else ""
+    return f"{opened}{allowed}\n    Model as {cls},\n)"
 
 
 def child_names(part: Part) -> dict[int, str]:

@@ -156,7 +156,7 @@ def _same_compute(where: str, whole: Ran, parts: Counter[Counted], who: str) -> 
 
 def one_operation(directory: Directory, seen: Seen) -> Iterator[Finding]:
     root = directory.nodes["root"]
-    if seen.original.events and is_whole_model(directory.metadata["source_level"], root):
+    if len(seen.original.events) > 1 and is_whole_model(directory.metadata["source_level"], root):
         yield Finding(4, "root", "a whole model passed off as a kernel")
     if directory.metadata["source_level"] == "level1":
         return

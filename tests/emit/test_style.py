@@ -75,3 +75,17 @@ def test_emitted_files_are_clean(emitted: Path, command: list[str]) -> None:
 )
 def test_a_wide_statement_opens_at_its_last_bracket(line: str, broken: list[str]) -> None:
     assert fitted(line) == broken
+
+
+def test_a_docstring_keeps_to_its_width_whatever_the_problem_is_called(tmp_path: Path) -> None:
+    words = "a_convolution_with_" + "_and_".join(["padding", "stride", "dilation", "groups"] * 2)
+    (tmp_path / "level1").mkdir()
+    problem = tmp_path / "level1" / f"{words}.py"
+    problem.write_text((SAMPLES / "level1" / "conv3d.py").read_text())
+
+    decompose(read_problem(problem), tmp_path / "out")
+
+    (file,) = (tmp_path / "out" / "level_0_kernel").glob("*.py")
+    text = file.read_text()
+    assert f"\nSource:\n    {words}.py,\n    line " in text
+    assert not [line for line in text.splitlines() if len(line) > 88 and " " in line.strip()]
