@@ -32,13 +32,15 @@ POINTWISE = {
     "_to_copy", "true_divide", "trunc", "type_as", "__and__", "__or__", "__xor__", "__lshift__",
     "__rshift__", "log_sigmoid_forward", "where", "xlogy", "glu", "tril", "triu", "float", "half",
     "bfloat16", "double", "complex", "alpha_dropout", "feature_dropout",
+    "special_erf", "special_erfc", "special_expit", "special_expm1", "special_log1p",
+    "special_ndtr",
 }  # fmt: skip
 
 REDUCTION = {
     "all", "amax", "amin", "aminmax", "any", "argmax", "argmin", "count_nonzero", "logsumexp",
     "max", "mean", "median", "min", "mode", "nansum", "nanmean", "norm", "linalg_norm",
-    "linalg_vector_norm", "prod", "quantile", "std", "std_mean", "sum", "sum_to_size", "trace",
-    "var", "var_mean", "frobenius_norm",
+    "linalg_vector_norm", "linalg_matrix_norm", "prod", "quantile", "std", "std_mean", "sum",
+    "sum_to_size", "trace", "var", "var_mean", "frobenius_norm", "special_logsumexp",
 }  # fmt: skip
 
 LOSS = {
@@ -47,7 +49,8 @@ LOSS = {
     "hinge_embedding_loss", "triplet_margin_loss", "cosine_embedding_loss", "margin_ranking_loss",
 }  # fmt: skip
 
-SOFTMAX = {"softmax", "log_softmax", "_softmax", "_log_softmax", "special_softmax"}
+SOFTMAX = {"softmax", "log_softmax", "_softmax", "_log_softmax", "special_softmax",
+           "special_log_softmax"}  # fmt: skip
 
 NORMALIZATION = {
     "batch_norm", "layer_norm", "group_norm", "instance_norm", "rms_norm", "local_response_norm",
@@ -102,12 +105,24 @@ def kind(op: Operation) -> str:
     """What sort of work an operation is."""
     if op.view:
         return "view"
+    if reordered(op) is not None:
+        return "copy"
     for label, table in _KINDS:
         if op.name in table:
             if label == "random" and op.name == "rrelu" and op.arg("training") is not True:
                 continue
             return label
     return "other"
+
+
+def reordered(op: Operation) -> tuple[int, ...] | None:
+    """The order that an einsum of one operand puts its dimensions in: `bhwc -> bchw`."""
+    if op.name != "einsum" or not isinstance(op.args[0], str):
+        return None
+    before, _, after = op.args[0].replace(" ", "").partition("->")
+    if "," in before or "." in before or len(set(before)) < len(before):
+        return None
+    return tuple(map(before.index, after)) if sorted(before) == sorted(after) else None
 
 
 _KINDS = (
@@ -179,4 +194,4 @@ def field_name(op: Operation) -> str:
         return "relu6"
     if op.name in {"max", "min"} and op.target.endswith(".other"):
         return op.name + "imum"
-    return FIELD_NAMES.get(op.name, op.name.strip("_"))
+    return FIELD_NAMES.get(op.name, op.name.strip("_").removeprefix("special_"))

@@ -1,107 +1,21 @@
-"""This file knows about formulas: how authors spell the operations of the field in primitives.
-
-One row a spelling, in the notation of unify; `[...]` may be missing. Rows further up win.
-"""
+"""This file knows about where a program spells one of the formulas."""
 
 import ast
 import functools
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from itertools import product
 
 from runner.graph.flow import Flow
-from runner.graph.ir import Ref
-from runner.graph.unify import CASTS, FUNCTIONS, Match, Unifier, called, known_as, parse
+from runner.graph.formulas import FORMULAS, GATED
+from runner.graph.guards import GUARDS, part_of, parts_of_one, projections_of_one
+from runner.graph.ir import Ref, Scope
+from runner.graph.notation import FUNCTIONS, called, factors, known_as, parse, terms
+from runner.graph.operations import is_named_activation
+from runner.graph.unify import CASTS, OF_PRODUCTS, OF_SUMS, Match, Unifier
 
-FORMULAS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("topk_router", (  # Shazeer et al., 2017: weights of the best experts, the others zero
-        "scatter(zeros_like(x), topk_indices(x), softmax(topk(x)))",
-        "softmax(scatter(zeros_like(x), topk_indices(x), topk(x)))",
-        "topk(softmax(x)) / (sum(topk(softmax(x))) [+ eps])",
-        "softmax(topk(x))",
-    )),
-    ("rope", (  # Su et al., 2021: pairs rotated by their position's angle
-        "x * cos + cat(-view(x), view(x)) * sin",
-        "x * cos + view(stack(-view(x), view(x))) * sin",
-        "cat(a * cos - b * sin, b * cos2 + a * sin2)",
-        "cat(a * cos + -b * sin, b * cos2 + a * sin2)",
-        "stack(a * cos - b * sin, b * cos2 + a * sin2)",
-        "view_as_complex(x) * angles",
-    )),
-    ("swiglu", (  # Shazeer, 2020; with limits: gpt-oss
-        "clamp(a, lo, hi) * sigmoid(c * clamp(a, lo, hi)) * (clamp(b) + 1)",
-        "silu(a) * b",
-        "a * sigmoid(a) * b",
-    )),
-    ("geglu", ("gelu(a) * b", "0.5 * a * (1 + erf(a / 1.414214)) * b")),
-    ("reglu", ("relu(a) * b",)),
-    ("glu", ("sigmoid(a) * b",)),  # Dauphin et al., 2016
-    ("gated_tanh", ("tanh(a) * sigmoid(b)",)),  # van den Oord et al., 2016
-    ("gelu", (  # Hendrycks and Gimpel, 2016
-        "0.5 * x * (1 + erf(x / 1.414214))",
-        "x * (0.5 + 0.5 * erf(x / 1.414214))",
-        "0.5 * x * (1 + tanh(0.797885 * (x + 0.044715 * x**3)))",
-        "0.5 * x * (1 + tanh(0.797885 * x * (1 + 0.044715 * x**2)))",
-        "0.5 * x * (1 + tanh(0.797885 * x + 0.0356774 * x**3))",
-        "x * sigmoid(1.595769 * (x + 0.044715 * x**3))",
-    )),
-    ("quick_gelu", ("x * sigmoid(1.702 * x)",)),
-    ("silu", ("x * sigmoid(x)", "x / (1 + exp(-x))")),
-    ("swish", ("x * sigmoid(c * x)", "x * sigmoid(weight * x)")),
-    ("mish", ("x * tanh(softplus(x))", "x * tanh(log(1 + exp(x)))", "x * tanh(log1p(exp(x)))")),
-    ("hardswish", (
-        "x * hardsigmoid(x)",
-        "x * clamp(x + 3, 0, 6) / 6",
-        "x * clamp(x / 6 + 0.5, 0, 1)",
-        "x * clamp((x + 3) / 6, 0, 1)",
-    )),
-    ("hardsigmoid", (
-        "clamp(x + 3, 0, 6) / 6",
-        "clamp(x / 6 + 0.5, 0, 1)",
-        "clamp((x + 3) / 6, 0, 1)",
-    )),
-    ("softsign", ("x / (1 + abs(x))",)),
-    ("softplus", ("log(1 + exp(x))", "log1p(exp(x))")),
-    ("sigmoid", ("1 / (1 + exp(-x))",)),
-    ("tanhshrink", ("x - tanh(x)",)),
-    ("layer_norm", (  # Ba et al., 2016
-        "(x - mean(x, d)) / sqrt(var(x, d) [+ eps]) [* weight] [+ bias]",
-        "(x - mean(x, d)) / (std(x, d) [+ eps]) [* weight] [+ bias]",
-        "(x - mean(x, d)) / (sqrt(var(x, d)) + eps) [* weight] [+ bias]",
-        "(x - mean(x, d)) / sqrt(mean((x - mean(x, d))**2, d) [+ eps]) [* weight] [+ bias]",
-    )),
-    ("rms_norm", (  # Zhang and Sennrich, 2019
-        "x / sqrt(mean(x**2, d) [+ eps]) * (1 + weight)",
-        "x / sqrt(mean(x**2, d) [+ eps]) [* weight]",
-        "x / (sqrt(mean(x**2, d)) + eps) [* weight]",
-        "x / sqrt(sum(x**2, d) / c [+ eps]) [* weight]",
-        "x / (norm(x, 2, d) * c [+ eps]) [* weight]",
-        "x / clamp(norm(x, 2, d) [* c], eps) * c2 * weight",
-    )),
-    ("log_softmax", (
-        "x - max(x, d) - log(sum(exp(x - max(x, d)), d))",
-        "x - log(sum(exp(x), d))",
-        "x - logsumexp(x, d)",
-    )),
-    ("logsumexp", ("max(x, d) + log(sum(exp(x - max(x, d)), d))", "log(sum(exp(x), d))")),
-    ("softmax", (
-        "exp(x - max(x, d)) / sum(exp(x - max(x, d)), d)",
-        "exp(x) / sum(exp(x), d)",
-    )),
-    ("l1_norm", (
-        "x / (norm(x, 1, d) [+ eps])",
-        "x / clamp(norm(x, 1, d), eps)",
-        "x / (sum(abs(x), d) [+ eps])",
-        "x / (mean(abs(x), d) [+ eps])",
-    )),
-    ("l2_norm", (
-        "x / (norm(x, 2, d) [+ eps])",
-        "x / clamp(norm(x, 2, d), eps)",
-        "x / sqrt(sum(x**2, d) [+ eps])",
-        "x / (sqrt(sum(x**2, d)) + eps)",
-    )),
-)  # fmt: skip
+_GATED = {operation for operation, _ in GATED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,20 +28,166 @@ class Found:
     results: frozenset[str]
 
 
-def formulas(flow: Flow, taken: Container[int]) -> Iterator[Found]:
-    """Where each row matches, rows further up first, as long as its last step is not taken."""
-    unifier = Unifier(flow)
-    nearby = _names_nearby(flow, unifier.names)
-    present = frozenset(unifier.names)
-    by_name: dict[str, list[int]] = {}
-    for index, name in enumerate(unifier.names):
-        by_name.setdefault(name, []).append(index)
-    for row in _rows():
-        if not all(needed & present for needed in row.needs):
-            continue
-        for root in sorted((i for name in row.roots for i in by_name.get(name, ())), reverse=True):
-            if root not in taken and all(needed & nearby[root] for needed in row.needs):
-                yield from _at(row, root, unifier)
+class Patterns:
+    """The table, ready to be looked for in one program."""
+
+    def __init__(self, flow: Flow) -> None:
+        self.flow = flow
+        self.unifier = Unifier(flow)
+        self.nearby = _names_nearby(flow, self.unifier.names)
+        self.by_name: dict[str, list[int]] = {}
+        for index, name in enumerate(self.unifier.names):
+            self.by_name.setdefault(name, []).append(index)
+        present = frozenset(self.unifier.names)
+        self.rows = [row for row in _rows() if all(needed & present for needed in row.needs)]
+        self.calls = _calls(flow)
+
+    def everywhere(self, taken: Container[int]) -> Iterator[Found]:
+        """Where each row matches, rows further up first, as long as its last step is not taken."""
+        yield from self._of(self.rows, taken)
+
+    def across_modules(self) -> Iterator[Found]:
+        """Gates whose activation is a small module of its own: `self.act(a) * b`."""
+        rows = [row for row in self.rows if row.operation in _GATED]
+        inside = {
+            i
+            for i, sources in enumerate(self.flow.sources)
+            if all(self._scope(i) == self._scope(s) for s in sources)
+        }
+        for found in self._of(rows, inside):
+            if len({self._scope(i) for i in found.members if self._computes(i)}) > 1:
+                yield found
+
+    def of(self, members: frozenset[int]) -> Found | None:
+        """The formula that these operations spell, all of them: casts and constants aside."""
+        compute = {i for i in members if self._computes(i)}
+        for root in sorted(compute, reverse=True)[:2]:
+            for row in self.rows:
+                if self.unifier.names[root] in row.roots and self._could(row, root):
+                    for found in self._at(row, root):
+                        if {i for i in found.members if self._computes(i)} == compute:
+                            return found
+        return None
+
+    def _computes(self, index: int) -> bool:
+        op = self.flow.operations[index]
+        return not op.view and not self.flow.constant[index] and known_as(op) not in CASTS
+
+    def _of(self, rows: "list[_Row]", taken: Container[int]) -> Iterator[Found]:
+        for row in rows:
+            roots = (i for name in row.roots for i in self.by_name.get(name, ()))
+            for root in sorted(roots, reverse=True):
+                if root not in taken and self._could(row, root):
+                    yield from self._at(row, root)
+
+    def _could(self, row: "_Row", root: int) -> bool:
+        """Whether it is worth trying: what a formula needs is nearby, its parts directly."""
+        return all(needed & self.nearby[root] for needed in row.needs) and (
+            not row.parts or all(part & self.unifier.parts(root) for part in row.parts)
+        )
+
+    def _at(self, row: "_Row", root: int) -> Iterator[Found]:
+        flow = self.flow
+        output = flow.operations[root].outputs[0]
+        for match in self.unifier.match(parse(row.formula), Ref(output), Match()):
+            members = self._members(row, match)
+            if members is None or not self._one_place(members, gated=row.operation in _GATED):
+                continue
+            guard = GUARDS.get(row.operation)
+            operation = guard(match, flow, root) if guard is not None else row.operation
+            if operation is None:
+                continue
+            results = {output}
+            for i in members:
+                if flow.operations[i].name in {"topk", "max"}:
+                    results.update(flow.operations[i].outputs[1:])
+            last = _cast_back(root, members, match, flow)
+            if last is not None:
+                out = flow.operations[last].outputs[0]
+                others = frozenset(results - {output} | {out})
+                yield Found(operation, row.formula, members | {last}, others)
+            yield Found(operation, row.formula, members, frozenset(results))
+            return
+
+    # --- what belongs to it -----------------------------------------------------------------------
+
+    def _members(self, row: "_Row", match: Match) -> frozenset[int] | None:
+        """What computes it, with the casts and views at its edge that nothing else reads."""
+        flow = self.flow
+        members = set(match.used)
+        for one, other, related in (("a", "b", parts_of_one), ("x", "rest", part_of)):
+            a, b = match.value(one), match.value(other)
+            if isinstance(a, Ref) and isinstance(b, Ref):
+                values = flow.graph.values
+                if row.operation in _GATED and values[a.name].shape != values[b.name].shape:
+                    return None
+                views = related(a.name, b.name, flow)
+                if views is None and not (
+                    row.operation in _GATED and projections_of_one(a.name, b.name, flow)
+                ):
+                    return None
+                members |= views or set()
+        for index in sorted(match.edge, reverse=True):
+            if not flow.leaves(index, members):
+                members.add(index)
+        return frozenset(members)
+
+    def _one_place(self, members: frozenset[int], gated: bool) -> bool:
+        """Whether one call of the author's code computes it; constants may come from anywhere.
+
+        An activation that is a module of its own counts as part of the gate that calls it.
+        """
+        scopes = {
+            self._scope(i)
+            for i in members
+            if not self.flow.operations[i].view and not self.flow.constant[i]
+        }
+        if len(scopes) <= 1:
+            return True
+        outer = min(scopes, key=len)
+        return gated and all(
+            scope == outer or (scope[: len(outer)] == outer and self._is_activation(scope, members))
+            for scope in scopes
+        )
+
+    def _is_activation(self, scope: tuple[Scope, ...], members: frozenset[int]) -> bool:
+        inside = self.calls.get(scope, frozenset())
+        if not inside or not inside <= members:
+            return False
+        if len(inside) == 1:
+            return is_named_activation(self.flow.operations[min(inside)])
+        return self.of(inside) is not None
+
+    def _scope(self, index: int) -> tuple[Scope, ...]:
+        return tuple(s for s in self.flow.operations[index].scopes if not s.builtin)
+
+
+def _calls(flow: Flow) -> dict[tuple[Scope, ...], frozenset[int]]:
+    """What each call of a module of the author computes, the calls within it included."""
+    found: dict[tuple[Scope, ...], set[int]] = {}
+    for index, op in enumerate(flow.operations):
+        if not op.view:
+            scopes = tuple(s for s in op.scopes if not s.builtin)
+            for depth in range(1, len(scopes) + 1):
+                found.setdefault(scopes[:depth], set()).add(index)
+    return {scopes: frozenset(inside) for scopes, inside in found.items()}
+
+
+def _cast_back(root: int, members: frozenset[int], match: Match, flow: Flow) -> int | None:
+    """The cast of the result to the dtype that came in, where the formula begins with a cast."""
+    raised = [flow.operations[i] for i in match.edge & members]
+    users = flow.users[root]
+    if not raised or len(users) != 1:
+        return None
+    cast = flow.operations[users[0]]
+    values = flow.graph.values
+    if known_as(cast) not in CASTS or cast.scopes != flow.operations[root].scopes:
+        return None
+    before = {values[next(op.refs())].dtype for op in raised}
+    return users[0] if values[cast.outputs[0]].dtype in before else None
+
+
+# --- rows -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,25 +198,33 @@ class _Row:
     """Operators that its last step can be."""
     needs: tuple[frozenset[str], ...]
     """For each function in it, the operators that compute it."""
+    parts: tuple[frozenset[str], ...]
+    """For each factor or summand that is more than a name, the operators that may compute it."""
+
+
+# Operations that formulas call and that authors spell out there too.
+_SPELLED_INSIDE = {"silu", "gelu", "softplus", "sigmoid", "hardsigmoid", "log_sigmoid", "softmax",
+                   "log_softmax", "logsumexp", "cosine_similarity"}  # fmt: skip
 
 
 @functools.cache
 def _rows() -> tuple[_Row, ...]:
-    rows = []
+    rows: dict[tuple[str, str], _Row] = {}
     for operation, spellings in FORMULAS:
         for spelling in spellings:
-            for formula in variants(spelling):
-                tree = parse(formula)
-                calls = [
-                    n.func.id
-                    for n in ast.walk(tree)
-                    if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)
-                ]
-                needs = {_operators(name) for name in calls if name in FUNCTIONS}
-                rows.append(
-                    _Row(operation, formula, _roots(tree), tuple(sorted(needs, key=sorted)))
-                )
-    return tuple(rows)
+            for variant in variants(spelling):
+                for formula in spelled_out(variant):
+                    tree = parse(formula)
+                    needs = {_operators(name) for name in _functions(tree) if name in FUNCTIONS}
+                    row = _Row(
+                        operation,
+                        formula,
+                        _roots(tree),
+                        tuple(sorted(needs, key=sorted)),
+                        _parts(tree),
+                    )
+                    rows.setdefault((operation, formula), row)
+    return tuple(rows.values())
 
 
 def variants(spelling: str) -> list[str]:
@@ -169,22 +237,98 @@ def variants(spelling: str) -> list[str]:
     ]
 
 
+def spelled_out(formula: str) -> list[str]:
+    """The formula, and with a call of an operation that has rows of its own written as in each."""
+    tree = parse(formula)
+    name = next((n for n in _functions(tree) if n in _SPELLED_INSIDE), None)
+    found = [formula]
+    for operation, spellings in FORMULAS if name else ():
+        if operation == name:
+            found += [
+                ast.unparse(_written(tree, name, parse(variant)))
+                for spelling in spellings
+                for variant in variants(spelling)
+            ]
+    return found
+
+
+def _written(tree: ast.expr, function: str, formula: ast.expr) -> ast.expr:
+    """Each call of a function replaced by a formula of its arguments."""
+
+    def rewrite(node: ast.expr) -> ast.expr | None:
+        if not isinstance(node, ast.Call) or called(node) != function:
+            return None
+        given = dict(zip(("x", "y"), node.args, strict=False))
+        return _rebuilt(formula, lambda n: given.get(n.id) if isinstance(n, ast.Name) else None)
+
+    return _rebuilt(tree, rewrite)
+
+
+def _rebuilt(node: ast.expr, rewrite: Callable[[ast.expr], ast.expr | None]) -> ast.expr:
+    """An expression with what `rewrite` says in place of some of its parts."""
+    other = rewrite(node)
+    if other is not None:
+        return other
+    again = functools.partial(_rebuilt, rewrite=rewrite)
+    if isinstance(node, ast.BinOp):
+        return ast.BinOp(again(node.left), node.op, again(node.right))
+    if isinstance(node, ast.UnaryOp):
+        return ast.UnaryOp(node.op, again(node.operand))
+    if isinstance(node, ast.Compare):
+        return ast.Compare(again(node.left), node.ops, [again(c) for c in node.comparators])
+    if isinstance(node, ast.Call):
+        return ast.Call(node.func, [again(a) for a in node.args], [])
+    return node
+
+
+def _functions(tree: ast.expr) -> list[str]:
+    return [name for node in ast.walk(tree) if (name := called(node)) is not None]
+
+
 def _operators(function: str) -> frozenset[str]:
-    operators = FUNCTIONS[function].operators
-    return operators | {"rsqrt"} if function == "sqrt" else operators
+    operators = frozenset(FUNCTIONS[function].operators)
+    return operators | _ALSO.get(function, frozenset())
+
+
+# What else computes a function: `x.rsqrt()` one over a root, `x.sum() / n` a mean.
+_ALSO = {"sqrt": frozenset({"rsqrt"}), "mean": frozenset({"sum"})}
 
 
 def _roots(tree: ast.expr) -> frozenset[str]:
     function = called(tree)
+    if function == "mean":
+        return frozenset({"mean", "div", "mul"})
     if function is not None:
-        return FUNCTIONS[function].operators
+        return frozenset(FUNCTIONS[function].operators)
+    if isinstance(tree, ast.UnaryOp):
+        return frozenset({"neg", "mul"})
     assert isinstance(tree, ast.BinOp)
     if isinstance(tree.op, (ast.Add, ast.Sub)):
         return frozenset({"add", "sub", "rsub"})
+    if isinstance(tree.op, ast.Pow):
+        return frozenset({"mul", "pow", "square"})
     return frozenset({"mul", "div", "reciprocal"})
 
 
-_DEPTH = 12
+def _parts(tree: ast.expr) -> tuple[frozenset[str], ...]:
+    if not isinstance(tree, ast.BinOp):
+        return ()
+    of_sums = isinstance(tree.op, (ast.Add, ast.Sub))
+    found = [_made_by(node) for node, _ in (terms(tree) if of_sums else factors(tree))]
+    return tuple(sorted({made for made in found if made}, key=sorted))
+
+
+def _made_by(part: ast.expr) -> frozenset[str]:
+    """The operators that may compute a part; none, where any may."""
+    function = called(part)
+    if function in FUNCTIONS and not FUNCTIONS[function].through_views:
+        return _operators(function)
+    if isinstance(part, ast.BinOp):
+        return frozenset(OF_SUMS if isinstance(part.op, (ast.Add, ast.Sub)) else OF_PRODUCTS)
+    return frozenset()
+
+
+_DEPTH = 16
 
 
 def _names_nearby(flow: Flow, own_names: list[str]) -> list[frozenset[str]]:
@@ -202,109 +346,3 @@ def _names_nearby(flow: Flow, own_names: list[str]) -> list[frozenset[str]]:
         if mask not in names:
             names[mask] = frozenset(name for name, bit in bits.items() if mask & bit)
     return [names[mask] for mask in masks]
-
-
-def _at(row: _Row, root: int, unifier: Unifier) -> Iterator[Found]:
-    flow = unifier.flow
-    output = flow.operations[root].outputs[0]
-    for match in unifier.match(parse(row.formula), Ref(output), Match()):
-        members = _members(match, flow)
-        if members is None or not _one_scope(members, flow):
-            continue
-        results = {output}
-        if row.operation == "topk_router":
-            results.update(
-                o
-                for i in members
-                for o in flow.operations[i].outputs[1:]
-                if flow.operations[i].name == "topk"
-            )
-        operation = _by_dimensions(row.operation, match, flow)
-        last = _cast_back(root, members, match, flow)
-        if last is not None:
-            out = flow.operations[last].outputs[0]
-            yield Found(
-                operation, row.formula, members | {last}, frozenset(results - {output} | {out})
-            )
-        yield Found(operation, row.formula, members, frozenset(results))
-        return
-
-
-def _members(match: Match, flow: Flow) -> frozenset[int] | None:
-    """What computes the formula, with the casts and views at its edge that nothing else reads."""
-    members = set(match.used)
-    a, b = match.value("a"), match.value("b")
-    if isinstance(a, Ref) and isinstance(b, Ref):
-        views = _parts_of_one(a.name, b.name, flow)
-        if views is None:
-            return None
-        members |= views
-    for index in sorted(match.edge, reverse=True):
-        if not flow.leaves(index, members):
-            members.add(index)
-    return frozenset(members)
-
-
-def _parts_of_one(a: str, b: str, flow: Flow) -> set[int] | None:
-    """The views that read a and b from one tensor, down from what they have in common."""
-    chains = []
-    for name in (a, b):
-        chain = [(name, -1)]
-        while (index := flow.producer.get(chain[-1][0])) is not None and flow.operations[
-            index
-        ].view:
-            chain.append((next(flow.operations[index].refs()), index))
-        chains.append(chain)
-    if a == b:
-        return None
-    above = [name for name, _ in chains[1]]
-    common = next((name for name, _ in chains[0] if name in above), None)
-    if common is None or common in flow.graph.states:
-        return None
-    views = set()
-    for chain in chains:
-        for name, index in chain[1:]:
-            views.add(index)
-            if name == common:
-                break
-    return views if common not in (a, b) else None
-
-
-def _one_scope(members: frozenset[int], flow: Flow) -> bool:
-    """Whether one call of the author's code computes it; constants may come from anywhere."""
-    scopes = set()
-    for index in members:
-        op = flow.operations[index]
-        if not op.view and not flow.constant[index]:
-            scopes.add(tuple(s for s in op.scopes if not s.builtin))
-    return len(scopes) <= 1
-
-
-def _cast_back(root: int, members: frozenset[int], match: Match, flow: Flow) -> int | None:
-    """The cast of the result to the dtype that came in, where the formula begins with a cast."""
-    raised = [flow.operations[i] for i in match.edge & members]
-    users = flow.users[root]
-    if not raised or len(users) != 1:
-        return None
-    cast = flow.operations[users[0]]
-    values = flow.graph.values
-    if known_as(cast) not in CASTS or cast.scopes != flow.operations[root].scopes:
-        return None
-    before = {values[next(op.refs())].dtype for op in raised}
-    return users[0] if values[cast.outputs[0]].dtype in before else None
-
-
-def _by_dimensions(operation: str, match: Match, flow: Flow) -> str:
-    """Normalisations are told apart by the dimensions that they normalise over."""
-    x, dims = match.value("x"), match.value("d")
-    if not isinstance(x, Ref) or not isinstance(dims, tuple):
-        return operation
-    rank = len(flow.graph.values[x.name].shape)
-    if operation == "l2_norm" and rank > 1 and len(dims) == rank:
-        return "frobenius_norm"
-    if operation == "layer_norm" and rank > 2:
-        if dims == tuple(range(2, rank)) and rank > 3:
-            return "instance_norm"
-        if dims == (0, *range(2, rank)):
-            return "batch_norm"
-    return operation

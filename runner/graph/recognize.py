@@ -6,9 +6,11 @@ field calls it comes from the module's class, from the formula, or from the oper
 
 import heapq
 from collections import defaultdict
-from collections.abc import Collection, Container, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
+from runner.graph.constants import cones, constant_name
+from runner.graph.contexts import name_in_context
 from runner.graph.flow import Contracted, Flow
 from runner.graph.ir import Graph, Operation, Scope
 from runner.graph.operations import (
@@ -18,7 +20,8 @@ from runner.graph.operations import (
     kind,
     reads_only_shape,
 )
-from runner.graph.patterns import formulas
+from runner.graph.patterns import Found, Patterns
+from runner.graph.rearrangements import rearranged
 from runner.graph.terms import snake_case
 
 
@@ -53,8 +56,11 @@ def recognize(graph: Graph) -> tuple[Kernel, ...]:
     requires: a normalised graph. ensures: as said; views that belong to no kernel move no data.
     """
     grouping = _Grouping(Flow(graph))
-    grouping.take(modules(grouping.flow))
-    grouping.take(spelled(grouping.flow, grouping.contracted.group_of))
+    patterns = Patterns(grouping.flow)
+    grouping.take(map(_spelled, patterns.across_modules()))
+    grouping.take(modules(grouping.flow, patterns))
+    grouping.take(map(_spelled, patterns.everywhere(grouping.contracted.group_of)))
+    grouping.take(_rearrangements(grouping.flow))
     grouping.take_the_rest()
     grouping.fold_constants()
     return grouping.kernels()
@@ -111,7 +117,8 @@ class _Grouping:
         for index, op in enumerate(self.flow.operations):
             free = index not in self.contracted.group_of and not op.view
             if free and not self._may_fold(index):
-                self._add(field_name(op), (index,), f"{op.name} is an operation of its own")
+                name, reason = name_in_context(index, self.flow)
+                self._add(name, (index,), reason)
 
     # --- constants --------------------------------------------------------------------------------
 
@@ -139,26 +146,10 @@ class _Grouping:
             borrowed = any(reads_only_shape(flow.operations[i]) for i in members)
             if not borrowed or contracted.allows(members | contracted.groups[group]):
                 contracted.extend(group, members)
-        for cone in self._cones([i for i in constants if i not in contracted.group_of]):
+        for cone in cones([i for i in constants if i not in contracted.group_of], flow):
             compute = sorted(i for i in cone if not flow.operations[i].view)
             if compute:
                 self._add_cone(cone, compute)
-
-    def _cones(self, constants: list[int]) -> Iterator[set[int]]:
-        """Connected constants, without the views at their edge."""
-        left = set(constants)
-        while left:
-            waiting, cone = [min(left)], set[int]()
-            while waiting:
-                index = waiting.pop()
-                if index in left:
-                    left.discard(index)
-                    cone.add(index)
-                    waiting += (*self.flow.users[index], *self.flow.sources[index])
-            for index in sorted(cone, reverse=True):
-                if self.flow.operations[index].view and self.flow.leaves(index, cone):
-                    cone.discard(index)
-            yield cone
 
     def _add_cone(self, cone: set[int], compute: list[int]) -> None:
         operations = self.flow.operations
@@ -166,8 +157,7 @@ class _Grouping:
             for index in compute:
                 self._add(field_name(operations[index]), (index,), _CONSTANT)
             return
-        name = constant_name([operations[i] for i in compute], self.flow.graph)
-        self._add(name, cone, _CONSTANT)
+        self._add(constant_name(cone, self.flow), cone, _CONSTANT)
 
     # --- the result -------------------------------------------------------------------------------
 
@@ -231,27 +221,22 @@ def main_kind(operations: Iterable[Operation]) -> str:
     return next((label for label in _TELLING if label in kinds), "view")
 
 
-def constant_name(operations: list[Operation], graph: Graph) -> str:
-    """What a constant is: who may see whom, the angles of positions, or what its last step says."""
-    names = {op.name for op in operations}
-    shape = graph.values[operations[-1].outputs[0]].shape
-    square = len(shape) > 1 and shape[-1] == shape[-2]
-    compared = "arange" in names and names & {"lt", "gt", "le", "ge"}
-    if square and (names & {"tril", "triu"} or compared):
-        return "causal_mask"
-    if {"sin", "cos"} <= names:
-        return "rope_table"
-    return field_name(operations[-1])
-
-
 # --- formulas --------------------------------------------------------------------------------
 
 
-def spelled(flow: Flow, taken: Container[int]) -> Iterator[Candidate]:
-    """Formulas that the author wrote out in primitives."""
-    for found in formulas(flow, taken):
-        reason = f"spells {found.operation}: {found.formula}"
-        yield Candidate(found.operation, found.members, reason, found.results)
+def _spelled(found: Found) -> Candidate:
+    reason = f"spells {found.operation}: {found.formula}"
+    return Candidate(found.operation, found.members, reason, found.results)
+
+
+def _rearrangements(flow: Flow) -> Iterator[Candidate]:
+    """Copies into another order that have a name, with the views around them."""
+    for index, op in enumerate(flow.operations):
+        if op.name in _REARRANGES and not op.view and not flow.constant[index]:
+            found = rearranged(index, flow)
+            if found is not None:
+                reason = f"spells {found.operation}: {found.pattern}"
+                yield Candidate(found.operation, found.members, reason, frozenset({found.result}))
 
 
 # --- modules --------------------------------------------------------------------------------------
@@ -261,8 +246,11 @@ _REARRANGES = {"contiguous", "clone", "reshape", "flatten"}
 _IN_SMALL_MODULES = {"pointwise", "reduction", "creation", "copy", "normalization"}
 
 
-def modules(flow: Flow) -> Iterator[Candidate]:
-    """Calls of the author's small modules: a formula, or a contraction with its own bias."""
+def modules(flow: Flow, patterns: Patterns) -> Iterator[Candidate]:
+    """Calls of the author's small modules: a formula, or a contraction with its own bias.
+
+    A module is called what its field calls the formula that all of it spells, else its class.
+    """
     inside: dict[tuple[Scope, ...], list[int]] = defaultdict(list)
     has_children: set[tuple[Scope, ...]] = set()
     for index, op in enumerate(flow.operations):
@@ -277,12 +265,26 @@ def modules(flow: Flow) -> Iterator[Candidate]:
         compute = [flow.operations[i] for i in members if not flow.operations[i].view]
         name = snake_case(scope.cls)
         if _is_one_formula(compute) or _is_rearrangement(compute, len(members)):
-            yield Candidate(
-                name, frozenset(members), f"{scope.path} is a small module of class {scope.cls}"
-            )
+            reason = f"{scope.path} is a small module of class {scope.cls}"
+            spelled = _spelled_by(compute, frozenset(members), flow, patterns)
+            if spelled is not None:
+                name = spelled[0]
+                reason += f" that spells {name}: {spelled[1]}"
+            yield Candidate(name, frozenset(members), reason)
         elif _is_biased_contraction(compute, scope, flow):
             reason = f"{scope.path} is one contraction with its own bias, of class {scope.cls}"
             yield Candidate(name, frozenset(members), reason)
+
+
+def _spelled_by(
+    compute: list[Operation], members: frozenset[int], flow: Flow, patterns: Patterns
+) -> tuple[str, str] | None:
+    """What the field calls all of a module, and how it is written there."""
+    if len(compute) > 1:
+        found = patterns.of(members)
+        return None if found is None else (found.operation, found.formula)
+    moved = rearranged(flow.producer[compute[0].outputs[0]], flow)
+    return None if moved is None else (moved.operation, moved.pattern)
 
 
 def _is_one_formula(compute: list[Operation]) -> bool:

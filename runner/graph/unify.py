@@ -1,10 +1,8 @@
 """This file knows about matching: whether a value of the graph was computed by a formula.
 
-A formula is a Python expression. `x`, `a`, `cos` stand for tensors, the same one at each mention;
-`weight` and `bias` for what the model owns; `eps`, `c`, `lo`, `hi` for numbers; `d` for the
-dimensions of a reduction. Sums and products match in any order and grouping, `a / b` also as a
-product with a reciprocal, `x**2` also as `x * x`. Casts and broadcasting are looked through, and
-any view of a reduction's result; `view(x)` is x through a chain of views.
+Sums and products match in any order and grouping, `a / b` also as a product with a reciprocal,
+`x**2` also as `x * x`, a mean also as a sum divided by its count. Casts and broadcasting are looked
+through, and any view of a reduction's result.
 """
 
 import ast
@@ -12,28 +10,32 @@ import functools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import product
 from typing import NamedTuple
 
 from runner.graph.flow import Flow
-from runner.graph.ir import Arg, Operation, Ref, TensorSpec
+from runner.graph.ir import Arg, Operation, Ref
+from runner.graph.notation import (
+    DIMENSIONS,
+    FUNCTIONS,
+    LIMITS,
+    NUMBERS,
+    OWNED,
+    Terms,
+    called,
+    dimensions,
+    factors,
+    inverted,
+    known_as,
+    parse,
+    splits,
+    terms,
+)
 
-NUMBERS = {"eps", "c", "c2", "lo", "hi"}
-LIMITS = {"lo", "hi"}
-OWNED = {"weight", "bias"}
-DIMENSIONS = "d"
 CASTS = {"to", "type_as"}
-BROADCASTS = {"unsqueeze", "expand", "expand_as", "broadcast_to"}
+_BROADCASTS = {"unsqueeze", "expand", "expand_as", "broadcast_to"}
 _TOLERANCE = 1e-3
-# Operators with several names.
-_SAME = {"multiply": "mul", "divide": "div", "true_divide": "div", "subtract": "sub",
-         "negative": "neg", "concat": "cat", "concatenate": "cat", "amax": "max", "clip": "clamp",
-         "_softmax": "softmax", "_to_copy": "to"}  # fmt: skip
-
-
-def known_as(op: Operation) -> str:
-    """The operator's name; the usual one, where it has several."""
-    return _SAME.get(op.name, op.name)
+_SHAPE = "shape"
+"""The name that what a reduction reads is bound to: its shape."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +50,37 @@ class Match:
     def value(self, name: str) -> Arg:
         return dict(self.bound).get(name)
 
+    @property
+    def reduced(self) -> tuple[int, ...]:
+        """The shape that a reduction of the formula reads."""
+        shape = self.value(_SHAPE)
+        return (
+            tuple(int(n) for n in shape if isinstance(n, int)) if isinstance(shape, tuple) else ()
+        )
+
+    @property
+    def dims(self) -> tuple[int, ...]:
+        """The dimensions that the formula reduces."""
+        return self._sizes(DIMENSIONS)
+
+    def _sizes(self, name: str) -> tuple[int, ...]:
+        value = self.value(name)
+        return tuple(n for n in value if isinstance(n, int)) if isinstance(value, tuple) else ()
+
     def bind(self, name: str, value: Arg) -> "Match | None":
         for known, before in self.bound:
             if known == name:
-                return self if before == value else None
+                return self if _agree(before, value) else None
         return replace(self, bound=(*self.bound, (name, value)))
 
     def using(self, *operations: int) -> "Match":
         return Match(self.bound, self.used.union(operations), self.edge)
+
+
+def _agree(one: Arg, other: Arg) -> bool:
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=_TOLERANCE)
+    return one == other
 
 
 class Made(NamedTuple):
@@ -63,147 +88,10 @@ class Made(NamedTuple):
 
     op: Operation
     name: str
-    match: Match
-    """The match so far, this operation included."""
-
-
-# --- the functions of the notation ----------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Function:
-    """The operators that compute a function, and how their arguments read in a formula."""
-
-    operators: frozenset[str]
-    arguments: Callable[[Operation, TensorSpec], tuple[Arg, ...] | None]
-    """None where this call is not that function. The second argument is the first operand's."""
-    output: int = 0
-    through_views: bool = False
-    """Its result may be reshaped before it is used: the result of a reduction."""
-
-
-def _first(op: Operation, spec: TensorSpec) -> tuple[Arg, ...]:
-    return op.args[:1]
-
-
-def _reduced(op: Operation, spec: TensorSpec) -> tuple[Arg, ...]:
-    return (op.args[0], _dims(op, spec))
-
-
-def _dims(op: Operation, spec: TensorSpec) -> tuple[int, ...]:
-    """The reduced dimensions, counted from the front; all where none is named."""
-    rank = len(spec.shape)
-    named = op.arg("dim")
-    listed = named if isinstance(named, tuple) else (named,)
-    dims = tuple(sorted(int(i) % max(rank, 1) for i in listed if isinstance(i, int)))
-    return dims or tuple(range(rank))
-
-
-def _norm(op: Operation, spec: TensorSpec) -> tuple[Arg, ...]:
-    order = op.arg("p", op.arg("ord"))
-    return (op.args[0], 2.0 if order is None else order, _dims(op, spec))
-
-
-def _clamp(op: Operation, spec: TensorSpec) -> tuple[Arg, ...]:
-    if op.name == "hardtanh":
-        return (op.args[0], op.arg("min_val", -1.0), op.arg("max_val", 1.0))
-    if op.name == "relu6":
-        return (op.args[0], 0.0, 6.0)
-    return (op.args[0], op.arg("min"), op.arg("max"))
-
-
-def _root(op: Operation, spec: TensorSpec) -> tuple[Arg, ...] | None:
-    return op.args[:1] if op.name == "sqrt" or op.args[1] == 0.5 else None
-
-
-def _listed(op: Operation, spec: TensorSpec) -> tuple[Arg, ...] | None:
-    return op.args[0] if isinstance(op.args[0], tuple) else None
-
-
-def _scatter(op: Operation, spec: TensorSpec) -> tuple[Arg, ...] | None:
-    """scatter(base, indices, source)."""
-    return (op.args[0], op.args[2], op.args[3]) if len(op.args) > 3 else None
-
-
-_UNARY = ("erf", "tanh", "sigmoid", "exp", "log", "log1p", "abs", "silu", "gelu", "relu",
-          "softplus", "hardsigmoid", "topk", "view_as_complex", "softmax")  # fmt: skip
-_REDUCTIONS = ("mean", "sum", "var", "std", "max", "logsumexp")
-_NORMS = frozenset({"norm", "linalg_vector_norm", "linalg_norm", "frobenius_norm"})
-_CLAMPS = frozenset({"clamp", "clamp_min", "clamp_max", "hardtanh", "relu6"})
-_ZEROS = frozenset({"zeros_like", "full_like", "new_zeros", "new_full"})
-FUNCTIONS: dict[str, Function] = {
-    **{name: Function(frozenset({name}), _first) for name in _UNARY},
-    **{name: Function(frozenset({name}), _reduced, through_views=True) for name in _REDUCTIONS},
-    "norm": Function(_NORMS, _norm, through_views=True),
-    "sqrt": Function(frozenset({"sqrt", "pow"}), _root, through_views=True),
-    "clamp": Function(_CLAMPS, _clamp),
-    "zeros_like": Function(_ZEROS, _first),
-    "cat": Function(frozenset({"cat"}), _listed),
-    "stack": Function(frozenset({"stack"}), _listed),
-    "topk_indices": Function(frozenset({"topk"}), _first, output=1),
-    "scatter": Function(frozenset({"scatter"}), _scatter),
-}
-
-
-# --- the notation ---------------------------------------------------------------------------------
-
-Terms = tuple[tuple[ast.expr, int], ...]
-"""The parts of a sum with their signs, or of a product with their exponents, 1 or -1."""
-
-
-@functools.cache
-def parse(formula: str) -> ast.expr:
-    return ast.parse(formula, mode="eval").body
-
-
-def called(node: ast.expr) -> str | None:
-    """The function that an expression calls."""
-    return node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else None
-
-
-@functools.cache
-def _terms(node: ast.expr) -> Terms:
-    return tuple(_flat(node, 1, ast.Add, ast.Sub))
-
-
-@functools.cache
-def _factors(node: ast.expr) -> Terms:
-    """Without the one of `1 / x`."""
-    parts = _flat(node, 1, ast.Mult, ast.Div)
-    return tuple(p for p in parts if not (isinstance(p[0], ast.Constant) and p[0].value == 1))
-
-
-def _flat(node: ast.expr, sign: int, plus: type, minus: type) -> Iterator[tuple[ast.expr, int]]:
-    if isinstance(node, ast.BinOp) and isinstance(node.op, (plus, minus)):
-        yield from _flat(node.left, sign, plus, minus)
-        yield from _flat(node.right, sign if isinstance(node.op, plus) else -sign, plus, minus)
-    elif isinstance(node, ast.UnaryOp) and plus is ast.Add:
-        yield from _flat(node.operand, -sign, plus, minus)
-    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and plus is ast.Mult:
-        assert isinstance(node.right, ast.Constant)
-        yield from ((node.left, sign),) * int(str(node.right.value))
-    else:
-        yield node, sign
-
-
-@functools.cache
-def _splits(parts: Terms) -> tuple[tuple[Terms, Terms], ...]:
-    """All ways to give each part to the left or to the right, none of them empty-handed."""
-    found = []
-    for sides in product((True, False), repeat=len(parts)):
-        if any(sides) and not all(sides):
-            pairs = list(zip(parts, sides, strict=True))
-            left = tuple(part for part, goes_left in pairs if goes_left)
-            right = tuple(part for part, goes_left in pairs if not goes_left)
-            found.append((left, right))
-    return tuple(found)
-
-
-def _inverted(parts: Terms) -> Terms:
-    return tuple((part, -sign) for part, sign in parts)
-
-
-# --- matching -------------------------------------------------------------------------------------
+    value: str
+    """The result of it that was asked for."""
+    passed: tuple[int, ...]
+    """Its index, and those of what is looked through."""
 
 
 class Unifier:
@@ -214,6 +102,20 @@ class Unifier:
         self.values = flow.graph.values
         self.names = [known_as(op) for op in flow.operations]
         self.numbers: dict[str, float | None] = {}
+        self.made_of: dict[int, frozenset[str]] = {}
+        self.makers: dict[tuple[str, bool], Made | None] = {}
+        self.transparent = [self._broadcasts(op) for op in flow.operations]
+
+    def _broadcasts(self, op: Operation) -> bool:
+        """Only adds or removes dimensions of size one, or repeats without copying."""
+        if not op.view or len(op.outputs) != 1:
+            return False
+        if op.name in _BROADCASTS:
+            return True
+        if op.name not in {"view", "reshape", "squeeze", "flatten", "unflatten"}:
+            return False
+        before, after = (self.values[n].shape for n in (next(op.refs()), op.outputs[0]))
+        return [n for n in before if n != 1] == [n for n in after if n != 1]
 
     def match(self, node: ast.expr, arg: Arg, so_far: Match) -> Iterator[Match]:
         """Every way in which `arg` is what `node` says."""
@@ -225,10 +127,12 @@ class Unifier:
                 yield so_far
         elif isinstance(node, ast.Call):
             yield from self._call(node, arg, so_far)
+        elif isinstance(node, ast.Compare):
+            yield from self._compared(node, arg, so_far)
         elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Div, ast.Pow)):
-            yield from self._product(_factors(node), arg, so_far)
+            yield from self._product(factors(node), arg, so_far)
         else:
-            yield from self._sum(_terms(node), arg, so_far)
+            yield from self._sum(terms(node), arg, so_far)
 
     def _name(self, name: str, arg: Arg, so_far: Match) -> Iterator[Match]:
         bound: Match | None = None
@@ -273,34 +177,66 @@ class Unifier:
         if not isinstance(arg, Ref):
             return None
         if arg.name not in self.numbers:
-            single = self.values[arg.name].numel == 1
-            self.numbers[arg.name] = self._number_of(arg.name) if single else None
+            self.numbers[arg.name] = self._number_of(arg.name)
         return self.numbers[arg.name]
 
     def _number_of(self, name: str) -> float | None:
         base = self.flow.base(name)
         state = self.flow.graph.states.get(base)
         if state is not None:
-            return _literal(state.literal)
+            return _literal(state.literal) if self.values[base].numel == 1 else None
         index = self.flow.producer.get(base)
         if index is None or not self.flow.constant[index]:
             return None
         op = self.flow.operations[index]
-        if op.name in {"full", "scalar_tensor"}:
+        if op.name in _FILLED:
+            return _FILLED[op.name]
+        if op.name in {"full", "scalar_tensor", "full_like"}:
             return self._number(op.args[-1])
+        if self.values[base].numel != 1:
+            return None
         rule = _ARITHMETIC.get(self.names[index])
         numbers = [self._number(a) for a in op.args if not isinstance(a, (str, tuple))]
-        return None if rule is None or None in numbers else float(rule(*numbers))
+        if rule is None or None in numbers:
+            return None
+        try:
+            return float(rule(*numbers))
+        except (ArithmeticError, TypeError, ValueError):  # 1 / 0, a root of -1
+            return None
+
+    def parts(self, index: int) -> frozenset[str]:
+        """The operators whose results a product, or a sum, is made of."""
+        if index not in self.made_of:
+            joins = OF_SUMS if self.names[index] in OF_SUMS else OF_PRODUCTS
+            waiting, found, steps = list(self.flow.operations[index].args[:2]), set[str](), 0
+            while waiting and steps < _PARTS:
+                made, steps = self._made_by(waiting.pop()), steps + 1
+                if made is not None:
+                    found.add(made.name)
+                    if made.name in joins:
+                        waiting += made.op.args[:2]
+            whole = not waiting
+            self.made_of[index] = frozenset(found) if whole else frozenset(self.names)
+        return self.made_of[index]
 
     # --- compound ---
 
-    def _made_by(self, arg: Arg, so_far: Match, through_views: bool = False) -> Made | None:
+    def _made_by(self, arg: Arg, through_views: bool = False) -> Made | None:
+        if not isinstance(arg, Ref):
+            return None
+        key = (arg.name, through_views)
+        if key not in self.makers:
+            self.makers[key] = self._maker(arg, through_views)
+        return self.makers[key]
+
+    def _maker(self, arg: Arg, through_views: bool) -> Made | None:
         passed: list[int] = []
         while isinstance(arg, Ref) and (index := self.flow.producer.get(arg.name)) is not None:
             op, name = self.flow.operations[index], self.names[index]
             passed.append(index)
-            if name not in CASTS and name not in BROADCASTS and not (op.view and through_views):
-                return Made(op, name, so_far.using(*passed))
+            seen_through = name in CASTS or self.transparent[index] or (op.view and through_views)
+            if not seen_through:
+                return Made(op, name, arg.name, tuple(passed))
             arg = op.args[0]
         return None
 
@@ -310,24 +246,43 @@ class Unifier:
         if name == "view":
             yield from self._view(node.args[0], arg, so_far)
             return
+        if name == "mean":
+            yield from self._divided_sum(node, arg, so_far)
         function = FUNCTIONS[name]
-        made = self._made_by(arg, so_far, function.through_views)
-        if made is None or made.name not in function.operators or not isinstance(arg, Ref):
+        made = self._made_by(arg, function.through_views)
+        if made is None or made.name not in function.operators:
             return
-        if made.op.outputs[function.output] != self._beneath(arg.name):
+        if made.op.outputs[function.operators[made.name]] != made.value:
             return
         first = next(made.op.refs(), "")
-        arguments = function.arguments(made.op, self.values[first])
+        spec = self.values.get(first)
+        arguments = function.arguments(made.op, spec) if spec is not None else made.op.args
         if arguments is None or len(node.args) > len(arguments):
             return
-        if function.arguments is _listed and len(node.args) != len(arguments):
+        if function.listed and len(node.args) != len(arguments):
             return
-        yield from self._all(list(zip(node.args, arguments, strict=False)), made.match)
+        so_far = so_far.using(*made.passed)
+        if len(node.args) > 1 and spec is not None and _names(node.args[-1], DIMENSIONS):
+            so_far = so_far if so_far.value(_SHAPE) else _shaped(so_far, spec.shape)
+        yield from self._all(list(zip(node.args, arguments, strict=False)), so_far)
+        if name == "where" and isinstance(node.args[0], ast.Compare):
+            condition, x, y = arguments
+            swapped = (_negated(node.args[0]), condition), (node.args[1], y), (node.args[2], x)
+            yield from self._all(list(swapped), so_far)
 
-    def _beneath(self, name: str) -> str:
-        """The value beneath views and casts."""
-        value, casts = self._uncast(self.flow.base(name))
-        return value if not casts else self._beneath(value)
+    def _divided_sum(self, node: ast.Call, arg: Arg, so_far: Match) -> Iterator[Match]:
+        """mean(x, d) as sum(x, d) / n."""
+        made = self._made_by(arg, through_views=True)
+        if made is None or made.name not in {"div", "mul"} or len(made.op.args) != 2:
+            return
+        for total, count in (made.op.args, made.op.args[::-1]):
+            number = self._number(count)
+            summed = self._made_by(total, through_views=True)
+            if number and summed is not None and summed.name == "sum":
+                spec = self.values[next(summed.op.refs())]
+                n = math.prod(spec.shape[i] for i in dimensions(summed.op, spec))
+                if math.isclose(n if made.name == "div" else 1 / n, number, rel_tol=_TOLERANCE):
+                    yield from self._call(_summed(node), total, so_far.using(*made.passed))
 
     def _all(self, pairs: list[tuple[ast.expr, Arg]], so_far: Match) -> Iterator[Match]:
         if not pairs:
@@ -346,71 +301,121 @@ class Unifier:
             arg = op.args[0]
             yield from self.match(node, arg, so_far)
 
+    def _compared(self, node: ast.Compare, arg: Arg, so_far: Match) -> Iterator[Match]:
+        """x > y, x >= y, y < x and y <= x are one to a formula."""
+        made = self._made_by(arg)
+        if made is None or made.name not in _COMPARISONS:
+            return
+        greater = isinstance(node.ops[0], ast.Gt) == (made.name in {"gt", "ge"})
+        sides = made.op.args[:2] if greater else made.op.args[1::-1]
+        yield from self._all(
+            list(zip((node.left, node.comparators[0]), sides, strict=True)),
+            so_far.using(*made.passed),
+        )
+
     def _sum(self, parts: Terms, arg: Arg, so_far: Match) -> Iterator[Match]:
         if len(parts) == 1 and parts[0][1] == 1:
             yield from self.match(parts[0][0], arg, so_far)
             return
-        made = self._made_by(arg, so_far)
+        made = self._made_by(arg)
         if made is None:
             if len(parts) == 1 and isinstance(arg, (int, float)):
                 yield from self.match(parts[0][0], -arg, so_far)
         elif made.name == "neg":
-            yield from self._sum(_inverted(parts), made.op.args[0], made.match)
+            yield from self._sum(inverted(parts), made.op.args[0], so_far.using(*made.passed))
+        elif made.name == "mul" and len(parts) == 1:
+            for one, other in (made.op.args, made.op.args[::-1]):
+                if self._equals(one, -1.0):
+                    yield from self._sum(inverted(parts), other, so_far.using(*made.passed))
         elif made.name in {"add", "sub", "rsub"} and made.op.arg("alpha", 1) == 1:
-            for left, right in _splits(parts):
-                first = _inverted(left) if made.name == "rsub" else left
-                second = _inverted(right) if made.name == "sub" else right
-                for found in self._sum(first, made.op.args[0], made.match):
+            for left, right in splits(parts):
+                first = inverted(left) if made.name == "rsub" else left
+                second = inverted(right) if made.name == "sub" else right
+                for found in self._sum(first, made.op.args[0], so_far.using(*made.passed)):
                     yield from self._sum(second, made.op.args[1], found)
 
     def _product(self, parts: Terms, arg: Arg, so_far: Match) -> Iterator[Match]:
         if len(parts) == 1:
             yield from self._factor(*parts[0], arg, so_far)
-        made = self._made_by(arg, so_far)
-        if made is None:
+        made = self._made_by(arg)
+        if made is None or made.name not in OF_PRODUCTS:
             return
+        so_far = so_far.using(*made.passed)
         if made.name in {"mul", "div"} and len(made.op.args) == 2:
             left_arg, right_arg = made.op.args
             if self._equals(right_arg, 1.0):
-                yield from self._product(parts, left_arg, made.match)
-            for left, right in _splits(parts):
-                second = _inverted(right) if made.name == "div" else right
-                for found in self._product(left, left_arg, made.match):
-                    yield from self._product(second, right_arg, found)
+                yield from self._product(parts, left_arg, so_far)
+            for left, right in splits(parts):
+                second = inverted(right) if made.name == "div" else right
+                sides = ((left, left_arg), (second, right_arg))
+                telling, other = sides if _tells(left) else sides[::-1]
+                for found in self._product(*telling, so_far):
+                    yield from self._product(*other, found)
         elif len(parts) > 1 and made.name == "reciprocal":
-            yield from self._product(_inverted(parts), made.op.args[0], made.match)
+            yield from self._product(inverted(parts), made.op.args[0], so_far)
         elif len(parts) > 1 and made.name in {"pow", "square"}:
             exponent = made.op.args[1] if made.name == "pow" else 2
             repeated = all(part is parts[0][0] for part, _ in parts)
             if repeated and exponent == sum(power for _, power in parts):
-                yield from self.match(parts[0][0], made.op.args[0], made.match)
+                yield from self.match(parts[0][0], made.op.args[0], so_far)
 
     def _factor(self, node: ast.expr, power: int, arg: Arg, so_far: Match) -> Iterator[Match]:
         """`arg` is `node`, or one divided by it."""
         if power == 1:
             yield from self.match(node, arg, so_far)
             return
-        if isinstance(node, ast.Constant):
-            assert isinstance(node.value, (int, float))
-            if self._equals(arg, 1 / node.value):
-                yield so_far
+        if isinstance(node, ast.Constant) or (isinstance(node, ast.Name) and node.id in NUMBERS):
+            number = self._number(arg)
+            if number:
+                yield from self.match(node, 1 / number, so_far)
             return
-        made = self._made_by(arg, so_far)
+        made = self._made_by(arg)
         if made is None:
             return
         exponent = made.op.args[1] if made.name == "pow" else None
         if made.name == "reciprocal" or exponent == -1:
-            yield from self.match(node, made.op.args[0], made.match)
+            yield from self.match(node, made.op.args[0], so_far.using(*made.passed))
         inverse_root = made.name == "rsqrt" or exponent == -0.5
         if inverse_root and isinstance(node, ast.Call) and called(node) == "sqrt":
-            yield from self.match(node.args[0], made.op.args[0], made.match)
+            yield from self.match(node.args[0], made.op.args[0], so_far.using(*made.passed))
+
+
+OF_PRODUCTS = {"mul", "div", "reciprocal", "pow", "square"}
+OF_SUMS = {"add", "sub", "rsub", "neg"}
+_PARTS = 40
+_COMPARISONS = {"gt", "ge", "lt", "le"}
+
+
+@functools.cache
+def _tells(parts: Terms) -> bool:
+    """Whether something in it is more than a name, which any tensor could be."""
+    return any(not isinstance(node, ast.Name) for node, _ in parts)
+
+
+def _names(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def _shaped(match: Match, shape: tuple[int, ...]) -> Match:
+    return replace(match, bound=(*match.bound, (_SHAPE, shape)))
+
+
+@functools.cache
+def _negated(node: ast.Compare) -> ast.Compare:
+    other = ast.Lt() if isinstance(node.ops[0], ast.Gt) else ast.Gt()
+    return ast.Compare(node.left, [other], node.comparators)
+
+
+@functools.cache
+def _summed(node: ast.Call) -> ast.Call:
+    return ast.Call(ast.Name("sum"), node.args, [])
 
 
 def _literal(text: str | None) -> float | None:
     """The number in the source of a constant of one element."""
     if text is None:
         return None
-    numbers = [node for node in ast.walk(ast.parse(text, mode="eval")) if _is_signed_number(node)]
+    numbers = [node for node in ast.walk(parse(text)) if _is_signed_number(node)]
     return float(ast.literal_eval(numbers[0])) if numbers else None
 
 
@@ -420,6 +425,8 @@ def _is_signed_number(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and type(node.value) in (int, float)
 
 
+_FILLED = {"zeros": 0.0, "zeros_like": 0.0, "new_zeros": 0.0, "ones": 1.0, "ones_like": 1.0,
+           "new_ones": 1.0}  # fmt: skip
 _ARITHMETIC: dict[str, Callable[..., float]] = {
     "sqrt": math.sqrt,
     "rsqrt": lambda a: 1 / math.sqrt(a),

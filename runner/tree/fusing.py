@@ -13,6 +13,7 @@ from runner.tree.interface import Program, interface
 
 _STAND_ALONE = {"other", "random", "creation"}
 _JOINS = {"cat", "stack", "hstack", "vstack", "dstack"}
+_GATES = {"swiglu", "geglu", "reglu", "glu", "gated_tanh"}
 _GATE_LINEAR = {"linear", "matmul", "expert_linear"}
 
 
@@ -204,6 +205,7 @@ def _next(flow: KernelFlow, k: int, allowed: set[int]) -> int | None:
     return reader if reader in allowed else None
 
 
+_LAYOUTS = {"contiguous_copy", "merge_heads"}
 _BETWEEN = {"pointwise", "copy", "reduction", "normalization"}
 
 
@@ -219,7 +221,7 @@ def _attention_core(flow: KernelFlow, k: int, allowed: set[int]) -> list[int] | 
             if not softmaxes:
                 return None
             copy = _next(flow, after, allowed)
-            if copy is not None and flow.kernels[copy].operation == "contiguous_copy":
+            if copy is not None and flow.kernels[copy].operation in _LAYOUTS:
                 found.append(copy)
             return found
         if "softmax" in kernel.operation:
@@ -239,7 +241,7 @@ def _is_matmul(flow: KernelFlow, k: int) -> bool:
 def _gated_mlp(flow: KernelFlow, k: int, allowed: set[int]) -> list[int] | None:
     """act(x @ gate) * (x @ up), and the projection down where nobody else reads the product."""
     kernel = flow.kernels[k]
-    if k not in allowed or kernel.operation not in {"mul", "swiglu", "geglu", "reglu"}:
+    if k not in allowed or kernel.operation not in {"mul", *_GATES}:
         return None
     sources = [made_by for _, made_by in flow.activations(k)]
     if len(sources) != 2 or not is_join(flow, k):
@@ -259,7 +261,8 @@ def _gated_mlp(flow: KernelFlow, k: int, allowed: set[int]) -> list[int] | None:
             return None
         projections.append(source)
         members.add(source)
-    if len(set(projections)) != 2 or len(members) < 4:
+    activated = kernel.operation in _GATES or len(members) > 3
+    if len(set(projections)) != 2 or not activated:
         return None
     bases = {flow.base(flow.activations(p)[0][0]) for p in projections}
     closed = all(flow.exits(m)[0] <= members and not flow.exits(m)[2] for m in members - {k})

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import torch
 
-from runner.graph import Graph
+from runner.graph import Graph, recognize
 from runner.graph.ir import Arg, Ref, Symbol
 from runner.problems import Problem
 
@@ -68,3 +68,8 @@ def interpret(graph: Graph, tensors: Mapping[str, torch.Tensor]) -> list[torch.T
                 assert replace(spec, stride=tensor.stride()).steps == spec.steps, op
                 known[output] = tensor
     return [known[name] for name in graph.output_names()]
+
+
+def names(graph: Graph) -> list[str]:
+    """What the kernels of a program are called, in the order in which they run."""
+    return [kernel.operation for kernel in recognize(graph)]

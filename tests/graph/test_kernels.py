@@ -8,15 +8,11 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from programs import Program
+from programs import Program, names
 
 from runner.graph import Graph, recognize
 from runner.graph.flow import Contracted, Flow
 from runner.graph.ir import Input, Operation, Ref, State, TensorSpec
-
-
-def names(graph: Graph) -> list[str]:
-    return [kernel.operation for kernel in recognize(graph)]
 
 
 def assert_sound(graph: Graph) -> None:

@@ -274,7 +274,7 @@ def test_a_gated_mlp_is_one_fusion_of_three_projections(apart: Apart) -> None:
     )
     assert [c.stem for c in root.children] == ["layer_norm", "gated_mlp", "add"]
     assert [c.stem for c in root.children[1].children] == [
-        *("linear", "silu", "linear", "mul", "linear"),
+        *("linear", "linear", "swiglu", "linear"),
     ]
 
 

@@ -1,0 +1,86 @@
+"""This file knows about single operators that are called by what they are there for."""
+
+from runner.graph.flow import Flow
+from runner.graph.guards import CHOICES
+from runner.graph.ir import Operation, Ref, references
+from runner.graph.operations import field_name
+from runner.graph.rearrangements import ATTENTION_PRODUCTS, readers_of
+
+
+def name_in_context(index: int, flow: Flow) -> tuple[str, str]:
+    """(what the operation is called where it stands, the reason)."""
+    op = flow.operations[index]
+    if op.name in _CONVOLUTIONS and _cuts_patches(op, flow) and _becomes_tokens(index, flow):
+        return "patch_embedding", "a convolution over patches that do not overlap, to tokens"
+    if op.name == "repeat_interleave" and _repeats_heads(index, flow):
+        return "repeat_kv", "each head of keys or values, for several of the queries"
+    if op.name in _PICKS and _chosen(op, flow):
+        return "expert_dispatch", "rows in the order of the experts that a router chose"
+    return field_name(op), f"{op.name} is an operation of its own"
+
+
+# --- patch embedding: Dosovitskiy et al., 2020 ----------------------------------------------------
+
+_CONVOLUTIONS = {"conv2d", "conv3d"}
+
+
+def _cuts_patches(op: Operation, flow: Flow) -> bool:
+    """The kernel is as large as the stride, more than one, and nothing is padded."""
+    weight = op.arg("weight")
+    if not isinstance(weight, Ref):
+        return False
+    window = flow.graph.values[weight.name].shape[2:]
+    stride = op.arg("stride")
+    steps = stride if isinstance(stride, tuple) else (stride,) * len(window)
+    steps = steps * len(window) if len(steps) == 1 else steps
+    padding = op.arg("padding", 0)
+    padded = padding if isinstance(padding, tuple) else (padding,)
+    return steps == window and max(window) > 1 and set(padded) <= {0, "valid"}
+
+
+def _becomes_tokens(index: int, flow: Flow) -> bool:
+    """All that reads it first puts the positions of the image in one dimension."""
+    users = flow.users[index]
+    rank = len(flow.graph.values[flow.operations[index].outputs[0]].shape)
+    return bool(users) and all(
+        flow.operations[user].name in {"flatten", "view", "reshape"}
+        and len(flow.graph.values[flow.operations[user].outputs[0]].shape) == 3 < rank
+        for user in users
+    )
+
+
+# --- heads of keys and values ---------------------------------------------------------------------
+
+
+def _repeats_heads(index: int, flow: Flow) -> bool:
+    op = flow.operations[index]
+    rank = len(flow.graph.values[op.outputs[0]].shape)
+    readers = {flow.operations[user].name for user in readers_of(index, flow)}
+    return rank == 4 and op.arg("dim") in {1, 2, -3, -2} and bool(readers & ATTENTION_PRODUCTS)
+
+
+# --- experts --------------------------------------------------------------------------------------
+
+_PICKS = {"index", "index_select"}
+_NEAR = 24
+
+
+def _chosen(op: Operation, flow: Flow) -> bool:
+    """Activations are picked by whole numbers that a router's choice leads to."""
+    data, *where = references(op.args)
+    if not where or flow.base(data) in flow.graph.states:
+        return False
+    values = flow.graph.values
+    if not values[data].floating or len(values[data].shape) < 2:
+        return False
+    waiting, seen = [flow.producer.get(name) for name in where], set[int]()
+    while waiting and len(seen) < _NEAR:
+        index = waiting.pop(0)
+        if index is None or index in seen:
+            continue
+        seen.add(index)
+        made = flow.operations[index]
+        if made.name in CHOICES:
+            return True
+        waiting += [flow.producer.get(name) for name in made.refs() if not values[name].floating]
+    return False

@@ -1,0 +1,233 @@
+"""This file knows about the notation of formulas: what may stand in one, and how it is read.
+
+A formula is a Python expression. `x`, `y`, `a`, `cos` stand for tensors, the same one at each
+mention; `weight`, `bias` and `running_...` for what the model owns; `eps`, `c`, `lo`, `hi` for
+numbers; `d` for the dimensions of a reduction. Functions are the rows of FUNCTIONS; `view(x)` is x
+through a chain of views.
+"""
+
+import ast
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import product
+
+from runner.graph.ir import Arg, Operation, TensorSpec
+
+NUMBERS = {"eps", "c", "c2", "lo", "hi", "lo2", "hi2"}
+LIMITS = {"lo", "hi", "lo2", "hi2"}
+OWNED = {"weight", "bias", "running_mean", "running_var"}
+DIMENSIONS = "d"
+
+# Operators with several names.
+_SAME = {"multiply": "mul", "divide": "div", "true_divide": "div", "subtract": "sub",
+         "negative": "neg", "concat": "cat", "concatenate": "cat", "amax": "max", "amin": "min",
+         "clip": "clamp", "_softmax": "softmax", "_log_softmax": "log_softmax", "_to_copy": "to",
+         "special_erf": "erf", "special_erfc": "erfc", "special_expit": "sigmoid",
+         "special_expm1": "expm1", "special_log1p": "log1p", "special_softmax": "softmax",
+         "special_log_softmax": "log_softmax", "special_logsumexp": "logsumexp",
+         "fmax": "maximum", "fmin": "minimum", "max.other": "maximum", "min.other": "minimum",
+         "greater": "gt", "greater_equal": "ge", "less": "lt", "less_equal": "le"}  # fmt: skip
+
+
+def known_as(op: Operation) -> str:
+    """The operator's name; the usual one, where it has several."""
+    return _SAME.get(op.target) or _SAME.get(op.name, op.name)
+
+
+# --- the functions of the notation ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """The operators that compute a function, and how their arguments read in a formula."""
+
+    operators: dict[str, int]
+    """Which of each operator's results it is."""
+    arguments: Callable[[Operation, TensorSpec], tuple[Arg, ...] | None]
+    """None where this call is not that function. The second argument is the first operand's."""
+    through_views: bool = False
+    """Its result may be reshaped before it is used: the result of a reduction."""
+    listed: bool = False
+    """Its arguments are the members of a list, all of which a formula names."""
+
+
+def _first(op: Operation, spec: TensorSpec) -> tuple[Arg, ...]:
+    return op.args[:1]
+
+
+def _both(op: Operation, spec: TensorSpec) -> tuple[Arg, ...]:
+    return op.args[:2]
+
+
+def _reduced(op: Operation, spec: TensorSpec) -> tuple[Arg, ...]:
+    return (op.args[0], dimensions(op, spec))
+
+
+def dimensions(op: Operation, spec: TensorSpec) -> tuple[int, ...]:
+    """The dimensions that an operation works along, from the front; all where none is named."""
+    rank = len(spec.shape)
+    named = op.arg("dim", op.arg("dims"))
+    listed = named if isinstance(named, tuple) else (named,)
+    dims = tuple(sorted(int(i) % max(rank, 1) for i in listed if isinstance(i, int)))
+    return dims or tuple(range(rank))
+
+
+def _norm(op: Operation, spec: TensorSpec) -> tuple[Arg, ...]:
+    order = op.arg("p", op.arg("ord"))
+    usual = order is None or order == "fro"
+    matrix = op.name == "linalg_matrix_norm" and op.arg("dim") is None
+    dims = (len(spec.shape) - 2, len(spec.shape) - 1) if matrix else dimensions(op, spec)
+    return (op.args[0], 2.0 if usual else order, dims)
+
+
+def _clamp(op: Operation, spec: TensorSpec) -> tuple[Arg, ...]:
+    if op.name == "hardtanh":
+        return (op.args[0], op.arg("min_val", -1.0), op.arg("max_val", 1.0))
+    if op.name == "relu6":
+        return (op.args[0], 0.0, 6.0)
+    return (op.args[0], op.arg("min"), op.arg("max"))
+
+
+def _relu(op: Operation, spec: TensorSpec) -> tuple[Arg, ...] | None:
+    if op.name == "relu":
+        return op.args[:1]
+    return op.args[:1] if op.arg("min") == 0 and op.arg("max") is None else None
+
+
+def _root(op: Operation, spec: TensorSpec) -> tuple[Arg, ...] | None:
+    return op.args[:1] if op.name == "sqrt" or op.args[1] == 0.5 else None
+
+
+def _members(op: Operation, spec: TensorSpec) -> tuple[Arg, ...] | None:
+    return op.args[0] if isinstance(op.args[0], tuple) else None
+
+
+def _scatter(op: Operation, spec: TensorSpec) -> tuple[Arg, ...] | None:
+    """scatter(base, indices, source)."""
+    return (op.args[0], op.args[2], op.args[3]) if len(op.args) > 3 else None
+
+
+def _gather(op: Operation, spec: TensorSpec) -> tuple[Arg, ...] | None:
+    """gather(x, indices): also x[rows, indices]."""
+    if op.name == "gather":
+        return (op.args[0], op.args[2])
+    picked = op.args[1] if isinstance(op.args[1], tuple) else ()
+    return (op.args[0], picked[1]) if len(picked) == 2 and picked[0] is not None else None
+
+
+def _rows(op: Operation, spec: TensorSpec) -> tuple[Arg, ...] | None:
+    """x[indices], one index for each row."""
+    if op.name == "index_select":
+        return (op.args[0], op.args[2])
+    picked = op.args[1] if isinstance(op.args[1], tuple) else ()
+    return (op.args[0], picked[0]) if len(picked) == 1 else None
+
+
+def _index_add(op: Operation, spec: TensorSpec) -> tuple[Arg, ...]:
+    """index_add(base, indices, source)."""
+    return (op.args[0], op.args[2], op.args[3])
+
+
+def _fill(op: Operation, spec: TensorSpec) -> tuple[Arg, ...]:
+    """where(condition, x, y)."""
+    if op.name == "masked_fill":
+        return (op.args[1], op.args[2], op.args[0])
+    return op.args
+
+
+_UNARY = ("erf", "erfc", "tanh", "sigmoid", "exp", "expm1", "log", "log1p", "abs", "sign", "sin",
+          "cos", "silu", "gelu", "softplus", "log_sigmoid", "hardsigmoid", "elu", "topk",
+          "view_as_complex", "softmax", "log_softmax")  # fmt: skip
+_REDUCTIONS = ("sum", "logsumexp", "cumsum", "flip", "argmax")
+_NORMS = dict.fromkeys(
+    ("norm", "linalg_vector_norm", "linalg_norm", "linalg_matrix_norm", "frobenius_norm"), 0
+)
+_CLAMPS = {"clamp": 0, "clamp_min": 0, "clamp_max": 0, "hardtanh": 0, "relu6": 0}
+_ZEROS = {"zeros_like": 0, "full_like": 0, "new_zeros": 0, "new_full": 0}
+FUNCTIONS: dict[str, Function] = {
+    **{name: Function({name: 0}, _first) for name in _UNARY},
+    **{name: Function({name: 0}, _reduced, through_views=True) for name in _REDUCTIONS},
+    "mean": Function({"mean": 0, "var_mean": 1, "std_mean": 1}, _reduced, through_views=True),
+    "var": Function({"var": 0, "var_mean": 0}, _reduced, through_views=True),
+    "std": Function({"std": 0, "std_mean": 0}, _reduced, through_views=True),
+    "max": Function({"max": 0}, _reduced, through_views=True),
+    "norm": Function(_NORMS, _norm, through_views=True),
+    "sqrt": Function({"sqrt": 0, "pow": 0}, _root, through_views=True),
+    "relu": Function({"relu": 0, "clamp": 0, "clamp_min": 0}, _relu),
+    "clamp": Function(_CLAMPS, _clamp),
+    "maximum": Function({"maximum": 0}, _both),
+    "minimum": Function({"minimum": 0}, _both),
+    "logaddexp": Function({"logaddexp": 0}, _both),
+    "where": Function({"where": 0, "masked_fill": 0}, _fill),
+    "zeros_like": Function(_ZEROS, _first),
+    "cat": Function({"cat": 0}, _members, listed=True),
+    "stack": Function({"stack": 0}, _members, listed=True),
+    "topk_indices": Function({"topk": 1}, _first),
+    "max_indices": Function({"max": 1}, _reduced),
+    "scatter": Function({"scatter": 0}, _scatter),
+    "gather": Function({"gather": 0, "index": 0}, _gather, through_views=True),
+    "rows": Function({"index": 0, "index_select": 0}, _rows),
+    "index_add": Function({"index_add": 0}, _index_add),
+    "embedding": Function({"embedding": 0}, _both),
+    "cosine_similarity": Function({"cosine_similarity": 0}, _both),
+    "pairwise_distance": Function({"pairwise_distance": 0}, _both),
+    "nll_loss": Function({"nll_loss": 0, "nll_loss_nd": 0}, _both),
+}
+
+# --- reading a formula ----------------------------------------------------------------------------
+
+Terms = tuple[tuple[ast.expr, int], ...]
+"""The parts of a sum with their signs, or of a product with their exponents, 1 or -1."""
+
+
+@functools.cache
+def parse(formula: str) -> ast.expr:
+    return ast.parse(formula, mode="eval").body
+
+
+def called(node: ast.AST) -> str | None:
+    """The function that an expression calls."""
+    return node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else None
+
+
+@functools.cache
+def terms(node: ast.expr) -> Terms:
+    return tuple(_flat(node, 1, ast.Add, ast.Sub))
+
+
+@functools.cache
+def factors(node: ast.expr) -> Terms:
+    """Without the one of `1 / x`."""
+    parts = _flat(node, 1, ast.Mult, ast.Div)
+    return tuple(p for p in parts if not (isinstance(p[0], ast.Constant) and p[0].value == 1))
+
+
+def _flat(node: ast.expr, sign: int, plus: type, minus: type) -> Iterator[tuple[ast.expr, int]]:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (plus, minus)):
+        yield from _flat(node.left, sign, plus, minus)
+        yield from _flat(node.right, sign if isinstance(node.op, plus) else -sign, plus, minus)
+    elif isinstance(node, ast.UnaryOp) and plus is ast.Add:
+        yield from _flat(node.operand, -sign, plus, minus)
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and plus is ast.Mult:
+        assert isinstance(node.right, ast.Constant)
+        yield from ((node.left, sign),) * int(str(node.right.value))
+    else:
+        yield node, sign
+
+
+@functools.cache
+def splits(parts: Terms) -> tuple[tuple[Terms, Terms], ...]:
+    """All ways to give each part to the left or to the right, none of them empty-handed."""
+    found = []
+    for sides in product((True, False), repeat=len(parts)):
+        if any(sides) and not all(sides):
+            pairs = list(zip(parts, sides, strict=True))
+            left = tuple(part for part, goes_left in pairs if goes_left)
+            right = tuple(part for part, goes_left in pairs if not goes_left)
+            found.append((left, right))
+    return tuple(found)
+
+
+def inverted(parts: Terms) -> Terms:
+    return tuple((part, -sign) for part, sign in parts)

@@ -1,0 +1,160 @@
+"""Routers, experts, bags of embeddings and scans are recognised however they are spelled."""
+
+import pytest
+from programs import Program, names
+
+ROUTERS = [
+    "v, i = x.topk(2)\nreturn torch.zeros_like(x).scatter(1, i, v.softmax(-1))",
+    "v, i = x.topk(2)\nreturn torch.full_like(x, float('-inf')).scatter(1, i, v).softmax(-1)",
+    "v, i = x.topk(2)\nreturn v.softmax(-1), i",
+    "v, i = x.softmax(-1).topk(2)\nreturn v / v.sum(-1, keepdim=True), i",
+    "p = F.softmax(x.float(), dim=-1)\nv, i = torch.topk(p, 2)\nv /= v.sum(-1, True)\nreturn v, i",
+    "v, i = torch.topk(x.sigmoid(), 2)\nreturn v / (v.sum(-1, keepdim=True) + 1e-20) * 2.5, i",
+    "v, i = x.softmax(-1).topk(2)\nreturn v * 2, i + 1",
+    "v, i = x.softmax(-1).max(-1)\nreturn v * 2, i + 1",
+]
+
+
+@pytest.mark.parametrize("forward", ROUTERS)
+def test_choosing_the_best_experts_is_one_kernel(program: Program, forward: str) -> None:
+    assert names(program(forward))[0] == "topk_router"
+    assert set(names(program(forward))) <= {"topk_router", "mul", "add"}
+
+
+NO_ROUTERS = {
+    "the best classes are what the model gives back": "return x.softmax(-1).topk(2)",
+    "only the largest probability": "return x.softmax(-1).max(-1)[0] * 2",
+    "normalised by something else": "v, i = x.topk(2)\nreturn v / v.sum(), i",
+}
+
+
+@pytest.mark.parametrize("forward", NO_ROUTERS.values(), ids=NO_ROUTERS)
+def test_the_largest_of_some_numbers_are_no_router(program: Program, forward: str) -> None:
+    assert "topk_router" not in names(program(forward))
+
+
+DISPATCHED = {
+    "sorted by expert, then put back": """\
+        v, i = torch.topk(self.gate(x), 2)
+        w = v.softmax(-1)
+        order = i.flatten().argsort()
+        h = self.up(x[order // 2]).relu() * w.flatten()[order][:, None]
+        return torch.zeros_like(x).index_add(0, order // 2, h)
+        """,
+    "sorted by expert, then summed": """\
+        w, i = torch.topk(self.gate(x).softmax(-1), 2)
+        w = w / w.sum(-1, keepdim=True)
+        order = i.view(-1).argsort()
+        h = self.up(torch.index_select(x, 0, order // 2)).relu()
+        h = (h * w.view(-1)[order].unsqueeze(-1))[order.argsort()]
+        return h.view(4, 2, 8).sum(dim=1)
+        """,
+}
+
+
+@pytest.mark.parametrize("forward", DISPATCHED.values(), ids=DISPATCHED)
+def test_rows_go_to_their_experts_and_come_back(program: Program, forward: str) -> None:
+    init = "self.gate, self.up = nn.Linear(8, 4), nn.Linear(8, 8)"
+    found = names(program(forward, init=init))
+    assert {"topk_router", "expert_dispatch", "expert_combine"} <= set(found)
+    assert found.count("expert_dispatch") == 1
+    assert not {"sum", "index_add"} & set(found)
+
+
+def test_experts_that_all_run_are_combined_by_the_routers_weights(program: Program) -> None:
+    forward = """\
+    v, i = self.gate(x).topk(2)
+    w = torch.zeros(4, 3).scatter(1, i, v.softmax(-1))
+    return (torch.stack([self.up(x), self.up(x + 1), self.up(x + 2)], 1) * w[:, :, None]).sum(1)
+    """
+    init = "self.gate, self.up = nn.Linear(8, 3), nn.Linear(8, 8)"
+    assert names(program(forward, init=init))[-1] == "expert_combine"
+
+
+def test_rows_that_the_caller_chooses_are_only_indexed(program: Program) -> None:
+    graph = program(
+        "return x[i] * 2",
+        arguments="x, i",
+        inputs="torch.randn(4, 8), torch.randint(0, 4, (3,))",
+    )
+    assert names(graph) == ["index", "mul"]
+    graph = program(
+        "return (x * w[:, None]).sum(0)",
+        arguments="x, w",
+        inputs="torch.randn(4, 8), torch.rand(4)",
+    )
+    assert "expert_combine" not in names(graph)
+
+
+BAGS = [
+    "return self.words(i).sum(dim=1)",
+    "return self.words(i).mean(1)",
+    "return F.embedding(i, self.words.weight).amax(-2)",
+]
+
+
+@pytest.mark.parametrize("forward", BAGS)
+def test_rows_of_a_table_put_together_are_a_bag(program: Program, forward: str) -> None:
+    graph = program(
+        forward,
+        arguments="i",
+        inputs="torch.randint(0, 9, (4, 5))",
+        init="self.words = nn.Embedding(9, 8)",
+    )
+    assert names(graph) == ["embedding_bag"]
+
+
+def test_the_operator_for_bags_and_numbers_within_a_row(program: Program) -> None:
+    parts = {"arguments": "i", "inputs": "torch.randint(0, 9, (4, 5))"}
+    graph = program("return self.bag(i)", init="self.bag = nn.EmbeddingBag(9, 8)", **parts)
+    assert names(graph) == ["embedding_bag"]
+    graph = program("return self.e(i).sum(-1)", init="self.e = nn.Embedding(9, 8)", **parts)
+    assert names(graph) == ["embedding", "sum"]
+
+
+SCANS = [
+    ("cumsum", "return torch.cumsum(x, dim=1)"),
+    ("reverse_cumsum", "return x.flip(1).cumsum(1).flip(1)"),
+    ("reverse_cumsum", "return torch.flip(torch.cumsum(torch.flip(x, [-1]), dim=-1), dims=(-1,))"),
+    ("exclusive_cumsum", "return x.cumsum(-1) - x"),
+    ("exclusive_cumsum", "return -x + torch.cumsum(x, 1)"),
+    (
+        "segment_sum",
+        """\
+        s = x.cumsum(-1)
+        m = torch.tril(torch.ones(8, 8, dtype=torch.bool))
+        return (s[..., :, None] - s[..., None, :]).masked_fill(~m, float("-inf"))
+        """,
+    ),
+    (
+        "segment_sum",
+        """\
+        h = x[..., None].expand(4, 8, 8)
+        m = torch.ones(8, 8, dtype=torch.bool)
+        h = h.masked_fill(~m.tril(-1), 0).cumsum(-2)
+        return h.masked_fill(~m.tril(0), -torch.inf)
+        """,
+    ),
+]
+
+
+@pytest.mark.parametrize(("operation", "forward"), SCANS)
+def test_a_scan_is_one_kernel(program: Program, operation: str, forward: str) -> None:
+    assert names(program(forward)) == [operation]
+
+
+NO_SCANS = [
+    ("reverse_cumsum", "return x.flip(0).cumsum(1).flip(0)"),
+    ("exclusive_cumsum", "return x.cumsum(-1) - x * 2"),
+    (
+        "segment_sum",
+        "s = x.cumsum(-1)\nreturn (s[:, None] + s[:, :, None]).masked_fill(x[0] > 0, 0)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("operation", "forward"), NO_SCANS)
+def test_what_is_not_quite_a_scan_stays_as_it_is(
+    program: Program, operation: str, forward: str
+) -> None:
+    assert operation not in names(program(forward))

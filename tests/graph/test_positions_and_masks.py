@@ -1,0 +1,231 @@
+"""Rotations by position, masks and tables of positions are recognised however they are spelled."""
+
+import pytest
+from programs import Program, names
+
+from runner.graph import recognize
+
+ROPES = {
+    "by halves": "h = torch.cat((-x[..., 4:], x[..., :4]), -1)\nreturn x * cos + h * sin",
+    "by halves, sine first": """\
+        a, b = x.chunk(2, -1)
+        return (torch.cat((-b, a), dim=-1) * sin) + (x * cos)
+        """,
+    "interleaved": """\
+        h = torch.stack((-x[..., 1::2], x[..., ::2]), dim=-1).flatten(-2)
+        return x * cos + h * sin
+        """,
+    "on transposed heads": """\
+        x = x.view(2, 2, 8).transpose(0, 1)
+        return x * cos + torch.cat((-x[..., 4:], x[..., :4]), -1) * sin
+        """,
+}
+
+
+@pytest.mark.parametrize("forward", ROPES.values(), ids=ROPES)
+def test_rotating_by_position_is_one_kernel(program: Program, forward: str) -> None:
+    graph = program(
+        forward,
+        arguments="x, cos, sin",
+        inputs="torch.randn(4, 8), torch.randn(8), torch.randn(8)",
+    )
+    assert names(graph) == ["rope"]
+
+
+PAIRS = {
+    "concatenated": "return torch.cat((a * cos - b * sin, b * cos + a * sin), dim=-1)",
+    "stacked": "return torch.stack((a * cos - b * sin, a * sin + b * cos), dim=-1).flatten(-2)",
+}
+
+
+@pytest.mark.parametrize("forward", PAIRS.values(), ids=PAIRS)
+def test_rotating_pairs_is_one_kernel(program: Program, forward: str) -> None:
+    graph = program(
+        "a, b = x[..., ::2], x[..., 1::2]\n" + forward,
+        arguments="x, cos, sin",
+        inputs="torch.randn(4, 8), torch.randn(4), torch.randn(4)",
+    )
+    (kernel,) = recognize(graph)
+    assert kernel.operation == "rope"
+    assert [graph.operations[i].name for i in kernel.members[:2]] == ["slice", "slice"]
+
+
+PARTIAL = {
+    "the rest comes after": """\
+        r, p = x[..., :4], x[..., 4:]
+        h = torch.cat((-r[..., 2:], r[..., :2]), dim=-1)
+        return torch.cat((r * cos + h * sin, p), dim=-1)
+        """,
+    "the rest comes first, pairs interleaved": """\
+        p, r = x.split((4, 4), dim=-1)
+        h = torch.stack((-r[..., 1::2], r[..., ::2]), dim=-1).flatten(-2)
+        return torch.cat((p, r * cos + h * sin), dim=-1)
+        """,
+}
+
+
+@pytest.mark.parametrize("forward", PARTIAL.values(), ids=PARTIAL)
+def test_rotating_a_part_of_each_head_is_one_kernel(program: Program, forward: str) -> None:
+    graph = program(
+        forward,
+        arguments="x, cos, sin",
+        inputs="torch.randn(4, 8), torch.randn(4), torch.randn(4)",
+    )
+    assert names(graph) == ["rope"]
+
+
+COMPLEX = {
+    "multiplied as it is read": """\
+        z = torch.view_as_complex(x.float().reshape(*x.shape[:-1], -1, 2))
+        return torch.view_as_real(z * angles).flatten(-2)
+        """,
+    "the table first": """\
+        z = torch.view_as_complex(x.view(4, 4, 2))
+        return torch.view_as_real(torch.mul(angles, z)).reshape(4, 8).type_as(x)
+        """,
+}
+
+
+@pytest.mark.parametrize("forward", COMPLEX.values(), ids=COMPLEX)
+def test_rotating_in_the_complex_plane_is_one_kernel(program: Program, forward: str) -> None:
+    graph = program(
+        forward,
+        arguments="x, angles",
+        inputs="torch.randn(4, 8), torch.randn(4, 4, dtype=torch.complex64)",
+    )
+    assert names(graph) == ["rope"]
+
+
+NO_ROPES = {
+    "the rotation is halved": "return x * cos + torch.cat((-x[..., 4:], x[..., 2:6]), -1)",
+    "no sign": "return x * cos + torch.cat((x[..., 4:], x[..., :4]), -1)",
+    "another tensor is turned": (
+        "y = x + 1\nreturn x * cos + torch.cat((-y[..., 4:], y[..., :4]), -1) * sin"
+    ),
+}
+
+
+@pytest.mark.parametrize("forward", NO_ROPES.values(), ids=NO_ROPES)
+def test_what_is_not_quite_a_rotation_stays_as_it_is(program: Program, forward: str) -> None:
+    graph = program(
+        forward,
+        arguments="x, cos, sin",
+        inputs="torch.randn(4, 8), torch.randn(8), torch.randn(8)",
+    )
+    assert "rope" not in names(graph)
+
+
+TIMESTEPS = {
+    "sine first": "a = t[:, None] * f[None]\nreturn torch.cat([a.sin(), a.cos()], dim=-1)",
+    "cosine first": "a = t.view(-1, 1) * f\nreturn torch.cat((torch.cos(a), torch.sin(a)), 1)",
+}
+
+
+@pytest.mark.parametrize("forward", TIMESTEPS.values(), ids=TIMESTEPS)
+def test_sines_and_cosines_of_what_comes_in_are_an_embedding(
+    program: Program, forward: str
+) -> None:
+    graph = program(forward, arguments="t, f", inputs="torch.rand(4), torch.rand(8)")
+    assert names(graph) == ["sinusoidal_embedding"]
+
+
+def test_sines_of_two_products_are_no_embedding(program: Program) -> None:
+    forward = "return torch.cat([(t * f).sin(), (t + f).cos()])"
+    graph = program(forward, arguments="t, f", inputs="torch.rand(8), torch.rand(8)")
+    assert "sinusoidal_embedding" not in names(graph)
+
+
+# --- constants ---
+
+MASKS = {
+    "a lower triangle": ("causal_mask", "m = torch.tril(torch.ones(8, 8)) == 0"),
+    "an upper triangle": ("causal_mask", "m = torch.ones(8, 8).triu(diagonal=1).bool()"),
+    "positions compared": ("causal_mask", "i = torch.arange(8)\nm = i[None, :] > i[:, None]"),
+    "two sides": (
+        "window_mask",
+        "i = torch.arange(8)\nd = i[:, None] - i[None, :]\nm = d.abs() > 2",
+    ),
+    "before, and near": (
+        "window_mask",
+        "i = torch.arange(8)\nq, k = i[:, None], i[None]\nm = (k > q) | (k <= q - 3)",
+    ),
+    "a band of triangles": (
+        "window_mask",
+        "m = torch.ones(8, 8).tril(0).triu(-2) == 0",
+    ),
+    "no order": ("eq", "m = torch.eye(8) == 0"),
+}
+
+
+@pytest.mark.parametrize(("operation", "mask"), MASKS.values(), ids=MASKS)
+def test_a_mask_that_two_kernels_read_says_who_may_see_whom(
+    program: Program, operation: str, mask: str
+) -> None:
+    graph = program(
+        mask + "\nreturn x.masked_fill(m, 0.0).exp().masked_fill(m, 1.0)",
+        inputs="torch.randn(8, 8)",
+    )
+    assert names(graph) == [operation, "masked_fill", "exp", "masked_fill"]
+
+
+SLOPES = "i = torch.arange(6)\ns = 2.0 ** -torch.arange(1, 5)\n"
+BIASES = {
+    "positions alone": ("alibi", "b = s[:, None, None] * i"),
+    "distances": ("alibi", "b = (i[None] - i[:, None]).abs() * -s.view(4, 1, 1)"),
+    "no slopes": ("cast", "b = i.float()"),
+}
+
+
+@pytest.mark.parametrize(("operation", "bias"), BIASES.values(), ids=BIASES)
+def test_a_slope_for_each_head_times_the_distance_is_alibi(
+    program: Program, operation: str, bias: str
+) -> None:
+    attention = (
+        "\na = (x @ x.transpose(-1, -2) + b).softmax(-1) @ x"
+        "\nreturn (a @ a.transpose(-1, -2) + b).softmax(-1) @ a"
+    )
+    graph = program(SLOPES + bias + attention, inputs="torch.randn(2, 4, 6, 8)")
+    assert operation in names(graph)
+
+
+def test_slopes_that_no_softmax_sees_are_no_alibi(program: Program) -> None:
+    forward = SLOPES + "b = s[:, None, None] * i\nreturn (x * b).relu() * b"
+    assert "alibi" not in names(program(forward, inputs="torch.randn(2, 4, 6, 6)"))
+
+
+TABLES = {
+    "sine and cosine": "c, s = a.cos(), a.sin()\nreturn (x * c).relu() + x * s, c + x, s + x",
+    "by a polar form": (
+        "c = torch.polar(torch.ones_like(a), a)\n"
+        "return (torch.complex(x, x) * c).real, (torch.complex(x, x).exp() * c).real"
+    ),
+}
+
+
+@pytest.mark.parametrize("forward", TABLES.values(), ids=TABLES)
+def test_sine_and_cosine_of_positions_are_one_table(program: Program, forward: str) -> None:
+    angles = "a = torch.outer(torch.arange(4.0), 10000 ** (-torch.arange(8.0) / 8))\n"
+    kernels = recognize(program(angles + forward))
+    assert kernels[0].operation == "rope_table"
+
+
+def test_a_table_that_is_added_is_an_embedding_of_positions(program: Program) -> None:
+    forward = """\
+    a = torch.outer(torch.arange(4.0), 10000 ** (-torch.arange(4.0) / 4))
+    table = torch.cat((a.sin(), a.cos()), dim=-1)
+    return (x + table).relu() + table
+    """
+    assert names(program(forward)) == ["sinusoidal_embedding", "add", "relu", "add"]
+
+
+def test_a_mask_and_a_table_that_count_from_the_same_positions_are_two(program: Program) -> None:
+    forward = """\
+    i = torch.arange(8)
+    angles = i[:, None].float() * (10000 ** (-torch.arange(8.0) / 8))
+    c, s = angles.cos(), angles.sin()
+    m = i[None, :] > i[:, None]
+    h = (x * c + x.relu() * s).masked_fill(m, 0.0)
+    return (h * c + h.relu() * s).masked_fill(m, 1.0)
+    """
+    graph = program(forward, inputs="torch.randn(8, 8)")
+    assert {"arange", "rope_table", "causal_mask"} <= {k.operation for k in recognize(graph)}
