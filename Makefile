@@ -12,7 +12,7 @@ TORCH ?= torch==2.13.0+cpu
 endif
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 
-.PHONY: help run test setup lint types bench snapshots clean
+.PHONY: help run test setup lint types bench snapshots gallery clean
 
 help:
 	@echo "make run    take the samples apart on a local Ray, and show the results"
@@ -22,6 +22,7 @@ help:
 	@echo "make types  mypy --strict"
 	@echo "make bench  seconds of the engine and of the command line, against their goals"
 	@echo "make snapshots  write the emitted text that the tests keep anew, to be read as a change"
+	@echo "make gallery    take three samples apart and picture them anew, for docs/gallery"
 	@echo "make clean  remove .venv and caches; output/ stays"
 
 run: $(INSTALLED)
@@ -42,6 +43,9 @@ bench: $(INSTALLED)
 
 snapshots: $(INSTALLED)
 	$(BIN)/python tests/emit/snapshots.py
+
+gallery: $(INSTALLED)
+	$(BIN)/python docs/gallery/make.py
 
 setup: $(INSTALLED)
 

@@ -46,12 +46,13 @@ function edgeText(edge) {
   return words.length > 2 ? `${words.slice(0, 2).join("\n")}\n+${words.length - 2}` : words.join("\n");
 }
 
-// Where each node stands: dagre's layers from top to bottom, while there are not too many.
+// Where each node stands, and where each edge bends: dagre's layers from top to bottom, while there
+// are not too many.
 function arrange(shown, edges) {
   const ranks = ranked(shown, edges);
   // dagre puts a dummy node on each layer that an edge crosses: an unrolled loop would take minutes.
   const crossed = edges.reduce((sum, edge) => sum + ranks.get(edge.target) - ranks.get(edge.source), 0);
-  if (shown.size > MANY || crossed > CROSSED) return folded(shown, ranks);
+  if (shown.size > MANY || crossed > CROSSED) return { places: folded(shown, ranks), bends: null };
   const layout = new dagre.graphlib.Graph();
   layout.setGraph({ rankdir: "TB", nodesep: 26, ranksep: 44 });
   layout.setDefaultEdgeLabel(() => ({}));
@@ -62,7 +63,18 @@ function arrange(shown, edges) {
     layout.setEdge(edge.source, edge.target, { width, height: lines.length * 11, labelpos: "c" });
   }
   dagre.layout(layout);
-  return new Map(layout.nodes().map((id) => [id, layout.node(id)]));
+  const places = new Map(layout.nodes().map((id) => [id, layout.node(id)]));
+  const bends = edges.map((edge) => bend(places.get(edge.source), places.get(edge.target), layout.edge(edge.source, edge.target).points.slice(1, -1)));
+  return { places, bends };
+}
+
+// Points of an edge as Cytoscape has them: how far along the straight line, and how far beside it.
+function bend(from, to, points) {
+  const [dx, dy] = [to.x - from.x, to.y - from.y];
+  const square = dx * dx + dy * dy || 1, length = Math.sqrt(square);
+  const along = points.map((p) => ((p.x - from.x) * dx + (p.y - from.y) * dy) / square);
+  const beside = points.map((p) => ((p.y - from.y) * dx - (p.x - from.x) * dy) / length);
+  return { along, beside };
 }
 
 // How many edges are between a node and the inputs, at most; edges go forward only.
@@ -113,7 +125,7 @@ function caption(id, node) {
   if (node === null) return id;
   const stem = node.path.split("/").pop().replace(/(_\d+x|_\d+_|_k\d|_scalar|\.py$).*/, "");
   const operation = node.operations ? node.operations.join(", ") : stem;
-  const short = (text) => (text.length > 30 ? `${text.slice(0, 29)}…` : text);
+  const short = (text) => (text.length > 26 ? `${text.slice(0, 25)}…` : text);
   return node.name.startsWith(operation) ? short(node.name) : `${short(node.name)}\n${short(operation)}`;
 }
 
@@ -128,7 +140,7 @@ function graph(problem, onSelect, onOpen) {
       { selector: "node", style: { shape: "round-rectangle", width: "data(width)", height: "data(height)", label: "data(label)", "text-valign": "center", "text-halign": "center", "text-wrap": "wrap", "font-size": 11.5, "line-height": 1.25, "font-family": "ui-sans-serif, system-ui, sans-serif", color: ink, "border-width": 1.5, "min-zoomed-font-size": 5 } },
       ...LEVELS.map(level),
       { selector: 'node[level="end"]', style: { "background-color": paper, "border-color": colour("--soft"), "border-style": "dashed", color: colour("--soft") } },
-      { selector: "edge", style: { width: 1.3, "line-color": colour("--edge"), "target-arrow-color": colour("--edge"), "target-arrow-shape": "triangle", "arrow-scale": 0.8, "curve-style": large ? "straight" : "bezier", "font-size": 9, label: large ? "" : "data(label)", "text-wrap": "wrap", color: colour("--soft"), "text-background-color": paper, "text-background-opacity": 0.92, "text-background-padding": 2, "min-zoomed-font-size": 6 } },
+      { selector: "edge", style: { width: 1.3, "line-color": colour("--edge"), "target-arrow-color": colour("--edge"), "target-arrow-shape": "triangle", "arrow-scale": 0.8, ...(large ? { "curve-style": "straight" } : { "curve-style": "round-segments", "segment-weights": "data(along)", "segment-distances": "data(beside)", "segment-radii": 18, "edge-distances": "node-position" }), "font-size": 10, label: large ? "" : "data(label)", "text-wrap": "wrap", color: colour("--soft"), "text-background-color": paper, "text-background-opacity": 0.92, "text-background-padding": 2, "min-zoomed-font-size": 6 } },
       { selector: "edge.crowded", style: { opacity: 0.16, width: 1, "target-arrow-shape": "none" } },
       { selector: "node.chosen", style: { "border-width": 3.5, "border-color": colour("--accent") } },
       { selector: "edge.near", style: { "line-color": colour("--accent"), "target-arrow-color": colour("--accent"), "target-arrow-shape": "triangle", opacity: 1, width: 2, label: "data(label)", "z-index": 9 } },
@@ -140,11 +152,11 @@ function graph(problem, onSelect, onOpen) {
     scope = newScope;
     every = everyKernel;
     const { shown, edges } = flowWithin(problem, scope, every);
-    large = shown.size > MANY;
-    const places = arrange(shown, edges);
+    const { places, bends } = arrange(shown, edges);
+    large = bends === null;
     const elements = [
       ...[...shown].map(([id, node]) => ({ data: { id, label: caption(id, node), level: node ? node.level : "end", width: places.get(id).width, height: places.get(id).height }, position: { x: places.get(id).x, y: places.get(id).y } })),
-      ...edges.map((edge, i) => ({ data: { id: `edge ${i}`, source: edge.source, target: edge.target, label: edgeText(edge) } })),
+      ...edges.map((edge, i) => ({ data: { id: `edge ${i}`, source: edge.source, target: edge.target, label: edgeText(edge), along: bends ? bends[i].along : [0.5], beside: bends ? bends[i].beside : [0] } })),
     ];
     if (large) crowd(edges, elements);
     if (cy) cy.destroy();
@@ -170,10 +182,10 @@ function graph(problem, onSelect, onOpen) {
   function frame() {
     cy.resize();
     cy.fit(undefined, 16);
-    const readable = 0.8;
+    const readable = 0.75;
     if (cy.zoom() > 1.15) { cy.zoom(1.15); cy.center(); }
     if (cy.zoom() < readable) {
-      const first = cy.nodes().min((node) => node.position("x") + node.position("y")).ele;
+      const first = cy.nodes().min((node) => node.position("y") + (large ? node.position("x") : 0)).ele;
       cy.zoom(readable);
       cy.pan({ x: cy.width() / 2 - first.position("x") * readable, y: 30 - (first.position("y") - first.height() / 2) * readable });
     }

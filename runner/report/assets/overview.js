@@ -52,6 +52,7 @@ function failures(rows) {
     h("a", { href: problemLink(row.label) }, row.label), h("div.why", {}, text));
   return h("section", { "aria-labelledby": "why" },
     h("h2", { id: "why" }, bad.length ? "What did not pass first, and why" : "Nothing failed"),
+    bad.length ? null : h("p", {}, rows.every((row) => row.bitwise) ? "Each problem's kernels, put together again, equal the original to the last bit." : "Each problem passed every gate."),
     bad.length ? h("ol.failures", {}, bad.slice(0, 8).map((row) => item(row, reasonOf(row)))) : null,
     bad.length > 8 ? h("p", {}, h("a", { href: "#/?status=other" }, `all ${bad.length}`)) : null,
     lost.length ? h("p", {}, `${several(lost.length, "problem")} passed whose files are not all there.`) : null,
