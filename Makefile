@@ -32,7 +32,7 @@ test: $(INSTALLED)
 	$(BIN)/python -m pytest
 
 lint: $(INSTALLED)
-	$(BIN)/ruff check runner tests benchmarks
+	$(BIN)/ruff check runner tests benchmarks docs
 
 types: $(INSTALLED)
 	$(BIN)/mypy

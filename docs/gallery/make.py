@@ -2,8 +2,8 @@
 
     make gallery
 
-Needs a Chromium (`apt-get install chromium`). Nothing here is drawn by hand: the text is what `kdrun`
-prints, the pictures are of the page that `kdrun report` writes.
+Needs a Chromium (`apt-get install chromium`). Nothing here is drawn by hand: the text is what
+`kdrun` prints, the pictures are of the page that `kdrun report` writes.
 """
 
 import shutil
@@ -36,8 +36,8 @@ SHOWN = (
     ),
     (
         "level3/llama",
-        "A model whose four layers are one file: 80 kernel instances, 17 kernel files. RMSNorm, rotary "
-        "embeddings and grouped-query attention are recognised as what they are.",
+        "A model whose four layers are one file. RMSNorm, rotary embeddings and grouped-query "
+        "attention are recognised as what they are.",
         "scaled_dot",
         {
             "": "The model: an embedding, a table that it computes, one layer four times.",
@@ -76,9 +76,7 @@ def section(label: str, idea: str, kernel: str, addresses: dict[str, str], outpu
     source = code((ROOT / f"data/samples/{label}.py").read_text())
     file = next((output / label / "level_0_kernel").glob(f"{kernel}*.py"))
     drawn = kdrun("show", output / label).rstrip()
-    images = "\n\n".join(
-        f"![{said}]({picture(label, tail)})" for tail, said in addresses.items()
-    )
+    images = "\n\n".join(f"![{said}]({picture(label, tail)})" for tail, said in addresses.items())
     return f"""## {label}
 
 {idea}

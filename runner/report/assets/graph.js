@@ -5,7 +5,7 @@ const CROSSED = 900;
 const CROWD = 30;
 const LETTER = 6.7;
 
-// Nodes and edges of the graph inside `scope`; tensors between the same two are counted.
+// Nodes and edges of the graph inside `scope`; different tensors between the same two are counted.
 function flowWithin(problem, scope, everyKernel) {
   const { nodes, flow } = problem;
   const shown = new Map();
@@ -18,7 +18,7 @@ function flowWithin(problem, scope, everyKernel) {
     return above[above.indexOf(scope) + 1] || id;
   }
   const edges = new Map();
-  for (const [from, to, , dims, dtype] of flow) {
+  for (const [from, to, tensor, dims, dtype] of flow) {
     let source = holder(from), target = holder(to);
     if (source === null && target === null) continue;
     if (source === target) continue;
@@ -31,7 +31,8 @@ function flowWithin(problem, scope, everyKernel) {
     const list = edges.get(key).tensors;
     const text = `${shape(dims)} ${DTYPES[dtype] || dtype}`;
     const same = list.find((other) => other.text === text);
-    if (same) same.count += 1; else list.push({ text, count: 1 });
+    const one = `${from} ${tensor}`;
+    if (same) same.names.add(one); else list.push({ text, names: new Set([one]) });
   }
   const ids = everyKernel
     ? Object.keys(nodes).filter((id) => nodes[id].level === "kernel" && inside(id))
@@ -42,7 +43,7 @@ function flowWithin(problem, scope, everyKernel) {
 }
 
 function edgeText(edge) {
-  const words = edge.tensors.map((t) => (t.count > 1 ? `${t.text} ×${t.count}` : t.text));
+  const words = edge.tensors.map((t) => (t.names.size > 1 ? `${t.text} ×${t.names.size}` : t.text));
   return words.length > 2 ? `${words.slice(0, 2).join("\n")}\n+${words.length - 2}` : words.join("\n");
 }
 
