@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -61,11 +62,11 @@ class Component:
 
         return build(f"{self.path}: Model", make, trial)
 
-    def draw(self, trial: int) -> Inputs:
-        """New inputs."""
+    def draw(self, trial: int, *, repeated: bool = True) -> Inputs:
+        """New inputs; `repeated` where they may be a block of random numbers, again and again."""
 
         def get_inputs() -> Inputs:
-            with RepeatedDraws():
+            with RepeatedDraws() if repeated else nullcontext():
                 inputs = self.module.__dict__["get_inputs"]()
             if not isinstance(inputs, list | tuple):
                 raise CannotJudge(

@@ -13,7 +13,7 @@ from typing import Any
 from torch import nn
 
 from runner.problems import LoadedProblem, check_outputs, load_problem, read_problem
-from runner.tree.document import ROOT, Node
+from runner.tree.document import Node
 from runner.verify.compare import (
     COMPOSITION,
     VACUOUS,
@@ -21,15 +21,11 @@ from runner.verify.compare import (
     ValuesNeeded,
     compare_with_control,
     compared_elements,
-    is_tensor,
-    leaves,
-    tensors,
 )
 from runner.verify.components import (
     SelfTests,
     components_in,
     documented,
-    load_component,
     parameter_outside,
     same_layout,
     shown,
@@ -41,9 +37,11 @@ from runner.verify.layout import COMPOSITION_TEST, KERNEL_FOLDER, ORIGINAL, Layo
 from runner.verify.loading_files import CannotJudge, Files, attribute, foreign_code
 from runner.verify.power import MODEL, Comparison, PowerGate, comparable
 from runner.verify.replaying import Recording
+from runner.verify.root import RootGate
 from runner.verify.running import Bench, Inputs, Seen, SharedInputs
 from runner.verify.sources import parent_fault, parsed
 from runner.verify.spilling import Spill
+from runner.verify.steps import StepGate
 from runner.verify.watching import Call
 from runner.verify.weights import (
     Weights,
@@ -52,7 +50,6 @@ from runner.verify.weights import (
     map_fault,
     table_of,
     transfer,
-    weights_of,
 )
 
 
@@ -67,10 +64,12 @@ class CompositionGate:
         spill: Spill,
         tests: SelfTests,
         power: PowerGate,
+        steps: StepGate,
         findings: Findings,
     ) -> None:
         self.files, self.layout, self.bench, self.spill = files, layout, bench, spill
-        self.tests, self.power, self.findings = tests, power, findings
+        self.tests, self.power, self.steps, self.findings = tests, power, steps, findings
+        self._root = RootGate(files, layout, bench, spill, tests, steps, findings)
         self.kernels_not_finite: set[str] = set()
         """Kernel files that gave NaN or infinity on the original's own inputs."""
         self._marks: set[object] = set()
@@ -86,12 +85,14 @@ class CompositionGate:
             with foreign_code("the composition", self.bench.directory):
                 total = self._compare()
         except CannotJudge as error:
+            self._root.close()
             findings.broken("composition", MODEL, str(error))
             for gate in ("rules", "weights", "coverage"):
                 component = COMPOSITION_TEST if gate == "rules" else MODEL
                 if not findings.has(gate, component):
                     findings.broken(gate, component, f"the composition did not run: {error}")
             return
+        self._root.close()
         findings.composition = total
         if not findings.has("composition", MODEL):
             findings.compared("composition", MODEL, total)
@@ -120,9 +121,10 @@ class CompositionGate:
     ) -> Difference:
         bench, findings = self.bench, self.findings
         inputs = SharedInputs(lambda: self._draw(problem, trial))
-        expected, held, known, seen = self._run_original(problem, mapping, inputs, trial)
         if trial == 0:
-            self._judge_root(expected, held, known, inputs)
+            self._root.test_itself(inputs)
+        expected, held, known, seen = self._run_original(problem, mapping, inputs, trial)
+        self._root.judge(expected, held, known, inputs, trial)
         composed = bench.build_bare(
             f"{COMPOSITION_TEST}: ComposedModel", lambda: test.__dict__["ComposedModel"](), trial
         )
@@ -208,42 +210,6 @@ class CompositionGate:
                 findings.note(note)
             findings.not_examined = health.not_examined
 
-    def _judge_root(
-        self, expected: object, held: Weights, known: WeightTable, inputs: SharedInputs
-    ) -> None:
-        """The root's component file against the original, which no step compares it with."""
-        root = self.layout.tree.nodes[ROOT] if self.layout.tree else None
-        if root is None:
-            return
-        contract = self.tests.contracts.get(root.path)
-        given = tensors(list(inputs.get()))
-        real = tuple((tuple(t.shape), str(t.dtype).removeprefix("torch.")) for t in given)
-        if contract and contract.inputs != real:
-            self.findings.found(
-                "self-test",
-                root.path,
-                f"get_inputs() gives {shown(contract.inputs)}, the original's {shown(real)}",
-            )
-        if root.level == "kernel":
-            return  # the composed model runs this very file
-        with self.findings.judging("composition", root.path):
-            component = load_component(self.files, self.bench, root.path, root.path)
-            model = component.build(0, bare=True)
-            names = root.weight_map or {name: name for name in weights_of(model)}
-            if fault := map_fault(names, table_of(model), known, frozenset(known.entries)):
-                self.findings.found("weights", root.path, fault)
-            with foreign_code(f"{root.path}: weight_map of {ROOT}", self.bench.directory):
-                transfer(held, model, names)
-            whole = contract is not None and contract.arguments == sum(map(len, inputs.get()))
-            actual, _ = self.bench.forward(
-                f"{root.path}: forward on the original's inputs",
-                model,
-                inputs.get() if whole else (tuple(given), {}),
-                0,
-            )
-            difference = compare_with_control(_flat(expected), _flat(actual), COMPOSITION)
-            self.findings.compared("composition", root.path, difference)
-
     def _kernels(self, model: nn.Module) -> dict[str, tuple[nn.Module, str]]:
         """Module path -> module of a kernel, and its file."""
         directory = self.bench.directory
@@ -325,7 +291,3 @@ class CompositionGate:
             self.findings.note("the output holds NaN or infinity")
         if len(self._marks) == 1 and self.bench.options.seeds > 1 and total.reason is None:
             self.findings.note("the output is the same for every seed")
-
-
-def _flat(output: object) -> tuple[object, ...]:
-    return tuple(leaf for _, leaf in leaves(output) if is_tensor(leaf))

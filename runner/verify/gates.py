@@ -1,7 +1,7 @@
 """This file knows about the order in which a decomposition is judged, from its files alone."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -50,16 +50,31 @@ def _judge(directory: Path, options: VerifyOptions, findings: Findings) -> Verif
         power = PowerGate(layout, bench, spill, findings)
         with findings.gate("step"):
             step_gate = StepGate(files, layout, bench, spill, tests, power, findings)
+            root = layout.tree.root.path if layout.tree else None
             for step in layout.steps:
-                step_gate.judge(step)
+                if step.parent != root:  # the root's follows the original, in the composition
+                    step_gate.judge(step)
             _judge_absent_steps(layout, findings)
-        with findings.gate("self-test"):
-            for component in layout.components:  # those whose step said nothing about them
+
+        def self_tests(components: Iterable[str]) -> None:
+            """Those that no step has said anything about."""
+            for component in components:
                 if not findings.has("self-test", component) and component not in tests.not_finite:
                     self_test(component, files, layout, bench, tests, findings)
+
+        with findings.gate("self-test"):
+            self_tests(component for component in layout.components if component != root)
         with findings.gate("composition"):
-            composition = CompositionGate(files, layout, bench, spill, tests, power, findings)
+            composition = CompositionGate(
+                files, layout, bench, spill, tests, power, step_gate, findings
+            )
             composition.judge()
+        with findings.gate("step"):
+            for step in layout.steps:  # the root's, where the original did not get that far
+                if not findings.has("step", step.folder):
+                    step_gate.judge(step)
+        with findings.gate("self-test"):
+            self_tests(layout.components)
             settle(layout, tests, composition.kernels_not_finite, findings)
         power.finish()
     if not layout.components:

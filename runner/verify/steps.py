@@ -1,7 +1,9 @@
 """This file knows about the step gate: a parent and its refactored self, on the same weights."""
 
 from collections import Counter
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
 from types import ModuleType
 
 from torch import nn
@@ -36,6 +38,28 @@ from runner.verify.spilling import Spill
 from runner.verify.weights import Weights, WeightTable, held_weights, map_fault, table_of, transfer
 
 
+@dataclass(frozen=True, slots=True)
+class ParentRun:
+    """What a parent gave, and what it takes to give the same."""
+
+    inputs: SharedInputs
+    expected: object
+    held: Weights
+    known: WeightTable
+    seen: Seen | None
+    """In the first trial."""
+
+
+@dataclass(slots=True)
+class OpenStep:
+    """A step between its trials."""
+
+    step: Step
+    module: ModuleType
+    mapping: dict[str, str]
+    total: Difference = field(default_factory=Difference)
+
+
 class StepGate:
     """One step at a time; what its first trial shows serves self-test, rules, weights, coverage."""
 
@@ -53,7 +77,37 @@ class StepGate:
         self.tests, self.power, self.findings = tests, power, findings
 
     def judge(self, step: Step) -> None:
-        """All that a step is judged by."""
+        """All that a step is judged by, on its parent's own weights and inputs."""
+        with self.judging(step):
+            opened = self.open(step)
+            original = f"{step.folder}/original.py"
+            parent = load_component(self.files, self.bench, original, step.parent or original)
+            for trial in range(self.bench.options.seeds):
+                try:
+                    self.follow(opened, self._run_parent(parent, trial), trial)
+                except ValuesNeeded:
+                    with self.spill.values():
+                        self.follow(opened, self._run_parent(parent, trial), trial)
+                if opened.total.reason:
+                    break
+            self.close(opened)
+
+    @contextmanager
+    def judging(self, step: Step) -> Iterator[None]:
+        """Where a step cannot be judged, that is the verdict of all gates that would have."""
+        refactored = f"{step.folder}/refactored.py"
+        try:
+            with foreign_code(step.folder, self.bench.directory):
+                yield
+        except CannotJudge as error:
+            self.findings.broken("step", step.folder, str(error))
+            for gate in ("rules", "weights", "coverage"):
+                component = refactored if gate == "rules" else step.folder
+                if not self.findings.has(gate, component):
+                    self.findings.broken(gate, component, f"the step did not run: {error}")
+
+    def open(self, step: Step) -> "OpenStep":
+        """Read what a step says, and load it. CannotJudge where a part is missing."""
         refactored = f"{step.folder}/refactored.py"
         findings = self.findings
         with findings.judging("rules", refactored):
@@ -62,57 +116,30 @@ class StepGate:
                 findings.found("rules", refactored, fault)
         if fault := self._children_fault(step):
             findings.found("rules", refactored, fault)
-        try:
-            with foreign_code(step.folder, self.bench.directory):
-                total = self._compare(step)
-        except CannotJudge as error:
-            findings.broken("step", step.folder, str(error))
-            for gate in ("rules", "weights", "coverage"):
-                component = refactored if gate == "rules" else step.folder
-                if not findings.has(gate, component):
-                    findings.broken(gate, component, f"the step did not run: {error}")
-            return
+        module = self.files.load_step(self.bench.directory / step.folder)
+        attribute(module, "RefactoredModel", self.bench.directory)
+        return OpenStep(step, module, weight_map(self.bench.directory / step.folder))
+
+    def close(self, opened: "OpenStep") -> None:
+        """The verdict, after the last trial."""
+        step, total, findings = opened.step, opened.total, self.findings
         if not findings.has("step", step.folder):
             findings.compared("step", step.folder, total)
             if total.reason is None and not total.noticed:
                 findings.note(f"{step.folder} is vacuous: {VACUOUS}")
 
-    def _compare(self, step: Step) -> Difference:
-        original = f"{step.folder}/original.py"
-        parent = load_component(self.files, self.bench, original, step.parent or original)
-        module = self.files.load_step(self.bench.directory / step.folder)
-        attribute(module, "RefactoredModel", self.bench.directory)
-        mapping = weight_map(self.bench.directory / step.folder)
-        total = Difference()
-        for trial in range(self.bench.options.seeds):
-            try:
-                total |= self._trial(step, parent, module, mapping, trial)
-            except ValuesNeeded:
-                with self.spill.values():
-                    total |= self._trial(step, parent, module, mapping, trial)
-            if total.reason:
-                break
-        return total
-
-    def _trial(
-        self,
-        step: Step,
-        parent: Component,
-        module: ModuleType,
-        mapping: dict[str, str],
-        trial: int,
-    ) -> Difference:
+    def follow(self, opened: "OpenStep", parent: "ParentRun", trial: int) -> None:
+        """Run the refactored model where its parent ran, and compare."""
         bench, findings = self.bench, self.findings
-        inputs = SharedInputs(lambda: parent.draw(trial))
-        expected, held, known, seen = self._run_parent(parent, inputs, trial)
+        step, module, mapping = opened.step, opened.module, opened.mapping
+        inputs, expected, seen = parent.inputs, parent.expected, parent.seen
         where = f"{step.folder}/refactored.py"
         refactored = bench.build_bare(f"{where}: RefactoredModel", lambda: _new(module), trial)
         if trial == 0:
-            fault = map_fault(mapping, table_of(refactored), known)
+            fault = map_fault(mapping, table_of(refactored), parent.known)
             findings.found("weights", step.folder, fault)
         with foreign_code(f"{step.folder}/weight_map.json", bench.directory):
-            transfer(held, refactored, mapping)
-        del held
+            transfer(parent.held, refactored, mapping)
         found = self._children(step, refactored) if trial == 0 else {}
         recording = self.power.recording(step.folder, found) if trial == 0 else None
         actual, ran = self._run_refactored(step, refactored, found, inputs, trial, recording)
@@ -137,24 +164,22 @@ class StepGate:
                 ),
                 recording,
             )
-        return difference
+        opened.total |= difference
 
-    def _run_parent(
-        self, parent: Component, inputs: SharedInputs, trial: int
-    ) -> tuple[object, Weights, WeightTable, Seen | None]:
-        bench = self.bench
+    def _run_parent(self, parent: Component, trial: int) -> "ParentRun":
+        bench, first = self.bench, trial == 0
+        inputs = SharedInputs(lambda: parent.draw(trial))
         model = parent.build(trial)
         bench.vary(model, trial)
         known, held = table_of(model), held_weights(model)
         given = inputs.get()
-        first = trial == 0
         if first:
             note_contract(parent, self.layout, model, given, self.tests, self.findings)
         watch = bench.watch(model) if first else None
         output, seen = bench.forward(f"{parent.path}: forward", model, given, trial, watch)
         if first and self.layout.step_of(parent.path):
             judge_output(parent, self.layout, output, self.tests, self.findings)
-        return self.spill.keep(output), held, known, seen
+        return ParentRun(inputs, self.spill.keep(output), held, known, seen)
 
     def _children(self, step: Step, model: nn.Module) -> dict[str, tuple[nn.Module, str]]:
         """Module path -> module of a child, and its file."""

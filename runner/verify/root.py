@@ -1,0 +1,169 @@
+"""This file knows about the root's component file, which is the whole original in one file.
+
+It runs once, on the author's weights and inputs. That run is compared with the original's; it is
+the file's self-test, where its own inputs are the author's to the bit; and it is what the step that
+takes the root apart is compared with.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from runner.tree.document import ROOT
+from runner.verify.compare import (
+    COMPOSITION,
+    compare_with_control,
+    identical,
+    is_tensor,
+    leaves,
+    tensors,
+)
+from runner.verify.components import (
+    Component,
+    SelfTests,
+    judge_output,
+    load_component,
+    note_contract,
+    self_test,
+    shown,
+)
+from runner.verify.findings import Findings
+from runner.verify.layout import Layout
+from runner.verify.loading_files import CannotJudge, Files, foreign_code
+from runner.verify.running import Bench, Inputs, SharedInputs
+from runner.verify.spilling import Spill
+from runner.verify.steps import OpenStep, ParentRun, StepGate
+from runner.verify.watching import meta_of
+from runner.verify.weights import (
+    Weights,
+    WeightTable,
+    held_weights,
+    map_fault,
+    table_of,
+    transfer,
+    weights_of,
+)
+
+
+class RootGate:
+    """Part of the composition gate: what is between the original and the composed model."""
+
+    def __init__(
+        self,
+        files: Files,
+        layout: Layout,
+        bench: Bench,
+        spill: Spill,
+        tests: SelfTests,
+        steps: StepGate,
+        findings: Findings,
+    ) -> None:
+        self.files, self.layout, self.bench, self.spill = files, layout, bench, spill
+        self.tests, self.steps, self.findings = tests, steps, findings
+        self._node = layout.tree.nodes[ROOT] if layout.tree else None
+        self._component: Component | None = None
+        self._draws_the_same = False
+        self._opened: OpenStep | None = None
+
+    def test_itself(self, inputs: SharedInputs) -> None:
+        """What its own inputs look like; where they are not the author's, it runs on them."""
+        root = self._node
+        if root is None:
+            return
+        given = tensors(list(inputs.get()))
+        if root.level != "kernel" and self._component is None:
+            with self.findings.gate("self-test"), self.findings.judging("self-test", root.path):
+                self._component = load_component(self.files, self.bench, root.path, root.path)
+                own = self._component.draw(0, repeated=False)
+                model = self._component.build(0, bare=True)
+                note_contract(self._component, self.layout, model, own, self.tests, self.findings)
+                self._draws_the_same = identical(tensors(list(own)), given)
+                del own, model
+                if not self._draws_the_same:
+                    where = self.files, self.layout, self.bench, self.tests, self.findings
+                    self_test(root.path, *where)
+        contract, real = self.tests.contracts.get(root.path), tuple(map(meta_of, given))
+        if contract and contract.inputs != real:
+            self.findings.found(
+                "self-test",
+                root.path,
+                f"get_inputs() gives {shown(contract.inputs)}, the original's {shown(real)}",
+            )
+
+    def judge(
+        self, expected: object, held: Weights, known: WeightTable, inputs: SharedInputs, trial: int
+    ) -> None:
+        """Run it as the original ran, and its step after it."""
+        if self._component is None:
+            return  # there is none, or it is the kernel file that the composed model runs
+        component = self._component
+        try:
+            with foreign_code(component.path, self.bench.directory):
+                run = self._run(component, expected, held, known, inputs, trial)
+        except CannotJudge as error:
+            self.findings.broken("composition", component.path, str(error))
+            return
+        step = self.layout.step_of(component.path)
+        if step is None or self.findings.has("step", step.folder):
+            return
+        with self.findings.gate("step"), self.steps.judging(step):
+            if self._opened is None:
+                self._opened = self.steps.open(step)
+            self.steps.follow(self._opened, run, trial)
+
+    def close(self) -> None:
+        """The verdict on its step, after the last trial."""
+        if self._opened is not None:
+            self.steps.close(self._opened)
+
+    def _run(
+        self,
+        component: Component,
+        expected: object,
+        held: Weights,
+        known: WeightTable,
+        inputs: SharedInputs,
+        trial: int,
+    ) -> ParentRun:
+        assert self._node is not None
+        first = trial == 0
+        model = component.build(trial, bare=True)
+        names = self._node.weight_map or {name: name for name in weights_of(model)}
+        if fault := map_fault(names, table_of(model), known, frozenset(known.entries)):
+            self.findings.found("weights", component.path, fault)
+        with foreign_code(f"{component.path}: weight_map of {ROOT}", self.bench.directory):
+            transfer(held, model, names)
+        mine, table = held_weights(model), table_of(model)
+        given = SharedInputs(lambda: self._given(component, inputs.get()))
+        what = f"{component.path}: forward on the original's inputs"
+        watch = self.bench.watch(model) if first else None
+        actual, seen = self.bench.forward(what, model, given.get(), trial, watch)
+        if first and self._draws_the_same:
+            judge_output(component, self.layout, actual, self.tests, self.findings)
+        found = compare_with_control(_flat(expected), _flat(actual), COMPOSITION)
+        self.findings.compared("composition", component.path, found)
+        if found.bitwise_equal:  # one of the two is enough
+            kept = _rebuilt(actual, iter(_flat(expected)))
+        else:
+            kept = self.spill.keep(actual)
+        return ParentRun(given, kept, mine, table, seen)
+
+    def _given(self, component: Component, inputs: Inputs) -> Inputs:
+        """The author's inputs as the component takes them: tensors alone, unless it takes all."""
+        contract = self.tests.contracts.get(component.path)
+        whole = contract is not None and contract.arguments == sum(map(len, inputs))
+        return inputs if whole else (tuple(tensors(list(inputs))), {})
+
+
+def _flat(output: object) -> tuple[object, ...]:
+    return tuple(leaf for _, leaf in leaves(output) if is_tensor(leaf))
+
+
+def _rebuilt(output: Any, others: Iterator[object]) -> object:
+    """The same nesting, with other tensors in it."""
+    if is_tensor(output):
+        return next(others)
+    if isinstance(output, dict):
+        return {key: _rebuilt(item, others) for key, item in output.items()}
+    if type(output) in (tuple, list):
+        return type(output)(_rebuilt(item, others) for item in output)
+    return output
