@@ -107,8 +107,10 @@ def _flow(tree: Tree) -> Iterator[str]:
 def _kernels(tree: Tree) -> Iterator[str]:
     yield "## Kernels"
     yield ""
-    yield "| file | instances | inputs | outputs | weights | MFLOP | MiB moved |"
-    yield "| --- | ---: | --- | --- | --- | ---: | ---: |"
+    yield "Work is that of one instance; FLOP/B, its arithmetic intensity, of FLOPs by bytes moved."
+    yield ""
+    yield "| file | instances | inputs | outputs | weights | MFLOP | MiB moved | FLOP/B |"
+    yield "| --- | ---: | --- | --- | --- | ---: | ---: | ---: |"
     first: dict[str, Node] = {}
     for node in tree.nodes.values():
         if node.level == "kernel":
@@ -123,7 +125,8 @@ def _kernels(tree: Tree) -> Iterator[str]:
             f"| [{path.rpartition('/')[2]}]({path}) | {node.instance_count} "
             f"| {_tensors(node.input_shapes, node.input_dtypes)} "
             f"| {_tensors(node.output_shapes, node.output_dtypes)} | {weights or 'none'} "
-            f"| {node.flops / 1e6:,.2f} | {node.bytes / 2**20:,.2f} |"
+            f"| {node.flops / 1e6:,.2f} | {node.bytes / 2**20:,.2f} "
+            f"| {node.flops / max(node.bytes, 1):,.2f} |"
         )
     yield ""
 

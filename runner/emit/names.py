@@ -5,9 +5,10 @@ from __future__ import annotations
 import builtins
 import keyword
 import re
+from collections import Counter
 from collections.abc import Container, Iterable
 
-from runner.graph.ir import Ref, Scope
+from runner.graph.ir import Ref, Scope, State
 from runner.graph.operations import field_name
 from runner.tree.interface import Program
 
@@ -54,6 +55,18 @@ def relative(path: str, base: str) -> str:
     return path[len(base) + 1 :] if base and path.startswith(base + ".") else path
 
 
+_Statement = tuple[str, int, tuple[str, ...], tuple[Scope, ...]]
+
+_RESULTS = {
+    "lstm": ("output", "h_n", "c_n"),
+    **dict.fromkeys(("gru", "rnn_tanh", "rnn_relu"), ("output", "h_n")),
+    **dict.fromkeys(
+        ("topk", "sort", "max", "min", "kthvalue", "cummax", "cummin", "median", "mode"),
+        ("values", "indices"),
+    ),
+}
+"""What torch calls the results of an operation that has several."""
+
 _ROLES = {"scaled_dot_product_attention": ("q", "k", "v", "mask")}
 """What an operation's arguments are called in its field."""
 
@@ -68,21 +81,22 @@ class Namer:
         self.program = program
         self.arguments = {i.name: identifier(i.argument) for i in program.graph.inputs}
         self.targets: dict[str, str] = {}
-        results: dict[tuple[str, int, tuple[str, ...], tuple[Scope, ...]], list[str]] = {}
+        results: dict[tuple[_Statement, int], list[str]] = {}
+        runs: Counter[_Statement] = Counter()
+        before: _Statement | None = None
         graph = program.graph
         for i, op in enumerate(graph.operations):
-            if op.origin is None or not op.origin.targets:
+            if op.origin is None:
                 continue
-            key = (
-                op.origin.file,
-                op.origin.statement,
-                op.origin.targets,
-                _authors(op.scopes),
-            )
+            origin = op.origin
+            statement = (origin.file, origin.statement, origin.targets, _authors(op.scopes))
+            if statement != before:  # a loop, or a helper that is called again
+                runs[statement] += 1
+                before = statement
             for name in op.outputs:
-                if name and self._leaves_statement(name, i):
-                    results.setdefault(key, []).append(name)
-        for (_, _, targets, _), names in results.items():
+                if origin.targets and name and self._leaves_statement(name, i):
+                    results.setdefault((statement, runs[statement]), []).append(name)
+        for ((_, _, targets, _), _), names in results.items():
             if len(targets) == 1:
                 self.targets[names[-1]] = targets[0]
             elif len(targets) == len(names):
@@ -111,8 +125,22 @@ class Namer:
                 if op.origin is not None and len(op.origin.targets) == 1:
                     yield identifier(op.origin.targets[0])
                 yield from self._roles(name)
+                if (state := self._shown_state(name)) is not None:
+                    yield identifier(state.path.rpartition(".")[2])
                 yield from _USUAL
+            elif op.name in _RESULTS:
+                yield _RESULTS[op.name][op.outputs.index(name)]
             yield identifier(field_name(op))
+
+    def _shown_state(self, name: str) -> State | None:
+        """The weight or constant that a value is a view or a cast of."""
+        graph = self.program.graph
+        while name not in graph.states:
+            i = self.program.producers.get(name)
+            if i is None or not (graph.operations[i].view or graph.operations[i].name == "to"):
+                return None
+            name = next(graph.operations[i].refs(), "")
+        return graph.states[name]
 
     def _roles(self, name: str) -> Iterable[str]:
         """What those that read it call it."""

@@ -45,7 +45,7 @@ class Owned:
         self.weights: list[Weight] = []
         self.lines: list[str] = []
         self.names: set[str] = set(RESERVED) | _OF_MODULES
-        self._recipes = Recipes(self.names)
+        self._recipes = Recipes(set())
         self._modules: dict[object, str] = {}
         self._states: dict[str, str] = {}
         self._kinds = [program.graph.states[name].kind for name in states]

@@ -23,8 +23,10 @@ class Recipes:
 
     def __init__(self, taken: set[str]) -> None:
         self.taken = taken
-        self._known: dict[object, str] = {}
-        """What an operation on these arguments gave -> the variable that holds it."""
+        self._known: dict[str, str] = {}
+        """How something is computed, written out -> the variable that holds it."""
+        self._spelled: dict[str, str] = {}
+        """How each value is computed, written out."""
         self._texts: dict[str, Text] = {}
         self._count = 0
 
@@ -58,7 +60,12 @@ class Recipes:
     def _remember(self, operations: list[Operation]) -> None:
         for op in operations:
             if len(op.outputs) == 1 and self._value(op.outputs[0]).text.isidentifier():
-                self._known[_key(op)] = op.outputs[0]
+                self._known[self._in_full(op)] = op.outputs[0]
+
+    def _in_full(self, op: Operation) -> str:
+        arguments = (*op.args, *(v for _, v in op.kwargs))
+        spelled = [repr(substitute(a, lambda n: Symbol(self._spelled[n]))) for a in arguments]
+        return f"{op.target}({', '.join(spelled)}{[k for k, _ in op.kwargs]})"
 
     def _value(self, name: str) -> Text:
         return self._texts[name]
@@ -77,7 +84,7 @@ class Recipes:
                 continue
             known = views.get(_key(made))
             if pure and recipe.result not in op.outputs:
-                known = known or self._known.get(_key(made))
+                known = known or self._known.get(self._in_full(made))
             if known is not None and len(op.outputs) == 1:
                 same[op.outputs[0]] = known
                 continue
@@ -85,9 +92,12 @@ class Recipes:
                 self._count += 1
                 same.setdefault(output, f"{output}.{self._count}")
             kept.append(replace(made, outputs=tuple(same[o] for o in op.outputs)))
+            for k, output in enumerate(kept[-1].outputs):
+                self._spelled.setdefault(output, f"{self._in_full(made)}[{k}]")
             if op.view:
                 views[_key(made)] = kept[-1].outputs[0]
-        return kept, same[recipe.result]
+        result = same[recipe.result]
+        return (_needed(kept, result) if pure else kept), result
 
     def _named_arguments(self, op: Operation, plan: _Plan) -> Iterator[str]:
         for name in dict.fromkeys(op.refs()):
@@ -202,6 +212,17 @@ def _renamed(op: Operation, same: dict[str, str]) -> Operation:
         args=tuple(renamed(a) for a in op.args),
         kwargs=tuple((k, renamed(v)) for k, v in op.kwargs),
     )
+
+
+def _needed(operations: list[Operation], result: str) -> list[Operation]:
+    """Without what only served values that the function has already."""
+    used = {result}
+    needed = []
+    for op in reversed(operations):
+        if not used.isdisjoint(op.outputs):
+            needed.append(op)
+            used.update(op.refs())
+    return needed[::-1]
 
 
 def _key(op: Operation) -> object:

@@ -16,6 +16,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from runner.graph.containers import plainly
+from runner.graph.origin import authors_frames
 from runner.graph.provenance import LONGEST_LITERAL, tensor_literal
 from runner.graph.trace import Built, Traced
 
@@ -69,13 +70,15 @@ def _trace(built: Built, *, whole: bool) -> Traced:
         shape_of_result[:] = [out_spec]
         return leaves_out
 
-    module = make_fx(
+    tracer = make_fx(
         run,
         tracing_mode="real",
         pre_dispatch=whole,
         record_stack_traces=True,
         _error_on_data_dependent_ops=False,
-    )([s.detach() for s in states.values()], [flat[i] for i in positions])
+    )
+    with authors_frames():
+        module = tracer([s.detach() for s in states.values()], [flat[i] for i in positions])
     names = _argument_names(built)
     placeholders: list[tuple[str, str, Any]] = []
     parameters = dict(built.model.named_parameters(remove_duplicate=False))

@@ -3,21 +3,59 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import linecache
 import re
 import sys
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
 import torch
+from torch.fx.proxy import TracerBase
 
 from runner.graph.ir import Origin
 
 _TORCH = str(Path(torch.__file__).parent)
 _KDRUN = str(Path(__file__).parents[1])
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in ')
+
+
+@contextlib.contextmanager
+def authors_frames() -> Iterator[None]:
+    """While a tracer of torch runs, its stack traces hold the functions that a forward calls.
+
+    By itself it keeps frames called `forward` alone, and so loses who wrote what in a helper.
+    """
+    before = TracerBase._filter_traceback_frames
+    TracerBase._filter_traceback_frames = _filtered  # type: ignore[method-assign, assignment]
+    try:
+        yield
+    finally:
+        TracerBase._filter_traceback_frames = before  # type: ignore[method-assign]
+
+
+def _filtered(_: TracerBase, summary: traceback.StackSummary) -> traceback.StackSummary:
+    """The innermost forward outside torch, and what it calls in its own file or package."""
+    forwards = [
+        i
+        for i, frame in enumerate(summary)
+        if frame.name == "forward" and not frame.filename.startswith(_TORCH)
+    ]
+    if not forwards:
+        return traceback.StackSummary.from_list([])
+    home = _package(summary[forwards[-1]].filename)
+    helpers = [f for f in summary[forwards[-1] + 1 :] if _package(f.filename) == home]
+    return traceback.StackSummary.from_list([*(summary[i] for i in forwards), *helpers[-1:]])
+
+
+@functools.cache
+def _package(file: str) -> str:
+    """What a file belongs to: an installed package, else itself."""
+    before, found, after = file.rpartition("site-packages/")
+    return before + found + after.partition("/")[0] if found else file
 
 
 def origin(trace: str, problem_file: str) -> Origin | None:

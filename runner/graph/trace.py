@@ -14,6 +14,7 @@ from torch.fx import Graph as FxGraph
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from runner.graph.containers import plainly
+from runner.graph.origin import authors_frames
 from runner.graph.provenance import Recorder
 from runner.graph.recurrent import unrolled_never
 from runner.graph.unnoticed import unnoticed, without_seeds
@@ -58,7 +59,7 @@ def quietly() -> Iterator[None]:
 
 def export(built: Built) -> Traced:
     results = plainly(built.model, built.args, built.kwargs)
-    with unrolled_never(), unnoticed(), without_seeds(), results:
+    with unrolled_never(), unnoticed(), without_seeds(), results, authors_frames():
         program = torch.export.export(built.model, built.args, built.kwargs, strict=False)
     flat_inputs, _ = tree_flatten((built.args, built.kwargs))
     user = iter(flat_inputs)
