@@ -6,15 +6,20 @@ was computed within a statement stays in it, and what two tensors have in common
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from runner.emit.lines import WIDTH
 from runner.emit.names import RESERVED, identifier, unique
 from runner.emit.spelling import Text, literal, spell
 from runner.graph.ir import Arg, Operation, Recipe, Ref, Symbol, TensorSpec, substitute
 from runner.graph.operations import is_random
 
 LONGEST_EXPRESSION = 66
+_MARGIN = 12
+"""Columns of an indentation and of what surrounds the two sides of an assignment."""
+_NONE = Text("")
 _UPDATES = {"add_": "+=", "sub_": "-=", "mul_": "*=", "div_": "/="}
 
 
@@ -28,6 +33,8 @@ class Recipes:
         self._spelled: dict[str, str] = {}
         """How each value is computed, written out."""
         self._texts: dict[str, Text] = {}
+        self._holds: dict[str, str] = {}
+        """What each variable holds."""
         self._count = 0
 
     def write(self, recipe: Recipe) -> tuple[list[str], str]:
@@ -47,10 +54,11 @@ class Recipes:
             ):
                 self._texts[op.outputs[0]] = text
                 continue
-            if len(text.text) > LONGEST_EXPRESSION:
-                lines += self._named_arguments(op, plan)
+            room = WIDTH - _MARGIN - sum(len(plan.wish(output)) + 2 for output in op.outputs)
+            if len(text.text) > room:
+                lines += self._named_arguments(op, plan, position)
                 text = spell(op, self._value)
-            targets = [self._name(output, plan) for output in op.outputs]
+            targets = [self._name(output, plan, position) for output in op.outputs]
             star = "," if op.listed and len(targets) == 1 else ""
             lines.append(f"{', '.join(targets)}{star} = {text.text}")
         if plan.is_pure:
@@ -59,8 +67,9 @@ class Recipes:
 
     def _remember(self, operations: list[Operation]) -> None:
         for op in operations:
-            if len(op.outputs) == 1 and self._value(op.outputs[0]).text.isidentifier():
-                self._known[self._in_full(op)] = op.outputs[0]
+            (name, *others) = op.outputs
+            if not others and self._holds.get(self._value(name).text) == name:
+                self._known[self._in_full(op)] = name
 
     def _in_full(self, op: Operation) -> str:
         arguments = (*op.args, *(v for _, v in op.kwargs))
@@ -99,17 +108,27 @@ class Recipes:
         result = same[recipe.result]
         return (_needed(kept, result) if pure else kept), result
 
-    def _named_arguments(self, op: Operation, plan: _Plan) -> Iterator[str]:
+    def _named_arguments(self, op: Operation, plan: _Plan, position: int) -> Iterator[str]:
         for name in dict.fromkeys(op.refs()):
             text = self._texts[name].text
             if not text.isidentifier():
-                yield f"{self._name(name, plan)} = {text}"
+                yield f"{self._name(name, plan, position - 1)} = {text}"
 
-    def _name(self, value: str, plan: _Plan) -> str:
-        variable = unique(plan.wish(value), self.taken | RESERVED)
-        self.taken.add(variable)
-        self._texts[value] = Text(variable)
-        return variable
+    def _name(self, value: str, plan: _Plan, position: int) -> str:
+        """The variable that holds a value from now on: the author's, again where it is free."""
+        wish = plan.wish(value)
+        if not self._is_free_again(wish, plan, position):
+            wish = unique(wish, self.taken | RESERVED)
+        self.taken.add(wish)
+        self._texts[value] = Text(wish)
+        self._holds[wish] = value
+        return wish
+
+    def _is_free_again(self, variable: str, plan: _Plan, position: int) -> bool:
+        """Whether nothing after this operation reads what a variable of this recipe holds."""
+        mentions = re.compile(rf"\b{variable}\b")
+        held = [name for name in plan.maker if mentions.search(self._texts.get(name, _NONE).text)]
+        return bool(held) and all(plan.last_read(name) <= position for name in held)
 
     def _update(self, op: Operation, text: Text, plan: _Plan, position: int) -> list[str]:
         """`x += 1` and `x[0] = y` for the in-place operators that have such a statement."""
@@ -119,7 +138,7 @@ class Recipes:
             self._texts[name] = text
             if plan.is_last(position):
                 return []
-            return [f"{self._name(name, plan)} = {text.text}"]
+            return [f"{self._name(name, plan, position)} = {text.text}"]
         if len(op.args) == 2 and not op.kwargs:
             value = literal(op.args[1], self._value).text
             if op.name in _UPDATES:
@@ -144,6 +163,12 @@ class _Plan:
         self.writes = [p for p, op in enumerate(operations) if _writes(op)]
         self.result = result
         self.is_pure = _is_pure(operations)
+
+    def last_read(self, name: str) -> int:
+        """The last operation that reads a value; the result is read at the end."""
+        if name == self.result:
+            return len(self.operations)
+        return max(self.readers.get(name, ()), default=self.maker[name])
 
     def is_filled_next(self, position: int) -> bool:
         """Whether a fresh tensor gets its values by the operation that comes right after."""
