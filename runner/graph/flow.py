@@ -30,8 +30,6 @@ class Flow:
         """Views of a parameter, a buffer or a constant, and views of those."""
         self.constant = self._closed(self._fixed)
         """What depends on no input and no parameter: masks, tables, positions."""
-        self.unread = self._unread()
-        """What no output depends on."""
 
     def _keep_drawing_in_order(self) -> None:
         """Each operation that draws random numbers waits for the one that drew before it."""
@@ -39,12 +37,6 @@ class Flow:
         for before, after in pairwise(random):
             self.users[before] = tuple(dict.fromkeys((*self.users[before], after)))
             self.sources[after] = tuple(dict.fromkeys((*self.sources[after], before)))
-
-    def _unread(self) -> list[bool]:
-        unread = [not self.returned.intersection(op.outputs) for op in self.operations]
-        for index in reversed(range(len(unread))):
-            unread[index] &= all(unread[user] for user in self.users[index])
-        return unread
 
     def leaves(self, index: int, inside: Collection[int]) -> bool:
         """Whether something outside `inside` reads a value of this operation."""

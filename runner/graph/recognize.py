@@ -92,8 +92,6 @@ class _Grouping:
         members = {i for i in candidate.members if not flow.of_state[i]}
         if any(i in self.contracted.group_of or is_random(operations[i]) for i in members):
             return None
-        if any(flow.unread[i] and not operations[i].view for i in members):
-            return None  # an operation computes nothing besides its result
         for index in sorted(members, reverse=True):
             op = operations[index]
             if not op.view or candidate.results.intersection(op.outputs):
@@ -102,9 +100,19 @@ class _Grouping:
                 members.discard(index)
         leaving = {name for i in members for name in self._read_outside(i, members)}
         allowed = candidate.results or (leaving if len(leaving) == 1 else frozenset())
-        if not leaving <= allowed or not self.contracted.allows(members):
+        if not leaving <= allowed or self._computes_aside(members, leaving):
             return None
-        return members
+        return members if self.contracted.allows(members) else None
+
+    def _computes_aside(self, members: Collection[int], leaving: Collection[str]) -> bool:
+        """Whether some of it does not serve the result."""
+        operations, serving = self.flow.operations, set[int]()
+        ends = leaving or operations[max(members, default=0)].outputs
+        for index in sorted(members, reverse=True):
+            read = not serving.isdisjoint(self.flow.users[index])
+            if read or not set(ends).isdisjoint(operations[index].outputs):
+                serving.add(index)
+        return any(i not in serving and not operations[i].view for i in members)
 
     def _read_outside(self, index: int, members: Collection[int]) -> Iterator[str]:
         for name in self.flow.operations[index].outputs:
