@@ -16,6 +16,7 @@ def fitted(line: str, indent: int = 0) -> list[str]:
     """One statement as lines: as it is where it fits, else opened at its last bracket.
 
     What is in the brackets goes to a line of its own, or to one line each, with a comma at the end.
+    Where only the comment is too much, it goes above.
     """
     own = len(line) - len(line.lstrip())
     indent, line = indent + own, line[own:]
@@ -23,6 +24,8 @@ def fitted(line: str, indent: int = 0) -> list[str]:
     if indent + len(line) <= WIDTH or not line:
         return [space + line]
     code, comment = _uncommented(line)
+    if indent + len(code) <= WIDTH:
+        return [space + comment.strip(), space + code]
     opening = _last_bracket(code)
     if opening is None or _closing(code, opening) < len(code.rstrip(":,")) - 1:
         return _in_parentheses(code, comment, indent) or [space + line]

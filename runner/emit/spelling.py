@@ -383,6 +383,13 @@ def _uniform(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
     return _by_own_name(replace(op, target="uniform.default"), value)
 
 
+def _relu6(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
+    """F.relu6 runs as a hardtanh."""
+    if (bound.get("min_val"), bound.get("max_val")) != (0, 6):
+        return None
+    return Text(f"F.relu6({literal(bound['self'], value).text})")
+
+
 _Special = Callable[[Operation, dict[str, Arg], Value], Text | None]
 _SPECIAL: dict[str, _Special] = {
     "index": _index,
@@ -390,4 +397,5 @@ _SPECIAL: dict[str, _Special] = {
     "to": _to,
     "lift_fresh": lambda op, bound, value: literal(op.args[0], value),
     "rand_like": _uniform,
+    "hardtanh": _relu6,
 }

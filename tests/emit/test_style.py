@@ -54,6 +54,10 @@ def test_emitted_files_are_clean(emitted: Path, command: list[str]) -> None:
             [f"out = self.{'a' * 40}(", f"    {'b' * 20}, {'c' * 20}", ")  # [1, 2]"],
         ),
         (
+            f"out = self.{'a' * 40}({'b' * 20})  # [1, 2, 3, 4]",
+            ["# [1, 2, 3, 4]", f"out = self.{'a' * 40}({'b' * 20})"],
+        ),
+        (
             f"self.x = nn.Conv2d(in_channels={'1' * 40}, out_channels={'2' * 40})",
             [
                 "self.x = nn.Conv2d(",
