@@ -59,8 +59,10 @@ def _whole(catalogue: Catalogue, console: Console) -> None:
         soft_wrap=True,
     )
     if catalogue.measured_on and catalogue.time_s is not None:
+        timed = several(sum(row.timing is not None for row in catalogue.workloads), "workload")
         console.print(
-            f"all instances together: {seconds(catalogue.time_s)} on {catalogue.measured_on}",
+            f"measured on {catalogue.measured_on}: {timed}, "
+            f"{seconds(catalogue.time_s)} for all their instances",
             soft_wrap=True,
         )
     points = [f"{p.workloads} are {100 * p.share:.0f}%" for p in catalogue.curve if p.share < 1]

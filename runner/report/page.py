@@ -69,6 +69,7 @@ def render(subject: Subject) -> str:
         "styles": "\n".join(_asset(name) for name in STYLES),
         "libraries": "\n".join(f"<script>{_asset(name)}</script>" for name in SCRIPTS),
         "script": "\n".join(_asset(name) for name in OWN),
+        "licences": html.escape("\n\n".join(map(_licence, SCRIPTS))),
         "run": _embedded(_run(subject)),
         "workloads": _packed(_workloads(catalogue)),
         "problems": "\n".join(packed),
@@ -81,6 +82,11 @@ def render(subject: Subject) -> str:
 
 def _asset(name: str) -> str:
     return (resources.files("runner.report") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _licence(script: str) -> str:
+    name = Path(script).name.partition(".")[0]
+    return f"{name}\n\n{_asset(f'vendor/{name}.LICENSE')}"
 
 
 def _embedded(value: Any) -> str:

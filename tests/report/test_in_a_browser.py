@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sample_run import RUN
+from sample_run import RUN, write_run
 
 from runner.report.page import write
 from runner.report.subject import find
+from runner.store.manifest import Row
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -39,7 +40,7 @@ def visit(browser: Any, written: Path) -> Iterator[Any]:
     """Opens the page; afterwards: no error was printed, and nothing was asked of a network."""
     contexts, trouble = [], []
 
-    def opened(address: str = "", **options: Any) -> Any:
+    def opened(address: str = "", file: Path = written, **options: Any) -> Any:
         context = browser.new_context(**options)
         contexts.append(context)
         page = context.new_page()
@@ -47,7 +48,7 @@ def visit(browser: Any, written: Path) -> Iterator[Any]:
         page.on("console", lambda said: trouble.append(said.text))
         page.on("pageerror", lambda error: trouble.append(str(error)))
         page.on("request", lambda asked: trouble.append(asked.url) if _outside(asked.url) else None)
-        page.goto(f"file://{written}{address}")
+        page.goto(f"file://{file}{address}")
         page.wait_for_selector("html[data-ready]")
         return page
 
@@ -166,3 +167,22 @@ def test_it_is_dark_where_the_system_is_and_light_where_one_wants(visit: Any) ->
     assert page.evaluate(ground) == "rgb(13, 16, 20)"
     page.get_by_role("button", name="colours: auto").click()
     assert page.evaluate(ground) == "rgb(246, 247, 249)"
+
+
+def test_a_run_in_which_nothing_was_taken_apart_says_why(visit: Any, output: Path) -> None:
+    reason = "ImportError: no <b>module</b> (line 3)"
+    rows = [
+        Row(problem=f"p{i}", source_level="level1", status=status, reason=reason, attempts=1)
+        for i, status in enumerate(("error", "crashed", "timeout"))
+    ]
+    write_run(output, rows=rows, selected=40, state="interrupted")
+    write(find(RUN, output), output / "report.html")
+    page = visit(file=output / "report.html")
+    assert "37 problems of 40 not run" in page.inner_text(".note")
+    assert page.locator(".failures li").count() == 3
+    assert reason in page.inner_text(".failures")
+    page.get_by_role("link", name="level1/p0").first.click()
+    page.wait_for_selector("h1 >> text=level1/p0")
+    assert reason in page.inner_text("main")
+    page.get_by_role("link", name="workloads").click()
+    page.wait_for_selector("text=There is no decomposition here")

@@ -104,7 +104,9 @@ def test_a_place_that_cannot_be_written_is_one_line(made: Path, tmp_path: Path) 
         write(subject, tmp_path)
 
 
-def test_each_library_comes_with_its_licence() -> None:
+def test_each_library_comes_with_its_licence(page: str) -> None:
+    assert page.count("Permission is hereby granted") >= 3
+    assert "Redistribution and use in source and binary forms" in page
     for script in SCRIPTS:
         name = Path(script).name.partition(".")[0]
         assert "copyright" in (ASSETS / f"vendor/{name}.LICENSE").read_text().lower()

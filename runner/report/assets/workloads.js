@@ -2,6 +2,7 @@
 
 async function workloads() {
   const all = await unpack("workloads");
+  if (!all.count) return h("p.note", {}, "There is no decomposition here whose kernels can be listed.");
   const columns = [
     { name: "workload", value: (w) => w.name, cell: (w) => h("details", {}, h("summary", {}, w.name), used(w)) },
     { name: "tensors", wide: true, value: (w) => tensors(w.inputs, w.input_dtypes), cell: (w) => h("span.dim", {}, `${tensors(w.inputs, w.input_dtypes)} → ${w.outputs.map(shape).join(", ")}`) },
