@@ -321,6 +321,72 @@ class Writer:
         ]
         self.values.append(Value(out, x.shape))
 
+    def library(self) -> None:
+        """Modules that run as one operation, or as many."""
+        x = self.any_value(lambda v: v.dtype == "float32" and len(v.shape) == 3)
+        if x is None:
+            return
+        n = x.shape[-1]
+        kinds = [
+            ("rnn", f"nn.GRU({n}, 5, batch_first=True)", "self.{m}({x})[0]", 5),
+            ("rnn", f"nn.LSTM({n}, 3, bidirectional=True)", "self.{m}({x})[0]", 6),
+            ("attn", f"nn.MultiheadAttention({n}, 1, batch_first=True)",
+             "self.{m}({x}, {x}, {x}, need_weights=False)[0]", n),
+            ("layer", f"nn.TransformerEncoderLayer({n}, 1, 8, batch_first=True)", "self.{m}({x})",
+             n),
+        ]  # fmt: skip
+        kind, made, call, last = self.pick(kinds)
+        text = call.format(m=self.attribute(kind, made), x=x.name)
+        self.new(text, (*x.shape[:-1], last))
+
+    def image(self) -> None:
+        x = self.any_value(lambda v: v.dtype == "float32" and len(v.shape) == 4)
+        if x is None:
+            return
+        n, channels, rows, columns = x.shape
+        same: list[tuple[str, Shape]] = [
+            (f"nn.Conv2d({channels}, 4, 3, padding=1)", (n, 4, rows, columns)),
+            (f"nn.Conv2d({channels}, {channels}, 1, groups={channels})", x.shape),
+            (f"nn.BatchNorm2d({channels})", x.shape),
+            (f"nn.GroupNorm(1, {channels})", x.shape),
+            ("nn.AdaptiveAvgPool2d(2)", (n, channels, 2, 2)),
+            ("nn.Upsample(scale_factor=2)", (n, channels, 2 * rows, 2 * columns)),
+        ]
+        if rows > 1 and columns > 1:
+            same.append(("nn.MaxPool2d(2)", (n, channels, rows // 2, columns // 2)))
+        made, shape = self.pick(same)
+        if prod(shape) <= LARGEST:
+            self.new(f"self.{self.attribute('image', made)}({x.name})", shape)
+
+    def contraction(self) -> None:
+        x = self.floats(2)
+        if x is None or len(x.shape) > 4:
+            return
+        letters = "abcd"[: len(x.shape)]
+        y = self.any_value(lambda v: v.shape == x.shape and v.dtype == "float32")
+        assert y is not None
+        equation, shape = self.pick([
+            (f"{letters},{letters}->{letters[:-1]}", x.shape[:-1]),
+            (f"{letters}->{letters[::-1]}", x.shape[::-1]),
+            (f"{letters},{letters[:-1]}z->{letters[:-1]}", x.shape[:-1]),
+        ])  # fmt: skip
+        self.new(f'torch.einsum("{equation}", {x.name}{f", {y.name}" if "," in equation else ""})',
+                 shape)  # fmt: skip
+
+    def ordered(self) -> None:
+        """Results that come in pairs, and what reads by them."""
+        x = self.floats(1)
+        if x is None or x.shape[-1] < 2:
+            return
+        number = len(self.forward)
+        found, places = f"found{number}", f"places{number}"
+        how = self.pick(["torch.topk({x}, 2, dim=-1)", "torch.sort({x}, dim=-1)"])
+        shape = (*x.shape[:-1], 2) if "topk" in how else x.shape
+        self.forward.append(f"{found}, {places} = {how.format(x=x.name)}")
+        self.values += [Value(places, shape, "int64"), Value(found, shape)]
+        if self.pick([True, False]):
+            self.new(f"torch.gather({x.name}, -1, {places})", shape)
+
     def ends_with(self) -> None:
         """What the class says when it is done."""
         names = [v.name for v in self.values]
@@ -362,7 +428,8 @@ STATEMENTS: list[Callable[[Writer], None]] = [
     Writer.meeting, Writer.normalization, Writer.sequential, Writer.tensor_of_its_own,
     Writer.product, Writer.view, Writer.view, Writer.pieces, Writer.join, Writer.reduction,
     Writer.write, Writer.cast, Writer.by_index, Writer.mask, Writer.blocks_again,
-    Writer.blocks_again, Writer.branch,
+    Writer.blocks_again, Writer.branch, Writer.library, Writer.image, Writer.image,
+    Writer.contraction, Writer.ordered,
 ]  # fmt: skip
 
 
@@ -385,6 +452,7 @@ INPUTS = [
     ("torch.randn(4, 6)", (4, 6), "float32"),
     ("torch.rand(2, 4, 6)", (2, 4, 6), "float32"),
     ("torch.randint(0, 16, (2, 3))", (2, 3), "int64"),
+    ("torch.randn(1, 2, 4, 4)", (1, 2, 4, 4), "float32"),
     ("torch.randn(3, 2, 4).transpose(0, 1)", (2, 3, 4), "float32"),
     ("torch.randn(2, 3, 4, dtype=torch.float64)", (2, 3, 4), "float64"),
     ("torch.rand(2, 3) < 0.5", (2, 3), "bool"),
@@ -393,7 +461,7 @@ INPUTS = [
 
 def problem(pick: Pick) -> str:  # type: ignore[type-arg]
     """A whole problem file."""
-    given = [pick(INPUTS[:4])] + [pick(INPUTS) for _ in range(pick([0, 0, 1, 2]))]
+    given = [pick(INPUTS[:5])] + [pick(INPUTS) for _ in range(pick([0, 0, 1, 2]))]
     names = [f"x{k}" for k in range(len(given))]
     classes: list[str] = []
     writer = Writer(pick, classes, 0)
