@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from runner.emit.component import Emitter
 from runner.tree.document import ROOT, Node, Tree
 from runner.tree.interface import Program
-from runner.tree.partition import Part
+from runner.tree.part import Part
 
 MOST_DIAGRAM_NODES = 120
 MOST_FLOW_ROWS = 200

@@ -11,15 +11,16 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from runner.emit.items import Call, Item, ItemFlow, weights_key
 from runner.emit.lines import WIDTH, indented
-from runner.emit.loops import SHORTEST_LOOP, carried, common_stem, continues, one_of, without_number
+from runner.emit.loops import common_stem, one_of, without_number
 from runner.emit.names import RESERVED, Namer, unique
 from runner.emit.owned import Owned, Weight
 from runner.emit.spelling import Text, literal, spell, subscript
 from runner.graph.ir import Operation, Ref
 from runner.graph.operations import is_random
 from runner.tree.interface import Program
-from runner.tree.partition import Part
+from runner.tree.part import Part
 
 INDENT = 8
 _SUBSCRIPTS = {"slice.Tensor", "select.int", "unsqueeze.default"}
@@ -33,19 +34,6 @@ class Written:
     weights: tuple[Weight, ...]
     inputs: tuple[str, ...]
     """Names of forward's arguments."""
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A child that runs as a class of its own."""
-
-    part: Part
-    attribute: str
-    cls: str
-    weights: tuple[Weight, ...]
-
-
-Item = int | Call
 
 
 def write_class(
@@ -93,52 +81,26 @@ class _Writer:
     def __init__(self, program: Program, namer: Namer, part: Part, items: Sequence[Item]) -> None:
         self.program, self.namer, self.part, self.items = program, namer, part, items
         self.owned = Owned(program, part.io.states, part.module_path)
-        self.producer: dict[str, int] = {}
-        self.uses: dict[str, int] = {}
-        self.reader: dict[str, int] = {}
-        for position, item in enumerate(items):
-            for name in self._reads(item):
-                self.uses[name] = self.uses.get(name, 0) + 1
-                self.reader[name] = position
-            for name in self._makes(item):
-                self.producer.setdefault(name, position)
-        for name in part.io.outputs:
-            self.uses[name] = self.uses.get(name, 0) + 2
+        self.flow = ItemFlow(program, part, items)
         self.inlined: set[str] = set()
         self.names: dict[str, str] = {}
         self.live: dict[str, str] = {}
         """Variable -> the value that it holds."""
         self.attributes: dict[int, str] = {}
-        self.loops = {run[0]: run for run in self._loops()}
-        self.repeats = {position for run in self.loops.values() for position in run[1:]}
         self._make_owned()
         self.arguments = self._name_arguments()
 
-    def _reads(self, item: Item) -> list[str]:
-        if isinstance(item, Call):
-            return list(item.part.io.inputs)
-        return [
-            n for n in self.program.graph.operations[item].refs() if not self.program.is_state(n)
-        ]
-
-    def _makes(self, item: Item) -> tuple[str, ...]:
-        return (
-            item.part.io.outputs
-            if isinstance(item, Call)
-            else self.program.graph.operations[item].outputs
-        )
-
     def _make_owned(self) -> None:
         """What `__init__` makes, in the order in which it is used."""
-        sharing = Counter(self._weights_key(item) for item in self.items)
+        sharing = Counter(weights_key(item) for item in self.items)
         made: dict[object, str] = {}
         for position, item in enumerate(self.items):
-            if position in self.repeats:
+            if position in self.flow.repeats:
                 continue
             if isinstance(item, Call):
-                key = self._weights_key(item)
+                key = weights_key(item)
                 if key not in made:
-                    calls = [self._call(p) for p in self.loops.get(position, [position])]
+                    calls = [self.flow.call(p) for p in self.flow.loops.get(position, [position])]
                     made[key] = self._own_calls(calls, shared=sharing[key] > 1)
                 self.attributes[position] = made[key]
                 continue
@@ -147,12 +109,6 @@ class _Writer:
                 for name in op.refs():
                     if self.program.is_state(name):
                         self.owned.state(name)
-
-    def _weights_key(self, item: Item) -> object:
-        """The same for calls of one class with the very same weights: one module runs them all."""
-        if not isinstance(item, Call):
-            return None
-        return (item.cls, item.part.io.states) if item.part.io.states else id(item)
 
     def _own_calls(self, calls: list[Call], shared: bool) -> str:
         """The attribute of a child, or of equal ones that run one after the other."""
@@ -165,36 +121,6 @@ class _Writer:
             return self.owned.child(first.attribute, first.cls, first.weights, positions[0])
         stem = common_stem([c.attribute for c in calls])
         return self.owned.children(stem, first.cls, first.weights, positions)
-
-    def _call(self, position: int) -> Call:
-        item = self.items[position]
-        assert isinstance(item, Call)
-        return item
-
-    def _loops(self) -> list[list[int]]:
-        """Runs of calls of one class, each reading the one before and what all of them read."""
-        runs: list[list[int]] = []
-        for position, item in enumerate(self.items):
-            if isinstance(item, Call) and len(item.part.io.outputs) == 1:
-                if runs and runs[-1][-1] == position - 1 and self._continues(runs[-1], item):
-                    runs[-1].append(position)
-                else:
-                    runs.append([position])
-        return [run for run in runs if len(run) >= SHORTEST_LOOP and self._ends_there(run)]
-
-    def _continues(self, run: list[int], item: Call) -> bool:
-        same = (self._call(run[-1]).cls, len(self._call(run[-1]).weights))
-        if same != (item.cls, len(item.weights)):
-            return False
-        return continues([self._call(p).part for p in run], item.part, self.uses)
-
-    def _ends_there(self, run: list[int]) -> bool:
-        """Whether nobody reads what goes in once the loop has run."""
-        given = self._carried(run)
-        return given not in self.part.io.outputs and self.reader.get(given, -1) == run[0]
-
-    def _carried(self, run: list[int]) -> str:
-        return carried(self._call(run[0]).part, self._call(run[1]).part)
 
     def _name_arguments(self) -> tuple[str, ...]:
         names = []
@@ -225,17 +151,17 @@ class _Writer:
             if not isinstance(item, Call):
                 text = self._expression(item, self._draft)
                 if len(text.text) > self._room(item):
-                    self.inlined -= set(self._reads(item))
-            elif sum(len(self._draft(n).text) + 2 for n in self._reads(item)) > self._room(
+                    self.inlined -= set(self.flow.reads(item))
+            elif sum(len(self._draft(n).text) + 2 for n in self.flow.reads(item)) > self._room(
                 item
             ) - len(item.attribute):
-                self.inlined -= set(self._reads(item))
+                self.inlined -= set(self.flow.reads(item))
             if self._can_be_inlined(position, item):
-                self.inlined.add(self._makes(item)[0])
+                self.inlined.add(self.flow.makes(item)[0])
 
     def _room(self, item: Item) -> int:
         """Columns for an expression, beside its target and the comment with its shape."""
-        makes = self._makes(item)
+        makes = self.flow.makes(item)
         if makes == self.part.io.outputs and len(makes) == 1:
             return WIDTH - INDENT - len("return ")
         targets = sum(len(self.namer.of(name)) + 2 for name in makes)
@@ -243,19 +169,19 @@ class _Writer:
         return WIDTH - INDENT - targets - 1 - comment
 
     def _can_be_inlined(self, position: int, item: Item) -> bool:
-        if isinstance(item, Call) or len(self._makes(item)) != 1:
+        if isinstance(item, Call) or len(self.flow.makes(item)) != 1:
             return False
         op = self.program.graph.operations[item]
         (name,) = op.outputs
         if (
-            self.uses.get(name) != 1
+            self.flow.uses.get(name) != 1
             or op.listed
             or is_random(op)
-            or self.producer[name] != position
+            or self.flow.producer[name] != position
         ):
             return False
-        reader = self.items[self.reader[name]]
-        if self.reader[name] in self.loops:
+        reader = self.items[self.flow.reader[name]]
+        if self.flow.reader[name] in self.flow.loops:
             return False
         if isinstance(reader, Call):
             first = next(
@@ -269,7 +195,7 @@ class _Writer:
 
     def _draft(self, name: str) -> Text:
         if name in self.inlined:
-            item = self.items[self.producer[name]]
+            item = self.items[self.flow.producer[name]]
             assert isinstance(item, int)
             return self._expression(item, self._draft)
         if self.program.is_state(name):
@@ -278,7 +204,7 @@ class _Writer:
 
     def _final(self, name: str) -> Text:
         if name in self.inlined:
-            item = self.items[self.producer[name]]
+            item = self.items[self.flow.producer[name]]
             assert isinstance(item, int)
             return self._expression(item, self._final)
         if self.program.is_state(name):
@@ -305,7 +231,7 @@ class _Writer:
             source = run[0].args[0]
             if not isinstance(source, Ref) or source.name not in self.inlined:
                 break
-            before = self.items[self.producer[source.name]]
+            before = self.items[self.flow.producer[source.name]]
             assert isinstance(before, int)
             if self.program.graph.operations[before].target not in _SUBSCRIPTS:
                 break
@@ -315,9 +241,9 @@ class _Writer:
     def _leaves(self, item: Item) -> list[str]:
         """Variables that a statement reads."""
         found: list[str] = []
-        for name in self._reads(item):
+        for name in self.flow.reads(item):
             if name in self.inlined:
-                found += self._leaves(self.items[self.producer[name]])
+                found += self._leaves(self.items[self.flow.producer[name]])
             else:
                 found.append(name)
         return found
@@ -330,8 +256,8 @@ class _Writer:
         statements = [
             (position, item)
             for position, item in enumerate(self.items)
-            if position not in self.repeats
-            and not (len(self._makes(item)) == 1 and self._makes(item)[0] in self.inlined)
+            if position not in self.flow.repeats
+            and not (len(self.flow.makes(item)) == 1 and self.flow.makes(item)[0] in self.inlined)
         ]
         last: dict[str, int] = {}
         for s, (_, item) in enumerate(statements):
@@ -341,15 +267,15 @@ class _Writer:
             last[name] = len(statements)
         lines: list[str] = []
         for s, (position, item) in enumerate(statements):
-            if position in self.loops:
+            if position in self.flow.loops:
                 lines += self._loop(position)
                 continue
             text = self._right_side(position, item)
             ends = s + 1 == len(statements) and returns is None
             if (
                 ends
-                and self._makes(item) == self.part.io.outputs
-                and len(self._makes(item)) == 1
+                and self.flow.makes(item) == self.part.io.outputs
+                and len(self.flow.makes(item)) == 1
                 and not self._listed(item)
             ):
                 return [*lines, f"return {text}"]
@@ -365,12 +291,12 @@ class _Writer:
         return [*lines, "return " + ", ".join(self._final(n).text for n in self.part.io.outputs)]
 
     def _loop(self, position: int) -> list[str]:
-        run = self.loops[position]
-        first, last = self._call(position), self._call(run[-1])
-        carried = self._carried(run)
+        run = self.flow.loops[position]
+        first, last = self.flow.call(position), self.flow.call(run[-1])
+        carried = self.flow.carried(run)
         variable, result = self.names[carried], last.part.io.outputs[0]
         attribute = self.attributes[position]
-        shared = self._weights_key(first) == self._weights_key(last)
+        shared = weights_key(first) == weights_key(last)
         each = "_" if shared else one_of(attribute, {*self.live, *RESERVED})
         arguments = ", ".join(self._final(n).text for n in first.part.io.inputs)
         self.live[variable] = result
@@ -396,7 +322,7 @@ class _Writer:
             if name in self.names and self.live.get(self.names[name]) == name:
                 del self.live[self.names[name]]
         targets = []
-        makes = self._makes(item)
+        makes = self.flow.makes(item)
         for name in makes:
             if name not in last or last[name] < s:
                 targets.append("_")
@@ -423,7 +349,7 @@ class _Writer:
         return free[0] if free else unique(wishes[0], taken)
 
     def _commented(self, line: str, item: Item) -> str:
-        makes = [n for n in self._makes(item) if n in self.names]
+        makes = [n for n in self.flow.makes(item) if n in self.names]
         return line + _shape_comment(self.program, makes[0]) if len(makes) == 1 else line
 
 

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from itertools import groupby
 from textwrap import wrap
 
-from runner.emit.body import Call, Item, Written, write_class
+from runner.emit.body import Written, write_class
 from runner.emit.draw import inputs_text
+from runner.emit.items import Call, Item
 from runner.emit.lines import WIDTH, fitted, indented
 from runner.emit.names import Namer, camel, unique
 from runner.graph.ir import TensorSpec
 from runner.tree.document import LEVEL_FOLDER
 from runner.tree.interface import Program
-from runner.tree.partition import Part, schedule
+from runner.tree.part import Part, schedule
 from runner.tree.workload import Workload
 
 _LABEL = 13

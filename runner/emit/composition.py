@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 
-from runner.emit.body import Call, Item, write_class
+from runner.emit.body import write_class
 from runner.emit.component import MAIN, Component, Emitter
+from runner.emit.items import Call, Item
 from runner.emit.lines import WIDTH, indented
 from runner.emit.names import camel, identifier, unique
 from runner.emit.steps import COMPARE, original_name
 from runner.graph.ir import Ref
 from runner.tree.interface import Program
-from runner.tree.partition import Part, schedule
+from runner.tree.part import Part, schedule
 
 _HEAD = '''"""{title}, put together from its kernel files alone, computes what the original does.
 

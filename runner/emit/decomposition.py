@@ -19,7 +19,8 @@ from runner.graph.recognize import recognize
 from runner.problems import Problem
 from runner.tree.document import ROOT, Edge, Metadata, Node, Tree
 from runner.tree.interface import Program
-from runner.tree.partition import Part, partition
+from runner.tree.part import Part
+from runner.tree.partition import partition
 from runner.tree.workload import Workload, workloads
 
 

@@ -14,7 +14,7 @@ from runner.emit.recipes import Recipes
 from runner.graph.ir import Operation, Recipe, Ref, TensorSpec
 from runner.graph.operations import is_random
 from runner.tree.interface import Program
-from runner.tree.partition import Part
+from runner.tree.part import Part
 
 LONGEST_CONSTANT = 24
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Container, Mapping, Sequence
 
 from runner.emit.names import unique
-from runner.tree.partition import Part
+from runner.tree.part import Part
 
 SHORTEST_LOOP = 3
 _OURS = {"block", "stage", "step"}

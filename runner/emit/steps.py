@@ -7,13 +7,15 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from runner.emit.body import Call, write_class
+from runner.emit.body import write_class
 from runner.emit.component import MAIN, Component, Emitter, functions
+from runner.emit.items import Call
 from runner.emit.lines import WIDTH
 from runner.emit.names import camel, identifier, relative, unique
 from runner.emit.owned import Weight
 from runner.tree.document import LEVEL_FOLDER, LEVEL_NUMBER
-from runner.tree.partition import Part, attribute, schedule
+from runner.tree.part import Part, schedule
+from runner.tree.stems import attribute
 
 _TITLE = '''"""{}
 

@@ -6,61 +6,24 @@ layers and the data flow for fusions.
 
 from __future__ import annotations
 
-import heapq
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import groupby
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from runner.graph.ir import Scope
-from runner.graph.operations import kind
 from runner.graph.recognize import Kernel
 from runner.graph.terms import snake_case
 from runner.tree.blocks import Block, blocks
 from runner.tree.document import Level
 from runner.tree.fusing import Chain, KernelFlow, fuse
 from runner.tree.interface import Interface, Program, interface, shared_scopes
+from runner.tree.part import Part, in_order
 from runner.tree.regions import Region, is_stack, layer_classes, regions
+from runner.tree.stems import attribute, container_stem, fusion_stem
 
-LONGEST_STEM = 48
-_MOST_OPERATIONS = 4
-"""In a fusion's name."""
 _MOSTLY = 0.75
 """Of a call's kernels, what its blocks hold where it is only the frame around them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One instance of a component: a set of operations, and how it comes apart."""
-
-    level: Level
-    name: str
-    """What people call this instance: its attribute, class or operation."""
-    stem: str
-    """What its workload is called: `conv2d`, `conv2d_relu`, `transformer_block`."""
-    operations: tuple[int, ...]
-    """All inside, sorted; views of weights may be in several parts."""
-    children: tuple[Part, ...]
-    io: Interface
-    scopes: tuple[Scope, ...]
-    """The module calls that hold it, outermost first."""
-    reason: str
-    kernel: Kernel | None = None
-
-    @property
-    def module_path(self) -> str:
-        return self.scopes[-1].path if self.scopes else ""
-
-    def walk(self) -> Iterator[Part]:
-        """This part and all below it, parents first."""
-        yield self
-        for child in self.children:
-            yield from child.walk()
-
-    def kernels(self) -> Iterator[Part]:
-        """Its kernel instances, in the order in which they run."""
-        return (part for part in self.walk() if not part.children)
 
 
 def partition(program: Program, source_level: str, problem_name: str) -> Part:
@@ -362,90 +325,3 @@ class _Partition:
 
     def _common(self, kernels: Iterable[int]) -> tuple[Scope, ...]:
         return shared_scopes(self.program.scopes[k] for k in kernels)
-
-
-def in_order(
-    program: Program, operations: Iterable[int], children: Sequence[Part]
-) -> tuple[Part, ...]:
-    """Children, each only reading earlier ones, in an order as close to the author's as can be."""
-    inside = {i for child in children for i in child.operations}
-    return tuple(
-        item
-        for item in schedule(program, children, set(operations) - inside)
-        if isinstance(item, Part)
-    )
-
-
-def schedule(program: Program, children: Sequence[Part], loose: Iterable[int]) -> list[Part | int]:
-    """Children and single operations (indices) in an order in which they can run."""
-    units: list[Part | int] = [*children, *sorted(loose)]
-    made: dict[str, int] = {}
-    for u, unit in enumerate(units):
-        names = (
-            unit.io.outputs if isinstance(unit, Part) else program.graph.operations[unit].outputs
-        )
-        made.update((name, u) for name in names if name)
-    waits: list[set[int]] = []
-    for u, unit in enumerate(units):
-        reads = (
-            unit.io.inputs
-            if isinstance(unit, Part)
-            else tuple(program.graph.operations[unit].refs())
-        )
-        waits.append({made[name] for name in reads if name in made} - {u})
-    feeds: dict[int, list[int]] = {}
-    for u, needed in enumerate(waits):
-        for other in needed:
-            feeds.setdefault(other, []).append(u)
-    ready = [(_place(program, unit), u) for u, unit in enumerate(units) if not waits[u]]
-    heapq.heapify(ready)
-    done: list[Part | int] = []
-    while ready:
-        _, u = heapq.heappop(ready)
-        done.append(units[u])
-        for other in feeds.get(u, ()):
-            waits[other].discard(u)
-            if not waits[other]:
-                heapq.heappush(ready, (_place(program, units[other]), other))
-    if len(done) != len(units):
-        raise ValueError("parts that wait for each other")
-    return done
-
-
-def _place(program: Program, unit: Part | int) -> int:
-    """Where the author's program would run it: at its first own operation."""
-    if not isinstance(unit, Part):
-        return unit
-    core = [
-        i for i in unit.operations if kind(program.graph.operations[i]) not in {"view", "creation"}
-    ]
-    return next(iter(core or unit.operations), 0)
-
-
-def attribute(path: str) -> str:
-    """What the author calls a module: `conv1` of `layer1.0.conv1`, `layer1_0` of `layer1.0`."""
-    pieces = path.split(".")
-    keep = 1
-    while keep < len(pieces) and pieces[-keep].isdigit():
-        keep += 1
-    text = "_".join(pieces[-keep:])
-    return "" if text.isdigit() else text
-
-
-def container_stem(path: str) -> str:
-    """What a block in a container is called: `layer1`, `features_block` of `features.7`."""
-    pieces = path.split(".")
-    names = [piece for piece in pieces if not piece.isdigit()]
-    if not names:
-        return "block"
-    return names[-1] if names[-1] == pieces[-1] else f"{names[-1]}_block"
-
-
-def fusion_stem(operations: Sequence[str], otherwise: str) -> str:
-    """`conv2d_relu`: its operations, or another name where they are too many."""
-    words = list(operations)
-    if len(words) > _MOST_OPERATIONS:
-        runs = [(name, len(list(same))) for name, same in groupby(operations)]
-        words = [name if count == 1 else f"{name}_x{count}" for name, count in runs]
-    text = "_".join(words)
-    return text if len(words) <= _MOST_OPERATIONS and len(text) <= LONGEST_STEM else otherwise

@@ -16,7 +16,7 @@ from runner.graph.ir import Operation, Ref, State, TensorSpec, substitute
 from runner.graph.operations import kind
 from runner.tree.document import Level
 from runner.tree.interface import Program
-from runner.tree.partition import Part
+from runner.tree.part import Part
 
 _MOST_SHAPES = 3
 

@@ -11,7 +11,8 @@ from runner.graph.normalize import normalize
 from runner.graph.recognize import recognize
 from runner.problems import read_problem
 from runner.tree.interface import Program
-from runner.tree.partition import Part, partition
+from runner.tree.part import Part
+from runner.tree.partition import partition
 
 
 @pytest.fixture

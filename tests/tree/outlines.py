@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from runner.tree.interface import Program
-from runner.tree.partition import Part
+from runner.tree.part import Part
 
 HEAD = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n\n"
 Apart = Callable[..., tuple[Program, Part]]

@@ -3,7 +3,7 @@
 import pytest
 from outlines import Apart
 
-from runner.tree.partition import Part
+from runner.tree.part import Part
 from runner.tree.repeats import repeats
 
 

@@ -12,7 +12,8 @@ from runner.graph.recognize import recognize
 from runner.problems import read_problem
 from runner.tree.document import LEVEL_NUMBER
 from runner.tree.interface import Program
-from runner.tree.partition import Part, partition
+from runner.tree.part import Part
+from runner.tree.partition import partition
 
 SAMPLES = Path(__file__).parents[2] / "data" / "samples"
 
