@@ -210,10 +210,14 @@ _BETWEEN = {"pointwise", "copy", "reduction", "normalization"}
 
 
 def _attention_core(flow: KernelFlow, k: int, allowed: set[int]) -> list[int] | None:
-    """softmax(scale(q @ kᵀ) + mask) @ v, and a copy of the result into another layout."""
+    """softmax(scale(q @ kᵀ) + mask) @ v, and a copy of the result into another layout.
+
+    The query or the keys may be scaled before their product, and scores meet a mask or a bias,
+    whoever made it: nothing else reads what is in between.
+    """
     if not _is_matmul(flow, k) or k not in allowed:
         return None
-    found, softmaxes = [k], 0
+    found, softmaxes = [*_scales(flow, k, allowed), k], 0
     while (after := _next(flow, found[-1], allowed)) is not None:
         kernel = flow.kernels[after]
         found.append(after)
@@ -226,9 +230,25 @@ def _attention_core(flow: KernelFlow, k: int, allowed: set[int]) -> list[int] | 
             return found
         if "softmax" in kernel.operation:
             softmaxes += 1
-        elif kernel.kind not in _BETWEEN or is_join(flow, after):
+        elif kernel.kind not in _BETWEEN or (is_join(flow, after) and not _biases(kernel)):
             return None
     return None
+
+
+def _scales(flow: KernelFlow, k: int, allowed: set[int]) -> list[int]:
+    """What multiplies the query or the keys by a number, for this product alone."""
+    return sorted(
+        made_by
+        for _, made_by in flow.activations(k)
+        if made_by in allowed
+        and flow.kernels[made_by].operation in {"mul", "div"}
+        and len(flow.activations(made_by)) == 1
+        and _only_reader(flow, made_by, k)
+    )
+
+
+def _biases(kernel: Kernel) -> bool:
+    return kernel.operation in {"add", "sub", "mul", "masked_fill", "where"}
 
 
 def _is_matmul(flow: KernelFlow, k: int) -> bool:
