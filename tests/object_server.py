@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+OWNER_KEY, OWNER_SECRET = "OWNER", "the-first-secret"
 KEY, SECRET = "WRITER", "a-secret-of-the-store"
 READER_KEY, READER_SECRET = "READER", "another-secret"
 BUCKET = "results"
@@ -19,9 +20,14 @@ WEED = shutil.which("weed", path=str(Path(sys.executable).parent)) or shutil.whi
 IDENTITIES = {
     "identities": [
         {
+            "name": "owner",
+            "credentials": [{"accessKey": OWNER_KEY, "secretKey": OWNER_SECRET}],
+            "actions": ["Admin"],
+        },
+        {
             "name": "writer",
             "credentials": [{"accessKey": KEY, "secretKey": SECRET}],
-            "actions": ["Admin"],
+            "actions": ["Read", "Write", "List"],
         },
         {
             "name": "reader",
@@ -69,15 +75,16 @@ class Server:
         self.process.kill()
         self.process.wait()
 
-    def client(self, **more: Any) -> Any:
+    def client(self) -> Any:
+        """The owner's."""
         import boto3
         from botocore.config import Config
 
         return boto3.client(
             "s3",
             endpoint_url=self.url,
-            aws_access_key_id=more.get("key", KEY),
-            aws_secret_access_key=more.get("secret", SECRET),
+            aws_access_key_id=OWNER_KEY,
+            aws_secret_access_key=OWNER_SECRET,
             region_name="us-east-1",
             config=Config(
                 s3={"addressing_style": "path"}, retries={"total_max_attempts": 1}, read_timeout=10

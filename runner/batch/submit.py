@@ -115,6 +115,8 @@ def submit(submission: Submission, settings: Settings, say: Say) -> Manifest:
     say(str(submission))
     if run.shared is not None:
         say(f"run {run.run_id} in {run.shared}")
+        if here := sum(item.only_here for item in items):
+            say(f"sending {here} that passed here before")
         items = send(run.shared, run.run_id, run.store, items)
     if not submission.todo:
         with watch(len(items)) as watcher:

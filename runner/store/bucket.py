@@ -37,8 +37,9 @@ TRANSFER = TransferConfig(
     max_io_queue=32,
 )
 """Of all large files together: it bounds the memory that they take."""
-LARGE_BYTES = 16 * MIB
-"""Above this an object is fetched in ranges, several at once."""
+LARGE_BYTES = 256 * MIB
+"""Above this an object is fetched in ranges, several at once, and then read again for its digest;
+below it that costs more than it gains, since several objects are fetched at once anyway."""
 READ_BYTES = MIB
 READ_TRIES = 6
 """A body that breaks off is asked for again; boto3 repeats requests, not what is read of them."""

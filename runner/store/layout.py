@@ -7,7 +7,8 @@
 `<run id>/<source level>/<problem>/files-<digest>/steps.zip`   all of `steps/` in one object
 
 The digest is that of the list of files and their sha256: two attempts that differ in anything never
-write the same key, and an upload that broke off is found again. See docs/decisions/.
+write the same key, and an upload that broke off is found again. See
+docs/decisions/results-in-a-store.md.
 """
 
 import hashlib

@@ -147,8 +147,9 @@ def merged(
     rows = []
     for row in ours.rows:
         made = their_rows.pop(row.label, None)
-        found = row.attempts == 0 and made is not None and made.result_sha256 == row.result_sha256
-        rows.append(made if found and made is not None else row)
+        found = row.attempts == 0 and not row.differs
+        same = made is not None and made.result_sha256 == row.result_sha256
+        rows.append(made if found and same and made is not None else row)
     rows.extend(row for label, row in sorted(their_rows.items()) if label not in forget)
     outside = sum(row.label not in selection for row in rows)
     return ours.model_copy(

@@ -138,3 +138,16 @@ def test_what_is_killed_at_random_and_repeated_ends_as_if_nothing_had_been(
     store = RunStore(Address(uri=f"s3://{BUCKET}/random", endpoint_url=own_server.url))
     for label, standing in store.all_standing("killed", store.labels("killed")).items():
         assert store.damage("killed", standing.result) is None, label
+
+
+def test_two_drivers_of_one_run_end_with_one_manifest(where: Path, own_server: Server) -> None:
+    both = [start(where, own_server, "shared") for _ in range(2)]
+    for run in both:
+        finish(run)
+    alone = finish(start(where, own_server, "alone"))
+    client = own_server.client()
+    key = "random/shared/manifest.json"
+    final = json.loads(client.get_object(Bucket=BUCKET, Key=key)["Body"].read())
+    assert final["state"] == "finished"
+    assert without_times(final) == without_times(alone)
+    assert objects(own_server, "shared") == objects(own_server, "alone")

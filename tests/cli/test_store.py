@@ -226,7 +226,8 @@ def test_status_is_known_from_the_store_alone(
     manifest: dict[str, Any], server: Server, tmp_path: Path
 ) -> None:
     store = ("--store", f"s3://{BUCKET}/cli")
-    listed = kdrun("status", *store, cwd=tmp_path, server=server)
+    reader = {"AWS_ACCESS_KEY_ID": READER_KEY, "AWS_SECRET_ACCESS_KEY": READER_SECRET}
+    listed = kdrun("status", *store, cwd=tmp_path, server=server, **reader)
     assert re.search(r"first +finished .* 3 +1 +0\n", listed.stdout), listed
     one = kdrun("status", "first", *store, cwd=tmp_path, server=server)
     assert "error      level1/4_broken: no class Model" in one.stdout

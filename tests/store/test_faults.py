@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from documents import Make
@@ -137,8 +138,13 @@ def test_a_file_that_changes_while_it_is_sent_is_told(bucket: RunStore, make: Ma
 
 
 def test_a_large_file_goes_and_comes_in_parts(
-    far: RunStore, proxy: FaultyProxy, make: Make, tmp_path: Path
+    far: RunStore,
+    proxy: FaultyProxy,
+    make: Make,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("runner.store.bucket.LARGE_BYTES", 16 << 20)
     result, directory = make(files={"original.py": "x" * (20 << 20)})
     proxy.decide = once("reset", lambda asked: "partNumber=2" in asked.path)
     prefix = far.publish("one", result, directory).standing.prefix
@@ -151,6 +157,35 @@ def test_a_large_file_goes_and_comes_in_parts(
     with pytest.raises(StoreError, match="is the service up") as caught:
         far.objects.fetch(f"{prefix}/original.py", tmp_path / "back")
     assert "\n" not in str(caught.value)
+
+
+def test_a_service_that_refuses_newer_checksums_is_sent_none(
+    far: RunStore, proxy: FaultyProxy, make: Make
+) -> None:
+    plain = RunStore(far.address.model_copy(update={"checksums": "when_required"}))
+    plain.publish("one", *make())
+    sent = [asked for asked in proxy.asked if asked.method == "PUT"]
+    assert sent
+    assert not [name for asked in sent for name in asked.headers if "checksum" in name]
+
+
+@pytest.mark.parametrize(
+    ("addressing", "start"),
+    [
+        ("auto", "http://s3.example.com/results/"),
+        ("path", "http://s3.example.com/results/"),
+        ("virtual", "http://results.s3.example.com/"),
+    ],
+)
+def test_the_bucket_s_name_goes_where_the_service_wants_it(
+    credentials: None, addressing: Any, start: str
+) -> None:
+    address = Address(
+        uri="s3://results/x", endpoint_url="http://s3.example.com", addressing=addressing
+    )
+    client = RunStore(address).objects.client  # type: ignore[attr-defined]
+    asked = {"Bucket": "results", "Key": "x/y"}
+    assert client.generate_presigned_url("get_object", Params=asked).startswith(f"{start}x/y?")
 
 
 def test_an_object_that_somebody_else_wrote_is_read_to_know_its_digest(

@@ -2,6 +2,7 @@
 
 import hashlib
 import threading
+import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from runner.errors import StoreError
 from runner.store import RunStore, layout
 from runner.store.objects import Conflict
 from runner.store.pull import Pulled, pull
+from runner.store.result import hash_files
 from runner.store.runs import TRIES
 
 
@@ -69,6 +71,19 @@ def test_a_component_is_an_object_of_its_own_and_steps_are_one(store: RunStore, 
     prefix = store.publish("one", result, directory).standing.prefix
     keys = {key.removeprefix(f"{prefix}/") for key in store.objects.keys(f"{prefix}/")}
     assert keys == {name for name in FILES if not name.startswith("steps/")} | {"steps.zip"}
+
+
+def test_a_run_can_be_read_without_kdrun(store: RunStore, make: Make, tmp_path: Path) -> None:
+    result, directory = make()
+    prefix = store.publish("one", result, directory).standing.prefix
+    for key in store.objects.keys(f"{prefix}/"):
+        path = tmp_path / "copied" / key.removeprefix(f"{prefix}/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        store.objects.fetch(key, path)
+    with zipfile.ZipFile(tmp_path / "copied/steps.zip") as archive:
+        archive.extractall(tmp_path / "copied")
+    (tmp_path / "copied/steps.zip").unlink()
+    assert hash_files(tmp_path / "copied") == result.files
 
 
 def test_nothing_stands_before_the_commit(store: RunStore, make: Make) -> None:
