@@ -213,6 +213,8 @@ def verdict(verified: Verified, console: Console) -> None:
         console.print(line, soft_wrap=True)
     for sentence in record.health:
         console.print(f"  but mind: {sentence}", soft_wrap=True)
+    for sentence in (record.verification or {}).get("not_examined", []):
+        console.print(f"  not examined: {sentence}", soft_wrap=True)
 
 
 def problems(listed: Sequence[tuple[Problem, str]], console: Console) -> None:

@@ -32,7 +32,14 @@ from runner.verify.components import (
 )
 from runner.verify.coverage import coverage_fault, covered
 from runner.verify.findings import Findings
-from runner.verify.health import blindness, constant_output, fingerprint, without_effect
+from runner.verify.health import (
+    UNEXAMINED,
+    blindness,
+    constant_output,
+    fingerprint,
+    near_zero,
+    without_effect,
+)
 from runner.verify.layout import COMPOSITION_TEST, KERNEL_FOLDER, ORIGINAL, Layout, as_names
 from runner.verify.loading_files import CannotJudge, Files, attribute, foreign_code
 from runner.verify.power import MODEL, Comparison, PowerGate, comparable
@@ -202,7 +209,12 @@ class CompositionGate:
         constant = constant_output(output)
         if constant:
             findings.note(constant)
-        elif is_small:
+            return
+        if tiny := near_zero(output):
+            findings.note(tiny)
+        if not is_small:
+            findings.not_examined = [UNEXAMINED]
+        else:
             health = blindness(
                 self.bench, model, inputs, output, seen, forward_s, lambda t: self._draw(problem, t)
             )

@@ -25,6 +25,9 @@ NO_TIME_S = 0.2
 LARGEST_INPUTS_BYTES = 1 << 28
 """Other inputs of up to this size are held beside the given ones."""
 
+UNEXAMINED = "whether each input and weight has an effect on the values"
+"""What is said where the output or the forward is too large to find out."""
+
 _OTHER_TRIAL = 7919
 _NAMED = 4
 
@@ -57,6 +60,24 @@ def constant_output(output: object) -> str | None:
     if value is None or elements < 2:
         return None
     return "the output is all zeros" if value == 0 else f"the output is constant: all {value:g}"
+
+
+def near_zero(output: object) -> str | None:
+    """Whether a hundredth of every number is within the tolerance; ends at the first larger one."""
+    largest = 0.0
+    for _, leaf in leaves(output):
+        for piece in pieces_of(leaf) if is_tensor(leaf) else ():
+            if piece.dtype not in STEP or piece.is_complex():
+                return None  # integers and booleans are compared exactly
+            if not piece.numel():
+                continue
+            size = max(abs(float(end)) for end in torch.aminmax(piece))
+            if not size * 1e-2 <= STEP[piece.dtype].atol:
+                return None  # NaN among them
+            largest = max(largest, size)
+    if largest == 0.0:
+        return None  # all zeros, which is a sentence of its own
+    return f"the output is near zero: {largest:.3g} at most, so that an error of 1% is tolerated"
 
 
 def fingerprint(output: object) -> tuple[object, ...]:
@@ -121,7 +142,7 @@ def blindness(
 
     size = sum(tensor.nbytes for tensor in tensors(list(inputs.get())))
     if too_late() or size > LARGEST_INPUTS_BYTES or _shares(output, model, inputs.get()):
-        health.not_examined.append("whether each input and weight has an effect on the values")
+        health.not_examined.append(UNEXAMINED)
         return health
     other = tensors(list(draw(_OTHER_TRIAL)))
     for n, used in enumerate(seen.inputs_used):

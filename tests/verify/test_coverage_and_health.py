@@ -149,6 +149,10 @@ def _softmax_becomes(softmax, expression: str) -> None:
         ("x * 0 + 3", "the output is constant: all 3"),
         ("torch.full_like(x, 2)", "input 0 reaches no output"),
         (
+            "x.clamp(max=0.5) * 6e-5",
+            "the output is near zero: 3e-05 at most, so that an error of 1% is tolerated",
+        ),
+        (
             "x.clamp(min=2) * 0 + torch.arange(16)",
             "the output changes within tolerance at most with input 0",
         ),
@@ -288,3 +292,24 @@ def test_a_comparison_that_would_notice_says_so(fusion, judged):
 def test_an_equal_comparison_without_a_control_is_no_check():
     with pytest.raises(ValueError, match="nobody saw it fail"):
         Check(gate="step", component="s", verdict="passed", max_diff=0.0, bitwise_equal=True)
+
+
+@pytest.mark.parametrize("expression", ["x + 1e-3", "(x > 0.5).long()", "torch.softmax(x, dim=1)"])
+def test_an_output_that_tells_is_called_neither_constant_nor_near_zero(softmax, judged, expression):
+    _softmax_becomes(softmax, expression)
+    if "long" in expression:
+        change = {"output_dtypes": ["int64"]}
+        softmax.edit_tree(lambda tree: tree["nodes"]["root"].update(change))
+
+    verification = judged(softmax)
+
+    assert verification.first_failure is None
+    assert not [said for said in verification.health if "near zero" in said or "constant" in said]
+
+
+def test_a_large_output_is_said_not_to_be_examined_for_blindness(fusion, judged, monkeypatch):
+    monkeypatch.setattr(VerifyOptions, "spill_bytes", 1)
+
+    assert judged(fusion).not_examined == [
+        "whether each input and weight has an effect on the values"
+    ]
