@@ -6,6 +6,7 @@ the activations of two models exist at once.
 
 import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import nullcontext
 from types import ModuleType
 from typing import Any
@@ -80,10 +81,12 @@ class CompositionGate:
         self.kernels_not_finite: set[str] = set()
         """Kernel files that gave NaN or infinity on the original's own inputs."""
         self._marks: set[object] = set()
+        self._self_tests: Callable[[], None] = lambda: None
 
-    def judge(self) -> None:
-        """All that the whole is judged by."""
+    def judge(self, self_tests: Callable[[], None]) -> None:
+        """All that the whole is judged by. `self_tests` are left to do after the root's step."""
         findings = self.findings
+        self._self_tests = self_tests
         with findings.judging("rules", COMPOSITION_TEST):
             tree = parsed(self.bench.directory / COMPOSITION_TEST, COMPOSITION_TEST)
             if fault := parent_fault(tree, "ComposedModel"):
@@ -132,6 +135,9 @@ class CompositionGate:
             self._root.test_itself(inputs)
         expected, held, known, seen = self._run_original(problem, mapping, inputs, trial)
         self._root.judge(expected, held, known, inputs, trial)
+        if trial == 0:
+            with findings.gate("self-test"):
+                self._self_tests()
         composed = bench.build_bare(
             f"{COMPOSITION_TEST}: ComposedModel", lambda: test.__dict__["ComposedModel"](), trial
         )

@@ -9,7 +9,7 @@ import torch
 
 from runner.problems import out_of_memory
 from runner.tree.document import LEVEL_FOLDER, TREE_FILE, Tree
-from runner.verify.components import SelfTests, self_test, settle
+from runner.verify.components import SelfTests, documented, self_test, settle
 from runner.verify.composition import CompositionGate
 from runner.verify.findings import Findings
 from runner.verify.layout import ORIGINAL, Layout, read_layout
@@ -43,10 +43,6 @@ def _judge(directory: Path, options: VerifyOptions, findings: Findings) -> Verif
             bench = Bench(directory, replace(options, specialised=True))
             more = f" and {len(steered) - 1} more" if len(steered) > 1 else ""
             findings.note(f"holds for the values of seed {options.seed}: {steered[0]}{more}")
-        with findings.gate("self-test"):
-            for component in layout.components:
-                if layout.step_of(component) is None:
-                    self_test(component, files, layout, bench, tests, findings)
         power = PowerGate(layout, bench, spill, findings)
         with findings.gate("step"):
             step_gate = StepGate(files, layout, bench, spill, tests, power, findings)
@@ -57,18 +53,20 @@ def _judge(directory: Path, options: VerifyOptions, findings: Findings) -> Verif
             _judge_absent_steps(layout, findings)
 
         def self_tests(components: Iterable[str]) -> None:
-            """Those that no step has said anything about."""
+            """Those that no step has said anything about; then all calls of theirs are known."""
             for component in components:
                 if not findings.has("self-test", component) and component not in tests.not_finite:
                     self_test(component, files, layout, bench, tests, findings)
+            step_gate.judge_calls()
 
+        later = _may_be_witnessed(layout)
         with findings.gate("self-test"):
-            self_tests(component for component in layout.components if component != root)
+            self_tests(component for component in layout.components if component not in later)
         with findings.gate("composition"):
             composition = CompositionGate(
                 files, layout, bench, spill, tests, power, step_gate, findings
             )
-            composition.judge()
+            composition.judge(lambda: self_tests(sorted(path for path in later if path != root)))
         with findings.gate("step"):
             for step in layout.steps:  # the root's, where the original did not get that far
                 if not findings.has("step", step.folder):
@@ -80,6 +78,19 @@ def _judge(directory: Path, options: VerifyOptions, findings: Findings) -> Verif
     if not layout.components:
         findings.broken("self-test", "model", f"no file in {', '.join(LEVEL_FOLDER.values())}")
     return findings.verification(bench.options, torch.__version__)
+
+
+def _may_be_witnessed(layout: Layout) -> set[str]:
+    """The root, where it is taken apart, and its kernels that may take the author's inputs."""
+    root = layout.tree.root if layout.tree else None
+    step = layout.step_of(root.path) if root else None
+    if root is None or step is None:
+        return set()
+    inputs = set(documented(root))
+    kernels = {path for path in step.children.values() if path and layout.is_kernel(path)}
+    return {root.path} | {
+        path for path in kernels if any(set(documented(n)) <= inputs for n in layout.nodes(path))
+    }
 
 
 def _judge_documents(layout: Layout, findings: Findings) -> None:

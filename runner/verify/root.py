@@ -145,7 +145,7 @@ class RootGate:
             kept = _rebuilt(actual, iter(_flat(expected)))
         else:
             kept = self.spill.keep(actual)
-        return ParentRun(given, kept, mine, table, seen)
+        return ParentRun(given, kept, mine, table, seen, repeated=False)
 
     def _given(self, component: Component, inputs: Inputs) -> Inputs:
         """The author's inputs as the component takes them: tensors alone, unless it takes all."""

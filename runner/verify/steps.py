@@ -35,7 +35,9 @@ from runner.verify.replaying import Recording
 from runner.verify.running import Bench, Seen, SharedInputs
 from runner.verify.sources import parent_fault, parsed
 from runner.verify.spilling import Spill
+from runner.verify.watching import TensorMeta
 from runner.verify.weights import Weights, WeightTable, held_weights, map_fault, table_of, transfer
+from runner.verify.witness import Witness
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,8 @@ class ParentRun:
     known: WeightTable
     seen: Seen | None
     """In the first trial."""
+    repeated: bool = True
+    """The inputs are a component's own, and large draws in them are blocks."""
 
 
 @dataclass(slots=True)
@@ -75,6 +79,8 @@ class StepGate:
     ) -> None:
         self.files, self.layout, self.bench, self.spill = files, layout, bench, spill
         self.tests, self.power, self.findings = tests, power, findings
+        self._witness = Witness(files, layout, bench, tests, findings)
+        self._calls: set[tuple[str, tuple[TensorMeta, ...], str]] = set()
 
     def judge(self, step: Step) -> None:
         """All that a step is judged by, on its parent's own weights and inputs."""
@@ -142,7 +148,7 @@ class StepGate:
             transfer(parent.held, refactored, mapping)
         found = self._children(step, refactored) if trial == 0 else {}
         recording = self.power.recording(step.folder, found) if trial == 0 else None
-        actual, ran = self._run_refactored(step, refactored, found, inputs, trial, recording)
+        actual, ran = self._run_refactored(step, refactored, found, parent, trial, recording)
         if seen and ran:
             self._judge_run(step, seen, ran)
         if recording is None:
@@ -203,19 +209,21 @@ class StepGate:
         step: Step,
         model: nn.Module,
         found: dict[str, tuple[nn.Module, str]],
-        inputs: SharedInputs,
+        parent: "ParentRun",
         trial: int,
         recording: Recording | None,
     ) -> tuple[object, Seen | None]:
         what = f"{step.folder}/refactored.py: forward"
-        given = inputs.get()
+        given = parent.inputs.get()
         if trial:
             return self.bench.forward(what, model, given, trial)
         watch = self.bench.watch(model)
         modules = {path: module for path, (module, _) in found.items()}
+        names = self._names(step, found)
         with (
+            self._witness.watching(modules, names, given, repeated=parent.repeated),
             recording.taking() if recording else nullcontext(),
-            watch.components(modules, self._names(step, found)),
+            watch.components(modules, names),
         ):
             return self.bench.forward(what, model, given, trial, watch)
 
@@ -223,19 +231,23 @@ class StepGate:
         findings, trace = self.findings, ran.trace
         outside = trace.outside[0] if trace.outside else None
         findings.found("rules", f"{step.folder}/refactored.py", outside)
-        for call in trace.calls:
-            contract = self.tests.contracts.get(call.component)
-            if contract and contract.inputs != call.inputs:
-                findings.found(
-                    "self-test",
-                    call.component,
-                    f"get_inputs() gives {shown(contract.inputs)}, but {step.folder} calls it with"
-                    f" {shown(call.inputs)}",
-                )
+        self._calls |= {(call.component, call.inputs, step.folder) for call in trace.calls}
         coverage = covered(step.folder, seen, ran)
         findings.cover(coverage)
         fault = coverage_fault(coverage) or self._calls_fault(step, ran)
         findings.found("coverage", step.folder, fault)
+
+    def judge_calls(self) -> None:
+        """What steps called their children with, against what each draws for itself."""
+        for component, inputs, folder in sorted(self._calls):
+            contract = self.tests.contracts.get(component)
+            if contract and contract.inputs != inputs:
+                self.findings.found(
+                    "self-test",
+                    component,
+                    f"get_inputs() gives {shown(contract.inputs)}, but {folder} calls it with"
+                    f" {shown(inputs)}",
+                )
 
     def _calls_fault(self, step: Step, ran: Seen) -> str | None:
         """The tree's children of the parent, as often as they ran."""

@@ -1,5 +1,6 @@
 """How often things run: nothing twice that once is enough for."""
 
+import hashlib
 from collections import Counter
 
 import pytest
@@ -62,3 +63,55 @@ def test_the_step_of_a_root_is_judged_where_the_original_cannot_run(fusion, judg
 
     assert "differs by" in complaints(verification, "step")[STEP]
     assert complaints(verification, "composition")["model"].startswith("broken")
+
+
+def test_a_kernel_that_its_step_runs_on_its_own_inputs_is_not_run_again(fusion, judged, forwards):
+    verification = judged(fusion, trials=1)
+
+    tested = {check.component for check in verification.gate("self-test").checks}
+    assert "level_0_kernel/conv2d.py" in tested
+    assert forwards["level_0_kernel/conv2d.py"] == 0
+    assert forwards["level_0_kernel/relu.py"] == 1
+
+
+def test_kernels_in_inner_steps_are_witnessed_too(model, judged, forwards):
+    assert judged(model, trials=1).status == "passed"
+
+    assert forwards["level_0_kernel/linear_8x8_fp32.py"] == 0
+    assert forwards["level_0_kernel/relu_2x5x8_fp32.py"] == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("[torch.randn(2, 3, 8, 8)]", "[torch.rand(2, 3, 8, 8)]"),
+        ("[torch.randn(2, 3, 8, 8)]", "[torch.randn(2, 8, 8, 3).permute(0, 3, 1, 2)]"),
+    ],
+)
+def test_a_kernel_that_draws_something_else_runs_on_its_own(fusion, judged, forwards, old, new):
+    fusion.edit_everywhere("conv2d.py", old, new)
+
+    judged(fusion, trials=1)
+
+    assert forwards["level_0_kernel/conv2d.py"] == 1
+
+
+def test_a_witnessed_kernel_is_held_to_what_it_documents(fusion, judged, complaints):
+    fusion.edit_everywhere("conv2d.py", "return [(2, 4, 6, 6)]", "return [(2, 4, 6, 5)]")
+
+    said = complaints(judged(fusion), "self-test")["level_0_kernel/conv2d.py"]
+
+    assert "get_expected_output_shape() says [2, 4, 6, 5]" in said
+
+
+def test_a_witness_takes_nothing_from_the_numbers_that_the_parent_draws(fusion, judged):
+    for name in ("original.py", "conv2d.py", "conv_relu.py"):
+        fusion.edit_everywhere(name, "self.conv(x)", "self.conv(F.dropout(x, 0.5, True))")
+    fusion.edit("original.py", "import torch\n", "import torch\nimport torch.nn.functional as F\n")
+    digest = hashlib.sha256(fusion.read("original.py").encode()).hexdigest()
+    fusion.edit_tree(lambda tree: tree["metadata"].update(source_sha256=digest))
+
+    verification = judged(fusion)
+
+    assert verification.first_failure is None
+    assert verification.bitwise_equal is True

@@ -1,0 +1,104 @@
+"""This file knows about self-tests that a step makes unnecessary: a kernel on its own inputs.
+
+The first kernel of a fusion is mostly its convolution or matrix product, and what the fusion draws
+is what that kernel would draw, to the bit. Then the kernel has been run on its own inputs already.
+"""
+
+import random
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils._python_dispatch import _disable_current_modes
+
+from runner.verify.compare import identical, tensors
+from runner.verify.components import (
+    Component,
+    SelfTests,
+    judge_output,
+    load_component,
+    note_contract,
+)
+from runner.verify.findings import Findings
+from runner.verify.layout import Layout
+from runner.verify.loading_files import Files
+from runner.verify.running import Bench, Inputs
+
+
+class Witness:
+    """Sees a step's kernels run."""
+
+    def __init__(
+        self, files: Files, layout: Layout, bench: Bench, tests: SelfTests, findings: Findings
+    ) -> None:
+        self._files, self._layout, self._bench = files, layout, bench
+        self._tests, self._findings = tests, findings
+
+    def waits_for(self, component: str) -> bool:
+        """Whether nothing is known yet about a kernel by itself."""
+        known = self._findings.has("self-test", component) or component in self._tests.not_finite
+        return self._layout.is_kernel(component) and not known
+
+    @contextmanager
+    def watching(
+        self, modules: dict[str, nn.Module], names: dict[str, str], given: Inputs, *, repeated: bool
+    ) -> Iterator[None]:
+        """Judge those children of a parent that take what the parent is `given`."""
+        places = _places(given)
+        for path, module in modules.items():
+            if self.waits_for(names[path]):
+                module.forward = self._watched(names[path], module.forward, places, repeated)
+        try:
+            yield
+        finally:
+            for module in modules.values():
+                module.__dict__.pop("forward", None)
+
+    def _watched(
+        self, component: str, forward: Callable[..., Any], places: set[int], repeated: bool
+    ) -> Callable[..., Any]:
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            same = None
+            if not kwargs and self.waits_for(component) and _places(args) <= places:
+                with _disable_current_modes(), self._unnoticed():
+                    same = self._draws_the_same(component, args, repeated)
+            output = forward(*args, **kwargs)
+            if same:
+                with _disable_current_modes():
+                    judge_output(same, self._layout, output, self._tests, self._findings)
+            return output
+
+        return watched
+
+    def _draws_the_same(
+        self, component: str, args: tuple[Any, ...], repeated: bool
+    ) -> Component | None:
+        with self._findings.judging("self-test", component):
+            loaded = load_component(self._files, self._bench, component, component)
+            own = loaded.draw(0, repeated=repeated)
+            strides = [[t.stride() for t in tensors(list(each))] for each in (own[0], args)]
+            if strides[0] == strides[1] and identical(list(own[0]), list(args)):
+                model = loaded.build(0, bare=True)
+                note_contract(loaded, self._layout, model, own, self._tests, self._findings)
+                return loaded
+        return None
+
+    @contextmanager
+    def _unnoticed(self) -> Iterator[None]:
+        """What is drawn meanwhile takes nothing from the numbers that the parent draws."""
+        python, numpy = random.getstate(), sys.modules.get("numpy")
+        of_numpy = numpy.random.get_state() if numpy else None
+        on_cuda = self._bench.options.device.startswith("cuda")
+        with torch.random.fork_rng([torch.cuda.current_device()] if on_cuda else []):
+            yield
+        random.setstate(python)
+        if numpy:
+            numpy.random.set_state(of_numpy)
+
+
+def _places(value: object) -> set[int]:
+    """The storages of tensors that are alive."""
+    return {tensor.untyped_storage()._cdata for tensor in tensors(value)}
