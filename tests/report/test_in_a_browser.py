@@ -1,5 +1,6 @@
 """The report in a real Chromium without a window: what a person does with it."""
 
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from sample_run import RUN, write_run
 from runner.report.page import write
 from runner.report.subject import find
 from runner.store.manifest import Row
+from runner.tree.document import TREE_FILE
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -186,3 +188,26 @@ def test_a_run_in_which_nothing_was_taken_apart_says_why(visit: Any, output: Pat
     assert reason in page.inner_text("main")
     page.get_by_role("link", name="workloads").click()
     page.wait_for_selector("text=There is no decomposition here")
+
+
+def test_an_unrolled_loop_of_hundreds_of_kernels_is_drawn_and_opened(
+    visit: Any, output: Path
+) -> None:
+    path = output / "level3/mlp" / TREE_FILE
+    tree = json.loads(path.read_text())
+    some = next(node for node in tree["nodes"].values() if node["level"] == "kernel")
+    ids = [f"step_{i}" for i in range(1300)]
+    tree["nodes"] |= {i: some | {"id": i, "name": i, "children": []} for i in ids}
+    tree["nodes"]["root"]["children"] += ids
+    edge = {"tensor_name": "h", "shape": [8, 16], "dtype": "float32"}
+    ends = [*zip(["input", *ids[:-1]], ids, strict=True), *((i, "output") for i in ids)]
+    tree["data_flow"] += [edge | {"from": a, "to": b} for a, b in ends]
+    path.write_text(json.dumps(tree))
+    write(find(str(output / "level3/mlp"), output), output / "large.html")
+    page = visit(file=output / "large.html")
+    page.wait_for_selector(".canvas[data-nodes]")
+    assert int(page.get_attribute(".canvas", "data-nodes")) > 1300
+    page.get_by_role("button", name="show 1").click()
+    page.locator('[data-id="step_1299"] > .row').click()
+    page.wait_for_selector(".where >> text=step_1299")
+    assert page.locator('[data-id="step_1299"]').get_attribute("aria-selected") == "true"

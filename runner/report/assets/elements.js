@@ -83,6 +83,11 @@ function table(caption, columns, rows, order) {
     });
     return h(`th${column.right ? ".right" : ""}${column.wide ? ".wide" : ""}`, { scope: "col" }, button);
   });
+  // Made once: filtering and sorting only move them.
+  const lines = new Map(rows.map((row) => [row, h("tr", {}, columns.map((column) => {
+    const tag = `td${column.right ? ".right" : ""}${column.wide ? ".wide" : ""}`;
+    return h(tag, {}, column.cell ? column.cell(row) : String(column.value(row) ?? ""));
+  }))]));
   let shown = rows;
   function draw() {
     const sorted = [...shown].sort((a, b) => {
@@ -92,10 +97,7 @@ function table(caption, columns, rows, order) {
       const sign = typeof x === "string" ? x.localeCompare(y, "en", { numeric: true }) : x - y;
       return down ? -sign : sign;
     });
-    body.replaceChildren(...sorted.map((row) => h("tr", {}, columns.map((column) => {
-      const tag = `td${column.right ? ".right" : ""}${column.wide ? ".wide" : ""}`;
-      return h(tag, {}, column.cell ? column.cell(row) : String(column.value(row) ?? ""));
-    }))));
+    body.replaceChildren(...sorted.map((row) => lines.get(row)));
     heads.forEach((head, i) => {
       if (columns[i] === by) head.setAttribute("aria-sort", down ? "descending" : "ascending");
       else head.removeAttribute("aria-sort");
