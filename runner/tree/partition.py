@@ -290,9 +290,7 @@ class _Partition:
     def _fusion(self, chain: Chain) -> Part:
         children = self._kernel_parts(chain.kernels)
         operations = tuple(sorted({i for c in children for i in c.operations} | set(chain.views)))
-        stem = chain.pattern or fusion_stem(
-            [self.kernels[k].operation for k in chain.kernels], "fusion"
-        )
+        stem = chain.pattern or self._chain_stem(chain.kernels)
         return Part(
             "fusion",
             stem,
@@ -303,6 +301,15 @@ class _Partition:
             self._common(chain.kernels),
             chain.reason,
         )
+
+    def _chain_stem(self, kernels: Sequence[int]) -> str:
+        """Its operations; where they are too many, those that tell most about it."""
+        for untold in (set[str](), {"copy"}, {"copy", "pointwise"}):
+            told = [self.kernels[k] for k in kernels if self.kernels[k].kind not in untold]
+            stem = fusion_stem([kernel.operation for kernel in told], "")
+            if stem:
+                return stem if len(told) > 1 else f"{stem}_fusion"
+        return "fusion"
 
     def _kernel_parts(self, kernels: Iterable[int]) -> list[Part]:
         return [self._kernel_part(k) for k in kernels]

@@ -347,3 +347,27 @@ def test_the_rules_of_a_decomposition_hold_for_every_sample(path: Path) -> None:
     times = Counter(i for kernel in root.kernels() for i in kernel.operations)
     for i, op in enumerate(program.graph.operations):
         assert times[i] == 1 or op.view, f"{op.target} is in {times[i]} kernels"
+
+
+def test_a_long_fusion_is_called_after_what_tells_most_about_it(apart: Apart) -> None:
+    _, root = apart(
+        """
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.norm = nn.LayerNorm(4)
+                self.mix = nn.Linear(8, 8)
+
+            def forward(self, x):
+                h = F.pad(self.norm(x), (0, 0, 1, 1)).transpose(1, 2).contiguous()
+                h = self.mix(h).transpose(1, 2).contiguous()
+                return torch.relu(F.pad(h, (0, 0, -1, -1)).sigmoid() * 2) + x
+
+        def get_inputs(): return [torch.rand(2, 6, 4)]
+        def get_init_inputs(): return []
+        """
+    )
+    assert [(c.level, c.stem) for c in root.children] == [
+        ("fusion", "layer_norm_linear"),
+        ("kernel", "add"),
+    ]
