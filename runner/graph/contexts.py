@@ -71,7 +71,8 @@ def _chosen(op: Operation, flow: Flow) -> bool:
     if not where or flow.base(data) in flow.graph.states:
         return False
     values = flow.graph.values
-    if not values[data].floating or len(values[data].shape) < 2:
+    shape = values[data].shape
+    if not values[data].floating or len(shape) < 2 or shape[-1] == 1:  # those are the weights
         return False
     waiting, seen = [flow.producer.get(name) for name in where], set[int]()
     while waiting and len(seen) < _NEAR:

@@ -49,6 +49,21 @@ def _one_number(name: str) -> Guard:
     return guard
 
 
+def _distance(name: str) -> Guard:
+    """Of two tensors of one form: a tensor and its own mean are a variance."""
+
+    def guard(match: Match, flow: Flow, root: int) -> str | None:
+        x, y = match.value("x"), match.value("y")
+        values = flow.graph.values
+        if not isinstance(x, Ref) or not isinstance(y, Ref):
+            return None
+        if values[x.name].shape != values[y.name].shape:
+            return None
+        return _one_number(name)(match, flow, root)
+
+    return guard
+
+
 def _bag(match: Match, flow: Flow, root: int) -> str | None:
     """Rows are put together, not the numbers within a row."""
     return "embedding_bag" if match.dims == (len(match.reduced) - 2,) else None
@@ -111,6 +126,7 @@ GUARDS: dict[str, Guard] = {
     "topk_router": _router,
     "expert_combine": _combine,
     **{name: _one_number(name) for name, _ in LOSSES},
+    **{name: _distance(name) for name in ("mse_loss", "l1_loss", "huber_loss")},
 }
 
 

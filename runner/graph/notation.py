@@ -129,6 +129,12 @@ def _index_add(op: Operation, spec: TensorSpec) -> tuple[Arg, ...]:
     return (op.args[0], op.args[2], op.args[3])
 
 
+def _index_put(op: Operation, spec: TensorSpec) -> tuple[Arg, ...] | None:
+    """index_put(base, indices, source): one index for each row."""
+    placed = op.args[1] if isinstance(op.args[1], tuple) else ()
+    return (op.args[0], placed[0], op.args[2]) if len(placed) == 1 else None
+
+
 def _fill(op: Operation, spec: TensorSpec) -> tuple[Arg, ...]:
     """where(condition, x, y)."""
     if op.name == "masked_fill":
@@ -169,6 +175,7 @@ FUNCTIONS: dict[str, Function] = {
     "gather": Function({"gather": 0, "index": 0}, _gather, through_views=True),
     "rows": Function({"index": 0, "index_select": 0}, _rows),
     "index_add": Function({"index_add": 0}, _index_add),
+    "index_put": Function({"index_put": 0}, _index_put),
     "embedding": Function({"embedding": 0}, _both),
     "cosine_similarity": Function({"cosine_similarity": 0}, _both),
     "pairwise_distance": Function({"pairwise_distance": 0}, _both),

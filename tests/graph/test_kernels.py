@@ -72,6 +72,33 @@ def test_a_small_module_is_one_kernel_named_after_its_class(program: Program) ->
     assert_sound(graph)
 
 
+NAMED_BY_THE_FIELD = [
+    ("rms_norm", "MyRMSNorm", "x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * self.w"),
+    ("silu", "Swish", "x * torch.sigmoid(x)"),
+    ("gelu", "BloomGelu", "x * 0.5 * (1.0 + torch.tanh(0.79788456 * x * (1 + 0.044715 * x * x)))"),
+]
+
+
+@pytest.mark.parametrize(("operation", "cls", "result"), NAMED_BY_THE_FIELD)
+def test_a_small_module_that_is_a_formula_is_called_what_its_field_calls_it(
+    program: Program, operation: str, cls: str, result: str
+) -> None:
+    classes = f"""\
+    class {cls}(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = nn.Parameter(torch.ones(8))
+
+        def forward(self, x):
+            return {result}
+    """
+    kernels = recognize(
+        program("return self.norm(x) + x", init=f"self.norm = {cls}()", classes=classes)
+    )
+    assert [kernel.operation for kernel in kernels] == [operation, "add"]
+    assert cls in kernels[0].reason
+
+
 @pytest.mark.parametrize(
     ("result", "why"),
     [

@@ -49,6 +49,14 @@ DISPATCHED = {
         h = (h * w.view(-1)[order].unsqueeze(-1))[order.argsort()]
         return h.view(4, 2, 8).sum(dim=1)
         """,
+    "added where they came from": """\
+        w, i = torch.topk(self.gate(x).softmax(-1), 2)
+        w = w / w.sum(-1, keepdim=True)
+        order = i.view(-1).argsort()[:3]
+        out = torch.zeros_like(x)
+        out[order // 2] += self.up(x[order // 2]).relu() * w.view(-1)[order, None]
+        return out
+        """,
 }
 
 

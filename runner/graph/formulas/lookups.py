@@ -15,6 +15,8 @@ EXPERTS = (
     ("expert_combine", (  # the experts' results, weighted, back in the order of the tokens
         "index_add(0, indices, x * gates)",
         "index_add(y, indices, x * gates)",
+        "index_put(y, indices, rows(y, indices) + x * gates)",
+        "index_put(y, indices, x * gates)",
         "sum(view(rows(x * gates)), d)",
         "sum(x * gates, d)",
     )),
