@@ -237,6 +237,7 @@ def diff(a: Path, b: Path, as_json: bool) -> int:
 @cli.command()
 @click.argument("what", metavar="RUN|DIR")
 @OUTPUT
+@STORE
 @click.option(
     "--to", type=click.Path(dir_okay=False, path_type=Path), help="Default report.html in it."
 )
@@ -244,11 +245,11 @@ def diff(a: Path, b: Path, as_json: bool) -> int:
 @click.option("--config", type=click.Path(path_type=Path), help="A YAML file.")
 def report(what: str, to: Path | None, opened: bool, config: Path | None, **flags: Any) -> int:
     """Write a run, or a directory, as one web page that needs no network."""
-    from runner.report import page, subject
+    from runner.report import fetched, page
 
-    about = subject.find(what, _settings(flags, config).output)
-    path = to or about.place / "report.html"
-    page.write(about, path)
+    with fetched.subject(what, _settings(flags, config)) as about:
+        path = to or about.place / "report.html"
+        page.write(about, path)
     for note in about.notes:
         click.echo(f"but mind: {note}", err=True)
     click.echo(path)
@@ -260,6 +261,7 @@ def report(what: str, to: Path | None, opened: bool, config: Path | None, **flag
 @cli.command()
 @click.argument("what", metavar="RUN|DIR")
 @OUTPUT
+@STORE
 @click.option("--by", type=click.Choice(["flops", "bytes"]), help="What is shared; default flops.")
 @click.option("--operation", multiple=True, help="Only such kernels: conv2d; repeatable.")
 @click.option("--first", type=click.IntRange(min=1), help="Only so many of the sorted workloads.")
@@ -291,25 +293,25 @@ def workloads(
 ) -> int:
     """The unique kernels over all models of a run, or of a directory, and where they are used."""
     from runner.report import catalogue as catalogues
-    from runner.report import listing, subject
+    from runner.report import fetched, listing
 
     settings = _settings(flags, config)
-    about = subject.find(what, settings.output)
-    catalogue = catalogues.sort(catalogues.collect(about), by or "flops")
-    if measure:
-        catalogue = _measured(catalogue, about, settings, operation, first)
-    chosen = catalogues.choose(catalogue, operation, first)
+    with fetched.subject(what, settings) as about:
+        catalogue = catalogues.sort(catalogues.collect(about), by or "flops")
+        if measure:
+            catalogue = _measured(catalogue, about, settings, operation, first)
+        chosen = catalogues.choose(catalogue, operation, first)
+        if exported is not None:
+            from runner.report.export import export
+
+            for note in export(chosen, about, exported, settings.memory_gib):
+                click.echo(f"but mind: {note}", err=True)
+            click.echo(f"{exported}: {len(chosen)} workloads", err=True)
     if parquet is not None:
         from runner.report import parquet as parquets
 
         parquets.write(chosen, parquet)
         click.echo(f"{parquet}: {len(chosen)} workloads", err=True)
-    if exported is not None:
-        from runner.report.export import export
-
-        for note in export(chosen, about, exported, settings.memory_gib):
-            click.echo(f"but mind: {note}", err=True)
-        click.echo(f"{exported}: {len(chosen)} workloads", err=True)
     if as_json:
         click.echo(catalogue.model_copy(update={"workloads": chosen}).to_json(), nl=False)
     elif families:
