@@ -89,6 +89,29 @@ ODD: dict[str, dict[str, str]] = {
         "out, h = self.gru(packed)\n"
         "return nn.utils.rnn.pad_packed_sequence(out)[0], h[-1]",
     },
+    "a tensor that a library caches": {
+        "before": "import functools\n\n\n@functools.lru_cache\ndef table(n):\n"
+        "    return torch.arange(n) * 0.5\n",
+        "forward": "return torch.relu(x + table(16)) * 2",
+    },
+    "a product of groups": {
+        "init": "self.w = nn.Parameter(torch.randn(3, 16, 8))",
+        "arguments": "x, chosen",
+        "inputs": "torch.randn(12, 16), torch.randint(0, 3, (12,))",
+        "forward": "order = chosen.argsort()\n"
+        "ends = torch.bincount(chosen, minlength=3).cumsum(0).to(torch.int32)\n"
+        "return F.grouped_mm(x[order], self.w, offs=ends).relu()",
+    },
+    "a mask seen from another side": {
+        "arguments": "x, chosen",
+        "inputs": "torch.randn(40, 8), torch.randint(0, 4, (40,))",
+        "forward": "mask = F.one_hot(chosen, 4).permute(1, 0)\n"
+        "parts = [x[torch.where(rows)[0]].exp().sum(0) for rows in mask]\n"
+        "where, _ = torch.where(mask)\nreturn torch.stack(parts), where.float() * 2",
+    },
+    "what nobody wrote": {
+        "forward": "y = x.new_empty(4, 20)\ny[:, :16] = x.relu()\ny[:, 16:] = 1\nreturn y.exp()",
+    },
     "numpy in between": {
         "forward": "order = x.sum(1).numpy().argsort()\n"
         "return x[torch.from_numpy(order)].cumsum(0).relu()",

@@ -87,6 +87,8 @@ def _constant(program: Program, name: str) -> Recipe | None:
 def drawn(program: Program, part: Part, name: str) -> str:
     """An expression that draws a tensor like this value, with its shape, dtype and strides."""
     spec = program.spec(name)
+    if name in program.graph.seen:
+        return _as_laid_out(program.graph.seen[name], spec)
     shape, back = _storage_order(spec)
     return _numbers(program, part, name, spec, shape) + back
 
@@ -97,10 +99,10 @@ def _numbers(
     size = ", ".join(map(str, shape)) or "()"
     as_tuple = f"({size},)" if len(shape) == 1 else f"({', '.join(map(str, shape))})"
     dtype = "" if spec.dtype == "float32" else f", dtype=torch.{spec.dtype}"
-    if name in program.graph.seen and shape == spec.shape:
-        return program.graph.seen[name]
     if spec.dtype == "bool":
         return f"(torch.rand({size}) < 0.5)"
+    if (groups := _ends_of_groups(program, part, name)) is not None:
+        return f"torch.linspace({groups / shape[0]:g}, {groups}, {shape[0]}).to(torch.{spec.dtype})"
     if not spec.floating:
         below = bound(program, part, name)
         return f"torch.randint(0, {below}, {as_tuple}{'' if spec.dtype == 'int64' else dtype})"
@@ -125,6 +127,23 @@ def _numbers(
     if maker in _BOUNDED:
         return f"torch.randn({size}{dtype}).tanh()"
     return f"torch.randn({size}{dtype})"
+
+
+def _as_laid_out(value: str, spec: TensorSpec) -> str:
+    if spec.contiguous:
+        return value
+    made = f"torch.empty_strided({spec.shape}, {spec.stride}, dtype=torch.{spec.dtype})"
+    return f"{made}.copy_({value})"
+
+
+def _ends_of_groups(program: Program, part: Part, name: str) -> int | None:
+    """Rows that a grouped matrix product takes, where the value says at which each group ends."""
+    for i in part.operations:
+        op = program.graph.operations[i]
+        ends = op.arg("offs")
+        if op.name in {"grouped_mm", "_grouped_mm"} and ends == Ref(name):
+            return _size(program, op.args[0], 0)
+    return None
 
 
 def _must_be_positive(program: Program, part: Part, name: str) -> bool:

@@ -26,6 +26,7 @@ from runner.graph.provenance import (
     Recorder,
 )
 from runner.graph.trace import Built, Traced, export, quietly
+from runner.graph.unnoticed import forgetting_results
 from runner.problems import Problem, load_problem, seed
 
 
@@ -50,7 +51,7 @@ def capture(problem: Problem, mode: Mode = "eval") -> Graph:
             with warnings.catch_warnings(), torch.no_grad():
                 warnings.simplefilter("ignore")
                 built = _build(problem, mode, tensors())
-                with quietly():
+                with quietly(), forgetting_results():
                     traced = write_down(built)
                 return convert(problem, built, traced, rung, mode)
         except MemoryError:

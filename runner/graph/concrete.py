@@ -196,14 +196,18 @@ def _noted(mode: Any) -> Iterator[None]:
 
 def seen(value: torch.Tensor) -> str | None:
     """Python for a tensor that steers as this one did; None where that takes too many numbers."""
-    if value.dtype.is_complex or not value.is_contiguous() or value.layout != torch.strided:
+    if value.dtype.is_complex or value.layout != torch.strided:
         return None
-    if value.dtype == torch.bool and value.numel() > LONGEST_LITERAL:
-        with _disable_current_modes():
-            true = int(value.sum())
-        shape = ", ".join(map(str, value.shape))
-        return f"(torch.randperm({value.numel()}) < {true}).view({shape})"
-    return tensor_literal(value)
+    if value.numel() <= LONGEST_LITERAL:
+        return tensor_literal(value)
+    with _disable_current_modes():
+        is_mask = value.dtype == torch.bool or bool(((value == 0) | (value == 1)).all())
+        ones = int(value.sum()) if is_mask else 0
+    if not is_mask:
+        return None
+    cast = "" if value.dtype == torch.bool else f".to({value.dtype})"
+    shape = ", ".join(map(str, value.shape))
+    return f"(torch.randperm({value.numel()}) < {ones}).view({shape}){cast}"
 
 
 def _argument_names(built: Built) -> list[str]:

@@ -122,7 +122,7 @@ class _Functional:
         elif op.name.endswith("_") and not op.name.endswith("__") and isinstance(source, Ref):
             self._write(op, source.name)
         else:
-            op = self._by_shape(op)
+            op = self._by_shape(_in_full(op))
             self._append(replace(self._resolved(op), view=op.view))
             if op.view and isinstance(source, Ref):
                 for i, name in enumerate(op.outputs):
@@ -354,6 +354,21 @@ class _Functional:
             Operation(target, args, (), (out,), op.scopes, op.origin, view=not moves, schema=schema)
         )
         return out
+
+
+# What is there before anything is written is nobody's value: zeros, so that every run is the same.
+_FILLED = {"empty": "zeros", "empty_like": "zeros_like", "new_empty": "new_zeros"}
+
+
+def _in_full(op: Operation) -> Operation:
+    """Without values that nobody wrote, and with the argument that makes the overload."""
+    name, _, overload = op.target.partition(".")
+    if name in _FILLED and overload in {"default", "memory_format"}:
+        kwargs = tuple((k, v) for k, v in op.kwargs if k != "memory_format" or name == "empty_like")
+        return replace(op, target=f"{_FILLED[name]}.default", kwargs=kwargs)
+    if overload == "padding" and op.arg("padding") is None:
+        return replace(op, kwargs=(*op.kwargs, ("padding", "valid")))
+    return op
 
 
 _SLICE_SCATTER = ("self", "src", "dim", "start", "end", "step")

@@ -155,9 +155,10 @@ def is_random(op: Operation) -> bool:
     return kind(op) == "random"
 
 
-def constants(graph: Graph) -> set[str]:
-    """Values that depend on no input, no weight and no random number."""
-    found = {name for name, state in graph.states.items() if state.kind == "constant"}
+def constants(graph: Graph, *, of_weights: bool = False) -> set[str]:
+    """Values that depend on no input and no random number; on weights only if asked."""
+    states = graph.states.items()
+    found = {name for name, state in states if of_weights or state.kind == "constant"}
     for op in graph.operations:
         if not is_random(op) and found.issuperset(op.refs()):
             found.update(name for name in op.outputs if name)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import gc
 import sys
 from collections.abc import Callable, Iterator
 from types import FrameType
@@ -64,3 +66,19 @@ def without_seeds() -> Iterator[None]:
         yield
     finally:
         torch.manual_seed = before
+
+
+@contextlib.contextmanager
+def forgetting_results() -> Iterator[None]:
+    """A library that caches what a function returned must not meet a traced tensor again."""
+    try:
+        yield
+    finally:
+        for cached in gc.get_objects():
+            if type(cached) is functools._lru_cache_wrapper:  # a proxy's object may be gone
+                module = str(getattr(cached, "__module__", ""))
+                if module.partition(".")[0] not in _CACHES_NO_TENSORS:
+                    cached.cache_clear()
+
+
+_CACHES_NO_TENSORS = {"torch", "runner", "sympy"} | set(sys.stdlib_module_names)

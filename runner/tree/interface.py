@@ -42,8 +42,8 @@ class Program:
 
     @cached_property
     def constants(self) -> set[str]:
-        """Values that are the same whatever the inputs and the weights are."""
-        return constants(self.graph)
+        """Values that are the same whatever the inputs are."""
+        return constants(self.graph, of_weights=True)
 
     @cached_property
     def scopes(self) -> list[tuple[Scope, ...]]:

@@ -271,6 +271,8 @@ def reaching(events: list[Event], outputs: frozenset[int]) -> tuple[list[bool], 
 def _composite(func: Any) -> bool:
     """Whether an operator is only a name for calls of others."""
     key = torch._C.DispatchKey.CompositeImplicitAutograd
+    if not torch._C._dispatch_has_kernel(func.name()):
+        return False  # torch's own questions, such as prim::device
     return bool(torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), key))
 
 
