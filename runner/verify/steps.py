@@ -248,6 +248,7 @@ class StepGate:
                     f"get_inputs() gives {shown(contract.inputs)}, but {folder} calls it with"
                     f" {shown(inputs)}",
                 )
+
     def _fits(self, one: tuple[TensorMeta, ...], other: tuple[TensorMeta, ...]) -> bool:
         """Whether inputs are the same; other values may give a specialised program other sizes."""
         if not self.bench.options.specialised:
