@@ -229,14 +229,24 @@ class _Functional:
         spec = self.values[name]
         resolved = self._resolved(op)
         out = op.outputs[0] or self._fresh(name)
-        # torch.export's own, at the end.
-        if op.name == "copy_" and resolved.args[0] == resolved.args[1]:
+        # torch.export's own, at the end; and the second half of `x[0] *= 2`.
+        if op.name == "copy_" and self._place(op.args[0]) == self._place(op.args[1]):
             self._alias(out, name)
             return
         before = self._now(name)
         value = self._functional(resolved, before, out, spec)
         self._store(name, value, op)
         self._alias(out, name)
+
+    def _place(self, arg: Arg) -> object:
+        """The memory that an argument shows: the tensor that owns it, and the views on the way."""
+        views: list[object] = []
+        name = arg.name if isinstance(arg, Ref) else None
+        while name in self.base:
+            name, view, position = self.base[name]
+            if view.name != "alias":
+                views.append((view.target, view.args[1:], view.kwargs, position))
+        return (name if isinstance(arg, Ref) else arg, views)
 
     def _functional(self, op: Operation, before: str, out: str, spec: TensorSpec) -> str:
         overload = op.target.partition(".")[2]

@@ -172,6 +172,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     ) -> None:
         name = func._schema.name.partition("::")[2]
         creates = name in CREATES
+        given = [tensor for _, value, _ in bound for tensor in tensors(value)]
         reads: set[int] = set()
         writes: set[int] = set()
         for _, value, is_written in bound:
@@ -194,6 +195,8 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return  # a view, by what it does and not by what it is called
         if not writes and (func.is_view or name in {"_unsafe_view", "detach", "alias"}):
             return  # a view of nothing: empty tensors share no storage
+        if name == "copy_" and _one_place(given):
+            return  # `x[0] *= 2` copies x[0] to where it is
         if self._guarded and inside is None:
             self._complain(f"computes {name} itself", None)
         sources = reads - writes if name in COPIES | FILLS else reads
@@ -356,6 +359,15 @@ def _literal(value: Any) -> str:
     if isinstance(value, torch.dtype):
         return str(value).removeprefix("torch.")
     return repr(value)
+
+
+def _one_place(given: list[torch.Tensor]) -> bool:
+    """Whether all are the same elements of the same storage."""
+    places = {
+        (t.untyped_storage()._cdata, t.storage_offset(), t.shape, t.stride(), t.dtype)
+        for t in given
+    }
+    return len(given) > 1 and len(places) == 1
 
 
 def _is_part(tensor: torch.Tensor) -> bool:

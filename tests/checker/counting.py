@@ -84,6 +84,8 @@ class Event:
     """Depends on an input."""
     into_part: bool
     """An operation in place on a part of a tensor."""
+    updates: bool
+    """It writes a tensor that the model owns: a count, a running mean."""
     inside: str | None
     """The component that ran it, where components are told apart."""
 
@@ -97,7 +99,8 @@ class Counting(TorchDispatchMode):
         self.inside: str | None = None
         self._numbers: dict[StorageWeakRef, int] = {}
         self._on_inputs = {self.number(t) for t in inputs}
-        self._live = self._on_inputs | {self.number(t) for t in owned}
+        self._owned = {self.number(t) for t in owned}
+        self._live = self._on_inputs | self._owned
 
     def number(self, tensor: torch.Tensor) -> int:
         """A storage's number; a weak reference, so that an address is never given twice."""
@@ -129,6 +132,8 @@ class Counting(TorchDispatchMode):
             return
         if not written and (func.is_view or (given and gives <= reads)):
             return
+        if name == "copy_" and len({_memory(t) for t in given}) == 1:
+            return  # `x[0] *= 2` copies x[0] to where it is
         writes = gives | {self.number(t) for t in written}
         overwrites = name in FILLS | {"copy_"}
         into_part = any(t._base is not None or t.numel() < _room(t) for t in written)
@@ -153,6 +158,7 @@ class Counting(TorchDispatchMode):
                 touched,
                 bool((sources | writes) & self._on_inputs) or random,
                 into_part,
+                bool({self.number(t) for t in written} & self._owned),
                 self.inside,
             )
         )
@@ -209,6 +215,11 @@ def _bound(func: Any, args: Any, kwargs: Any) -> Iterator[tuple[str, Any, bool]]
             yield name, kwargs[name], writes
         elif has_default:
             yield name, default, writes
+
+
+def _memory(tensor: torch.Tensor) -> object:
+    storage = tensor.untyped_storage()._cdata
+    return storage, tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype
 
 
 def _room(tensor: torch.Tensor) -> int:

@@ -174,7 +174,8 @@ def _says_one_thing(file: str, ran: Ran) -> Iterator[Finding]:
     if operation_of(file) in COMPOUND:
         return
     for event in ran.unused:
-        yield Finding(3, file, f"computes {event.counted} for nobody")
+        if not event.updates:
+            yield Finding(3, file, f"computes {event.counted} for nobody")
     contractions = [e for e in ran.events if e.counted.name in CONTRACTIONS]
     if len(contractions) > 1:
         yield Finding(3, file, f"holds {len(contractions)} contractions")

@@ -24,6 +24,7 @@ IN_PLACE = {
         "y = x.clone()\nv = y[:, :3]\nv.mul_(2)\nv += 1\nreturn v @ y[:3], y.t().exp()"
     ),
     "a part of what is transposed": "y = x.t().clone()\ny[1:5].add_(1)\ny[:, ::2] = 3\nreturn y",
+    "a part of itself": "y = x.clone()\ny[:, ::2] *= 2\ny[:4] += x\nreturn y",
     "broadcast": "y = x.clone()\ny[:, 2:4] = x[0, 0]\nreturn y",
     "another dtype": "y = torch.zeros(4, 8, dtype=torch.float64)\ny[0] = x[0]\nreturn y",
     "masked": "y = x.clone()\ny.masked_fill_(x > 0, -1.0)\nreturn y",
@@ -59,6 +60,11 @@ def operators(graph: Graph) -> list[str]:
 def test_what_returns_its_argument_is_no_operation(program: Program) -> None:
     forward = "return self.drop(x.contiguous().to(x.dtype).detach()).expand(4, 8).exp()"
     assert operators(program(forward, init="self.drop = nn.Dropout(0.5)")) == ["exp"]
+
+
+def test_what_is_computed_in_place_on_a_part_is_put_back_once(program: Program) -> None:
+    found = operators(program("y = x.clone()\ny[:, ::2] *= 2\nreturn y"))
+    assert found == ["clone", "slice", "mul", "slice_scatter"]
 
 
 def test_dropout_stays_in_training(program: Program) -> None:

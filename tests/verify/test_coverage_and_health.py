@@ -52,6 +52,12 @@ def _in_place_on_a_part(m, x):
     return y
 
 
+def _in_place_on_rows(m, x):
+    y = torch.relu(x)
+    y[:2] *= 2
+    return y
+
+
 def _put_back(m, x):
     y = torch.relu(x)
     return y.slice_scatter(y[:, :2] * 2, 1, 0, 2)
@@ -63,6 +69,7 @@ SAME = [
     (_in_place, _functional, True),
     (_in_place_on_a_part, _put_back, True),
     (lambda m, x: torch.relu(x).mul_(2), _put_back, False),
+    (_in_place_on_rows, lambda m, x: torch.relu(x) * 2, True),
     (lambda m, x: x.t().contiguous(), lambda m, x: x.t().clone(), True),
     (lambda m, x: x + torch.arange(3), lambda m, x: x + torch.ones(3, dtype=torch.int64), True),
     (lambda m, x: (x * 2, x * 3)[0], lambda m, x: x * 2, True),
