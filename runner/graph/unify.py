@@ -8,7 +8,7 @@ through, and any view of a reduction's result.
 import ast
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -26,14 +26,13 @@ from runner.graph.notation import (
     factors,
     inverted,
     known_as,
-    parse,
     splits,
     terms,
 )
+from runner.graph.scalars import TOLERANCE, Scalars
 
 CASTS = {"to", "type_as"}
 _BROADCASTS = {"unsqueeze", "expand", "expand_as", "broadcast_to"}
-_TOLERANCE = 1e-3
 _SHAPE = "shape"
 """The name that what a reduction reads is bound to: its shape."""
 
@@ -79,7 +78,7 @@ class Match:
 
 def _agree(one: Arg, other: Arg) -> bool:
     if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=_TOLERANCE)
+        return math.isclose(one, other, rel_tol=TOLERANCE)
     return one == other
 
 
@@ -101,7 +100,7 @@ class Unifier:
         self.flow = flow
         self.values = flow.graph.values
         self.names = [known_as(op) for op in flow.operations]
-        self.numbers: dict[str, float | None] = {}
+        self.scalars = Scalars(flow)
         self.made_of: dict[int, frozenset[str]] = {}
         self.makers: dict[tuple[str, bool], Made | None] = {}
         self.transparent = [self._broadcasts(op) for op in flow.operations]
@@ -139,7 +138,7 @@ class Unifier:
         if name == DIMENSIONS or (name in LIMITS and arg is None):
             bound = so_far.bind(name, arg)
         elif name in NUMBERS:
-            number = self._number(arg)
+            number = self.scalars.number(arg)
             bound = so_far.bind(name, number) if number is not None else None
         elif isinstance(arg, Ref):
             value, casts = self._uncast(arg.name)
@@ -164,45 +163,9 @@ class Unifier:
             name = next(self.flow.operations[index].refs())
         return name, casts
 
-    # --- numbers ---
-
     def _equals(self, arg: Arg, value: float) -> bool:
-        number = self._number(arg)
-        return number is not None and math.isclose(number, value, rel_tol=_TOLERANCE, abs_tol=1e-12)
-
-    def _number(self, arg: Arg) -> float | None:
-        """A number, also where it is a tensor of one element that depends on nothing."""
-        if isinstance(arg, (int, float)):
-            return float(arg)
-        if not isinstance(arg, Ref):
-            return None
-        if arg.name not in self.numbers:
-            self.numbers[arg.name] = self._number_of(arg.name)
-        return self.numbers[arg.name]
-
-    def _number_of(self, name: str) -> float | None:
-        base = self.flow.base(name)
-        state = self.flow.graph.states.get(base)
-        if state is not None:
-            return _literal(state.literal) if self.values[base].numel == 1 else None
-        index = self.flow.producer.get(base)
-        if index is None or not self.flow.constant[index]:
-            return None
-        op = self.flow.operations[index]
-        if op.name in _FILLED:
-            return _FILLED[op.name]
-        if op.name in {"full", "scalar_tensor", "full_like"}:
-            return self._number(op.args[-1])
-        if self.values[base].numel != 1:
-            return None
-        rule = _ARITHMETIC.get(self.names[index])
-        numbers = [self._number(a) for a in op.args if not isinstance(a, (str, tuple))]
-        if rule is None or None in numbers:
-            return None
-        try:
-            return float(rule(*numbers))
-        except (ArithmeticError, TypeError, ValueError):  # 1 / 0, a root of -1
-            return None
+        number = self.scalars.number(arg)
+        return number is not None and math.isclose(number, value, rel_tol=TOLERANCE, abs_tol=1e-12)
 
     def parts(self, index: int) -> frozenset[str]:
         """The operators whose results a product, or a sum, is made of."""
@@ -276,12 +239,12 @@ class Unifier:
         if made is None or made.name not in {"div", "mul"} or len(made.op.args) != 2:
             return
         for total, count in (made.op.args, made.op.args[::-1]):
-            number = self._number(count)
+            number = self.scalars.number(count)
             summed = self._made_by(total, through_views=True)
             if number and summed is not None and summed.name == "sum":
                 spec = self.values[next(summed.op.refs())]
                 n = math.prod(spec.shape[i] for i in dimensions(summed.op, spec))
-                if math.isclose(n if made.name == "div" else 1 / n, number, rel_tol=_TOLERANCE):
+                if math.isclose(n if made.name == "div" else 1 / n, number, rel_tol=TOLERANCE):
                     yield from self._call(_summed(node), total, so_far.using(*made.passed))
 
     def _all(self, pairs: list[tuple[ast.expr, Arg]], so_far: Match) -> Iterator[Match]:
@@ -365,7 +328,7 @@ class Unifier:
             yield from self.match(node, arg, so_far)
             return
         if isinstance(node, ast.Constant) or (isinstance(node, ast.Name) and node.id in NUMBERS):
-            number = self._number(arg)
+            number = self.scalars.number(arg)
             if number:
                 yield from self.match(node, 1 / number, so_far)
             return
@@ -409,32 +372,3 @@ def _negated(node: ast.Compare) -> ast.Compare:
 @functools.cache
 def _summed(node: ast.Call) -> ast.Call:
     return ast.Call(ast.Name("sum"), node.args, [])
-
-
-def _literal(text: str | None) -> float | None:
-    """The number in the source of a constant of one element."""
-    if text is None:
-        return None
-    numbers = [node for node in ast.walk(parse(text)) if _is_signed_number(node)]
-    return float(ast.literal_eval(numbers[0])) if numbers else None
-
-
-def _is_signed_number(node: ast.AST) -> bool:
-    if isinstance(node, ast.UnaryOp):
-        node = node.operand
-    return isinstance(node, ast.Constant) and type(node.value) in (int, float)
-
-
-_FILLED = {"zeros": 0.0, "zeros_like": 0.0, "new_zeros": 0.0, "ones": 1.0, "ones_like": 1.0,
-           "new_ones": 1.0}  # fmt: skip
-_ARITHMETIC: dict[str, Callable[..., float]] = {
-    "sqrt": math.sqrt,
-    "rsqrt": lambda a: 1 / math.sqrt(a),
-    "reciprocal": lambda a: 1 / a,
-    "pow": lambda a, b: a**b,
-    "mul": lambda a, b: a * b,
-    "div": lambda a, b: a / b,
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "to": lambda a: a,
-}
