@@ -274,6 +274,7 @@ class Driver:
     def _save(self, state: RunState, forget: Collection[str] = ()) -> Manifest:
         """Write how the run stands; what another driver of it has to say is in the answer."""
         order = {item.label: n for n, item in enumerate(self.items)}
+        now = datetime.now(UTC)
         manifest = Manifest(
             run_id=self.run.run_id,
             state=state,
@@ -288,7 +289,8 @@ class Driver:
             driver_pid=os.getpid(),
             data=self.run.data,
             started=self.started,
-            finished=None if state == "running" else datetime.now(UTC),
+            updated=now,
+            finished=None if state == "running" else now,
             selected=len(self.items),
             counts=count(self.rows),
             rows=sorted(self.rows, key=lambda row: order[row.label]),

@@ -94,7 +94,7 @@ def _places(manifest: Manifest, output: Path, shared: object | None) -> list[tup
 def states(manifests: Sequence[Manifest]) -> Table:
     """Runs, and how each stands."""
     shown = table()
-    for name in ("run", "state", "started", "passed", "other", "left"):
+    for name in ("run", "state", "started", "last word", "passed", "other", "left"):
         shown.add_column(name, justify="right" if name in ("passed", "other", "left") else "left")
     for manifest in manifests:
         passed = manifest.counts.get("passed", 0)
@@ -102,6 +102,7 @@ def states(manifests: Sequence[Manifest]) -> Table:
             manifest.run_id,
             manifest.state_now(),
             f"{manifest.started:%Y-%m-%d %H:%M}",
+            f"{manifest.updated:%Y-%m-%d %H:%M}" if manifest.updated else "",
             str(passed),
             str(len(manifest.rows) - passed),
             str(manifest.selected - len(manifest.rows)),
