@@ -95,7 +95,7 @@ class Manifest(Document):
     """The directory that the problems came from."""
     started: datetime
     updated: datetime | None = None
-    """When its driver had its last word: from elsewhere, a run that is `running` is judged by it."""
+    """When its driver had its last word; from elsewhere, a `running` run is judged by it."""
     finished: datetime | None = None
     """Present exactly when the state is not `running`."""
     selected: int

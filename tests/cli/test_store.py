@@ -50,6 +50,7 @@ import os, pathlib, time
 def parent(pid):
     return int(pathlib.Path(f"/proc/{{pid}}/stat").read_text().rpartition(")")[2].split()[1])
 if pathlib.Path({flag!r}).exists():
+    pathlib.Path({flag!r}).unlink()
     os.kill(parent(os.getppid()), 9)
     time.sleep(9)
 """
@@ -83,7 +84,7 @@ def kdrun(
         env=environment(server, **changes),
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=300,
         check=False,
     )
 
@@ -399,7 +400,7 @@ def test_what_readme_says_about_buckets_works(
     assert done.stdout.rstrip().splitlines()[-7].startswith("passed  here/level3/vit_block")
 
 
-def wait_for(what: Callable[[], Any], seconds: float = 60) -> Any:
+def wait_for(what: Callable[[], Any], seconds: float = 180) -> Any:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if found := what():
@@ -413,11 +414,13 @@ def test_a_driver_that_is_killed_is_finished_from_another_machine(
 ) -> None:
     """Another machine: nothing of the first one's output directory is there."""
     flag = tmp_path / "hangs"
+    kills = tmp_path / "kills"
     flag.touch()
+    kills.touch()
     write(tmp_path / "data", "1_whole", level=1)
     hang = f"import pathlib, time\nif pathlib.Path({str(flag)!r}).exists():\n    time.sleep(1000)"
     write(tmp_path / "data", "2_hangs_once", hang, level=1)
-    write(tmp_path / "data", "3_kills_its_worker_once", KILLING.format(flag=str(flag)), level=1)
+    write(tmp_path / "data", "3_kills_its_worker_once", KILLING.format(flag=str(kills)), level=1)
     store = f"s3://{BUCKET}/{tmp_path.name}"
     command = ["submit", "--data", "data", "--run-id", "killed", "--store", store, *MEMORY]
     run = subprocess.Popen(
