@@ -231,6 +231,8 @@ def leaves(value: object, name: str = "output") -> Iterator[tuple[str, object]]:
 
 def tensors(value: object) -> list[torch.Tensor]:
     """All tensors of an output or of a list of inputs, in order."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return []  # most arguments of most operations
     return [leaf for _, leaf in leaves(value) if isinstance(leaf, torch.Tensor)]
 
 
