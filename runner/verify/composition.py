@@ -49,6 +49,7 @@ from runner.verify.root import RootGate
 from runner.verify.running import Bench, Inputs, Seen, SharedInputs
 from runner.verify.sources import parent_fault, parsed
 from runner.verify.spilling import Spill
+from runner.verify.state import state_fault
 from runner.verify.steps import StepGate
 from runner.verify.watching import Call
 from runner.verify.weights import (
@@ -56,6 +57,7 @@ from runner.verify.weights import (
     WeightTable,
     held_weights,
     map_fault,
+    state_after,
     table_of,
     transfer,
 )
@@ -133,7 +135,7 @@ class CompositionGate:
         inputs = SharedInputs(lambda: self._draw(problem, trial))
         if trial == 0:
             self._root.test_itself(inputs)
-        expected, held, known, seen = self._run_original(problem, mapping, inputs, trial)
+        expected, held, known, seen, state = self._run_original(problem, mapping, inputs, trial)
         self._root.judge(expected, held, known, inputs, trial)
         if trial == 0:
             with findings.gate("self-test"):
@@ -151,11 +153,12 @@ class CompositionGate:
         found = self._kernels(composed) if trial == 0 else {}
         recording = self.power.recording(MODEL, found) if trial == 0 else None
         actual, ran = self._run_composed(composed, found, inputs, trial, recording)
+        left = state_fault(state, composed, mapping)
         if recording is None:
             del composed
         if seen and ran:
             self._judge_run(seen, ran)
-        difference = compare_with_control(expected, actual, COMPOSITION)
+        difference = compare_with_control(expected, actual, COMPOSITION) | left
         if difference.reason is None and compared_elements(expected) == 0:
             reason = "the output holds no numbers: no difference could have been seen"
             findings.vacuous("composition", MODEL, reason, difference)
@@ -180,7 +183,7 @@ class CompositionGate:
 
     def _run_original(
         self, problem: LoadedProblem, mapping: dict[str, str], inputs: SharedInputs, trial: int
-    ) -> tuple[object, Weights, WeightTable, Seen | None]:
+    ) -> tuple[object, Weights, WeightTable, Seen | None, Weights]:
         bench = self.bench
         model = bench.build(f"{ORIGINAL}: Model", problem.build, trial)
         bench.vary(model, trial, frozenset(mapping.values()))
@@ -190,6 +193,7 @@ class CompositionGate:
         started = time.monotonic()
         output, seen = bench.forward(f"{ORIGINAL}: forward", model, given, trial, watch)
         forward_s = time.monotonic() - started
+        state = state_after(model) if bench.options.mode == "train" else {}
         with foreign_code(f"{ORIGINAL}: forward", bench.directory):
             check_outputs(problem.problem, output)
         del given
@@ -197,7 +201,7 @@ class CompositionGate:
         self._marks.add(fingerprint(expected))
         if seen:
             self._examine(problem, model, inputs, output, expected is output, seen, forward_s)
-        return expected, held, known, seen
+        return expected, held, known, seen, state
 
     def _examine(
         self,

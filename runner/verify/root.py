@@ -38,6 +38,7 @@ from runner.verify.weights import (
     WeightTable,
     held_weights,
     map_fault,
+    state_after,
     table_of,
     transfer,
     weights_of,
@@ -145,7 +146,8 @@ class RootGate:
             kept = _rebuilt(actual, iter(_flat(expected)))
         else:
             kept = self.spill.keep(actual)
-        return ParentRun(given, kept, mine, table, seen, repeated=False)
+        state = state_after(model) if self.bench.options.mode == "train" else {}
+        return ParentRun(given, kept, mine, table, state, seen, repeated=False)
 
     def _given(self, component: Component, inputs: Inputs) -> Inputs:
         """The author's inputs as the component takes them: tensors alone, unless it takes all."""

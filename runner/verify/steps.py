@@ -35,8 +35,17 @@ from runner.verify.replaying import Recording
 from runner.verify.running import Bench, Seen, SharedInputs
 from runner.verify.sources import parent_fault, parsed
 from runner.verify.spilling import Spill
+from runner.verify.state import state_fault
 from runner.verify.watching import TensorMeta
-from runner.verify.weights import Weights, WeightTable, held_weights, map_fault, table_of, transfer
+from runner.verify.weights import (
+    Weights,
+    WeightTable,
+    held_weights,
+    map_fault,
+    state_after,
+    table_of,
+    transfer,
+)
 from runner.verify.witness import Witness
 
 
@@ -48,6 +57,8 @@ class ParentRun:
     expected: object
     held: Weights
     known: WeightTable
+    state: Weights
+    """In training mode, the buffers after the forward."""
     seen: Seen | None
     """In the first trial."""
     repeated: bool = True
@@ -151,9 +162,10 @@ class StepGate:
         actual, ran = self._run_refactored(step, refactored, found, parent, trial, recording)
         if seen and ran:
             self._judge_run(step, seen, ran)
+        left = state_fault(parent.state, refactored, mapping)
         if recording is None:
             del refactored
-        difference = compare_with_control(expected, actual, STEP)
+        difference = compare_with_control(expected, actual, STEP) | left
         if difference.reason is None and compared_elements(expected) == 0:
             self.findings.vacuous("step", step.folder, "the output holds no numbers", difference)
         if recording and seen and ran and comparable(difference, ran.trace.outside):
@@ -185,7 +197,8 @@ class StepGate:
         output, seen = bench.forward(f"{parent.path}: forward", model, given, trial, watch)
         if first and self.layout.step_of(parent.path):
             judge_output(parent, self.layout, output, self.tests, self.findings)
-        return ParentRun(inputs, self.spill.keep(output), held, known, seen)
+        state = state_after(model) if bench.options.mode == "train" else {}
+        return ParentRun(inputs, self.spill.keep(output), held, known, state, seen)
 
     def _children(self, step: Step, model: nn.Module) -> dict[str, tuple[nn.Module, str]]:
         """Module path -> module of a child, and its file."""

@@ -183,3 +183,9 @@ def _overlapping(tensor: torch.Tensor) -> bool:
 
 def _own(tensor: torch.Tensor) -> torch.Tensor:
     return tensor if isinstance(tensor, nn.Parameter) else tensor.detach().clone()
+
+
+def state_after(model: nn.Module) -> Weights:
+    """Buffers as a forward left them."""
+    named = model.named_buffers(remove_duplicate=False)
+    return {name: tensor.detach().clone() for name, tensor in named}

@@ -166,3 +166,43 @@ def _rehash(made: decompositions.Decomposition) -> None:
 
     digest = hashlib.sha256((made.directory / "original.py").read_bytes()).hexdigest()
     made.edit_tree(lambda tree: tree["metadata"].update(source_sha256=digest))
+
+
+def _with_batch_norm(fusion, momentum: str = "0.1") -> None:
+    """The fusion's second kernel becomes a batch norm, whose statistics change in training."""
+    norm = "nn.BatchNorm2d(4)"
+    fusion.edit("original.py", "nn.ReLU()", norm)
+    for path in ("level_1_fusion/conv_relu.py", "steps/step_1_conv_relu_to_kernel/original.py"):
+        fusion.edit(path, "kernel_size=3)", f"kernel_size=3)\n        self.relu = {norm}")
+        fusion.edit(path, "F.relu(self.conv(x))", "self.relu(self.conv(x))")
+    kernel = norm.replace("(4)", f"(4, momentum={momentum})")
+    fusion.edit_everywhere("relu.py", "        pass", f"        self.norm = {kernel}")
+    fusion.edit_everywhere("relu.py", "F.relu(x)", "self.norm(x)")
+    kept = ("weight", "bias", "running_mean", "running_var", "num_batches_tracked")
+    composition = "verification/composition_test.py"
+    names = {f"relu.norm.{name}": f"relu.{name}" for name in kept}
+    fusion.edit(composition, "WEIGHTS = {", f"WEIGHTS = {str(names)[:-1]}, ")
+    step = "steps/step_1_conv_relu_to_kernel/weight_map.json"
+    fusion.write(step, json.dumps(json.loads(fusion.read(step)) | names))
+    own = {f"relu.{name}": f"relu.{name}" for name in kept}
+    fusion.edit_tree(lambda tree: tree["nodes"]["root"]["weight_map"].update(own))
+    _rehash(fusion)
+
+
+def test_statistics_after_a_forward_in_training_are_compared_and_equal(fusion, judged):
+    _with_batch_norm(fusion)
+
+    verification = judged(fusion, mode="train")
+
+    assert verification.first_failure is None
+    assert verification.bitwise_equal is True
+
+
+def test_other_statistics_after_a_forward_in_training_fail(fusion, judged, complaints):
+    _with_batch_norm(fusion, momentum="0.2")
+
+    assert judged(fusion, mode="eval").gate("composition").verdict == "passed"
+    said = complaints(judged(fusion, mode="train"), "composition")["model"]
+    assert "after the forward, buffer relu.norm.running_" in said
+    said = complaints(judged(fusion, mode="train"), "step")
+    assert "after the forward, buffer" in said["steps/step_1_conv_relu_to_kernel"]
