@@ -12,12 +12,15 @@ from runner.batch.plan import label
 from runner.batch.submit import run_options
 from runner.batch.work import Record, Task
 from runner.config import Settings
-from runner.errors import DecompositionError, UsageError
+from runner.errors import UsageError
 from runner.problems import identify
 from runner.store.directory import DirectoryStore
 from runner.store.result import ProblemResult
-from runner.tree.document import TREE_FILE, Tree
+from runner.tree.document import LEVEL_FOLDER, TREE_FILE
 from runner.verify import POWER_FILE, Power, write_power
+from runner.verify.reading_trees import mode_of
+
+_LEVELS = tuple(LEVEL_FOLDER.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +90,12 @@ def verify(directory: Path, settings: Settings) -> Verified:
     Raises:
         UsageError: it is no decomposition directory at all.
     """
-    if not (directory / TREE_FILE).is_file():
+    if not any((directory / part).exists() for part in (TREE_FILE, "original.py", *_LEVELS)):
         raise UsageError(
-            f"{directory}: no {TREE_FILE} in it", hint="name a decomposition directory"
+            f"{directory}: neither {TREE_FILE} nor original.py in it",
+            hint="name a decomposition directory",
         )
-    try:
-        mode = Tree.read(directory).metadata.mode
-    except DecompositionError:
-        mode = settings.mode  # the verdict says what is wrong with the tree
+    mode = mode_of(directory) or settings.mode
     most = usable_bytes(settings.memory_gib)
     with tempfile.TemporaryDirectory(prefix="kdrun-") as aside:
         task = Task(

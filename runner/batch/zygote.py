@@ -119,7 +119,7 @@ def _child(request: dict[str, Any], output: int) -> None:
         answer = getattr(importlib.import_module(module), function)(request["argument"])
         limit_memory(None)
         record = Path(request["record"])
-        record.with_suffix(".partial").write_text(answer, encoding="utf-8")
+        record.with_suffix(".partial").write_text(request["seal"] + answer, encoding="utf-8")
         record.with_suffix(".partial").replace(record)
         code = 0
     except SystemExit as end:  # the problem's own code called sys.exit()

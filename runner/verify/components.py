@@ -1,9 +1,10 @@
 """This file knows about the self-test gate: each component file alone, with what it documents."""
 
 import sys
-from collections.abc import Callable
-from contextlib import nullcontext
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,11 +18,14 @@ from runner.verify.drawing import RepeatedDraws
 from runner.verify.findings import Findings
 from runner.verify.layout import Layout
 from runner.verify.loading_files import CannotJudge, Files, attribute, foreign_code, relative
+from runner.verify.one_operation import KERNEL, WHOLE_PROBLEM, Allowance
+from runner.verify.operation import TensorMeta, meta_of
 from runner.verify.running import Bench, Inputs
-from runner.verify.watching import TensorMeta, meta_of
-from runner.verify.weights import weights_of
+from runner.verify.watching import Event, Watch
+from runner.verify.weights import plain_tensors, weights_of
 
-_FUNCTIONS = ("get_inputs", "get_init_inputs", "get_expected_output_shape", "run_tests")
+_FUNCTIONS = ("get_init_inputs", "get_expected_output_shape", "run_tests")
+"""What a component has besides the parts that it is judged by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,8 @@ class Contract:
     strides: tuple[tuple[int, ...], ...]
     arguments: int
     """How many there are, those that are no tensors included."""
+    operations: Counter[str] | None = None
+    """What a kernel ran on them, moves and constants left out."""
 
 
 @dataclass
@@ -50,6 +56,8 @@ class Component:
     path: str
     module: ModuleType
     bench: Bench
+    drawn: dict[str, tuple[TensorMeta, ...]] = field(default_factory=dict)
+    """Shapes and dtypes of the first inputs."""
 
     def build(self, trial: int, *, bare: bool = False) -> nn.Module:
         """A new Model; `bare` where its weights are going to be given to it."""
@@ -58,7 +66,7 @@ class Component:
 
         def make() -> Any:
             with RepeatedDraws():
-                return names["Model"](*names["get_init_inputs"]())
+                return made(names["Model"], names.get("get_init_inputs"))
 
         return build(f"{self.path}: Model", make, trial)
 
@@ -74,13 +82,24 @@ class Component:
                 )
             return tuple(inputs), {}
 
-        return self.bench.draw(f"{self.path}: get_inputs()", get_inputs, trial)
+        inputs = self.bench.draw(f"{self.path}: get_inputs()", get_inputs, trial)
+        drawn = tuple(map(meta_of, tensors(list(inputs))))
+        if self.drawn.setdefault("first", drawn) != drawn:
+            first = shown(self.drawn["first"])
+            raise CannotJudge(f"{self.path}: get_inputs() gave {first}, now {shown(drawn)}")
+        return inputs
+
+
+def made(cls: Any, get_init_inputs: Callable[[], Any] | None) -> Any:
+    """A model from its own file's arguments: a list of them, or a dict by name."""
+    arguments = get_init_inputs() if get_init_inputs else []
+    return cls(**arguments) if isinstance(arguments, dict) else cls(*arguments)
 
 
 def load_component(files: Files, bench: Bench, path: str, component: str) -> Component:
-    """Run a component's file. CannotJudge where it misses a part."""
+    """Run a component's file. CannotJudge where it misses what it is judged by."""
     module = files.load(bench.directory / path)
-    for name in ("Model", *_FUNCTIONS):
+    for name in ("Model", "get_inputs"):
         attribute(module, name, bench.directory)
     return Component(component, module, bench)
 
@@ -94,8 +113,18 @@ def self_test(
         model = loaded.build(0)
         inputs = loaded.draw(0)
         note_contract(loaded, layout, model, inputs, tests, findings)
-        output, _ = bench.forward(f"{component}: forward", model, inputs, 0)
+        if not layout.is_kernel(component):
+            output, _ = bench.forward(f"{component}: forward", model, inputs, 0)
+            judge_output(loaded, layout, output, tests, findings)
+            return
+        watch = bench.watch(model)
+        output, _ = bench.forward(f"{component}: forward", model, inputs, 0, watch)
         judge_output(loaded, layout, output, tests, findings)
+        events = watch.trace.events
+        contract = tests.contracts[component]
+        tests.contracts[component] = replace(contract, operations=what_ran(events))
+        del output
+        findings.found("rules", component, watch.kept())
 
 
 def note_contract(
@@ -141,7 +170,8 @@ def judge_output(
 ) -> None:
     """The verdict on one component's output. Not-finite ones wait for the original's verdict."""
     results = tuple(map(meta_of, tensors(output)))
-    fault = _shape_fault(component, results)
+    missing = next((name for name in _FUNCTIONS if name not in component.module.__dict__), None)
+    fault = f"no {missing}()" if missing else _shape_fault(component, results)
     for node in layout.nodes(component.path):
         said = _metas(node.output_shapes, node.output_dtypes)
         if fault is None and said != results:
@@ -166,23 +196,46 @@ def settle(layout: Layout, tests: SelfTests, seen: set[str], findings: Findings)
             findings.found("self-test", component, fault)
 
 
+def what_ran(events: list[Event]) -> Counter[str]:
+    """Names of operations, without moves and constants: strides and versions decide on those."""
+    return Counter(
+        e.operation.name for e in events if not e.constant and e.operation.name != "copy"
+    )
+
+
+@contextmanager
+def nothing_computed(file: str, bench: Bench, findings: Findings) -> Iterator[None]:
+    """A parent's file is imported, its model built: children are made then, and no tensors."""
+    watch = Watch(bench.directory)
+    with watch:
+        yield
+    for event in watch.trace.events:
+        if event.where.rpartition(":")[0] == file:
+            what = f"computes {event.operation.name} before the forward, at {event.where}"
+            findings.found("rules", file, what)
+
+
 def components_in(
     model: nn.Module, folder: Path, directory: Path
 ) -> dict[str, tuple[nn.Module, str]]:
     """Module path -> the outermost modules whose class is defined in a file of a folder."""
     found: dict[str, tuple[nn.Module, str]] = {}
     for path, module in model.named_modules():
-        inside = any(path == outer or path.startswith(f"{outer}.") for outer in found)
-        if path and not inside and (file := _defined_in(type(module), folder)):
+        if path and not _within(path, found) and (file := _defined_in(type(module), folder)):
             found[path] = module, relative(file, directory)
     return found
 
 
-def parameter_outside(model: nn.Module, found: dict[str, tuple[nn.Module, str]]) -> str | None:
-    """A parameter or buffer that is in none of the components."""
-    for name in weights_of(model):
-        if not any(name.startswith(f"{path}.") for path in found):
-            return f"holds the parameter {name} outside of its children"
+def held_outside(model: nn.Module, found: dict[str, tuple[nn.Module, str]]) -> str | None:
+    """What its components do not hold: parameters, buffers, other tensors, their own forward."""
+    for path, (module, file) in found.items():
+        if "forward" in vars(module):
+            return f"replaces the forward of {path} ({file})"
+    kinds = (("parameter", weights_of(model)), ("tensor", plain_tensors(model)))
+    for kind, held in kinds:
+        for name in held:
+            if not _within(name, found):
+                return f"holds the {kind} {name} outside of its children"
     return None
 
 
@@ -214,6 +267,21 @@ def count_not_finite(tensor: torch.Tensor) -> int:
     return sum(int(torch.isfinite(piece).logical_not_().sum()) for piece in pieces)
 
 
+def _within(name: str, paths: Collection[str]) -> bool:
+    """Whether a dotted name is one of some paths, or below one."""
+    while name and name not in paths:
+        name = name.rpartition(".")[0]
+    return bool(name)
+
+
+def allowance(component: str, layout: Layout) -> Allowance:
+    """A level 1 problem is one kernel, however much it is."""
+    tree = layout.tree
+    alone = tree is not None and tree.root.level == "kernel" and tree.root.path == component
+    level1 = tree is not None and tree.metadata.source_level == "level1"
+    return WHOLE_PROBLEM if alone and level1 else KERNEL
+
+
 def _shape_fault(component: Component, results: tuple[TensorMeta, ...]) -> str | None:
     shapes: Callable[[], Any] = component.module.__dict__["get_expected_output_shape"]
     with foreign_code(f"{component.path}: get_expected_output_shape()", component.bench.directory):
@@ -241,7 +309,7 @@ def _defined_in(cls: type[nn.Module], folder: Path) -> Path | None:
     module = sys.modules.get(cls.__module__)
     for name in (getattr(code, "co_filename", None), getattr(module, "__file__", None)):
         if isinstance(name, str) and Path(name).is_absolute():
-            path = Path(name).resolve()
+            path = Path(name)
             if path.is_relative_to(folder):
                 return path
     return None

@@ -25,13 +25,17 @@ from runner.verify.compare import (
 )
 from runner.verify.components import (
     SelfTests,
+    allowance,
     components_in,
     documented,
-    parameter_outside,
+    held_outside,
+    nothing_computed,
     same_layout,
     shown,
+    what_ran,
 )
-from runner.verify.coverage import coverage_fault, covered
+from runner.verify.confinement import settle
+from runner.verify.coverage import coverage_fault, covered, unread
 from runner.verify.findings import Findings
 from runner.verify.health import (
     UNEXAMINED,
@@ -43,6 +47,7 @@ from runner.verify.health import (
 )
 from runner.verify.layout import COMPOSITION_TEST, KERNEL_FOLDER, ORIGINAL, Layout, as_names
 from runner.verify.loading_files import CannotJudge, Files, attribute, foreign_code
+from runner.verify.one_operation import Calls, too_much
 from runner.verify.power import MODEL, Comparison, PowerGate, comparable
 from runner.verify.replaying import Recording
 from runner.verify.root import RootGate
@@ -51,7 +56,7 @@ from runner.verify.sources import parent_fault, parsed
 from runner.verify.spilling import Spill
 from runner.verify.state import state_fault
 from runner.verify.steps import StepGate
-from runner.verify.watching import Call
+from runner.verify.watching import Call, Event
 from runner.verify.weights import (
     Weights,
     WeightTable,
@@ -114,7 +119,9 @@ class CompositionGate:
         directory = self.bench.directory
         with foreign_code(ORIGINAL, directory):
             problem = load_problem(read_problem(directory / ORIGINAL))
-        test = self.files.load(directory / COMPOSITION_TEST)
+        settle(ORIGINAL)
+        with nothing_computed(COMPOSITION_TEST, self.bench, self.findings):
+            test = self.files.load(directory / COMPOSITION_TEST)
         attribute(test, "ComposedModel", directory)
         mapping = as_names(attribute(test, "WEIGHTS", directory), f"{COMPOSITION_TEST}: WEIGHTS")
         total = Difference()
@@ -140,9 +147,12 @@ class CompositionGate:
         if trial == 0:
             with findings.gate("self-test"):
                 self._self_tests()
-        composed = bench.build_bare(
-            f"{COMPOSITION_TEST}: ComposedModel", lambda: test.__dict__["ComposedModel"](), trial
-        )
+        with nothing_computed(COMPOSITION_TEST, bench, findings):
+            composed = bench.build_bare(
+                f"{COMPOSITION_TEST}: ComposedModel",
+                lambda: test.__dict__["ComposedModel"](),
+                trial,
+            )
         if seen:
             unused = frozenset(known.entries) - seen.weights_used
             fault = map_fault(mapping, table_of(composed), known, unused)
@@ -158,6 +168,7 @@ class CompositionGate:
             del composed
         if seen and ran:
             self._judge_run(seen, ran)
+            findings.found("weights", MODEL, unread(mapping, seen, ran))
         difference = compare_with_control(expected, actual, COMPOSITION) | left
         if difference.reason is None and compared_elements(expected) == 0:
             reason = "the output holds no numbers: no difference could have been seen"
@@ -238,7 +249,7 @@ class CompositionGate:
         found = components_in(model, directory / KERNEL_FOLDER, directory)
         if not found:
             self.findings.found("rules", COMPOSITION_TEST, f"uses no class of {KERNEL_FOLDER}/")
-        self.findings.found("rules", COMPOSITION_TEST, parameter_outside(model, found))
+        self.findings.found("rules", COMPOSITION_TEST, held_outside(model, found))
         return found
 
     def _run_composed(
@@ -254,28 +265,34 @@ class CompositionGate:
         if trial:
             return self.bench.forward(what, model, given, trial)
         names = {path: file for path, (_, file) in found.items()}
-        kernels = {path: module for path, (module, _) in found.items()}
         watch = self.bench.watch(model)
         suspects = {c for c in self.tests.not_finite if not self.layout.is_kernel(c)}
         below = {kernel for c in suspects for kernel in self.layout.kernels_below(c)}
         with (
             recording.taking() if recording else nullcontext(),
-            watch.components(kernels, names, frozenset(self.tests.not_finite) | below),
+            watch.components(found, names, frozenset(self.tests.not_finite) | below),
+            Calls(watch) as calls,
         ):
             output, seen = self.bench.forward(what, model, given, trial, watch)
         self.kernels_not_finite = watch.trace.not_finite
+        for component, use in {use.component: use for use in watch.trace.calls}.items():
+            fault = too_much(watch, calls, use, allowance(component, self.layout))
+            self.findings.found("rules", component, fault)
         return output, seen
 
     def _judge_run(self, seen: Seen, ran: Seen) -> None:
         findings, trace = self.findings, ran.trace
         outside = trace.outside[0] if trace.outside else None
         findings.found("rules", COMPOSITION_TEST, outside)
+        for component, what in trace.faults.items():
+            findings.found("rules", component, what)
         coverage = covered(MODEL, seen, ran)
         findings.cover(coverage)
         findings.found("coverage", MODEL, coverage_fault(coverage))
         for component in sorted({call.component for call in trace.calls} | self._kernel_files()):
             calls = [call for call in trace.calls if call.component == component]
             self._judge_calls(component, calls, self.layout.nodes(component))
+            self._judge_kernel(component, calls, trace.events)
 
     def _kernel_files(self) -> set[str]:
         return {path for path in self.layout.components if self.layout.is_kernel(path)}
@@ -306,6 +323,21 @@ class CompositionGate:
         ):
             self.findings.note(f"{component} has other strides in the model than its own inputs")
 
+    def _judge_kernel(self, component: str, calls: list[Call], events: list[Event]) -> None:
+        """A kernel in the model against its file alone, where it gets the same inputs in both."""
+        contract = self.tests.contracts.get(component)
+        if contract is None or contract.operations is None:
+            return
+        shapes = [shape for shape, _ in contract.inputs]
+        for call in calls:
+            same = contract.inputs == call.inputs and all(
+                map(same_layout, shapes, contract.strides, call.strides)
+            )
+            ran = what_ran(events[slice(*call.operations)])
+            if same and ran != contract.operations:
+                told = f"{_names(ran)} in the model, {_names(contract.operations)} by itself"
+                self.findings.found("rules", component, f"runs {told}")
+
     def _health(self, total: Difference) -> None:
         if total.reason is None and not total.noticed:
             self.findings.note(f"the composition is vacuous: {VACUOUS}")
@@ -313,3 +345,7 @@ class CompositionGate:
             self.findings.note("the output holds NaN or infinity")
         if len(self._marks) == 1 and self.bench.options.seeds > 1 and total.reason is None:
             self.findings.note("the output is the same for every seed")
+
+
+def _names(operations: Counter[str]) -> str:
+    return " + ".join(sorted(operations.elements())[:6]) or "nothing"

@@ -1,11 +1,12 @@
 """This file knows about the multiset of compute operations: the original's against the kernels'."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from runner.verify.operation import Operation
 from runner.verify.results import Coverage, OperationCount
 from runner.verify.running import Seen
-from runner.verify.watching import Event, Operation
+from runner.verify.watching import Event
 
 _SHOWN_PLACES = 3
 
@@ -15,15 +16,18 @@ def covered(component: str, original: Seen, kernels: Seen) -> Coverage:
 
     What depends on no input and no weight may be recomputed or not. What reaches no output of the
     original may be left out. What the original computes in place on a part of a tensor, a program
-    without writes copies back into the whole.
+    without writes copies back into the whole. What
+    reaches no output of the kernels is not found in them.
     """
     live = [
         (e, a) for e, a in zip(original.trace.events, original.alive, strict=True) if not e.constant
     ]
     required = [event for event, alive in live if alive]
     unused = [event for event, alive in live if not alive]
-    ran = [event for event in kernels.trace.events if not event.constant]
-    wanted, optional, have = _counts(required), _counts(unused), _counts(ran)
+    also = zip(kernels.trace.events, kernels.alive, strict=True)
+    ran = [(event, alive) for event, alive in also if not event.constant]
+    wanted, optional, have = _counts(required), _counts(unused), _counts(e for e, _ in ran)
+    reaching = _counts(event for event, alive in ran if alive)
     optional.update(
         Operation("copy", e.operation.outputs, (), e.operation.outputs)
         for e, _ in live
@@ -35,9 +39,17 @@ def covered(component: str, original: Seen, kernels: Seen) -> Coverage:
         kernel_operations=len(ran),
         constant_operations=(_constants(original), _constants(kernels)),
         unused_operations=len(unused),
-        missing=_listed(wanted - have, required),
-        extra=_listed(have - wanted - optional, ran),
+        missing=_listed(wanted - reaching, required),
+        extra=_listed(have - wanted - optional, [event for event, _ in ran]),
     )
+
+
+def unread(mapping: Mapping[str, str], original: Seen, kernels: Seen) -> str | None:
+    """A weight that the original's output depends on and theirs does not, whatever its values."""
+    for name, source in mapping.items():
+        if source in original.weights_used and name not in kernels.weights_used:
+            return f"{name} reaches no output, the original's {source} does"
+    return None
 
 
 def coverage_fault(coverage: Coverage) -> str | None:

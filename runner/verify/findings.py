@@ -118,7 +118,7 @@ class Findings:
             status="passed" if passed else "failed",
             mode=options.mode,
             trials=options.seeds,
-            seed=options.seed,
+            seed=options.seed or 0,
             device=options.device,
             torch_version=torch_version,
             gates=gates,
@@ -158,8 +158,9 @@ class Findings:
         self._add(check)
 
     def _add(self, check: Check) -> None:
-        """The first bad verdict on a component stays."""
+        """The first bad verdict on a component stays; what is wrong says more than what broke."""
         key = (check.gate, check.component)
         before = self._checks.get(key)
-        if before is None or before.verdict in GOOD:
+        broke = before is not None and before.verdict is Verdict.BROKEN
+        if before is None or before.verdict in GOOD or (broke and check.verdict is Verdict.FAILED):
             self._checks[key] = check

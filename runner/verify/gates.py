@@ -11,6 +11,7 @@ from runner.problems import out_of_memory
 from runner.tree.document import LEVEL_FOLDER, TREE_FILE, Tree
 from runner.verify.components import SelfTests, documented, self_test, settle
 from runner.verify.composition import CompositionGate
+from runner.verify.confinement import confined
 from runner.verify.findings import Findings
 from runner.verify.layout import ORIGINAL, Layout, read_layout
 from runner.verify.loading_files import Files
@@ -26,7 +27,10 @@ from runner.verify.steps import StepGate
 def judge(directory: Path, options: VerifyOptions, on_gate: Callable[[str], None]) -> Verification:
     """Every gate. MemoryError where only memory was missing."""
     try:
-        return _judge(directory.resolve(), options, Findings(on_gate))
+        directory = directory.resolve()
+        if options.seed is None:
+            options = replace(options, seed=_seed(directory))
+        return _judge(directory, options, Findings(on_gate))
     except (RuntimeError, OSError) as error:
         if out_of_memory(error):
             raise MemoryError(str(error)) from error
@@ -35,9 +39,18 @@ def judge(directory: Path, options: VerifyOptions, on_gate: Callable[[str], None
 
 def _judge(directory: Path, options: VerifyOptions, findings: Findings) -> Verification:
     bench, tests = Bench(directory, options), SelfTests()
-    with spelled_operations(), Files(directory) as files, Spill(options.spill_bytes) as spill:
+    with (
+        spelled_operations(),
+        confined(directory) as confinement,
+        Files(directory, confinement.settle) as files,
+        Spill(options.spill_bytes) as spill,
+    ):
         with findings.gate("rules"):
             layout = read_layout(directory)
+            for file, way in layout.leaving.items():
+                findings.found("rules", file, way)
+            if layout.leaving:
+                return findings.verification(options, torch.__version__)
             _judge_documents(layout, findings)
         if layout.tree is not None and (steered := layout.tree.metadata.specialisations):
             bench = Bench(directory, replace(options, specialised=True))
@@ -75,6 +88,8 @@ def _judge(directory: Path, options: VerifyOptions, findings: Findings) -> Verif
             self_tests(layout.components)
             settle(layout, tests, composition.kernels_not_finite, findings)
         power.finish()
+    for file, offence in confinement.offences.items():
+        findings.found("rules", file, offence)
     if not layout.components:
         findings.broken("self-test", "model", f"no file in {', '.join(LEVEL_FOLDER.values())}")
     return findings.verification(bench.options, torch.__version__)
@@ -91,6 +106,15 @@ def _may_be_witnessed(layout: Layout) -> set[str]:
     return {root.path} | {
         path for path in kernels if any(set(documented(n)) <= inputs for n in layout.nodes(path))
     }
+
+
+def _seed(directory: Path) -> int:
+    """The same for the same files; a file that holds an answer changes what is asked."""
+    digest = hashlib.sha256()
+    for path in sorted(directory.rglob("*.py")):
+        if path.is_file() and path.resolve().is_relative_to(directory):
+            digest.update(path.read_bytes())
+    return int.from_bytes(digest.digest()[:4], "big") >> 1
 
 
 def _judge_documents(layout: Layout, findings: Findings) -> None:
@@ -118,6 +142,8 @@ def _tree_fault(layout: Layout, tree: Tree) -> str | None:
             return f"{node.id} is a {node.level} and has no children"
         if Path(node.path).parent.as_posix() != LEVEL_FOLDER[node.level]:
             return f"{node.id} is a {node.level}, its file is {node.path}"
+    if not tree.metadata.source_sha256:
+        return None
     try:
         digest = hashlib.sha256((layout.directory / ORIGINAL).read_bytes()).hexdigest()
     except OSError as error:

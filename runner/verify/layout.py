@@ -1,12 +1,13 @@
 """This file knows about what lies in a decomposition directory, and which file belongs to which."""
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from runner.errors import DecompositionError
-from runner.tree.document import LEVEL_FOLDER, Node, Tree
+from runner.tree.document import LEVEL_FOLDER, TREE_FILE, Node, Tree
 from runner.verify.loading_files import CHILDREN, CannotJudge
+from runner.verify.reading_trees import read_tree
 
 ORIGINAL = "original.py"
 COMPOSITION_TEST = "verification/composition_test.py"
@@ -36,6 +37,8 @@ class Layout:
     components: tuple[str, ...]
     """Component files by relative path, kernels first: those in the tree and those in a folder."""
     steps: tuple[Step, ...]
+    leaving: dict[str, str]
+    """File -> how it leaves the directory. Where there is one, nothing may run."""
 
     def nodes(self, component: str) -> list[Node]:
         """The tree's instances of a component file."""
@@ -65,7 +68,7 @@ class Layout:
 
 def read_layout(directory: Path) -> Layout:
     """What is there, whatever is missing."""
-    tree, fault = _tree(directory)
+    tree, fault = read_tree(directory)
     on_disk = {
         path.relative_to(directory).as_posix()
         for folder in LEVEL_FOLDER.values()
@@ -78,7 +81,7 @@ def read_layout(directory: Path) -> Layout:
     )
     texts = {path: _bytes(directory / path) for path in components}
     steps = tuple(_step(directory, folder, texts) for folder in folders)
-    return Layout(directory, tree, fault, tuple(components), steps)
+    return Layout(directory, tree, fault, tuple(components), steps, _leaving(directory, tree))
 
 
 def weight_map(step: Path) -> dict[str, str]:
@@ -103,12 +106,17 @@ def as_names(value: object, where: str) -> dict[str, str]:
     return value
 
 
-def _tree(directory: Path) -> tuple[Tree | None, str | None]:
-    try:
-        return Tree.read(directory), None
-    except (DecompositionError, OSError) as error:
-        message = error.message if isinstance(error, DecompositionError) else str(error)
-        return None, message.replace(f"{directory}/", "").replace(f"{directory}: ", "")
+def _leaving(directory: Path, tree: Tree | None) -> dict[str, str]:
+    """Links and paths that lead out of the directory, which would not move with it."""
+    found = {}
+    for path in sorted(directory.rglob("*")):
+        if path.is_symlink() and not path.resolve().is_relative_to(directory):
+            name = path.relative_to(directory).as_posix()
+            found[name] = f"is a symbolic link to {path.readlink()}, outside of the directory"
+    for node in tree.nodes.values() if tree else ():
+        if not Path(os.path.normpath(directory / node.path)).is_relative_to(directory):
+            found.setdefault(TREE_FILE, f"{node.id}: {node.path} is outside of the directory")
+    return found
 
 
 def _step(directory: Path, folder: Path, texts: dict[str, bytes | None]) -> Step:

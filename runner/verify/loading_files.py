@@ -7,7 +7,7 @@ Files are run from their text: no bytecode is written or read, the working direc
 import hashlib
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType, TracebackType
@@ -16,6 +16,7 @@ from typing import Any, Self
 from runner.errors import KdrunError
 from runner.problems import out_of_memory
 from runner.verify.compare import ValuesNeeded
+from runner.verify.integrity import leave_modes, modes_on
 
 CHILDREN = "children"
 _LONGEST_REASON = 300
@@ -31,21 +32,30 @@ def foreign_code(what: str, directory: Path) -> Iterator[None]:
 
     Running out of memory leaves as MemoryError.
     """
+    modes = modes_on()
     try:
         yield
+        if leave_modes(modes):
+            raise CannotJudge(f"{what}: leaves torch in another mode, such as a default device")
     except (CannotJudge, ValuesNeeded, MemoryError):
         raise
     except (Exception, SystemExit) as error:
         if out_of_memory(error):
             raise MemoryError(_one_line(str(error))) from error
         raise CannotJudge(f"{what}: {_described(error, directory)}") from error
+    finally:
+        leave_modes(modes)
 
 
 class Files:
-    """Loads files of one decomposition; as a context manager it forgets them all at the end."""
+    """Loads files of one decomposition; as a context manager it forgets them all at the end.
 
-    def __init__(self, directory: Path) -> None:
+    `settle` hears of each file that ran.
+    """
+
+    def __init__(self, directory: Path, settle: Callable[[str], None]) -> None:
         self.directory = directory.resolve()
+        self._settle = settle
         self._modules: dict[str, ModuleType] = {}
         self._dont_write_bytecode = False
 
@@ -69,7 +79,7 @@ class Files:
 
     def load(self, path: Path) -> ModuleType:
         """Run a file as a module of its own. CannotJudge where it is missing or raises."""
-        path = path.resolve()
+        path = path.absolute()
         digest = hashlib.sha256(str(path).encode()).hexdigest()[:12]
         return self._run(path, f"_kdrun_{path.stem}_{digest}")
 
@@ -84,7 +94,7 @@ class Files:
         sys.modules[CHILDREN] = package
         try:
             for child in sorted((step / CHILDREN).glob("*.py")):
-                module = self._run(child.resolve(), f"{CHILDREN}.{child.stem}")
+                module = self._run(child.absolute(), f"{CHILDREN}.{child.stem}")
                 setattr(package, child.stem, module)
             return self.load(step / "refactored.py")
         finally:
@@ -101,8 +111,11 @@ class Files:
         module = ModuleType(name)
         module.__file__ = str(path)
         sys.modules[name] = module  # dataclasses and pickle look their module up by name
-        with foreign_code(where, self.directory):
-            exec(compile(source, str(path), "exec", dont_inherit=True), module.__dict__)
+        try:
+            with foreign_code(where, self.directory):
+                exec(compile(source, str(path), "exec", dont_inherit=True), module.__dict__)
+        finally:
+            self._settle(where)
         return module
 
     def _is_ours(self, module: Any) -> bool:
@@ -121,7 +134,7 @@ def attribute(module: ModuleType, name: str, directory: Path) -> Any:
 
 def relative(path: Path, directory: Path) -> str:
     """How people are told about a file: by its path inside the decomposition."""
-    path, directory = path.resolve(), directory.resolve()
+    path, directory = path.absolute(), directory.resolve()
     return path.relative_to(directory).as_posix() if path.is_relative_to(directory) else str(path)
 
 

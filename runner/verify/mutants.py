@@ -11,10 +11,10 @@ import torch
 from torch import nn
 
 from runner.verify.compare import scaled, tensors
+from runner.verify.operation import TensorMeta, meta_of
 from runner.verify.power_report import Kind
 from runner.verify.replaying import Given, Use, Wrong
 from runner.verify.running import Bench
-from runner.verify.watching import TensorMeta, meta_of
 from runner.verify.weights import transfer, weights_of
 
 Fate: TypeAlias = Literal["shapes", "error"]

@@ -29,10 +29,10 @@ from runner.verify.components import (
 from runner.verify.findings import Findings
 from runner.verify.layout import Layout
 from runner.verify.loading_files import CannotJudge, Files, foreign_code
+from runner.verify.operation import meta_of
 from runner.verify.running import Bench, Inputs, SharedInputs
 from runner.verify.spilling import Spill
 from runner.verify.steps import OpenStep, ParentRun, StepGate
-from runner.verify.watching import meta_of
 from runner.verify.weights import (
     Weights,
     WeightTable,

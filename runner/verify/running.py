@@ -16,6 +16,7 @@ from torch import nn
 
 from runner.problems import plain
 from runner.verify.compare import tensors
+from runner.verify.confinement import settle
 from runner.verify.loading_files import CannotJudge, foreign_code
 from runner.verify.options import VerifyOptions
 from runner.verify.watching import Trace, Watch, reaching
@@ -81,7 +82,7 @@ class Bench:
         """
         if trial == 0 and (self.options.trials > 1 or self.options.specialised):
             return
-        generator = torch.Generator().manual_seed(self.options.seed + trial)
+        generator = torch.Generator().manual_seed(self._number(trial))
         with foreign_code("weights", self.directory):
             vary(model, generator, only_defaults=trial == 0, names=names)
 
@@ -98,21 +99,32 @@ class Bench:
         """Run a model; what is random in it draws the same numbers on both sides."""
         args, kwargs = inputs
         self.seed(trial)
-        with foreign_code(what, self.directory), torch.no_grad(), watch or nullcontext():
-            output = plain(model(*args, **kwargs))
+        if watch:
+            watch.may_read(list(inputs))
+        try:
+            with foreign_code(what, self.directory), torch.no_grad(), watch or nullcontext():
+                output = plain(model(*args, **kwargs))
+        finally:
+            settle(what)
+        if watch:
+            watch.returned(output)
         return output, _seen(watch, inputs, output) if watch else None
 
     def seed(self, trial: int) -> None:
         """Every generator that a model may draw from."""
-        number = self.options.seed + trial
+        number = self._number(trial)
         torch.manual_seed(number)
         random.seed(number)
         if numpy := sys.modules.get("numpy"):
             numpy.random.seed(number % 2**32)
 
+    def _number(self, trial: int) -> int:
+        return (self.options.seed or 0) + trial
+
     def watch(self, model: nn.Module) -> Watch:
         """A watch for one forward of a model."""
-        return Watch(self.directory, weights_of(model))
+        held = (value for module in model.modules() for value in vars(module).values())
+        return Watch(self.directory, weights_of(model), tensors(list(held)))
 
     def _placed(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):

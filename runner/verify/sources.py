@@ -27,7 +27,7 @@ _STATEMENTS = (
     *(ast.If, ast.Assert),
 )
 _NAMESPACES = {"torch", "F", "Tensor"}
-_THE_LANGUAGES_OWN = {"torch", "__future__"} | set(sys.stdlib_module_names)
+THE_LANGUAGES_OWN = {"torch", "__future__"} | set(sys.stdlib_module_names)
 
 
 def parsed(path: Path, where: str) -> ast.Module:
@@ -51,7 +51,7 @@ def import_fault(tree: ast.Module) -> str | None:
         elif isinstance(node, ast.ImportFrom):
             names = ["." * node.level + (node.module or "")]
         for name in names:
-            if name.partition(".")[0] not in _THE_LANGUAGES_OWN:
+            if name.partition(".")[0] not in THE_LANGUAGES_OWN:
                 line = getattr(node, "lineno", 0)
                 return f"imports {name} (line {line}); a component imports torch alone"
     return None

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import ModuleType
 
 from torch import nn
@@ -20,23 +20,27 @@ from runner.verify.components import (
     Component,
     SelfTests,
     components_in,
+    held_outside,
     judge_output,
     load_component,
+    made,
     note_contract,
-    parameter_outside,
+    nothing_computed,
     shown,
+    what_ran,
 )
-from runner.verify.coverage import coverage_fault, covered
+from runner.verify.coverage import coverage_fault, covered, unread
 from runner.verify.findings import Findings
 from runner.verify.layout import Layout, Step, weight_map
 from runner.verify.loading_files import CHILDREN, CannotJudge, Files, attribute, foreign_code
+from runner.verify.operation import TensorMeta
 from runner.verify.power import Comparison, PowerGate, comparable
 from runner.verify.replaying import Recording
 from runner.verify.running import Bench, Seen, SharedInputs
 from runner.verify.sources import parent_fault, parsed
 from runner.verify.spilling import Spill
 from runner.verify.state import state_fault
-from runner.verify.watching import TensorMeta
+from runner.verify.watching import Call, Event
 from runner.verify.weights import (
     Weights,
     WeightTable,
@@ -133,7 +137,8 @@ class StepGate:
                 findings.found("rules", refactored, fault)
         if fault := self._children_fault(step):
             findings.found("rules", refactored, fault)
-        module = self.files.load_step(self.bench.directory / step.folder)
+        with nothing_computed(refactored, self.bench, findings):
+            module = self.files.load_step(self.bench.directory / step.folder)
         attribute(module, "RefactoredModel", self.bench.directory)
         return OpenStep(step, module, weight_map(self.bench.directory / step.folder))
 
@@ -151,7 +156,8 @@ class StepGate:
         step, module, mapping = opened.step, opened.module, opened.mapping
         inputs, expected, seen = parent.inputs, parent.expected, parent.seen
         where = f"{step.folder}/refactored.py"
-        refactored = bench.build_bare(f"{where}: RefactoredModel", lambda: _new(module), trial)
+        with nothing_computed(where, bench, findings):
+            refactored = bench.build_bare(f"{where}: RefactoredModel", lambda: _new(module), trial)
         if trial == 0:
             fault = map_fault(mapping, table_of(refactored), parent.known)
             findings.found("weights", step.folder, fault)
@@ -163,6 +169,7 @@ class StepGate:
         if seen and ran:
             self._judge_run(step, seen, ran)
         left = state_fault(parent.state, refactored, mapping)
+            findings.found("weights", step.folder, unread(mapping, seen, ran))
         if recording is None:
             del refactored
         difference = compare_with_control(expected, actual, STEP) | left
@@ -207,7 +214,7 @@ class StepGate:
         where = f"{step.folder}/refactored.py"
         if not found:
             self.findings.found("rules", where, "uses no class of children/")
-        self.findings.found("rules", where, parameter_outside(model, found))
+        self.findings.found("rules", where, held_outside(model, found))
         return found
 
     def _names(self, step: Step, found: dict[str, tuple[nn.Module, str]]) -> dict[str, str]:
@@ -236,7 +243,7 @@ class StepGate:
         with (
             self._witness.watching(modules, names, given, repeated=parent.repeated),
             recording.taking() if recording else nullcontext(),
-            watch.components(modules, names),
+            watch.components(found, names),
         ):
             return self.bench.forward(what, model, given, trial, watch)
 
@@ -245,10 +252,21 @@ class StepGate:
         outside = trace.outside[0] if trace.outside else None
         findings.found("rules", f"{step.folder}/refactored.py", outside)
         self._calls |= {(call.component, call.inputs, step.folder) for call in trace.calls}
+        for component, what in trace.faults.items():
+            findings.found("rules", component, what)
+        for call in trace.calls if not trace.outside else ():
+            self._note_operations(call, trace.events)
         coverage = covered(step.folder, seen, ran)
         findings.cover(coverage)
         fault = coverage_fault(coverage) or self._calls_fault(step, ran)
         findings.found("coverage", step.folder, fault)
+
+    def _note_operations(self, call: Call, events: list[Event]) -> None:
+        """What a kernel ran whose self-test this was."""
+        contract = self.tests.contracts.get(call.component)
+        if contract and contract.operations is None and contract.inputs == call.inputs:
+            ran = what_ran(events[slice(*call.operations)])
+            self.tests.contracts[call.component] = replace(contract, operations=ran)
 
     def judge_calls(self) -> None:
         """What steps called their children with, against what each draws for itself."""
@@ -297,5 +315,4 @@ class StepGate:
 
 
 def _new(module: ModuleType) -> object:
-    arguments: list[object] = getattr(module, "get_init_inputs", list)()
-    return module.RefactoredModel(*arguments)
+    return made(module.RefactoredModel, getattr(module, "get_init_inputs", None))

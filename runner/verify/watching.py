@@ -4,7 +4,7 @@ Watched on the real tensors of a forward that runs anyway, so it costs microseco
 """
 
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -17,23 +17,17 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from runner.verify.compare import tensors
-
-TensorMeta = tuple[tuple[int, ...], str]
-"""Shape and dtype."""
-
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """What makes two dispatched operations the same: name, inputs, attributes, outputs."""
-
-    name: str
-    inputs: tuple[TensorMeta, ...]
-    attributes: tuple[str, ...]
-    outputs: tuple[TensorMeta, ...]
-
-    def __str__(self) -> str:
-        inside = ", ".join([*map(_shown, self.inputs), *self.attributes])
-        return f"{self.name}({inside}) -> {', '.join(map(_shown, self.outputs))}"
+from runner.verify.operation import (
+    COPIES,
+    CREATES,
+    FILLS,
+    SCATTERS,
+    Operation,
+    TensorMeta,
+    bound_arguments,
+    meta_of,
+    operation_of,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +56,8 @@ class Call:
     inputs: tuple[TensorMeta, ...]
     strides: tuple[tuple[int, ...], ...]
     outputs: tuple[TensorMeta, ...]
+    operations: tuple[int, int]
+    """Its events in the trace: from, up to."""
 
 
 @dataclass
@@ -72,42 +68,52 @@ class Trace:
     calls: list[Call] = field(default_factory=list)
     outside: list[str] = field(default_factory=list)
     """What a component's parent did itself and may not, a sentence each."""
+    faults: dict[str, str] = field(default_factory=dict)
+    """Component -> what it did itself and may not."""
     not_finite: set[str] = field(default_factory=set)
     """Components that gave NaN or infinity, of those that were asked about."""
 
 
-COPIES = {"clone", "copy_", "copy", "_to_copy", "_copy_from", "lift_fresh_copy"}
-"""Move elements, and change their dtype or stride at most."""
-SCATTERS = {"slice_scatter", "select_scatter", "diagonal_scatter", "as_strided_scatter"}
-"""What a copy into a view becomes in a program without in-place operations."""
 _LOOKS = {"squeeze_", "unsqueeze_", "t_", "transpose_", "swapaxes_", "swapdims_", "as_strided_"}
 """Change how a tensor is read, in place, and no number of it."""
-FILLS = {"fill_", "fill", "zero_", "zero"}
-CREATES = {
-    f"{prefix}{name}"
-    for name in ("empty", "zeros", "ones", "full", "empty_strided")
-    for prefix in ("", "new_")
-} | {"empty_like", "zeros_like", "ones_like", "full_like", "lift_fresh", "scalar_tensor"}
-"""Of a tensor argument they read the shape only."""
-_NOT_ATTRIBUTES = {"device", "layout", "pin_memory", "memory_format", "generator", "non_blocking"}
+_SAMPLED = 64
+"""Elements of a tensor that are remembered from one component to the next."""
 
 
 class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Records a forward. `directory` is where the program's own files lie."""
+    """Records a forward. `directory` is where the program's own files lie.
 
-    def __init__(self, directory: Path, weights: dict[str, torch.Tensor] | None = None) -> None:
+    `others`: tensors besides weights that a forward may read, such as tables made in `__init__`.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        weights: dict[str, torch.Tensor] | None = None,
+        others: Iterable[torch.Tensor] = (),
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.trace = Trace()
         self._directory = str(directory.resolve())
         self._numbers: dict[StorageWeakRef, int] = {}
         self._constant: set[int] = set()
-        self._components: list[str] = []
+        self._known: set[int] = set()
+        self._before: set[int] = set()
+        self._samples: dict[int, tuple[str, torch.Tensor]] = {}
+        self._components: list[tuple[str, str]] = []
+        """Those that run now, and the file of each."""
         self._guarded = False
         self._scattered: set[int] = set()
         self._weights: dict[int, list[str]] = {}
         for name, tensor in (weights or {}).items():
             if tensor.numel():
                 self._weights.setdefault(self._number(tensor), []).append(name)
+        self.may_read([*(weights or {}).values(), *others])
+
+    def may_read(self, values: object) -> None:
+        """Tensors that exist before the forward and belong to it: its inputs."""
+        self._known |= self.numbers_of(values)
+        self._before = set(self._known)
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
@@ -116,7 +122,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if _composite(func):  # under inference_mode they come whole; elsewhere as what they call
             with self:
                 return func.decompose(*args, **kwargs)
-        bound = list(_bound(func, args, kwargs))
+        bound = list(bound_arguments(func, args, kwargs))
         shapes = {id(t): meta_of(t) for _, value, _ in bound for t in tensors(value)}
         result = func(*args, **kwargs)
         self._record(func, bound, shapes, result)
@@ -125,38 +131,61 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     @contextmanager
     def components(
         self,
-        found: dict[str, nn.Module],
+        found: dict[str, tuple[nn.Module, str]],
         names: dict[str, str],
         examine: frozenset[str] = frozenset(),
     ) -> Iterator[None]:
         """Watch these submodules as components: what runs outside of them is their parent's doing.
 
-        `names`: module path -> component file. `examine`: files to ask whether an output is finite.
+        `found`: module path -> module and the file that defines it. `names`: module path ->
+        component file. `examine`: files to ask whether an output is finite.
         """
         self._guarded = True
-        for path, module in found.items():
-            module.forward = self._wrapped(module, names[path], examine)
+        wrapped = [module for module, _ in found.values()]
+        for path, (module, file) in found.items():
+            module.forward = self._wrapped(module, names[path], file, examine)
         try:
             yield
         finally:
             self._guarded = False
-            for module in found.values():
+            for module in wrapped:
                 module.__dict__.pop("forward", None)
 
-    def _wrapped(self, module: nn.Module, name: str, examine: frozenset[str]) -> Any:
+    def returned(self, output: object) -> None:
+        """The forward's own output, before anybody reads it."""
+        if self._guarded:
+            self._unwatched_changes(output, "returns")
+
+    def kept(self) -> str | None:
+        """What the forward made and somebody still holds, asked when its output is let go."""
+        made = {number for event in self.trace.events for number in event.writes}
+        made -= self._before
+        for reference, number in self._numbers.items():
+            if number in made and not reference.expired():  # type: ignore[no-untyped-call]
+                return "keeps a tensor that it computed for its next call"
+        return None
+
+    def _wrapped(self, module: nn.Module, name: str, file: str, examine: frozenset[str]) -> Any:
         forward = module.forward
 
         def watched(*args: Any, **kwargs: Any) -> Any:
             given = tensors([*args, *kwargs.values()])
             metas = tuple(map(meta_of, given))
             strides = tuple(tuple(t.stride()) for t in given)
-            self._components.append(name)
+            if not self._components:
+                self._unwatched_changes(given, f"gives {name}")
+            self._components.append((name, file))
+            first = len(self.trace.events)
             try:
                 output = forward(*args, **kwargs)
             finally:
                 self._components.pop()
             results = tensors(output)
-            self.trace.calls.append(Call(name, metas, strides, tuple(map(meta_of, results))))
+            if any(self._number(t) not in self._known for t in results if t.numel()):
+                self._fault(name, f"returns a tensor that it did not compute, {_ORIGIN}")
+            self._remember(results, name)
+            span = (first, len(self.trace.events))
+            self.trace.calls.append(Call(name, metas, strides, tuple(map(meta_of, results)), span))
             if name in examine and not all(_finite(t) for t in results):
                 self.trace.not_finite.add(name)
             return output
@@ -179,13 +208,15 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             for tensor in tensors(value):
                 if is_written:
                     writes.add(self._number(tensor))
-                if not creates:
+                if not creates and tensor.numel():
                     reads.add(self._number(tensor))
         outputs = tensors(result)
+        inside, file = self._components[-1] if self._components else (None, None)
+        if self._guarded and not reads <= self._known:
+            self._stray(name, inside)
         if not outputs and not writes:
             return  # reads a value into Python, or asserts something
         numbers = {self._number(tensor) for tensor in outputs}
-        inside = self._components[-1] if self._components else None
         weight = next((self._weights[n][0] for n in reads if n in self._weights), None)
         if self._guarded and inside is None and weight is not None:
             self._complain(f"reads the weight {weight} itself", name)
@@ -197,8 +228,11 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return  # a view of nothing: empty tensors share no storage
         if name == "copy_" and _one_place(given):
             return  # `x[0] *= 2` copies x[0] to where it is
+        where = self._where()
         if self._guarded and inside is None:
             self._complain(f"computes {name} itself", None)
+        elif self._guarded and where.rpartition(":")[0] != file:
+            self._complain(f"computes {name} in the place of {inside}", None)
         sources = reads - writes if name in COPIES | FILLS else reads
         random = torch.Tag.nondeterministic_seeded in func.tags
         constant = not random and sources <= self._constant
@@ -214,7 +248,10 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._constant |= written - reads
         else:
             self._constant -= written
-        operation = _operation(name, bound, shapes, outputs)
+        self._known |= written
+        for number in written:
+            self._samples.pop(number, None)
+        operation = operation_of(name, bound, shapes, outputs)
         # A copy or a fill into something that depends on an input stays part of that something.
         live = bool((reads | writes) - self._constant) or random
         changed = [t for _, value, is_written in bound if is_written for t in tensors(value)]
@@ -225,11 +262,37 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 frozenset(reads),
                 frozenset(written),
                 not live or nested,
-                self._where(),
+                where,
                 inside,
                 into_part,
             )
         )
+
+    def _stray(self, operation: str, inside: str | None) -> None:
+        what = f"reads a tensor that was there before ({operation}), {_ORIGIN}, at {self._where()}"
+        if inside is None:
+            self.trace.outside.append(what)
+        else:
+            self._fault(inside, what)
+
+    def _fault(self, component: str, what: str) -> None:
+        self.trace.faults.setdefault(component, what)
+
+    def _unwatched_changes(self, values: object, what: str) -> None:
+        """Between components nothing may come into being, and nothing may change."""
+        for tensor in tensors(values):
+            number = self._number(tensor)
+            if tensor.numel() and number not in self._known:
+                self.trace.outside.append(f"{what} a tensor that no component made, {_ORIGIN}")
+                self._known.add(number)
+            name, before = self._samples.get(number, ("", None))
+            if before is not None and not _same(before, _sample(tensor)):
+                self.trace.outside.append(f"changes what {name} made, without an operation")
+
+    def _remember(self, results: list[torch.Tensor], name: str) -> None:
+        for tensor in results:
+            if tensor.numel() and tensor.layout == torch.strided and tensor.device.type == "cpu":
+                self._samples[self._number(tensor)] = name, _sample(tensor)
 
     def _complain(self, what: str, detail: str | None) -> None:
         suffix = f" ({detail})" if detail else ""
@@ -279,86 +342,23 @@ def _composite(func: Any) -> bool:
     return bool(torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), key))
 
 
-@lru_cache(maxsize=4096)
-def _arguments(func: Any) -> tuple[tuple[str, bool, Any, bool], ...]:
-    """Name, whether it has a default, the default, whether the operation writes to it."""
-    return tuple(
-        (
-            a.name,
-            a.has_default_value(),
-            a.default_value if a.has_default_value() else None,
-            a.alias_info is not None and a.alias_info.is_write,
-        )
-        for a in func._schema.arguments
-    )
+_ORIGIN = "neither an input nor a weight nor computed in this forward"
 
 
-def _bound(
-    func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Iterator[tuple[str, Any, bool]]:
-    """Every argument by name, defaults filled in, and whether it is written to."""
-    for n, (name, has_default, default, written) in enumerate(_arguments(func)):
-        if n < len(args):
-            yield name, args[n], written
-        elif name in kwargs:
-            yield name, kwargs[name], written
-        elif has_default:
-            yield name, default, written
+def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    with _disable_current_modes():
+        return torch.equal(one, other)
 
 
-def _operation(
-    name: str,
-    bound: list[tuple[str, Any, bool]],
-    shapes: dict[int, TensorMeta],
-    outputs: list[torch.Tensor],
-) -> Operation:
-    """The operation under one name for all its spellings: in place or not, copy or scatter."""
-    values = {argument: value for argument, value, _ in bound}
-    if name in COPIES | SCATTERS | FILLS:
-        return _copy(name, values, shapes, outputs)
-    plain = name[:-1] if name.endswith("_") and not name.endswith("__") else name
-    attributes = tuple(
-        f"{argument}={_literal(value)}"
-        for argument, value, _ in bound
-        if argument not in _NOT_ATTRIBUTES | {"out"} and not tensors(value) and value is not None
-    )
-    inputs = tuple(
-        shapes[id(t)] for argument, value, _ in bound if argument != "out" for t in tensors(value)
-    )
-    return Operation(plain, inputs, attributes, tuple(map(meta_of, outputs)))
-
-
-def _copy(
-    name: str,
-    values: dict[str, Any],
-    shapes: dict[int, TensorMeta],
-    outputs: list[torch.Tensor],
-) -> Operation:
-    """A move of elements: how many of which dtype are written, from which dtype.
-
-    `x[:, 0] = y` is a copy into a view; without in-place operations it is a scatter of y into a
-    copy of x. Both write y's elements once.
-    """
-    into = shapes[id(values["self"])]
-    if name in FILLS:
-        return Operation("copy", (into,), (), (into,))
-    if name in SCATTERS:
-        source = shapes[id(values["src"])]
-        return Operation("copy", (source,), (), ((source[0], into[1]),))
-    if name in {"copy_", "copy"}:
-        source = shapes[id(values["src"])]
-        return Operation("copy", ((into[0], source[1]),), (), (into,))
-    return Operation("copy", (into,), (), tuple(map(meta_of, outputs)))
-
-
-def _literal(value: Any) -> str:
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_literal, value))}]"
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    if isinstance(value, torch.dtype):
-        return str(value).removeprefix("torch.")
-    return repr(value)
+def _sample(tensor: torch.Tensor) -> torch.Tensor:
+    """A few bytes of the tensor's storage, all over it."""
+    with _disable_current_modes(), torch._C.DisableTorchFunction():
+        storage = tensor.untyped_storage()
+        whole = torch.empty(0, dtype=torch.uint8).set_(storage)
+        step = max(1, len(whole) // (_SAMPLED * tensor.dtype.itemsize)) * tensor.dtype.itemsize
+        rows = max(1, len(whole) // step)
+        width = min(tensor.dtype.itemsize, len(whole))
+        return whole.as_strided((rows, width), (step, 1)).clone()
 
 
 def _one_place(given: list[torch.Tensor]) -> bool:
@@ -372,16 +372,6 @@ def _one_place(given: list[torch.Tensor]) -> bool:
 
 def _is_part(tensor: torch.Tensor) -> bool:
     return tensor.numel() * tensor.element_size() < tensor.untyped_storage().nbytes()
-
-
-def meta_of(tensor: torch.Tensor) -> TensorMeta:
-    """Shape and dtype."""
-    return tuple(tensor.shape), str(tensor.dtype).removeprefix("torch.")
-
-
-def _shown(meta: TensorMeta) -> str:
-    shape, dtype = meta
-    return f"{dtype}[{', '.join(map(str, shape))}]"
 
 
 def _finite(tensor: torch.Tensor) -> bool:

@@ -54,6 +54,11 @@ def exit_as_if_well(argument: str) -> str:
     os._exit(0)
 
 
+def forge_an_answer(argument: str) -> str:
+    Path("record.json").write_text('{"status": "passed"}')
+    os._exit(0)
+
+
 def leave_a_daemon(argument: str) -> str:
     """Double-forked, in a session of its own, as a server would be started; says its pid."""
     reading, writing = os.pipe()

@@ -96,6 +96,11 @@ def test_sys_exit_is_an_exit_code_and_no_answer(run: Run) -> None:
     assert (outcome.answer, outcome.how()) == (None, "ended with exit code 7")
 
 
+def test_an_answer_that_the_code_itself_left_behind_is_none(run: Run) -> None:
+    outcome = run("forge_an_answer")
+    assert (outcome.answer, outcome.exit_code) == (None, 0)
+
+
 def test_an_exit_code_of_zero_without_an_answer_is_no_success(run: Run) -> None:
     outcome = run("exit_as_if_well")
     assert (outcome.answer, outcome.exit_code) == (None, 0)

@@ -85,7 +85,7 @@ def test_the_version_is_told(kdrun: Kdrun) -> None:
         (["decompose", "."], "Invalid value for 'FILE': File '.' is a directory"),
         (["verify"], "Missing argument 'DIRECTORY...'"),
         (["verify", "nowhere"], "Invalid value for 'DIRECTORY...'"),
-        (["verify", "."], ".: no decomposition_tree.json in it; name a decomposition directory"),
+        (["verify", "."], ".: neither decomposition_tree.json nor original.py in it; name a "),
         (["status", "nosuch"], "no run 'nosuch' in output; the last ones there: none"),
         (["data", "check", "nowhere"], "no dataset in nowhere; kdrun data fetch puts it there"),
         (["data", "fetch", "--from", "nowhere"], "--from nowhere: no such file or directory"),

@@ -92,7 +92,7 @@ def test_a_parameter_outside_of_the_children_breaks_the_rules(fusion, judged, co
 
 
 def test_a_mapped_parameter_outside_of_the_children_breaks_the_rules(fusion, judged, complaints):
-    extra = "self.relu = Relu()\n        self.bias = nn.Parameter(torch.ones(4))"
+    extra = "self.relu = Relu()\n        self.bias = nn.Parameter(self.conv.conv.bias)"
     fusion.edit(REFACTORED, "self.relu = Relu()", extra)
     weights = json.loads(fusion.read(f"{STEP}/weight_map.json"))
     fusion.write(f"{STEP}/weight_map.json", json.dumps(weights | {"bias": "conv.bias"}))

@@ -1,0 +1,138 @@
+"""This file knows about what a kernel may be: one logical operation, whatever primitives spell it.
+
+Counted from what runs, not from the text: a call into torch is one, with all that it dispatches;
+what runs without such a call counts by itself.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from runner.verify.operation import COPIES
+from runner.verify.watching import Call, Event, Watch
+
+_CONTRACTIONS = (
+    *("convolution", "_convolution", "mkldnn_convolution", "conv_", "slow_conv", "thnn_conv"),
+    *("mm", "bmm", "addmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "vdot", "linear"),
+    *("mkldnn_linear", "_int_mm", "_scaled_mm", "_grouped_mm", "_addmm_activation"),
+    *("_scaled_dot_product", "mkldnn_rnn_layer", "_thnn_fused", "_cudnn_rnn", "_trilinear"),
+)
+"""Names of dispatched operations, or how they begin."""
+_WHOLE = (
+    *("native_batch_norm", "_native_batch_norm", "_batch_norm", "cudnn_batch_norm"),
+    *("native_layer_norm", "native_group_norm", "_fused_rms_norm"),
+    *("max_pool", "avg_pool", "_adaptive", "adaptive", "fractional_max", "mkldnn_max_pool"),
+    *("_softmax", "_log_softmax", "relu", "gelu", "silu", "mish", "hardtanh", "leaky_relu", "elu"),
+    *("hardswish", "hardsigmoid", "log_sigmoid", "softplus", "_prelu", "prelu", "celu", "glu"),
+    *("embedding", "_embedding_bag", "nll_loss", "topk", "sort", "cumsum", "cumprod", "upsample"),
+)
+"""Operations that are one by themselves; what is in neither table may be a part of another."""
+_TOGETHER = {frozenset({"topk", "_softmax"})}
+"""A router's choice and its weights."""
+_TORCH = Path(torch.__file__).parent
+_MOST_PRIMITIVES = 16
+"""What spells one operation; the longest that was seen has 8."""
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """How much one kernel may hold."""
+
+    contractions: int
+    whole: int
+    """Contractions included."""
+    epilogue: bool
+    """Whether anything may follow a contraction but its bias."""
+
+
+KERNEL = Allowance(contractions=1, whole=1, epilogue=False)
+WHOLE_PROBLEM = Allowance(contractions=2, whole=2, epilogue=True)
+"""A level 1 problem is one kernel, such as a matmul of triangular matrices."""
+
+
+class Calls(TorchFunctionMode):
+    """Which events of a watched forward belong to one call into torch."""
+
+    def __init__(self, watch: Watch) -> None:
+        super().__init__()
+        self.spans: list[tuple[int, int]] = []
+        self._events = watch.trace.events
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        if not _of_torch(func):
+            with self:  # a function that only says it is one operation
+                return func(*args, **(kwargs or {}))
+        first = len(self._events)
+        try:
+            return func(*args, **(kwargs or {}))
+        finally:
+            if len(self._events) > first:
+                self.spans.append((first, len(self._events)))
+
+
+def too_much(watch: Watch, calls: Calls, use: Call, allowed: Allowance) -> str | None:
+    """What makes a kernel more than one operation, in one line, from one use of it."""
+    first, last = use.operations
+    spans = {a - first: b - first for a, b in calls.spans if first <= a and b <= last}
+    groups = list(_groups(watch.trace.events[first:last], spans))
+    contractions = [group for group in groups if any(_is(_CONTRACTIONS, e) for e in group)]
+    if len(contractions) > allowed.contractions:
+        return f"is {len(contractions)} contractions ({_shown(contractions)}), not one operation"
+    rest = [group for group in groups if group not in contractions]
+    whole = {_name(group): group for group in rest if any(_is(_WHOLE, e) for e in group)}
+    if frozenset(whole) in _TOGETHER:
+        return None
+    if contractions and rest and not allowed.epilogue:
+        biases = [group for group in rest if _is_bias(group, watch)]
+        if len(biases) > 1 or len(biases) < len(rest):
+            return f"is more than one operation: {_shown([*contractions, *rest])}"
+    if len(whole) + len(contractions) > allowed.whole:
+        return f"is more than one operation: {_shown([*contractions, *whole.values()])}"
+    if len(rest) > _MOST_PRIMITIVES:
+        return f"is {len(rest)} operations, which no single one is spelled with"
+    return None
+
+
+def _groups(events: list[Event], starts: dict[int, int]) -> Iterator[list[Event]]:
+    """The events of each call; moves and what depends on no input or weight do not count."""
+    n = 0
+    while n < len(events):
+        last = starts.get(n, n + 1)
+        group = [e for e in events[n:last] if not e.constant and e.operation.name not in COPIES]
+        if group := [event for event in group if event.operation.name != "copy"]:
+            yield group
+        n = last
+
+
+def _is(table: tuple[str, ...], event: Event) -> bool:
+    name = event.operation.name
+    return any(name == known or (len(known) > 4 and name.startswith(known)) for known in table)
+
+
+def _is_bias(group: list[Event], watch: Watch) -> bool:
+    """The addition of a weight."""
+    return all(e.operation.name == "add" and watch.weights_in(e.reads) for e in group)
+
+
+def _name(group: list[Event]) -> str:
+    return next((e.operation.name for e in group if _is(_WHOLE + _CONTRACTIONS, e)), "") or (
+        group[0].operation.name
+    )
+
+
+def _shown(groups: list[list[Event]]) -> str:
+    names = [_name(group) for group in groups]
+    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+    return ", ".join(names[:4]) + more
+
+
+def _of_torch(func: Any) -> bool:
+    """Whether torch itself defines a function: one of the program's own hides what it calls."""
+    code = getattr(func, "__code__", None)
+    return code is None or Path(code.co_filename).is_relative_to(_TORCH)

@@ -1,0 +1,133 @@
+"""This file knows about what makes two dispatched operations the same, however they are spelled."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import torch
+
+from runner.verify.compare import tensors
+
+TensorMeta = tuple[tuple[int, ...], str]
+"""Shape and dtype."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What makes two dispatched operations the same: name, inputs, attributes, outputs."""
+
+    name: str
+    inputs: tuple[TensorMeta, ...]
+    attributes: tuple[str, ...]
+    outputs: tuple[TensorMeta, ...]
+
+    def __str__(self) -> str:
+        inside = ", ".join([*map(_shown, self.inputs), *self.attributes])
+        return f"{self.name}({inside}) -> {', '.join(map(_shown, self.outputs))}"
+
+
+COPIES = {"clone", "copy_", "copy", "_to_copy", "_copy_from", "lift_fresh_copy"}
+"""Move elements, and change their dtype or stride at most."""
+SCATTERS = {"slice_scatter", "select_scatter", "diagonal_scatter", "as_strided_scatter"}
+"""What a copy into a view becomes in a program without in-place operations."""
+FILLS = {"fill_", "fill", "zero_", "zero"}
+CREATES = {
+    f"{prefix}{name}"
+    for name in ("empty", "zeros", "ones", "full", "empty_strided")
+    for prefix in ("", "new_")
+} | {"empty_like", "zeros_like", "ones_like", "full_like", "lift_fresh", "scalar_tensor"}
+"""Of a tensor argument they read the shape only."""
+_NOT_ATTRIBUTES = {"device", "layout", "pin_memory", "memory_format", "generator", "non_blocking"}
+
+
+@lru_cache(maxsize=4096)
+def _arguments(func: Any) -> tuple[tuple[str, bool, Any, bool], ...]:
+    """Name, whether it has a default, the default, whether the operation writes to it."""
+    return tuple(
+        (
+            a.name,
+            a.has_default_value(),
+            a.default_value if a.has_default_value() else None,
+            a.alias_info is not None and a.alias_info.is_write,
+        )
+        for a in func._schema.arguments
+    )
+
+
+def bound_arguments(
+    func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Iterator[tuple[str, Any, bool]]:
+    """Every argument by name, defaults filled in, and whether it is written to."""
+    for n, (name, has_default, default, written) in enumerate(_arguments(func)):
+        if n < len(args):
+            yield name, args[n], written
+        elif name in kwargs:
+            yield name, kwargs[name], written
+        elif has_default:
+            yield name, default, written
+
+
+def operation_of(
+    name: str,
+    bound: list[tuple[str, Any, bool]],
+    shapes: dict[int, TensorMeta],
+    outputs: list[torch.Tensor],
+) -> Operation:
+    """The operation under one name for all its spellings: in place or not, copy or scatter."""
+    values = {argument: value for argument, value, _ in bound}
+    if name in COPIES | SCATTERS | FILLS:
+        return _copy(name, values, shapes, outputs)
+    plain = name[:-1] if name.endswith("_") and not name.endswith("__") else name
+    attributes = tuple(
+        f"{argument}={_literal(value)}"
+        for argument, value, _ in bound
+        if argument not in _NOT_ATTRIBUTES | {"out"} and not tensors(value) and value is not None
+    )
+    inputs = tuple(
+        shapes[id(t)] for argument, value, _ in bound if argument != "out" for t in tensors(value)
+    )
+    return Operation(plain, inputs, attributes, tuple(map(meta_of, outputs)))
+
+
+def _copy(
+    name: str,
+    values: dict[str, Any],
+    shapes: dict[int, TensorMeta],
+    outputs: list[torch.Tensor],
+) -> Operation:
+    """A move of elements: how many of which dtype are written, from which dtype.
+
+    `x[:, 0] = y` is a copy into a view; without in-place operations it is a scatter of y into a
+    copy of x. Both write y's elements once.
+    """
+    into = shapes[id(values["self"])]
+    if name in FILLS:
+        return Operation("copy", (into,), (), (into,))
+    if name in SCATTERS:
+        source = shapes[id(values["src"])]
+        return Operation("copy", (source,), (), ((source[0], into[1]),))
+    if name in {"copy_", "copy"}:
+        source = shapes[id(values["src"])]
+        return Operation("copy", ((into[0], source[1]),), (), (into,))
+    return Operation("copy", (into,), (), tuple(map(meta_of, outputs)))
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_literal, value))}]"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, torch.dtype):
+        return str(value).removeprefix("torch.")
+    return repr(value)
+
+
+def meta_of(tensor: torch.Tensor) -> TensorMeta:
+    """Shape and dtype."""
+    return tuple(tensor.shape), str(tensor.dtype).removeprefix("torch.")
+
+
+def _shown(meta: TensorMeta) -> str:
+    shape, dtype = meta
+    return f"{dtype}[{', '.join(map(str, shape))}]"

@@ -1,0 +1,116 @@
+"""This file knows about reading anybody's tree: what it does not say is filled in or left unsaid.
+
+Nothing is guessed that a gate would then compare: a node without shapes documents none.
+"""
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from runner.tree.document import SCHEMA_VERSION, TREE_FILE, Node, Tree
+
+_METADATA: dict[str, Any] = {
+    "schema_version": SCHEMA_VERSION,
+    "source_file": "original.py",
+    "source_sha256": "",
+    "source_level": "custom",
+    "model_name": "Model",
+    "kdrun_version": "unknown",
+    "torch_version": "unknown",
+    "mode": "eval",
+    "capture": "concrete",
+    "total_components": 0,
+    "by_level": {},
+    "unique_kernels": 0,
+    "kernel_instances": 0,
+}
+"""What stands for what a foreign tree leaves out; no gate looks at it."""
+_LISTS = (
+    *("children", "input_shapes", "output_shapes", "input_dtypes", "output_dtypes"),
+    *("input_strides", "operations"),
+)
+_ROUNDS = 4
+
+
+def read_tree(directory: Path) -> tuple[Tree | None, str | None]:
+    """The tree, or why there is none, in one line."""
+    path = directory / TREE_FILE
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None, f"no {TREE_FILE}"
+    except OSError as error:
+        return None, f"{TREE_FILE}: {error.strerror or error}"
+    except (ValueError, RecursionError) as error:
+        return None, f"{TREE_FILE} is not JSON: {error}"
+    if not isinstance(document, dict) or not isinstance(document.get("nodes"), dict | list):
+        return None, f"{TREE_FILE} has no nodes"
+    completed = {
+        "metadata": _completed_metadata(document.get("metadata")),
+        "nodes": _completed_nodes(document["nodes"]),
+        "data_flow": [],
+    }
+    for _ in range(_ROUNDS):
+        try:
+            return Tree.model_validate(completed), None
+        except ValidationError as error:
+            if not _forgotten(completed, error):
+                return None, f"{TREE_FILE}: {_told(error)}"
+    return None, f"{TREE_FILE}: cannot be understood"
+
+
+def mode_of(directory: Path) -> Literal["eval", "train"] | None:
+    """The mode that a tree says its decomposition is of. None where it says none."""
+    try:
+        said = json.loads((directory / TREE_FILE).read_text(encoding="utf-8"))["metadata"]["mode"]
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return None
+    return said if said in ("eval", "train") else None
+
+
+def _completed_metadata(given: Any) -> dict[str, Any]:
+    return _METADATA | given if isinstance(given, dict) else dict(_METADATA)
+
+
+def _completed_nodes(given: dict[str, Any] | list[Any]) -> dict[str, Any]:
+    pairs = given.items() if isinstance(given, dict) else ((_id(n), n) for n in given)
+    return {str(name): _completed_node(str(name), node) for name, node in pairs}
+
+
+def _id(node: Any) -> str:
+    return str(node.get("id", "")) if isinstance(node, dict) else ""
+
+
+def _completed_node(name: str, node: Any) -> Any:
+    if not isinstance(node, dict):
+        return node
+    known = {key: value for key, value in node.items() if key in Node.model_fields}
+    path = known.get("path")
+    plain = {"id": name, "name": Path(path).stem if isinstance(path, str) else name}
+    return plain | {key: [] for key in _LISTS} | known
+
+
+def _forgotten(document: dict[str, Any], error: ValidationError) -> bool:
+    """Leave out of the metadata what is not as it should be; whether there was anything."""
+    found = False
+    for item in error.errors():
+        where = item["loc"]
+        if len(where) < 2 or where[0] != "metadata":
+            continue
+        name = str(where[1])
+        document["metadata"].pop(name, None)
+        if name in _METADATA:
+            document["metadata"][name] = _METADATA[name]
+        found = True
+    return found
+
+
+def _told(error: ValidationError) -> str:
+    first = error.errors()[0]
+    where = [str(part) for part in first["loc"]]
+    what = first["msg"].removeprefix("Value error, ")
+    if where[:1] == ["nodes"] and len(where) > 2:
+        return f"node {where[1]!r}: {'.'.join(where[2:])}: {what}"
+    return f"{'.'.join(where)}: {what}" if where else what

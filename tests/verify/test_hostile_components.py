@@ -1,0 +1,328 @@
+"""A component is one operation on its inputs and weights, and touches nothing else."""
+
+import json
+import shutil
+from pathlib import Path
+
+import decompositions
+import pytest
+
+STEP = "steps/step_1_conv_relu_to_kernel"
+COMPOSED = "verification/composition_test.py"
+RELU = "level_0_kernel/relu.py"
+CONV = "level_0_kernel/conv2d.py"
+
+
+def at_import(made, text, name="relu.py"):
+    made.edit_everywhere(name, "class Model", f"{text}\n\n\nclass Model")
+
+
+def in_forward(made, text, name="relu.py"):
+    forward = "return F.relu(x)" if name == "relu.py" else "return self.conv(x)"
+    made.edit_everywhere(name, forward, text)
+
+
+def lone(made, init, forward):
+    """The model of a convolution and a ReLU, as one kernel."""
+    for folder in ("steps", "level_1_fusion", "level_0_kernel"):
+        shutil.rmtree(made.directory / folder)
+    kernel, shape = "level_0_kernel/all.py", "(2, 4, 6, 6)"
+    made.write(kernel, decompositions.component(init, forward, "torch.randn(2, 3, 8, 8)", shape))
+    weights = {f"all.conv.{w}": f"conv.{w}" for w in ("weight", "bias")}
+    test = decompositions.composed({"all": "A"}, "self.all = A()", "return self.all(x)", weights)
+    made.write(COMPOSED, test)
+    x, y = [(2, 3, 8, 8)], [(2, 4, 6, 6)]
+    made.tree({"root": decompositions.node(kernel, "kernel", x, y)})
+    return kernel
+
+
+def test_a_whole_model_as_one_kernel_is_more_than_one_operation(fusion, judged, complaints):
+    kernel = lone(
+        fusion, "self.conv = nn.Conv2d(3, 4, kernel_size=3)", "return F.relu(self.conv(x))"
+    )
+
+    verification = judged(fusion, trials=1)
+
+    assert verification.status == "failed"
+    said = complaints(verification, "rules")[kernel]
+    assert said == "failed: is more than one operation: convolution, relu"
+
+
+def test_a_function_that_claims_to_be_one_operation_is_seen_through(fusion, judged, complaints):
+    body = """
+    def whole(y):
+        return F.relu(self.conv(y))
+
+    return torch.overrides.handle_torch_function(whole, (x,), x) if H(x) else whole(x)
+    """
+    kernel = lone(fusion, "self.conv = nn.Conv2d(3, 4, kernel_size=3)", body)
+    at_import(fusion, "from torch.overrides import has_torch_function_unary as H", "all.py")
+
+    assert "is more than one operation" in complaints(judged(fusion, trials=1), "rules")[kernel]
+
+
+def test_two_contractions_are_two_kernels(softmax, judged, complaints):
+    path = "level_0_kernel/softmax_4x16_fp32.py"
+    softmax.edit(path, "torch.softmax(x, dim=1)", "x @ x.T @ x")
+
+    assert "is 2 contractions (mm, mm)" in complaints(judged(softmax, trials=1), "rules")[path]
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        "torch.exp(x - x.amax(1, True)) / torch.exp(x - x.amax(1, True)).sum(1, True)",
+        "F.silu(x) * x",
+        "x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)",
+        "F.scaled_dot_product_attention(x[None], x[None], x[None])[0]",
+        "torch.einsum('ij,kj->ik', x, x)",
+    ],
+)
+def test_what_spells_one_operation_is_one(softmax, judged, spelled):
+    for path in ("original.py", "level_0_kernel/softmax_4x16_fp32.py"):
+        text = "import torch\nimport torch.nn.functional as F\n" if path == "original.py" else None
+        if text:
+            softmax.edit(path, "import torch\n", text)
+        softmax.edit(path, "torch.softmax(x, dim=1)", spelled)
+        if "einsum" in spelled:
+            softmax.edit(path, "torch.rand(4, 16)", "torch.rand(16, 16)")
+    if "einsum" in spelled:
+        path = "level_0_kernel/softmax_4x16_fp32.py"
+        softmax.edit(path, "[(4, 16)]", "[(16, 16)]")
+    _rehash(softmax, shape=[16, 16] if "einsum" in spelled else [4, 16])
+
+    assert judged(softmax, trials=1).gate("rules").verdict == "passed"
+
+
+def test_a_kernel_that_calls_another_is_told(fusion, judged, complaints):
+    at_import(
+        fusion,
+        "import importlib.util\nfrom pathlib import Path\n\n"
+        "path = Path(__file__).with_name('conv2d.py')\n"
+        "spec = importlib.util.spec_from_file_location('c', path)\n"
+        "Other = importlib.util.module_from_spec(spec)\nspec.loader.exec_module(Other)",
+    )
+
+    assert complaints(judged(fusion, trials=1), "rules")[RELU] == f"failed: reads {CONV}"
+
+
+def test_weights_that_are_baked_into_a_file_are_no_weights(fusion, judged, complaints):
+    init = "self.conv = nn.Conv2d(3, 4, kernel_size=3)"
+    fusion.edit_everywhere("conv2d.py", init, "self.w = torch.full((4, 3, 3, 3), 0.1)")
+    in_forward(fusion, "return F.conv2d(x, self.w)", "conv2d.py")
+    fusion.edit(COMPOSED, "'conv.conv.weight': 'conv.weight', 'conv.conv.bias': 'conv.bias'", "")
+    fusion.write(f"{STEP}/weight_map.json", "{}")
+
+    said = complaints(judged(fusion, trials=1), "weights")
+
+    assert "the original's conv.weight is mapped to by nothing" in said["model"]
+    assert "the original's conv.weight is mapped to by nothing" in said[STEP]
+
+
+def test_a_weight_that_is_there_and_not_used_is_told(fusion, judged, complaints):
+    in_forward(
+        fusion,
+        "w = torch.full_like(self.conv.weight, 0.1)\n        return F.conv2d(x, w, self.conv.bias)",
+        "conv2d.py",
+    )
+
+    said = complaints(judged(fusion, trials=1), "weights")
+
+    assert "conv.conv.weight reaches no output, the original's conv.weight does" in said["model"]
+
+
+def test_an_output_that_is_kept_for_the_next_call_is_told(fusion, judged, complaints):
+    at_import(fusion, "CACHE = {}")
+    in_forward(fusion, "return CACHE.setdefault(torch.initial_seed(), F.relu(x))")
+
+    said = complaints(judged(fusion, trials=1), "rules")[RELU]
+
+    assert said == "failed: keeps a tensor that it computed for its next call"
+
+
+def test_an_output_that_was_computed_beforehand_is_told(fusion, judged, complaints):
+    at_import(fusion, "torch.manual_seed(0)\nDONE = F.relu(torch.randn(2, 4, 6, 6))")
+    in_forward(fusion, "F.relu(x)\n        return DONE")
+
+    verification = judged(fusion, trials=1)
+
+    assert "returns a tensor that it did not compute" in complaints(verification, "rules")[RELU]
+    assert "missing" in complaints(verification, "coverage")["model"]
+
+
+def test_the_right_operations_on_the_side_do_not_count(fusion, judged, complaints):
+    in_forward(fusion, "F.relu(x)\n        return torch.tensor(x.clamp(min=0).tolist())")
+
+    coverage = judged(fusion, trials=1).coverage[-1]
+
+    assert [count.operation.partition("(")[0] for count in coverage.missing] == [
+        "convolution",
+        "relu",
+    ]
+
+
+def test_answers_keyed_on_the_seed_do_not_know_the_seed(fusion, judged):
+    first = judged(fusion, trials=1).seed
+    at_import(fusion, "import random  # anything")
+
+    assert judged(fusion, trials=1).seed != first
+
+
+def test_the_same_files_are_asked_the_same(fusion, judged):
+    assert judged(fusion, trials=1).seed == judged(fusion, trials=1).seed
+
+
+def test_other_shapes_at_the_second_call_are_told(model, judged, complaints):
+    step = "steps/step_2_block_to_fusion"
+    path = "level_2_layer/block_8_fp32.py"
+    copies = (path, f"{step}/original.py", "steps/step_1_model_to_layer/children/block_8_fp32.py")
+    for file in copies:
+        model.edit(file, "def get_inputs():\n", "N = [2]\n\n\ndef get_inputs():\n")
+        model.edit(file, "return [torch.randn(2,", "return [torch.randn(N.pop(0) if N else 1,")
+
+    said = complaints(judged(model), "step")[step]
+
+    assert "get_inputs() gave float32[2, 5, 8], now float32[1, 5, 8]" in said
+
+
+def test_nan_that_only_a_components_own_inputs_make_fails(fusion, judged, complaints):
+    for path in ("level_1_fusion/conv_relu.py", f"{STEP}/original.py"):
+        fusion.edit(path, "torch.randn(2, 3, 8, 8)", "torch.randn(2, 3, 8, 8) / 0 * 0")
+
+    said = complaints(judged(fusion, trials=1), "self-test")["level_1_fusion/conv_relu.py"]
+
+    assert "gives NaN or infinity" in said
+    assert "where the original is finite" in said
+
+
+def test_broadcasting_does_not_hide_a_wrong_shape(fusion, judged, complaints):
+    in_forward(fusion, "return F.relu(x)[:1]")
+    fusion.edit_everywhere("relu.py", "[(2, 4, 6, 6)]", "[(1, 4, 6, 6)]")
+
+    verification = judged(fusion, trials=1)
+
+    said = complaints(verification, "composition")["model"]
+    assert "shape [1, 4, 6, 6] instead of [2, 4, 6, 6]" in said
+
+
+def test_a_tolerance_in_the_file_is_not_ours(fusion, judged, complaints):
+    in_forward(fusion, "return F.relu(x) + 1e-3")
+    text = "\n\ndef run_tests(rtol=1e9, atol=1e9):\n    pass\n\n\nrun_tests()\nprint('PASS')\n"
+    for path in (COMPOSED, f"{STEP}/refactored.py"):
+        fusion.write(path, fusion.read(path) + text)
+
+    assert "differs by 0.001" in complaints(judged(fusion, trials=1), "composition")["model"]
+
+
+TOUCHES = {
+    "reads /etc/hostname": "open('/etc/hostname').read()",
+    "reads /etc": "import os\nos.listdir('/etc')",
+    "reads original.py": "from pathlib import Path\nPath(__file__).parents[1].joinpath("
+    "'original.py').read_text()",
+    "writes ": "open('/tmp/kdrun-hostile', 'w')",
+    "changes files: ": "import os\nos.mkdir('/tmp/kdrun-hostile')",
+    "reads the environment HOME": "import os\nos.getenv('HOME')",
+    "changes the environment": "import os\nos.environ['A'] = 'b'",
+    "uses the network": "import socket\nsocket.create_connection(('127.0.0.1', 9))",
+    "starts a process": "import subprocess\nsubprocess.run(['true'])",
+    "calls foreign code": "import ctypes\nctypes.CDLL(None)",
+    "looks at objects": "import gc\ngc.get_objects()",
+    "looks at who calls it": "import sys\nsys._getframe(1)",
+    "looks behind the program: tb_frame": "try:\n    1 / 0\nexcept Exception as e:\n"
+    "    e.__traceback__.tb_frame",
+    "makes code that is in no file": "f = lambda: 0\nf.__code__.replace(co_name='g')",
+    "compiles code under the name": "compile('1', __file__.replace('relu', 'conv2d'), 'exec')",
+    "imports numpy": "import importlib\nimportlib.import_module('numpy.f2' + 'py')",
+}
+
+
+@pytest.mark.parametrize("caught", ["told", "swallowed"])
+@pytest.mark.parametrize("fault", TOUCHES)
+def test_what_a_component_touches_is_refused_and_told(fusion, judged, complaints, fault, caught):
+    text = TOUCHES[fault]
+    if caught == "swallowed":
+        indented = text.replace("\n", "\n    ")
+        text = f"try:\n    {indented}\nexcept BaseException:\n    pass"
+    at_import(fusion, text)
+
+    verification = judged(fusion, trials=1)
+
+    assert verification.status == "failed"
+    said = complaints(verification, "rules")[RELU]
+    # the imports that the source shows are told first
+    assert said.startswith(f"failed: {fault}") or "f.__code__" in text, said
+    assert not Path("/tmp/kdrun-hostile").exists()
+
+
+CHANGES = {
+    "replaces torch.nn.functional.relu": "F.relu = torch.relu_",
+    "replaces torch.allclose": "torch.allclose = lambda *a, **k: True",
+    "replaces torch.testing.assert_close": "import torch.testing\n"
+    "torch.testing.assert_close = print",
+    "replaces builtins.len": "import builtins\nbuiltins.len = lambda x: 1",
+    "replaces runner.verify.compare.compare": "import sys\n"
+    "sys.modules['runner.verify.compare'].compare = print",
+    "replaces runner.verify.composition.compare_with_control": "import sys\n"
+    "sys.modules['runner.verify.composition'].compare_with_control = print",
+    "adds torch.nn.modules.module.Module.__getattribute__": "nn.Module.__getattribute__ = "
+    "lambda self, name: object.__getattribute__(self, name)",
+    "changes the default dtype": "torch.set_default_dtype(torch.float64)",
+    "changes the hooks of every module": "nn.modules.module.register_module_forward_hook("
+    "lambda m, a, y: y)",
+    "changes what torch's operations do": "LIB = torch.library.Library('aten', 'IMPL')\n"
+    "LIB.impl('hardshrink', lambda x, y: x, 'CPU')",
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_a_component_changes_is_told_and_undone(fusion, judged, complaints, change):
+    at_import(fusion, CHANGES[change])
+
+    verification = judged(fusion, trials=1)
+
+    assert complaints(verification, "rules")[RELU] == f"failed: {change}"
+    assert verification.gate("composition").verdict == "passed"
+
+
+def test_a_default_device_that_a_component_leaves_is_told(fusion, judged, complaints):
+    at_import(fusion, "torch.set_default_device('meta')")
+
+    said = complaints(judged(fusion, trials=1), "self-test")[RELU]
+
+    assert "leaves torch in another mode" in said
+
+
+def test_bytecode_beside_a_source_is_not_run(fusion, judged):
+    import importlib.util
+    import py_compile
+
+    other = fusion.directory / "other.py"
+    other.write_text("raise SystemExit('bytecode ran')\n")
+    for path in (RELU, CONV):
+        cached = importlib.util.cache_from_source(str(fusion.directory / path))
+        mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
+        py_compile.compile(str(other), cfile=cached, invalidation_mode=mode, doraise=True)
+
+    assert judged(fusion, trials=1).status == "passed"
+
+
+def test_what_a_component_prints_is_no_verdict(fusion, judged):
+    at_import(fusion, "print('PASS')\nprint('{\"status\": \"passed\"}')")
+    in_forward(fusion, "return F.relu(x) * 1.5")
+
+    assert judged(fusion, trials=1).status == "failed"
+
+
+def _rehash(made, shape):
+    import hashlib
+
+    digest = hashlib.sha256((made.directory / "original.py").read_bytes()).hexdigest()
+
+    def change(tree):
+        tree["metadata"].update(source_sha256=digest)
+        for node in tree["nodes"].values():
+            node.update(input_shapes=[shape], output_shapes=[shape])
+            node.update(input_strides=[[shape[1], 1]])
+
+    made.edit_tree(change)
+    assert json.loads(made.read("decomposition_tree.json"))
