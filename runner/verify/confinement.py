@@ -8,6 +8,7 @@ PermissionError in that code, and is told as its file's fault whether or not it 
 This keeps honest and careless code honest. It is no sandbox: that is what the child process is for.
 """
 
+import linecache
 import os
 import sys
 import sysconfig
@@ -40,6 +41,7 @@ _PASSED_OVER = (
     *("importlib", "os.py", "posixpath.py", "pathlib", "inspect.py", "traceback.py"),
     *("ctypes", "_collections_abc.py", "glob.py", "fnmatch.py", "io.py", "tempfile.py"),
 )
+_SOURCE_LINES = linecache.__file__
 _STDLIB = sysconfig.get_path("stdlib")
 _LOOKING_BEHIND = {"f_code", "tb_frame", "gi_frame", "cr_frame", "ag_frame", "gi_code", "__code__"}
 
@@ -101,6 +103,8 @@ class Confinement:
                 return file[len(self._inside) :]
             elif frame.f_code.co_name == "<module>" and not file.startswith("<"):
                 return None  # a library that is being imported does what it needs
+            elif file == _SOURCE_LINES:
+                return None  # warnings and stack traces show lines of the files that they are about
             elif directly and not file.startswith("<") and not _passes_on(file):
                 return None
             frame = frame.f_back

@@ -118,7 +118,7 @@ class Findings:
             status="passed" if passed else "failed",
             mode=options.mode,
             trials=options.seeds,
-            seed=options.seed or 0,
+            seed=options.seed,
             device=options.device,
             torch_version=torch_version,
             gates=gates,

@@ -28,8 +28,6 @@ def judge(directory: Path, options: VerifyOptions, on_gate: Callable[[str], None
     """Every gate. MemoryError where only memory was missing."""
     try:
         directory = directory.resolve()
-        if options.seed is None:
-            options = replace(options, seed=_seed(directory))
         return _judge(directory, options, Findings(on_gate))
     except (RuntimeError, OSError) as error:
         if out_of_memory(error):
@@ -106,15 +104,6 @@ def _may_be_witnessed(layout: Layout) -> set[str]:
     return {root.path} | {
         path for path in kernels if any(set(documented(n)) <= inputs for n in layout.nodes(path))
     }
-
-
-def _seed(directory: Path) -> int:
-    """The same for the same files; a file that holds an answer changes what is asked."""
-    digest = hashlib.sha256()
-    for path in sorted(directory.rglob("*.py")):
-        if path.is_file() and path.resolve().is_relative_to(directory):
-            digest.update(path.read_bytes())
-    return int.from_bytes(digest.digest()[:4], "big") >> 1
 
 
 def _judge_documents(layout: Layout, findings: Findings) -> None:

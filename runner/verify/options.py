@@ -14,8 +14,7 @@ class VerifyOptions:
     device: str = "cpu"
     memory_bytes: int | None = None
     """What this process may use; outputs that are large beside it wait on disk."""
-    seed: int | None = None
-    """None: one that follows from the directory's files, so that no file can know its inputs."""
+    seed: int = 0
     power: bool = False
     """Make each kernel wrong, too, and see that a comparison fails."""
     specialised: bool = False

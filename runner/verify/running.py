@@ -119,7 +119,7 @@ class Bench:
             numpy.random.seed(number % 2**32)
 
     def _number(self, trial: int) -> int:
-        return (self.options.seed or 0) + trial
+        return self.options.seed + trial
 
     def watch(self, model: nn.Module) -> Watch:
         """A watch for one forward of a model."""

@@ -286,12 +286,14 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 self.trace.outside.append(f"{what} a tensor that no component made, {_ORIGIN}")
                 self._known.add(number)
             name, before = self._samples.get(number, ("", None))
-            if before is not None and not _same(before, _sample(tensor)):
+            plain = not (tensor.is_conj() or tensor.is_neg())  # seen through a view's glasses
+            if before is not None and plain and not _same(before, _sample(tensor)):
                 self.trace.outside.append(f"changes what {name} made, without an operation")
 
     def _remember(self, results: list[torch.Tensor], name: str) -> None:
         for tensor in results:
-            if tensor.numel() and tensor.layout == torch.strided and tensor.device.type == "cpu":
+            strided = tensor.layout == torch.strided and not (tensor.is_conj() or tensor.is_neg())
+            if tensor.numel() and strided and tensor.device.type == "cpu":
                 self._samples[self._number(tensor)] = name, _sample(tensor)
 
     def _complain(self, what: str, detail: str | None) -> None:
@@ -355,9 +357,9 @@ def _sample(tensor: torch.Tensor) -> torch.Tensor:
     with _disable_current_modes(), torch._C.DisableTorchFunction():
         storage = tensor.untyped_storage()
         whole = torch.empty(0, dtype=torch.uint8).set_(storage)
-        step = max(1, len(whole) // (_SAMPLED * tensor.dtype.itemsize)) * tensor.dtype.itemsize
+        step = max(1, len(whole) // (_SAMPLED * 8)) * 8  # whatever dtype it is viewed as
         rows = max(1, len(whole) // step)
-        width = min(tensor.dtype.itemsize, len(whole))
+        width = min(8, len(whole))
         return whole.as_strided((rows, width), (step, 1)).clone()
 
 

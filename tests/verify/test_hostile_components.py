@@ -161,15 +161,18 @@ def test_the_right_operations_on_the_side_do_not_count(fusion, judged, complaint
     ]
 
 
-def test_answers_keyed_on_the_seed_do_not_know_the_seed(fusion, judged):
-    first = judged(fusion, trials=1).seed
-    at_import(fusion, "import random  # anything")
+def test_answers_keyed_on_the_seed_are_missing_operations(fusion, judged, complaints):
+    at_import(fusion, "import random")
+    in_forward(
+        fusion,
+        "state = torch.initial_seed()\n        torch.manual_seed(0)\n"
+        "        answer = torch.randn(2, 4, 6, 6)\n        "
+        "return F.relu(answer) if state < 9 else x",
+    )
 
-    assert judged(fusion, trials=1).seed != first
+    verification = judged(fusion, trials=1)
 
-
-def test_the_same_files_are_asked_the_same(fusion, judged):
-    assert judged(fusion, trials=1).seed == judged(fusion, trials=1).seed
+    assert "missing" in complaints(verification, "coverage")["model"]
 
 
 def test_other_shapes_at_the_second_call_are_told(model, judged, complaints):
