@@ -168,8 +168,8 @@ class StepGate:
         actual, ran = self._run_refactored(step, refactored, found, parent, trial, recording)
         if seen and ran:
             self._judge_run(step, seen, ran)
-        left = state_fault(parent.state, refactored, mapping)
             findings.found("weights", step.folder, unread(mapping, seen, ran))
+        left = state_fault(parent.state, refactored, mapping)
         if recording is None:
             del refactored
         difference = compare_with_control(expected, actual, STEP) | left
