@@ -42,6 +42,12 @@ class _Partition:
         self.calls = Counter(program.scopes)
         self.frames = {scopes[:depth] for scopes in program.scopes for depth in range(len(scopes))}
         self.region = regions(program)
+        self.views: dict[Scope | None, set[int]] = {}
+        """For each module call the views between kernels that it makes."""
+        for i, op in enumerate(self.graph.operations):
+            if op.view and i not in self.flow.owner:
+                for scope in op.scopes:
+                    self.views.setdefault(scope, set()).add(i)
 
     def root(self) -> Part:
         if self.source_level == "level1" or len(self.kernels) < 2:
@@ -248,13 +254,8 @@ class _Partition:
 
     def _with_views(self, children: Sequence[Part], region: Region) -> tuple[int, ...]:
         """Operations of a module call: its parts, and the views between them that it makes."""
-        scope = region.scope
         inside = {i for child in children for i in child.operations}
-        views = {
-            i
-            for i, op in enumerate(self.graph.operations)
-            if scope in op.scopes and op.view and i not in self.flow.owner
-        }
+        views = self.views.get(region.scope, set())
         return tuple(sorted(inside | (views & self._between(inside, views))))
 
     def _between(self, inside: set[int], views: set[int]) -> set[int]:

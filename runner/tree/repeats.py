@@ -67,9 +67,8 @@ def _candidates(tokens: Sequence[Hashable]) -> Iterator[Repeat]:
             same = len(list(run))
             if equal and same >= period:
                 count = same // period + 1
-                for shift in range(same % period + 1):
-                    first = start + shift
-                    if _is_primitive(tokens[first : first + period]):
+                if _is_primitive(tokens[start : start + period]):  # so is each of its rotations
+                    for first in range(start, start + same % period + 1):
                         yield Repeat(first, period, count)
             start += same
 
