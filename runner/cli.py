@@ -6,6 +6,7 @@ What a command needs is imported inside it: `kdrun --help` loads neither torch n
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -199,6 +200,23 @@ def status(run: str | None, config: Path | None, as_json: bool, **flags: Any) ->
     return 0
 
 
+@cli.command()
+@click.argument("run")
+@click.argument("problem")
+@OUTPUT
+@STORE
+@click.option("--config", type=click.Path(path_type=Path), help="A YAML file.")
+def logs(run: str, problem: str, config: Path | None, **flags: Any) -> int:
+    """Show what a PROBLEM's own process printed in a RUN."""
+    from runner.batch.logs import read
+
+    printed = read(_settings(flags, config), run, problem)
+    if not printed:
+        click.echo(f"{problem} printed nothing", err=True)
+    click.echo(printed, nl=False)
+    return 0
+
+
 DECOMPOSITION = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
@@ -340,6 +358,29 @@ def _measured(
             memory_gib=settings.memory_gib,
             on_done=lambda row: progress.advance(task),
         )
+
+
+@cli.command()
+@OUTPUT
+@STORE
+@click.option("--data", type=click.Path(path_type=Path), help="Directory of problems.")
+@click.option("--num-gpus", type=float, help="GPUs that must be here; default 0.")
+@click.option("--device", type=click.Choice(["cpu", "cuda", "auto"]))
+@click.option("--config", type=click.Path(path_type=Path), help="A YAML file.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+def doctor(config: Path | None, as_json: bool, **flags: Any) -> int:
+    """Look at what a run needs here: exit 0 where it can begin, else 1."""
+    from runner.batch.doctor import examine
+
+    console = _console(stderr=as_json)
+    findings = []
+    for finding in examine(_settings(flags, config)):
+        mark = "ok " if finding.well else "NOT"
+        console.print(f"{mark}  {finding.what:8} {finding.said}", soft_wrap=True)
+        findings.append(finding)
+    if as_json:
+        click.echo(json.dumps([asdict(finding) for finding in findings], indent=1))
+    return 0 if all(finding.well for finding in findings) else 1
 
 
 @cli.group()

@@ -16,6 +16,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 
 from runner import __version__
+from runner.batch import logs
 from runner.batch.child import Outcome, Request, run_child
 from runner.batch.machine import GIB
 from runner.batch.work import Record, Target, Task
@@ -107,6 +108,7 @@ def clean_up(task: Task) -> None:
 def _commit(task: Task, attempt: Attempt, log: Path) -> Attempt:
     """Write the result, let the directory take its place, and store it where that is wanted."""
     record = attempt.record
+    logs.keep(log, task.built)
     source_level, _, name = task.label.rpartition("/")
     result = ProblemResult(
         problem=name,
@@ -168,6 +170,8 @@ def _in_child(kind: Kind, task: Task, log: Path) -> Attempt:
     )
     if log.stat().st_size == 0:
         log.unlink()
+    else:
+        logs.hide_credentials(log)
     return Attempt(
         record=_record(task, outcome),
         started=started,

@@ -1,0 +1,115 @@
+"""This file knows about what a machine can do: each thing that a run needs, looked at now."""
+
+import importlib
+import platform
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from runner import __version__
+from runner.batch.cluster import usable_bytes
+from runner.batch.machine import GIB, available_bytes, cores, total_bytes
+from runner.batch.stored import store_of
+from runner.config import Settings
+from runner.errors import KdrunError, UsageError
+from runner.problems import data_root, select
+
+LEAST_SCRATCH_BYTES = GIB
+"""Free space with which a run can begin; the whole of KernelBench leaves a few GiB behind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at."""
+
+    what: str
+    well: bool
+    said: str
+    """What is there, or what is wrong and what to do, in one line."""
+
+
+def examine(settings: Settings) -> Iterator[Finding]:
+    """Look at everything, one after the other; nothing here raises or is left behind."""
+    looks: Sequence[tuple[str, Callable[[Settings], str]]] = (
+        ("kdrun", lambda _: __version__),
+        ("python", lambda _: f"{platform.python_version()} on {platform.machine()}"),
+        ("torch", _torch),
+        ("ray", _ray),
+        ("cores", lambda _: str(cores())),
+        ("memory", _memory),
+        ("gpus", _gpus),
+        ("scratch", _scratch),
+        ("dataset", _dataset),
+        *([("store", _store)] if settings.store is not None else []),
+    )
+    for what, look in looks:
+        try:
+            yield Finding(what, True, look(settings))
+        except (KdrunError, OSError, ImportError) as error:
+            yield Finding(what, False, " ".join(str(error).split()))
+
+
+def _torch(settings: Settings) -> str:
+    import torch
+
+    cuda = f"for CUDA {torch.version.cuda}" if torch.version.cuda else "without CUDA"
+    return f"{torch.__version__}, {cuda}"
+
+
+def _ray(settings: Settings) -> str:
+    return str(importlib.import_module("ray").__version__)
+
+
+def _memory(settings: Settings) -> str:
+    usable = usable_bytes(settings.memory_gib)
+    free, there = available_bytes() / GIB, total_bytes() / GIB
+    return f"{free:.1f} of {there:.1f} GiB free, {usable / GIB:.1f} GiB of it for problems"
+
+
+def _gpus(settings: Settings) -> str:
+    """Their names; none is well as long as none is asked for."""
+    import torch
+
+    names = [torch.cuda.get_device_name(n) for n in range(torch.cuda.device_count())]
+    wanted = max(settings.num_gpus, float(settings.device == "cuda"))
+    if len(names) < wanted:
+        asked = f"--num-gpus {settings.num_gpus:g}" if settings.num_gpus else "--device cuda"
+        raise UsageError(f"{asked}: there are {len(names)} here", hint="does `nvidia-smi` answer?")
+    return ", ".join(names) or "none"
+
+
+def _scratch(settings: Settings) -> str:
+    """Where results are made, and where Ray keeps its sockets: both must be writable."""
+    place = _nearest(settings.output)
+    for folder in (place, Path("/tmp")):
+        with tempfile.TemporaryFile(dir=folder) as probe:
+            probe.write(b"kdrun")
+    free = shutil.disk_usage(place).free
+    if free < LEAST_SCRATCH_BYTES:
+        raise UsageError(
+            f"{settings.output}: only {free / GIB:.1f} GiB free", hint="choose another --output"
+        )
+    return f"{settings.output}: {free / GIB:.1f} GiB free"
+
+
+def _nearest(path: Path) -> Path:
+    """The path, or the folder above it in which it would be made."""
+    path = path.absolute()
+    return next(folder for folder in (path, *path.parents) if folder.exists())
+
+
+def _dataset(settings: Settings) -> str:
+    root = data_root(settings.data)
+    return f"{root}: {len(select(root, settings.level))} problems"
+
+
+def _store(settings: Settings) -> str:
+    """Whether it answers, and to these credentials; nothing is written."""
+    store = store_of(settings, patient=False)
+    assert store is not None
+    runs = len(store.run_ids())
+    if runs:
+        store.look()
+    return f"{store}: answers, {runs} run{'' if runs == 1 else 's'}"

@@ -1,0 +1,76 @@
+"""What a machine can do: said in a line each, and wrong things are told apart from missing ones."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from runner.batch.doctor import Finding, examine
+from runner.config import Settings
+from runner.store import Address, RunStore
+
+KDRUN = str(Path(sys.executable).with_name("kdrun"))
+SAMPLES = Path(__file__).parents[2] / "data/samples"
+
+
+def looked_at(what: str, **settings: object) -> Finding:
+    found = {finding.what: finding for finding in examine(Settings.model_validate(settings))}
+    return found[what]
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_machine_that_runs_the_tests_can_do_what_is_needed() -> None:
+    done = subprocess.run([KDRUN, "doctor", "--json"], capture_output=True, text=True)
+    findings = json.loads(done.stdout)
+    names = ["kdrun", "python", "torch", "ray", "cores", "memory", "gpus", "scratch", "dataset"]
+    assert [finding["what"] for finding in findings] == names
+    assert (done.returncode, [f for f in findings if not f["well"]]) == (0, [])
+    assert len(done.stderr.splitlines()) == len(names)
+
+
+def test_one_wrong_thing_is_exit_code_1_and_the_rest_is_still_looked_at() -> None:
+    done = subprocess.run([KDRUN, "doctor", "--data", "nowhere"], capture_output=True, text=True)
+    assert done.returncode == 1
+    lines = done.stdout.splitlines()
+    assert lines[-1] == "NOT  dataset  --data nowhere: no such directory"
+    assert all(line.startswith("ok ") for line in lines[:-1])
+
+
+def test_gpus_that_are_asked_for_must_be_there() -> None:
+    import torch
+
+    here = torch.cuda.device_count()
+    finding = looked_at("gpus", num_gpus=here + 1)
+    assert not finding.well
+    assert finding.said.startswith(f"--num-gpus {here + 1}: there are {here} here")
+
+
+def test_an_output_directory_is_where_a_folder_can_be_made(tmp_path: Path) -> None:
+    assert looked_at("scratch", output=tmp_path / "a/b/c").well
+    assert not (tmp_path / "a").exists()
+    (tmp_path / "file").touch()
+    assert not looked_at("scratch", output=tmp_path / "file/b").well
+
+
+def test_a_store_is_asked_only_where_one_is_named_and_nothing_is_written(tmp_path: Path) -> None:
+    assert "store" not in {finding.what for finding in examine(Settings())}
+    place = tmp_path / "store"
+    assert looked_at("store", store=str(place)).said == f"{place}: answers, 0 runs"
+    assert not place.exists()
+    RunStore(Address(uri=str(place))).claim()
+    (place / "one").mkdir()
+    assert looked_at("store", store=str(place)).said == f"{place}: answers, 1 run"
+
+
+def test_a_store_that_does_not_answer_or_is_none_is_said(tmp_path: Path) -> None:
+    finding = looked_at("store", store="ftp://somewhere")
+    assert (finding.well, "not a store" in finding.said) == (False, True)
+    (tmp_path / "other/folder").mkdir(parents=True)
+    finding = looked_at("store", store=str(tmp_path / "other"))
+    assert (finding.well, "no store" in finding.said) == (False, True)

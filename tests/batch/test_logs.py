@@ -1,0 +1,119 @@
+"""What problems print: kept with their files, shown from here and from a store, no credentials."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from runner.batch import logs
+from runner.batch.attempt import decompose
+from runner.batch.machine import GIB
+from runner.batch.work import Target, Task
+from runner.config import Settings
+from runner.errors import StoreError, UsageError
+from runner.store import Address, RunOptions, RunStore
+from runner.store.directory import DirectoryStore
+from runner.verify import VerifyOptions, verify
+from tests.store.documents import manifest, row
+
+KDRUN = str(Path(sys.executable).with_name("kdrun"))
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """A run `one` of four problems, of which two have printed something until now."""
+    output = DirectoryStore(tmp_path / "output")
+    output.write_manifest(manifest(row("level1/a_norm"), row("level2/a_norm"), row("level3/vit")))
+    for label, text in (("level3/vit", "seen: 7\n"), ("level3/still_running", "half")):
+        path = output.log_path("one", label)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return Settings(output=output.root)
+
+
+@pytest.mark.parametrize("name", ["vit", "level3/vit", "v*"])
+def test_a_log_is_found_by_the_problem_s_name_or_label(settings: Settings, name: str) -> None:
+    assert logs.read(settings, "one", name) == b"seen: 7\n"
+
+
+def test_a_log_is_shown_while_its_problem_still_runs(settings: Settings) -> None:
+    assert logs.read(settings, "one", "still_running") == b"half"
+
+
+def test_a_problem_that_printed_nothing_has_an_empty_log(settings: Settings) -> None:
+    assert logs.read(settings, "one", "level1/a_norm") == b""
+
+
+@pytest.mark.parametrize(
+    ("problem", "message"),
+    [
+        ("a_norm", "a_norm: may be level1/a_norm, level2/a_norm; name one of them"),
+        ("../x", "../x: none of the 4 problems of one so far; `kdrun status one` shows them"),
+    ],
+)
+def test_a_name_that_is_not_one_problem_s_is_refused(
+    settings: Settings, problem: str, message: str
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        logs.read(settings, "one", problem)
+    assert str(refused.value) == message
+
+
+def test_no_such_run_is_one_line(settings: Settings) -> None:
+    with pytest.raises(StoreError, match="no run 'two'"):
+        logs.read(settings, "two", "vit")
+
+
+def test_credentials_are_taken_out_and_nothing_else(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_bytes(b"key wJalrXUtnFEMI\xff region us-east-1 short abc\n")
+    logs.hide_credentials(
+        log,
+        {
+            "AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI",
+            "AWS_REGION": "us-east-1",
+            "MY_TOKEN": "abc",
+        },
+    )
+    assert log.read_bytes() == b"key [hidden]\xff region us-east-1 short abc\n"
+
+
+@pytest.mark.usefixtures("own_zygote")
+def test_a_log_is_among_a_problem_s_files_and_in_the_store_without_credentials(
+    write: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI")
+    store = RunStore(Address(uri=str(tmp_path / "store")))
+    store.claim()
+    problem = write("talks")
+    problem.write_text(problem.read_text() + "print('it says', 'wJalrXUt' + 'nFEMI')\n")
+    task = Task(
+        problem=problem,
+        label="level1/talks",
+        directory=tmp_path / "out/level1/talks",
+        scratch=tmp_path / "out/level1/.scratch",
+        options=RunOptions(trials=1),
+        memory_bytes=2 * GIB,
+        most_memory_bytes=2 * GIB,
+        timeout_s=60,
+        target=Target(address=store.address, run_id="one"),
+    )
+    done = decompose(task, tmp_path / "log")
+
+    assert done.record.status == "passed"
+    kept = (task.directory / logs.KEPT).read_text()
+    assert "it says [hidden]" in kept
+    assert done.result is not None
+    assert logs.KEPT in done.result.files
+    assert verify(task.directory, VerifyOptions(trials=1)).status == "passed"
+
+    store.save(manifest(row("level1/talks")), ["level1/talks"])
+    shown = subprocess.run(
+        [KDRUN, "logs", "one", "talks", "--store", str(tmp_path / "store")],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert (shown.returncode, shown.stdout) == (0, kept)
