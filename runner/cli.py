@@ -384,6 +384,49 @@ def doctor(config: Path | None, as_json: bool, **flags: Any) -> int:
 
 
 @cli.group()
+def k8s() -> None:
+    """Write manifests for a run on Kubernetes."""
+
+
+@k8s.command()
+@click.option("--level", type=int, multiple=True, help="1, 2 or 3; repeatable.")
+@click.option("--problem", multiple=True, help="Glob on names; repeatable.")
+@click.option("--data", type=click.Path(path_type=Path), help="Directory of problems in the image.")
+@STORE
+@click.option("--run-id", help="Name of the run; default kdrun.")
+@click.option("--num-gpus", type=float, help="GPUs for each problem, in the overlay gpu.")
+@MODE
+@click.option("--trials", type=int, help="Seeds for each comparison; default 2.")
+@click.option("--timeout", type=float, help="Seconds for one problem; default 1800.")
+@click.option("--memory-gib", type=float, help="Memory for the problems of one pod; default 16.")
+@click.option("--image", help="Of kdrun; default kdrun:VERSION.")
+@click.option("--gpu-image", help="Of GPU workers; default kdrun:VERSION-cuda.")
+@click.option("--nodes", type=click.IntRange(min=1), help="Worker pods; default 2.")
+@click.option("--cores", type=click.IntRange(min=1), help="Of each; default 4.")
+@click.option(
+    "--to", type=click.Path(file_okay=False, path_type=Path), default=Path("k8s"), show_default=True
+)
+@click.option("--config", type=click.Path(path_type=Path), help="A YAML file.")
+def render(
+    image: str | None,
+    gpu_image: str | None,
+    nodes: int | None,
+    cores: int | None,
+    to: Path,
+    config: Path | None,
+    **flags: Any,
+) -> int:
+    """Write a kustomize base (a RayJob) and its overlays: local (a plain Job), gpu."""
+    from runner.batch import kubernetes
+
+    said = {"image": image, "gpu_image": gpu_image, "nodes": nodes, "cores": cores}
+    pods = kubernetes.Pods(**{name: value for name, value in said.items() if value})  # type: ignore[arg-type]
+    for path in kubernetes.write(_settings(flags, config), pods, to):
+        click.echo(path)
+    return 0
+
+
+@cli.group()
 def data() -> None:
     """List problems; fetch and check the KernelBench dataset."""
 
