@@ -12,7 +12,7 @@ TORCH ?= torch==2.13.0+cpu
 endif
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 
-.PHONY: help run test setup lint types bench snapshots gallery container clean
+.PHONY: help run test setup lint types bench snapshots gallery k8s container clean
 
 help:
 	@echo "make run    take the samples apart on a local Ray, and show the results"
@@ -23,6 +23,7 @@ help:
 	@echo "make bench  seconds of the engine and of the command line, against their goals"
 	@echo "make snapshots  write the emitted text that the tests keep anew, to be read as a change"
 	@echo "make gallery    take three samples apart and picture them anew, for docs/gallery"
+	@echo "make k8s    write k8s/ anew"
 	@echo "make container  build the image with buildah, as root, and take two samples apart in it"
 	@echo "make clean  remove .venv and caches; output/ stays"
 
@@ -47,6 +48,9 @@ snapshots: $(INSTALLED)
 
 gallery: $(INSTALLED)
 	$(BIN)/python docs/gallery/make.py
+
+k8s: $(INSTALLED)
+	$(BIN)/kdrun k8s render --store s3://results/kdrun --to k8s
 
 container:
 	tests/container/build_and_run.sh

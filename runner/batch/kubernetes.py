@@ -37,9 +37,20 @@ MEMORY_GIB = 16.0
 SCRATCH = "32Gi"
 START_S = 900
 """For a cluster to come up, images and all."""
+DEADLINE_S = 24 * 3600
+"""For the whole of it; the same run, submitted again, does what is left."""
 SUBMISSIONS = 3
 METRICS_PORT = 8080
 DASHBOARD_PORT = 8265
+HEALTH = (
+    "from urllib.request import urlopen; import sys; "
+    "sys.exit(b'success' not in urlopen("
+    "'http://localhost:52365/api/local_raylet_healthz', timeout=4).read())"
+)
+"""Older operators would ask by wget, which the image has not."""
+DISRUPTED = {"type": "DisruptionTarget", "status": "True"}
+"""The condition of a pod that was preempted or drained."""
+SUBMITTER = "ray-job-submitter"
 PLACES = {"output", "address", "run_id", "memory_gib"}
 """Settings that are about the machine that runs it; the manifests give their own."""
 
@@ -68,7 +79,7 @@ def write(settings: Settings, pods: Pods, destination: Path) -> list[Path]:
     written = []
     for name, documents in render(settings, pods).items():
         path = destination / name
-        text = "---\n".join(yaml.safe_dump(each, sort_keys=False, width=99) for each in documents)
+        text = "---\n".join(_yaml(each) for each in documents)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(f"# Written by `kdrun k8s render`.\n{text}", encoding="utf-8")
@@ -97,7 +108,7 @@ def render(settings: Settings, pods: Pods) -> dict[str, list[Document]]:
         "overlays/local/kustomization.yaml": [
             _kustomization(
                 ["../../base", "job.yaml"],
-                patches=[{"patch": yaml.safe_dump({"$patch": "delete", **removal})}],
+                patches=[{"patch": _yaml({"$patch": "delete", **removal})}],
             )
         ],
         "overlays/local/job.yaml": [_job(settings, pods, name)],
@@ -120,6 +131,21 @@ def render(settings: Settings, pods: Pods) -> dict[str, list[Document]]:
             ]  # type: ignore[list-item]
         ],
     }
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes a text of several lines as such."""
+
+    def represent_str(self, data: str) -> yaml.ScalarNode:
+        style = "|" if "\n" in data else None
+        return self.represent_scalar("tag:yaml.org,2002:str", data, style=style)
+
+
+_Dumper.add_representer(str, _Dumper.represent_str)
+
+
+def _yaml(document: Document) -> str:
+    return yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=99)
 
 
 def _name(settings: Settings) -> str:
@@ -158,6 +184,7 @@ def _account() -> Document:
 
 def _config(settings: Settings) -> Document:
     said = settings.model_dump(mode="json", exclude_defaults=True, exclude=PLACES)
+    said["output"] = "/work/output"
     said["run_id"] = settings.run_id or NAME
     said["memory_gib"] = settings.memory_gib or MEMORY_GIB
     text = yaml.safe_dump(said, sort_keys=True)
@@ -200,9 +227,8 @@ def _network(settings: Settings) -> Document:
 
 
 def _ray_job(settings: Settings, pods: Pods, name: str) -> Document:
-    deadline_s = math.ceil(settings.timeout) * 10 + START_S
     head = _container(pods.image, "ray-head", {"cpu": "1", "memory": "4Gi"})
-    submitter = _container(pods.image, "ray-job-submitter", {"cpu": "200m", "memory": "512Mi"})
+    submitter = _container(pods.image, SUBMITTER, {"cpu": "200m", "memory": "512Mi"})
     return _object(
         "RayJob",
         name,
@@ -212,7 +238,7 @@ def _ray_job(settings: Settings, pods: Pods, name: str) -> Document:
             "submissionMode": "K8sJobMode",
             "submitterConfig": {"backoffLimit": SUBMISSIONS},
             "backoffLimit": 0,  # each retry would build a new cluster; the same run goes on instead
-            "activeDeadlineSeconds": deadline_s,
+            "activeDeadlineSeconds": DEADLINE_S,
             "preRunningDeadlineSeconds": START_S,
             "shutdownAfterJobFinishes": True,
             "ttlSecondsAfterFinished": 600,
@@ -273,7 +299,7 @@ def _job(settings: Settings, pods: Pods, name: str) -> Document:
             "podFailurePolicy": {
                 "rules": [
                     # A preempted pod costs no try; a run that has ended as it will is not repeated.
-                    {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]},
+                    {"action": "Ignore", "onPodConditions": [DISRUPTED]},
                     {
                         "action": "FailJob",
                         "onExitCodes": {
@@ -306,7 +332,6 @@ def _container(
             # Children hold their own limits. Ray's monitor would kill a task for what others do.
             {"name": "RAY_memory_monitor_refresh_ms", "value": "0"},
         ],
-        "envFrom": [{"secretRef": {"name": SECRET, "optional": True}}],
         "resources": {"requests": dict(resources), "limits": dict(resources)},
         "securityContext": {
             "allowPrivilegeEscalation": False,
@@ -319,11 +344,22 @@ def _container(
             {"name": "tmp", "mountPath": "/tmp"},
         ],
     }
-    if ray and name != "ray-job-submitter":
+    if name == SUBMITTER:  # it only asks the head
+        return container
+    container["envFrom"] = [{"secretRef": {"name": SECRET, "optional": True}}]
+    if ray:
         container["ports"] = [{"name": "metrics", "containerPort": METRICS_PORT}]
         # Who is preempted leaves the cluster by itself: its problems start again elsewhere at once.
         stop = {"exec": {"command": ["/bin/bash", "-lc", "ray stop"]}}
         container["lifecycle"] = {"preStop": stop}
+        probe = {
+            "exec": {"command": ["python", "-c", HEALTH]},
+            "initialDelaySeconds": 15,
+            "periodSeconds": 15,
+            "timeoutSeconds": 10,
+        }
+        container["livenessProbe"] = probe | {"failureThreshold": 20}
+        container["readinessProbe"] = probe | {"failureThreshold": 4}
     return container
 
 

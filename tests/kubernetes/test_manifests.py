@@ -1,0 +1,236 @@
+"""The manifests: what `kdrun k8s render` writes is built by kustomize and valid, offline.
+
+KubeRay's own schema is not in this repository: KUBERAY_CRDS names a folder with
+ray.io_rayjobs.yaml from its Helm chart, helm-chart/kuberay-operator/crds.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import kubernetes_validate
+import pytest
+import yaml
+
+from runner.batch.kubernetes import Pods, write
+from runner.batch.machine import GIB
+from runner.config import Settings, load
+from runner.errors import StoreError, UsageError
+
+ROOT = Path(__file__).parents[2]
+KUBECTL = shutil.which("kubectl", path=str(Path(sys.executable).parent)) or "kubectl"
+OVERLAYS = {
+    "base": {"RayJob"},
+    "overlays/local": {"Job"},
+    "overlays/gpu": {"RayJob"},
+}
+COMMON = {"Namespace", "ServiceAccount", "ConfigMap", "NetworkPolicy"}
+Objects = dict[str, dict[str, Any]]
+
+
+def built(folder: Path) -> Objects:
+    """The objects of a base or an overlay, by kind."""
+    done = subprocess.run([KUBECTL, "kustomize", folder], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return {each["kind"]: each for each in yaml.safe_load_all(done.stdout)}
+
+
+@pytest.fixture(scope="module")
+def settings() -> Settings:
+    return Settings(
+        store="s3://results/kdrun",
+        s3_endpoint_url="http://minio.storage:9000",
+        run_id="Nightly_3",
+        level=[3],
+        memory_gib=24,
+        num_gpus=0.5,
+    )
+
+
+@pytest.fixture(scope="module")
+def rendered(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Objects]:
+    """The objects of each overlay."""
+    place = tmp_path_factory.mktemp("k8s")
+    write(settings, Pods(nodes=3, cores=8), place)
+    return {name: built(place / name) for name in OVERLAYS}
+
+
+def pod_specs(value: Any) -> Iterator[dict[str, Any]]:
+    """Every pod's spec, however deep."""
+    if isinstance(value, dict):
+        if "containers" in value:
+            yield value
+        for each in value.values():
+            yield from pod_specs(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from pod_specs(each)
+
+
+def resources_of(group: dict[str, Any]) -> dict[str, Any]:
+    requests: dict[str, Any] = group["template"]["spec"]["containers"][0]["resources"]["requests"]
+    return requests
+
+
+def test_what_is_in_the_repository_is_what_the_command_writes(tmp_path: Path) -> None:
+    written = write(Settings(store="s3://results/kdrun"), Pods(), tmp_path)
+    for path in written:
+        name = path.relative_to(tmp_path)
+        assert (ROOT / "k8s" / name).read_text() == path.read_text(), f"{name}: make k8s"
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_core_objects_are_valid_and_have_no_field_that_is_none(
+    rendered: dict[str, Objects], overlay: str
+) -> None:
+    assert set(rendered[overlay]) == COMMON | OVERLAYS[overlay]
+    for kind, each in rendered[overlay].items():
+        if kind != "RayJob":
+            kubernetes_validate.validate(each, "1.30", strict=True)
+
+
+@pytest.mark.parametrize("overlay", ["base", "overlays/gpu"])
+def test_pods_of_a_ray_job_are_valid_pods(rendered: dict[str, Objects], overlay: str) -> None:
+    specs = list(pod_specs(rendered[overlay]["RayJob"]))
+    assert (
+        len(specs)
+        == len(rendered[overlay]["RayJob"]["spec"]["rayClusterSpec"]["workerGroupSpecs"]) + 2
+    )
+    for spec in specs:
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod"}, "spec": spec}
+        kubernetes_validate.validate(pod, "1.30", strict=True)
+
+
+@pytest.mark.parametrize("overlay", ["base", "overlays/gpu"])
+def test_ray_jobs_are_what_kuberay_s_own_schema_says(
+    rendered: dict[str, Objects], overlay: str
+) -> None:
+    folder = os.environ.get("KUBERAY_CRDS")
+    if not folder:
+        pytest.skip("KUBERAY_CRDS names no folder with KubeRay's ray.io_rayjobs.yaml")
+    crd = yaml.safe_load((Path(folder) / "ray.io_rayjobs.yaml").read_text())
+    (version,) = [each for each in crd["spec"]["versions"] if each["name"] == "v1"]
+    schema = tightened(version["schema"]["openAPIV3Schema"])
+    job = rendered[overlay]["RayJob"]
+    jsonschema.validate(job, schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(job | {"spec": job["spec"] | {"entryPoint": "x"}}, schema)
+
+
+def tightened(schema: Any) -> Any:
+    """A field that the schema does not know is an error; quantities may be texts or numbers."""
+    if isinstance(schema, list):
+        return [tightened(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if schema.get("x-kubernetes-int-or-string"):
+        return {"type": ["integer", "string"]}
+    made = {key: tightened(value) for key, value in schema.items()}
+    if isinstance(schema.get("properties"), dict) and schema.get("type") == "object":
+        made.setdefault("additionalProperties", False)
+    if made.get("properties", {}).get("metadata") == {"type": "object"}:
+        made["properties"]["metadata"] = {"type": "object"}
+    return made
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_every_pod_is_restricted_has_no_api_rights_and_a_limited_scratch(
+    rendered: dict[str, Objects], overlay: str
+) -> None:
+    assert rendered[overlay]["ServiceAccount"]["automountServiceAccountToken"] is False
+    labels = rendered[overlay]["Namespace"]["metadata"]["labels"]
+    assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
+    for spec in pod_specs(rendered[overlay]):
+        assert spec["automountServiceAccountToken"] is False
+        assert spec["enableServiceLinks"] is False
+        assert spec["securityContext"]["runAsNonRoot"] is True
+        assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        (container,) = spec["containers"]
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": True,
+        }
+        empty = [each["emptyDir"] for each in spec["volumes"] if "emptyDir" in each]
+        assert len(empty) >= 2
+        assert all("sizeLimit" in each for each in empty)
+
+
+def test_the_config_is_what_the_run_reads(
+    rendered: dict[str, Objects], settings: Settings, tmp_path: Path
+) -> None:
+    for overlay, changes in (
+        ("base", {}),
+        ("overlays/gpu", {"device": "cuda"}),
+    ):
+        file = tmp_path / "kdrun.yaml"
+        file.write_text(rendered[overlay]["ConfigMap"]["data"]["kdrun.yaml"])
+        wanted = settings.model_copy(update=changes | {"output": Path("/work/output")})
+        assert load({}, file).model_dump() == wanted.model_dump()
+
+
+def test_what_a_task_may_ask_for_is_there_and_fits_its_pod(rendered: dict[str, Objects]) -> None:
+    cluster = rendered["base"]["RayJob"]["spec"]["rayClusterSpec"]
+    assert cluster["headGroupSpec"]["rayStartParams"]["num-cpus"] == "0"
+    (group,) = cluster["workerGroupSpecs"]
+    assert (group["replicas"], group["rayStartParams"]["num-cpus"]) == (3, "8")
+    assert int(group["rayStartParams"]["memory"]) == 24 * GIB
+    assert resources_of(group) == {"cpu": "8", "memory": "27Gi"}
+
+
+def test_only_gpu_workers_run_where_tasks_ask_for_gpus(rendered: dict[str, Objects]) -> None:
+    groups = rendered["overlays/gpu"]["RayJob"]["spec"]["rayClusterSpec"]["workerGroupSpecs"]
+    assert [(each["groupName"], each["replicas"]) for each in groups] == [("cpu", 0), ("gpu", 3)]
+    assert resources_of(groups[1])["nvidia.com/gpu"] == 1
+    assert groups[1]["rayStartParams"]["num-gpus"] == "1"
+
+
+def test_credentials_are_named_and_never_written(rendered: dict[str, Objects]) -> None:
+    job = rendered["base"]["RayJob"]["spec"]
+    (head,) = job["rayClusterSpec"]["headGroupSpec"]["template"]["spec"]["containers"]
+    assert head["envFrom"] == [{"secretRef": {"name": "kdrun-store", "optional": True}}]
+    (submitter,) = job["submitterPodTemplate"]["spec"]["containers"]
+    assert "envFrom" not in submitter
+
+
+def test_the_network_lets_pods_reach_each_other_names_and_the_store_s_port(
+    rendered: dict[str, Objects],
+) -> None:
+    policy = rendered["base"]["NetworkPolicy"]["spec"]
+    assert policy["policyTypes"] == ["Ingress", "Egress"]
+    ports = [[port["port"] for port in rule.get("ports", [])] for rule in policy["egress"]]
+    assert ports == [[], [53, 53], [9000]]
+    assert policy["egress"][0]["to"] == [{"podSelector": policy["podSelector"]}]
+
+
+def test_a_run_s_name_is_the_objects_name(rendered: dict[str, Objects]) -> None:
+    assert rendered["overlays/local"]["Job"]["metadata"]["name"] == "kdrun-nightly-3"
+    assert rendered["base"]["RayJob"]["metadata"]["name"] == "kdrun-nightly-3"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"store": None}, "pods keep nothing: results must go to a bucket"),
+        ({"store": "folder"}, "pods keep nothing"),
+        ({"run_id": "x" * 60}, "too long for Kubernetes"),
+    ],
+)
+def test_what_cannot_run_on_kubernetes_is_refused(
+    tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    settings = Settings.model_validate({"store": "s3://results/kdrun"} | changes)
+    with pytest.raises(UsageError, match=message):
+        write(settings, Pods(), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_destination_that_cannot_be_written_to_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError, match="choose another --to"):
+        write(Settings(store="s3://results/kdrun"), Pods(), tmp_path / "file")
