@@ -366,7 +366,8 @@ def _same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
     bits = _BITS.get(one.dtype.itemsize)
     if bits is None or one.dtype == torch.bool:
         return torch.equal(one, other)
-    return torch.equal(one.view(bits), other.view(bits))
+    one, other = (t.resolve_conj().resolve_neg().view(bits) for t in (one, other))
+    return torch.equal(one, other)
 
 
 def _name(tensor: object) -> str:
