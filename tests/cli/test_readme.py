@@ -65,6 +65,8 @@ def test_a_session_shows_what_really_comes_out(tmp_path: Path) -> None:
 
 
 def without_measurements(text: str) -> str:
+    """A busy machine leaves less time to examine what has an effect, and says so."""
+    text = re.sub(r"(?m)^ *not examined: .*\n", "", text)
     return re.sub(r"[\d.]+ (s|GiB)\b", r"N \1", text)
 
 
