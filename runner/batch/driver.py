@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from runner import __version__
 from runner.batch.attempt import Attempt, Kind, clean_up, give_up, perform, stage_of
@@ -22,7 +22,7 @@ from runner.batch.plan import Item, Needs, threads
 from runner.batch.work import Record, Target, Task
 from runner.errors import ClusterError, StoreError
 from runner.store.directory import DirectoryStore
-from runner.store.manifest import Manifest, Row, RunState, count
+from runner.store.manifest import Manifest, Repeat, Row, RunState, count
 from runner.store.result import RunOptions
 from runner.store.runs import RunStore
 
@@ -91,7 +91,13 @@ class _Job:
     kind: Kind = "estimate"
     attempts: int = 0
     losses: int = 0
+    repeats: list[Repeat] = field(default_factory=list)
     task: Task | None = None
+
+    def repeat(self, cause: Literal["worker lost", "out of memory"], said: str) -> None:
+        """Note that the attempt does not count, before another is made."""
+        granted = self.needs.granted_bytes
+        self.repeats.append(Repeat(cause=cause, said=said, requested_memory_bytes=granted))
 
 
 @dataclass(slots=True)
@@ -178,6 +184,7 @@ class Driver:
         except ray.exceptions.RayError as error:  # a problem's own errors are answers
             self._lose(job, error)
             if job.losses < MOST_LOSSES:
+                job.repeat("worker lost", _in_short(error))
                 self.waiting.append(job)
                 return
             reason = f"its worker was lost {job.losses} times, the last by {_in_short(error)}"
@@ -185,6 +192,7 @@ class Driver:
             attempt = Attempt(record=record, started=datetime.now(UTC))
         record = attempt.record
         if record.out_of_memory and job.needs.can_grow:
+            job.repeat("out of memory", record.reason or "")
             job.needs = job.needs.all_there_is()
             self.waiting.appendleft(job)
         elif job.kind == "estimate" and record.status == "passed":
@@ -207,6 +215,7 @@ class Driver:
                     differs=attempt.differs,
                     node=attempt.node,
                     requested_memory_bytes=job.needs.granted_bytes,
+                    repeats=job.repeats,
                 )
             )
             self._save("running")

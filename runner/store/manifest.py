@@ -17,6 +17,15 @@ MANIFEST_FILE = "manifest.json"
 RunState = Literal["running", "finished", "interrupted"]
 
 
+class Repeat(Document):
+    """An attempt after which another was made: the problem was not to blame, or lacked room."""
+
+    cause: Literal["worker lost", "out of memory"]
+    """The worker went, with its node or alone; or the share of memory was too small, and grows."""
+    said: str
+    requested_memory_bytes: int
+
+
 class Row(Document):
     """One problem of a run that has ended."""
 
@@ -35,6 +44,8 @@ class Row(Document):
     node: str | None = None
     attempts: int = 0
     """0: an earlier run's result stands."""
+    repeats: list[Repeat] = Field(default_factory=list)
+    """Why there were others before the one that counts, in their order; estimates included."""
     artifact_prefix: str | None = None
     """Where its files are, relative to the output directory or to the run's store; absent where
     nothing was written."""
@@ -58,6 +69,7 @@ class Row(Document):
         differs: Sequence[str] = (),
         node: str | None = None,
         requested_memory_bytes: int | None = None,
+        repeats: Sequence[Repeat] = (),
     ) -> "Row":
         return cls(
             problem=result.problem,
@@ -72,6 +84,7 @@ class Row(Document):
             requested_memory_bytes=requested_memory_bytes,
             node=node,
             attempts=attempts,
+            repeats=list(repeats),
             artifact_prefix=artifact_prefix,
             result_sha256=result_sha256,
             differs=list(differs),

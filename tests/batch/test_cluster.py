@@ -103,3 +103,5 @@ def test_a_problem_whose_node_goes_away_is_done_on_another(
     manifest = json.loads(out)
     assert manifest["cluster"]["address"] == nodes.address
     assert manifest["rows"][0]["status"] == "passed"
+    (repeat,) = manifest["rows"][0]["repeats"]
+    assert (repeat["cause"], "Died" in repeat["said"]) == ("worker lost", True)

@@ -262,6 +262,24 @@ def test_a_worker_that_is_lost_once_costs_nothing(tmp_path: Path) -> None:
     done = kdrun("submit", "--data", "data", "--json", *MEMORY, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert not flag.exists()
+    (row,) = json.loads(done.stdout)["rows"]
+    assert [repeat["cause"] for repeat in row["repeats"]] == ["worker lost"]
+
+
+def test_a_problem_that_needs_more_than_was_estimated_gets_more_and_the_row_says_so(
+    tmp_path: Path,
+) -> None:
+    # Only where there are values, which capturing has none of.
+    more = "\n\n_plain = Model.forward\n\n\ndef _greedy(self, x):\n"
+    more += (
+        "    if type(x) is torch.Tensor:\n        bytearray(3 << 30)\n    return _plain(self, x)\n"
+    )
+    write(tmp_path / "data", "1_greedy", more + "\n\nModel.forward = _greedy\n")
+    done = kdrun("submit", "--data", "data", "--json", *MEMORY, cwd=tmp_path)
+    (row,) = json.loads(done.stdout)["rows"]
+    assert [repeat["cause"] for repeat in row["repeats"]] == ["out of memory"]
+    assert row["repeats"][0]["requested_memory_bytes"] < row["requested_memory_bytes"]
+    assert row["attempts"] == 2
 
 
 def test_a_broken_ray_ends_the_run_and_is_not_told_as_the_problems_fault(tmp_path: Path) -> None:
