@@ -74,11 +74,34 @@ def forgetting_results() -> Iterator[None]:
     try:
         yield
     finally:
-        for cached in gc.get_objects():
+        for cached in gc.get_objects() if _some_may_cache() else ():
             if type(cached) is functools._lru_cache_wrapper:  # a proxy's object may be gone
                 module = str(getattr(cached, "__module__", ""))
                 if module.partition(".")[0] not in _CACHES_NO_TENSORS:
                     cached.cache_clear()
 
 
-_CACHES_NO_TENSORS = {"torch", "runner", "sympy"} | set(sys.stdlib_module_names)
+_BEFORE = frozenset(sys.modules)
+"""What was imported before any problem: looking through all objects for caches takes 50 ms."""
+
+
+def _some_may_cache() -> bool:
+    """Whether a problem imported a library, or has a cached function of its own."""
+    for name, module in list(sys.modules.items()):
+        if name in _BEFORE or name.partition(".")[0] in _CACHES_NO_TENSORS:
+            continue
+        if "site-packages" in str(getattr(module, "__file__", "")):
+            return True
+        members = [*vars(module).values()]
+        members += [m for cls in members if isinstance(cls, type) for m in vars(cls).values()]
+        if any(type(m) is functools._lru_cache_wrapper for m in members):
+            return True
+    return False
+
+
+_CACHES_NO_TENSORS = {
+    "annotated_types", "filelock", "fsspec", "jinja2", "markupsafe", "mpmath", "networkx", "numpy",
+    "pydantic", "pydantic_core", "runner", "sympy", "torch", "typing_extensions",
+    "typing_inspection", *sys.stdlib_module_names,
+}  # fmt: skip
+"""What torch and kdrun import themselves."""
