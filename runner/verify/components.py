@@ -196,10 +196,12 @@ def settle(layout: Layout, tests: SelfTests, seen: set[str], findings: Findings)
             findings.found("self-test", component, fault)
 
 
-def what_ran(events: list[Event]) -> Counter[str]:
+def what_ran(events: list[Event], constants: bool = False) -> Counter[str]:
     """Names of operations, without moves and constants: strides and versions decide on those."""
     return Counter(
-        e.operation.name for e in events if not e.constant and e.operation.name != "copy"
+        e.operation.name
+        for e in events
+        if (constants or not e.constant) and e.operation.name != "copy"
     )
 
 
