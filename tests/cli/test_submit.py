@@ -213,7 +213,7 @@ def test_ctrl_c_stops_cleanly_with_what_is_done(tmp_path: Path) -> None:
     wait_for((tmp_path / "output/level1/.2_hang.stopped/stage").exists)
     time.sleep(1)
     run.send_signal(signal.SIGINT)
-    out, err = run.communicate(timeout=30)
+    out, err = run.communicate(timeout=120)
     assert run.returncode == 130, err
     manifest = json.loads(out)
     assert manifest["state"] == "interrupted"

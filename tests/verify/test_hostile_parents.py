@@ -1,6 +1,7 @@
 """What replaces an original computes nothing itself, however that is spelled."""
 
 import json
+import sys
 
 import pytest
 
@@ -193,7 +194,8 @@ def test_an_original_that_is_found_in_memory_computes_for_nobody(fusion, judged,
     assert "outside of its children" in said
 
 
-def test_an_original_by_import_is_no_module(fusion, judged, complaints):
+def test_an_original_by_import_is_no_module(fusion, judged, complaints, monkeypatch):
+    monkeypatch.delitem(sys.modules, "original", raising=False)  # left by whoever ran one here
     spoil(fusion, REFACTORED, above(REFACTORED, "from original import Model"))
 
     assert "original" in complaints(judged(fusion, trials=1), "rules")[REFACTORED]
