@@ -208,6 +208,8 @@ def test_ctrl_c_stops_cleanly_with_what_is_done(tmp_path: Path) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # a shell's background job ignores SIGINT, and so would what it starts
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     wait_for((tmp_path / "output/level1/1_whole/result.json").exists)
     wait_for((tmp_path / "output/level1/.2_hang.stopped/stage").exists)
