@@ -63,26 +63,26 @@ def perform(kind: Kind, task_json: str, log: str) -> str:
 
 def estimate(task: Task, log: Path) -> Attempt:
     """Capture in a child, and say how much memory the problem needs. Commits nothing."""
-    with _scratch(task):
+    with _scratch(task) as task:
         return _in_child("estimate", task, log)
 
 
 def decompose(task: Task, log: Path) -> Attempt:
     """Build the decomposition aside, verify it there, put it in place with its result."""
-    with _scratch(task):
+    with _scratch(task) as task:
         task.built.mkdir()
         return _commit(task, _in_child("decompose", task, log), log)
 
 
 def verify(task: Task, log: Path) -> Attempt:
     """Verify a directory that stands, without touching it."""
-    with _scratch(task):
+    with _scratch(task) as task:
         return _in_child("verify", task, log)
 
 
 def give_up(task: Task, attempt: Attempt, log: Path) -> Attempt:
     """Commit what an estimate, or the loss of the worker, said to be the end of a problem."""
-    with _scratch(task):
+    with _scratch(task) as task:
         task.built.mkdir()
         with suppress(OSError):
             shutil.copyfile(task.problem, task.built / "original.py")
@@ -209,10 +209,16 @@ def _source_sha256(problem: Path) -> str:
 
 
 @contextmanager
-def _scratch(task: Task) -> Iterator[None]:
+def _scratch(task: Task) -> Iterator[Task]:
+    """A place for the attempt; the problem is put there if it came with the task."""
     clean_up(task)
     task.scratch.mkdir(parents=True)
     try:
-        yield
+        if task.source is not None:
+            problem = task.scratch / "problem" / f"{task.label}.py"
+            problem.parent.mkdir(parents=True)
+            problem.write_bytes(task.source)
+            task = task.model_copy(update={"problem": problem, "source": None})
+        yield task
     finally:
         clean_up(task)

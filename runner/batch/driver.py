@@ -58,12 +58,15 @@ class Run:
     workers: int | None = None
     shared: RunStore | None = None
     """Where results go from the output directory."""
+    elsewhere: bool = False
+    """Machines that we know nothing about do the work: problems travel with their tasks."""
 
     def task(self, item: Item, memory_bytes: int, most_bytes: int, threads: int) -> Task:
         """The problem as a worker is told it."""
         directory = self.store.directory(item.label)
         return Task(
             problem=item.problem.path,
+            source=_bytes(item.problem.path) if self.elsewhere else None,
             label=item.label,
             directory=directory.absolute(),
             scratch=(directory.parent / f".{directory.name}.{self.run_id}").absolute(),
@@ -308,6 +311,14 @@ class Driver:
             manifest = self.run.shared.save(manifest, order, forget)
         self.run.store.write_manifest(manifest)
         return manifest
+
+
+def _bytes(file: Path) -> bytes | None:
+    """What is in it; None where it cannot be read, which the worker then says."""
+    try:
+        return file.read_bytes()
+    except OSError:
+        return None
 
 
 def _in_short(error: BaseException) -> str:

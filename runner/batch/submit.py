@@ -90,6 +90,7 @@ def prepare(settings: Settings, *, dry: bool = False) -> Submission:
         num_gpus=settings.num_gpus,
         workers=settings.workers,
         shared=shared,
+        elsewhere=settings.address is not None,
     )
     return Submission(run, items, root)
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from runner.batch.machine import GIB
 from runner.errors import CaptureError, KdrunError, ProblemError
@@ -35,7 +35,11 @@ class Target(Document):
 class Task(Document):
     """One problem, and what to do with it."""
 
+    model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
+
     problem: Path
+    source: bytes | None = None
+    """The file itself, for a machine that may not see the one at `problem`."""
     label: str
     directory: Path
     """Where the decomposition goes, or is."""

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,30 @@ def test_an_earlier_decomposition_is_replaced_as_a_whole(task: Make, log: Path) 
     (made.directory / "stale.py").touch()
     decompose(made, log)
     assert not (made.directory / "stale.py").exists()
+
+
+def test_a_problem_may_come_with_its_task_and_needs_no_file_then(task: Make, log: Path) -> None:
+    here = task()
+    decompose(here, log)
+    files = ProblemResult.read(here.directory).files
+    source = here.problem.read_bytes()
+    here.problem.unlink()
+    sent = json.loads(here.model_copy(update={"source": source}).model_dump_json())
+    done = Attempt.model_validate_json(perform("decompose", json.dumps(sent), str(log)))
+    assert done.result is not None
+    assert (done.result.status, done.result.source_sha256) == ("passed", sha256(source).hexdigest())
+    same = {name for name in files if not name.startswith("verification/")}
+    assert {name: done.result.files[name] for name in same} == {name: files[name] for name in same}
+    assert not here.problem.exists()
+
+
+def test_what_comes_with_a_task_may_be_any_bytes(task: Make, log: Path) -> None:
+    broken = task().model_copy(update={"source": b"# \xff\nimport torch\n"})
+    done = Attempt.model_validate_json(perform("estimate", broken.model_dump_json(), str(log)))
+    assert (done.record.status, done.record.reason) == (
+        "error",
+        "not UTF-8: byte 0xff (line 1); save the file as UTF-8",
+    )
 
 
 def test_verifying_a_directory_does_not_touch_it(task: Make, log: Path) -> None:
