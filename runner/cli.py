@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import click
 
 from runner import __version__
+from runner.cli_agents import prompt
 from runner.errors import KdrunError
 
 INTERRUPTED = 130
@@ -150,6 +151,9 @@ def verify(directory: tuple[Path, ...], config: Path | None, as_json: bool, **fl
     if as_json:
         click.echo(json.dumps([verdict.to_json() for verdict in verdicts], indent=1))
     return 0 if all(verdict.record.status == "passed" for verdict in verdicts) else 1
+
+
+cli.add_command(prompt)
 
 
 @cli.command()

@@ -25,7 +25,7 @@ from runner.store.directory import commit, put_in_place
 from runner.store.result import Document, ProblemResult, hash_files, sha256_of
 from runner.store.runs import RunStore
 
-Kind = Literal["estimate", "decompose", "verify"]
+Kind = Literal["estimate", "facts", "decompose", "verify"]
 """What a child is asked for: a function of `runner.batch.work`."""
 
 
@@ -67,6 +67,12 @@ def estimate(task: Task, log: Path) -> Attempt:
         return _in_child("estimate", task, log)
 
 
+def facts(task: Task, log: Path) -> Attempt:
+    """Look in a child at what the problem's program does. Commits nothing."""
+    with _scratch(task):
+        return _in_child("facts", task, log)
+
+
 def decompose(task: Task, log: Path) -> Attempt:
     """Build the decomposition aside, verify it there, put it in place with its result."""
     with _scratch(task) as task:
@@ -89,7 +95,7 @@ def give_up(task: Task, attempt: Attempt, log: Path) -> Attempt:
         return _commit(task, attempt, log)
 
 
-ATTEMPTS = {"estimate": estimate, "decompose": decompose, "verify": verify}
+ATTEMPTS = {"estimate": estimate, "facts": facts, "decompose": decompose, "verify": verify}
 
 
 def stage_of(task: Task) -> str | None:

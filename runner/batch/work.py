@@ -16,6 +16,7 @@ from pydantic import ConfigDict, Field
 
 from runner.batch.machine import GIB
 from runner.errors import CaptureError, KdrunError, ProblemError
+from runner.prompts import Facts
 from runner.store.objects import Address
 from runner.store.result import Document, Figures, RunOptions, Status
 
@@ -82,6 +83,8 @@ class Record(Document):
     seconds: dict[str, float] = Field(default_factory=dict)
     verification: dict[str, Any] | None = None
     """The verdicts in full; only asked for by `verify`."""
+    facts: Facts | None = None
+    """What the problem's program does; the answer of `facts`."""
 
 
 def estimate(argument: str) -> str:
@@ -96,6 +99,21 @@ def estimate(argument: str) -> str:
         with stages("capture"):
             estimated = capture_and_estimate(problem, mode=task.options.mode)
         return Record(status="passed", peak_bytes=estimated.peak_bytes)
+
+    return _run(argument, body)
+
+
+def facts(argument: str) -> str:
+    """What a problem's program does, for who is to take it apart."""
+
+    def body(task: Task, stages: Stages) -> Record:
+        from runner.problems import read_problem
+        from runner.prompts.gathering import facts_of
+
+        with stages("load"):
+            problem = read_problem(task.problem)
+        with stages("capture"):
+            return Record(status="passed", facts=facts_of(problem, task.options.mode))
 
     return _run(argument, body)
 

@@ -1,0 +1,79 @@
+"""This file knows about `kdrun prompt`: one problem's facts, gathered in a child, and its brief."""
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from runner.batch import attempt
+from runner.batch.cluster import usable_bytes
+from runner.batch.machine import cores
+from runner.batch.submit import run_options
+from runner.batch.work import Task
+from runner.config import Settings
+from runner.errors import ProblemError, UsageError
+from runner.problems import Problem, data_root, select
+from runner.prompts import Brief, render
+from runner.store.result import RunOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The brief for a problem."""
+
+    brief: Brief
+    note: str | None
+    """What its reader will not find in it, and why."""
+
+
+def brief(pattern: str, settings: Settings, output: Path | None) -> Told:
+    """The brief for the one problem that is meant: a file, or a name or glob as `submit` has it.
+
+    Raises:
+        UsageError: none is meant, or several are.
+        ProblemError: its file is broken.
+    """
+    problem = _the_one(pattern, settings)
+    most = usable_bytes(settings.memory_gib)
+    place = output or Path(problem.name)
+    with tempfile.TemporaryDirectory(prefix="kdrun-") as aside:
+        task = Task(
+            problem=problem.path,
+            label=problem.name,
+            directory=place.absolute(),
+            scratch=Path(aside) / "scratch",
+            options=run_options(settings),
+            memory_bytes=most,
+            most_memory_bytes=most,
+            threads=cores(),
+            timeout_s=settings.timeout,
+        )
+        record = attempt.facts(task, Path(aside) / "log").record
+    if record.facts is None:
+        raise ProblemError(problem.path, record.reason or record.status)
+    said = render(
+        problem,
+        record.facts,
+        place.absolute(),
+        mode=task.options.mode,
+        flags=flags(task.options),
+    )
+    reason = record.facts.reason
+    return Told(said, f"{problem.path}: not captured: {reason}" if reason else None)
+
+
+def flags(options: RunOptions) -> list[str]:
+    """What `kdrun verify` is told, to judge as these options do."""
+    said = {"--trials": options.trials, "--device": options.device}
+    usual = {"--trials": 2, "--device": "cpu"}
+    given = [part for name, value in said.items() if value != usual[name] for part in (name, value)]
+    return [*map(str, given), *(["--power"] if options.power else [])]
+
+
+def _the_one(pattern: str, settings: Settings) -> Problem:
+    found = select(data_root(settings.data), settings.level, [pattern])
+    if len(found) > 1:
+        names = ", ".join(problem.name for problem in found[:3])
+        raise UsageError(
+            f"{pattern}: means {len(found)} problems: {names}, ...", hint="name one of them"
+        )
+    return found[0]

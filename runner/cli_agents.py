@@ -1,0 +1,32 @@
+"""This file knows about the command line for agents and people who take problems apart by hand."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+@click.command()
+@click.argument("problem")
+@click.option("--data", type=click.Path(path_type=Path), help="Directory of problems.")
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Where the decomposition is to be written; default a folder of the problem's name.",
+)
+@click.option(
+    "--format", "form", type=click.Choice(["text", "messages"]), default="text", show_default=True
+)
+@click.option("--mode", type=click.Choice(["eval", "train"]), help="Default eval.")
+@click.option("--config", type=click.Path(path_type=Path), help="A YAML file.")
+def prompt(problem: str, output: Path | None, form: str, config: Path | None, **flags: Any) -> int:
+    """Print the brief for taking PROBLEM (a file, or a name or glob) apart by hand."""
+    from runner.batch import briefing
+    from runner.config import load
+
+    settings = load({name: value for name, value in flags.items() if value is not None}, config)
+    told = briefing.brief(problem, settings, output)
+    if told.note:
+        click.echo(f"but mind: {told.note}", err=True)
+    click.echo(told.brief.text() if form == "text" else told.brief.messages(), nl=False)
+    return 0

@@ -1,0 +1,104 @@
+"""This file knows about a plain run: which modules are called, on what, where nothing is traced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from runner.graph.ir import Mode, TensorSpec
+from runner.problems import Problem, author_code, check_outputs, load_problem, plain, seed
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a module that has no other in it."""
+
+    path: str
+    cls: str
+    said: str
+    """What the module says about itself: `in_features=3, out_features=4, bias=True`."""
+    inputs: tuple[TensorSpec, ...]
+    weights: tuple[tuple[str, TensorSpec], ...]
+    outputs: tuple[TensorSpec, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What one plain run shows. Functions that the author calls directly are not in it."""
+
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    calls: tuple[Call, ...]
+    states: int
+    """Parameters and buffers."""
+
+
+def observe(problem: Problem, mode: Mode = "eval") -> Observed:
+    """Run a problem once, on real tensors, and note each call of its innermost modules.
+
+    Raises:
+        ProblemError: the author's code fails.
+    """
+    seed(0)
+    loaded = load_problem(problem)
+    seed(0)
+    model = loaded.build()
+    model.train(mode == "train")
+    seed(0)
+    args, kwargs = loaded.get_inputs()
+    calls: list[Call] = []
+    for path, module in model.named_modules():
+        if path and not any(module.children()):
+            module.register_forward_hook(_noting(path, calls), with_kwargs=True)
+    seed(0)
+    with torch.no_grad(), author_code(problem):
+        output = model(*args, **kwargs)
+    states = sum(1 for _ in model.parameters()) + sum(1 for _ in model.buffers())
+    return Observed(
+        inputs=_specs((args, kwargs)),
+        outputs=tuple(map(_spec, check_outputs(problem, output))),
+        calls=tuple(calls),
+        states=states,
+    )
+
+
+def _noting(path: str, calls: list[Call]) -> Callable[..., None]:
+    def note(module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+        own = (*module.named_parameters(), *module.named_buffers())
+        calls.append(
+            Call(
+                path=path,
+                cls=type(module).__name__,
+                said=module.extra_repr().replace("\n", " "),
+                inputs=_specs((args, kwargs)),
+                weights=tuple((name, _spec(tensor)) for name, tensor in own),
+                outputs=_specs(output),
+            )
+        )
+
+    return note
+
+
+def _specs(value: Any) -> tuple[TensorSpec, ...]:
+    return tuple(map(_spec, _tensors(plain(value))))
+
+
+def _tensors(value: Any) -> Iterable[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _tensors(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _tensors(item)
+
+
+def _spec(tensor: torch.Tensor) -> TensorSpec:
+    strided = tensor.layout is torch.strided
+    stride = tuple(tensor.stride()) if strided else ()
+    return TensorSpec(tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), stride)
