@@ -61,7 +61,7 @@ def working_options(command: F) -> F:
                 help="Make each kernel wrong, too, and see a comparison fail.",
             ),
             click.option("--timeout", type=float, help="Seconds for one problem; default 1800."),
-            click.option("--memory-gib", type=float, help="Memory that problems may take here."),
+            click.option("--memory", help="For problems here, as 16GiB; default 85% of free."),
             click.option("--config", type=click.Path(path_type=Path), help="A YAML file."),
             click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout."),
         )
@@ -290,7 +290,7 @@ def report(what: str, to: Path | None, opened: bool, config: Path | None, **flag
 @click.option("--families", is_flag=True, help="Show families: one operation, any size.")
 @click.option("--measure", is_flag=True, help="Time them here, and sort by time.")
 @click.option("--device", type=click.Choice(["cpu", "cuda"]), help="To measure on; default cpu.")
-@click.option("--memory-gib", type=float, help="Memory that measuring may take here.")
+@click.option("--memory", help="For measuring, as 16GiB; default 85% of what is free.")
 @click.option("--parquet", type=click.Path(dir_okay=False, path_type=Path), help="Write this file.")
 @click.option(
     "--export",
@@ -326,7 +326,7 @@ def workloads(
         if exported is not None:
             from runner.report.export import export
 
-            for note in export(chosen, about, exported, settings.memory_gib):
+            for note in export(chosen, about, exported, settings.memory):
                 click.echo(f"but mind: {note}", err=True)
             click.echo(f"{exported}: {len(chosen)} workloads", err=True)
     if parquet is not None:
@@ -359,7 +359,7 @@ def _measured(
             about,
             chosen,
             device="cuda" if settings.device == "cuda" else "cpu",
-            memory_gib=settings.memory_gib,
+            memory_bytes=settings.memory,
             on_done=lambda row: progress.advance(task),
         )
 
@@ -402,7 +402,7 @@ def k8s() -> None:
 @MODE
 @click.option("--trials", type=int, help="Seeds for each comparison; default 2.")
 @click.option("--timeout", type=float, help="Seconds for one problem; default 1800.")
-@click.option("--memory-gib", type=float, help="Memory for the problems of one pod; default 16.")
+@click.option("--memory", help="For the problems of one pod; default 16GiB.")
 @click.option("--image", help="Of kdrun; default kdrun:VERSION.")
 @click.option("--gpu-image", help="Of GPU workers; default kdrun:VERSION-cuda.")
 @click.option("--nodes", type=click.IntRange(min=1), help="Worker pods; default 2.")

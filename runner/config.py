@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import yaml
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
+from pydantic import AfterValidator, BeforeValidator, ByteSize, Field, ValidationError
 from pydantic_settings import (
     BaseSettings,
     InitSettingsSource,
@@ -25,6 +25,8 @@ from runner.errors import ConfigError, KdrunError, UsageError
 
 PREFIX = "KDRUN_"
 CONFIG_VARIABLE = "KDRUN_CONFIG"
+LEAST_MEMORY = 256 << 20
+"""Python with torch imported."""
 CONFIG_FILE = Path("configs/default.yaml")
 """Read from the working directory where it exists and no other file is named."""
 
@@ -62,6 +64,12 @@ def _url(value: str | None) -> str | None:
     return value
 
 
+def _memory(value: ByteSize) -> ByteSize:
+    if value < LEAST_MEMORY:
+        raise ValueError("less than any problem takes; write it with its unit, such as 16GiB")
+    return value
+
+
 class Settings(BaseSettings):
     """Everything that a run can be told."""
 
@@ -93,8 +101,8 @@ class Settings(BaseSettings):
     """A Ray cluster to join, whose nodes see the same files; none: one of our own."""
     workers: int | None = Field(default=None, ge=1)
     """Most problems at once; none: as many as there are cores, as memory permits."""
-    memory_gib: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """Memory that a Ray of our own may give to problems; none: most of what is available."""
+    memory: Annotated[ByteSize, AfterValidator(_memory)] | None = None
+    """Memory that problems may take on this machine, such as 16GiB; none: 85% of what is free."""
     num_gpus: float = Field(default=0, ge=0, allow_inf_nan=False)
     """GPUs for each problem."""
     device: Literal["cpu", "cuda", "auto"] = "cpu"

@@ -43,7 +43,7 @@ def decompose(file: Path, settings: Settings) -> Decomposed:
     store = DirectoryStore(settings.output)
     name = label(problem)
     directory = store.directory(name)
-    most = usable_bytes(settings.memory_gib)
+    most = usable_bytes(settings.memory)
     task = Task(
         problem=problem.path,
         label=name,
@@ -96,7 +96,7 @@ def verify(directory: Path, settings: Settings) -> Verified:
             hint="name a decomposition directory",
         )
     mode = mode_of(directory) or settings.mode
-    most = usable_bytes(settings.memory_gib)
+    most = usable_bytes(settings.memory)
     with tempfile.TemporaryDirectory(prefix="kdrun-") as aside:
         task = Task(
             problem=(directory / "original.py").absolute(),

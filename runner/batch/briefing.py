@@ -33,7 +33,7 @@ def brief(pattern: str, settings: Settings, output: Path | None) -> Told:
         ProblemError: its file is broken.
     """
     problem = _the_one(pattern, settings)
-    most = usable_bytes(settings.memory_gib)
+    most = usable_bytes(settings.memory)
     place = output or Path(problem.name)
     with tempfile.TemporaryDirectory(prefix="kdrun-") as aside:
         task = Task(

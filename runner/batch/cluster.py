@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from runner.batch.machine import GIB, available_bytes, cores
+from runner.config import LEAST_MEMORY
 from runner.errors import ClusterError, UsageError
 
 OBJECT_STORE_BYTES = 100 << 20
 """Ours carries a few kilobytes a problem; Ray's default would take a third of the machine."""
-HEADROOM = 0.1
-"""Of the available memory, at least HEADROOM_BYTES: for Ray's own processes and everybody else."""
-HEADROOM_BYTES = 2 * GIB
+SHARE = 0.85
+"""Of the memory that is free: the rest is for Ray's own processes and everybody else."""
 REACH_S = 5.0
 """For an address to answer at all."""
 
@@ -65,23 +65,21 @@ NO_CLUSTER = Cluster(None, 0, 0, 0, 0, 0, 0, 0, importlib.metadata.version("ray"
 """For a run in which there is nothing to do."""
 
 
-def usable_bytes(memory_gib: float | None = None) -> int:
-    """Memory of this machine that problems may have; never more than there is to give."""
+def usable_bytes(memory_bytes: int | None = None) -> int:
+    """Memory of this machine that problems may have: what was said, and never more than is free."""
     available = available_bytes()
-    usable = available - max(HEADROOM_BYTES, int(available * HEADROOM))
-    if memory_gib is not None:
-        usable = min(usable, int(memory_gib * GIB))
-    if usable < GIB // 4:
+    usable = int(available * SHARE) if memory_bytes is None else min(memory_bytes, available)
+    if usable < LEAST_MEMORY:
         raise ClusterError(
-            f"only {available / GIB:.1f} GiB of memory are available here",
-            hint=f"{HEADROOM_BYTES / GIB:.0f} GiB stay free: end something that takes memory",
+            f"only {available / GIB:.1f} GiB of memory are free here",
+            hint="end something that takes memory",
         )
     return usable
 
 
 @contextmanager
 def connect(
-    address: str | None, *, workers: int | None, memory_gib: float | None, num_gpus: float
+    address: str | None, *, workers: int | None, memory_bytes: int | None, num_gpus: float
 ) -> Iterator[Cluster]:
     """Reach the Ray at an address, or start one on this machine and stop it at the end.
 
@@ -99,7 +97,7 @@ def connect(
             options = {
                 "address": "local",
                 "num_cpus": workers or cores(),
-                "_memory": usable_bytes(memory_gib),
+                "_memory": usable_bytes(memory_bytes),
                 "object_store_memory": OBJECT_STORE_BYTES,
                 "_temp_dir": stack.enter_context(_folder()),
                 "include_dashboard": False,

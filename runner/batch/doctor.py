@@ -63,7 +63,7 @@ def _ray(settings: Settings) -> str:
 
 
 def _memory(settings: Settings) -> str:
-    usable = usable_bytes(settings.memory_gib)
+    usable = usable_bytes(settings.memory)
     free, there = available_bytes() / GIB, total_bytes() / GIB
     return f"{free:.1f} of {there:.1f} GiB free, {usable / GIB:.1f} GiB of it for problems"
 

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from runner import __version__
-from runner.batch.cluster import HEADROOM_BYTES, OBJECT_STORE_BYTES
+from runner.batch.cluster import OBJECT_STORE_BYTES
 from runner.batch.machine import GIB
 from runner.config import Settings
 from runner.errors import StoreError, UsageError
@@ -32,8 +32,10 @@ SECRET = "kdrun-store"
 USER = 10001
 """The image's."""
 CONFIG_FILE = "/etc/kdrun/kdrun.yaml"
-MEMORY_GIB = 16.0
+MEMORY_BYTES = 16 * GIB
 """For the problems of one pod, unless the settings say."""
+RAYS_BYTES = 2 * GIB
+"""For Ray itself, beside them; an eighth where that is more."""
 SCRATCH = "32Gi"
 START_S = 900
 """For a cluster to come up, images and all."""
@@ -51,7 +53,7 @@ HEALTH = (
 DISRUPTED = {"type": "DisruptionTarget", "status": "True"}
 """The condition of a pod that was preempted or drained."""
 SUBMITTER = "ray-job-submitter"
-PLACES = {"output", "address", "run_id", "memory_gib"}
+PLACES = {"output", "address", "run_id", "memory"}
 """Settings that are about the machine that runs it; the manifests give their own."""
 
 Document = dict[str, Any]
@@ -186,7 +188,7 @@ def _config(settings: Settings) -> Document:
     said = settings.model_dump(mode="json", exclude_defaults=True, exclude=PLACES)
     said["output"] = "/work/output"
     said["run_id"] = settings.run_id or NAME
-    said["memory_gib"] = settings.memory_gib or MEMORY_GIB
+    said["memory"] = f"{(settings.memory or MEMORY_BYTES) / GIB:g}GiB"
     text = yaml.safe_dump(said, sort_keys=True)
     return _object("ConfigMap", f"{NAME}-config", data={Path(CONFIG_FILE).name: text})
 
@@ -262,11 +264,11 @@ def _ray_job(settings: Settings, pods: Pods, name: str) -> Document:
 
 def _workers(settings: Settings, pods: Pods, gpus: int = 0) -> Document:
     """What Ray offers on a pod is what tasks may ask for; the pod has some more for Ray itself."""
-    share = settings.memory_gib or MEMORY_GIB
+    share = settings.memory or MEMORY_BYTES
     resources = _sizes(pods.cores, share) | ({"nvidia.com/gpu": gpus} if gpus else {})
     parameters = {
         "num-cpus": str(pods.cores),
-        "memory": str(int(share * GIB)),
+        "memory": str(int(share)),
         "object-store-memory": str(OBJECT_STORE_BYTES),
     } | ({"num-gpus": str(gpus)} if gpus else {})
     worker = _container(pods.gpu_image if gpus else pods.image, "ray-worker", resources)
@@ -281,7 +283,7 @@ def _workers(settings: Settings, pods: Pods, gpus: int = 0) -> Document:
 
 
 def _job(settings: Settings, pods: Pods, name: str) -> Document:
-    sizes = _sizes(pods.cores, settings.memory_gib or MEMORY_GIB)
+    sizes = _sizes(pods.cores, settings.memory or MEMORY_BYTES)
     container = _container(pods.image, NAME, sizes, ray=False)
     container["args"] = ["submit", "--config", CONFIG_FILE, "--workers", str(pods.cores)]
     template = _template(container, "Never")
@@ -315,8 +317,8 @@ def _job(settings: Settings, pods: Pods, name: str) -> Document:
     )
 
 
-def _sizes(cores: int, share_gib: float) -> Document:
-    memory = math.ceil(share_gib + max(HEADROOM_BYTES / GIB, share_gib / 8))
+def _sizes(cores: int, share_bytes: int) -> Document:
+    memory = math.ceil((share_bytes + max(RAYS_BYTES, share_bytes / 8)) / GIB)
     return {"cpu": str(cores), "memory": f"{memory}Gi"}
 
 

@@ -125,7 +125,7 @@ def submit(submission: Submission, settings: Settings, say: Say) -> Manifest:
     with connect(
         settings.address,
         workers=settings.workers,
-        memory_gib=settings.memory_gib,
+        memory_bytes=settings.memory,
         num_gpus=settings.num_gpus,
     ) as cluster:
         say(str(cluster))
@@ -136,7 +136,7 @@ def submit(submission: Submission, settings: Settings, say: Say) -> Manifest:
 def preview(submission: Submission, settings: Settings, say: Say) -> list[Preview]:
     """What a run would do, with the memory that each problem would ask this machine for."""
     say(str(submission))
-    most = usable_bytes(settings.memory_gib)
+    most = usable_bytes(settings.memory)
     return [_preview(submission.run, item, most) for item in submission.items]
 
 

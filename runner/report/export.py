@@ -44,7 +44,7 @@ measures a solution of it.
 
 
 def export(
-    chosen: Sequence[Workload], subject: Subject, directory: Path, memory_gib: float | None = None
+    chosen: Sequence[Workload], subject: Subject, directory: Path, memory_bytes: int | None = None
 ) -> list[str]:
     """Write the workloads in all three formats; returns what could not be said, a sentence each.
 
@@ -79,7 +79,7 @@ def export(
         entry["definition"] = of.get(entry["name"])
     for definition in definitions:
         _sol_execbench(definition, directory / "sol-execbench" / definition.name)
-    notes += _flashinfer_bench(definitions, directory / "flashinfer-bench", memory_gib)
+    notes += _flashinfer_bench(definitions, directory / "flashinfer-bench", memory_bytes)
     write_atomically(directory / "index.json", json.dumps(index, indent=1) + "\n")
     said = "".join(f"\nNot said: {note}.\n" for note in notes)
     readme = _README.format(
@@ -116,7 +116,7 @@ def _sol_execbench(definition: Definition, folder: Path) -> None:
 
 
 def _flashinfer_bench(
-    definitions: Sequence[Definition], root: Path, memory_gib: float | None
+    definitions: Sequence[Definition], root: Path, memory_bytes: int | None
 ) -> list[str]:
     """Inputs that random values cannot stand for are drawn here and kept as safetensors."""
     notes = []
@@ -125,7 +125,7 @@ def _flashinfer_bench(
             for definition in definitions:
                 try:
                     records = [
-                        _recorded(definition, workload, root, Path(aside), memory_gib)
+                        _recorded(definition, workload, root, Path(aside), memory_bytes)
                         for workload in definition.workloads
                     ]
                 except ValueError as error:
@@ -149,7 +149,7 @@ def _recorded(
     workload: dict[str, Any],
     root: Path,
     aside: Path,
-    memory_gib: float | None,
+    memory_bytes: int | None,
 ) -> dict[str, Any]:
     subject = definition.subjects[0]
     tensors = (*subject.inputs, *subject.outputs)
@@ -165,7 +165,7 @@ def _recorded(
                 f"blob/workloads/{definition.document['op_type']}/{definition.name}.safetensors"
             )
             wanted = {t.name: t.weight if t.weight else subject.inputs.index(t) for t in special}
-            _draw(subject.file, wanted, root / relative, aside, memory_gib)
+            _draw(subject.file, wanted, root / relative, aside, memory_bytes)
             for tensor in special:
                 inputs[tensor.name] = {
                     "type": "safetensors",
@@ -186,7 +186,7 @@ def _draw(
     wanted: dict[str, str | int],
     path: Path,
     aside: Path,
-    memory_gib: float | None,
+    memory_bytes: int | None,
 ) -> None:
     drawn = aside / "drawn"
     argument = {
@@ -201,7 +201,7 @@ def _draw(
             argument=json.dumps(argument),
             directory=aside,
             log=aside / "log",
-            memory_bytes=usable_bytes(memory_gib),
+            memory_bytes=usable_bytes(memory_bytes),
             timeout_s=TIMEOUT_S,
         )
     )

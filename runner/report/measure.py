@@ -24,7 +24,7 @@ def measure(
     chosen: Sequence[Workload],
     *,
     device: str,
-    memory_gib: float | None,
+    memory_bytes: int | None,
     on_done: Callable[[Workload], None],
 ) -> Catalogue:
     """Time the chosen workloads, one after the other, and sort the catalogue by time.
@@ -33,7 +33,7 @@ def measure(
         UsageError: there is no such device here.
         ClusterError: there is no memory to do it in.
     """
-    limit = usable_bytes(memory_gib)
+    limit = usable_bytes(memory_bytes)
     timed: dict[tuple[str, str], Workload] = {}
     with tempfile.TemporaryDirectory(prefix="kdrun-") as aside:
         try:

@@ -11,24 +11,22 @@ from typing import Any
 import pytest
 
 from runner.batch import cluster
-from runner.batch.cluster import HEADROOM_BYTES, usable_bytes
+from runner.batch.cluster import usable_bytes
 from runner.batch.machine import GIB
 from runner.errors import ClusterError
 
 KDRUN = str(Path(sys.executable).with_name("kdrun"))
 
 
-def test_what_problems_may_take_leaves_headroom(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "available_bytes", lambda: 10 * GIB)
-    assert usable_bytes() == 10 * GIB - HEADROOM_BYTES
-    monkeypatch.setattr(cluster, "available_bytes", lambda: 100 * GIB)
-    assert usable_bytes() == 90 * GIB
+def test_problems_may_take_85_percent_of_what_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "available_bytes", lambda: 20 * GIB)
+    assert usable_bytes() == 17 * GIB
 
 
 def test_more_than_there_is_cannot_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "available_bytes", lambda: 10 * GIB)
-    assert usable_bytes(4) == 4 * GIB
-    assert usable_bytes(400) == usable_bytes()
+    assert usable_bytes(4 * GIB) == 4 * GIB
+    assert usable_bytes(400 * GIB) == 10 * GIB
 
 
 def test_the_folder_of_a_killed_driver_is_removed_and_that_of_a_living_one_is_not() -> None:
@@ -52,8 +50,8 @@ def test_the_folder_of_a_killed_driver_is_removed_and_that_of_a_living_one_is_no
 
 
 def test_a_full_machine_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "available_bytes", lambda: 2 * GIB)
-    with pytest.raises(ClusterError, match=r"only 2\.0 GiB of memory are available here"):
+    monkeypatch.setattr(cluster, "available_bytes", lambda: GIB // 4)
+    with pytest.raises(ClusterError, match=r"only 0\.2 GiB of memory are free here"):
         usable_bytes()
 
 

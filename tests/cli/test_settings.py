@@ -57,6 +57,15 @@ def test_every_setting_is_a_flag_of_submit() -> None:
     assert flags - {"config", "as_json", "dry_run"} == fields
 
 
+@pytest.mark.parametrize(
+    ("written", "bytes_"),
+    [("16GiB", 16 << 30), ("1.5GiB", 3 << 29), ("512MiB", 1 << 29), ("16GB", 16 * 10**9)],
+)
+def test_memory_is_written_with_its_unit(written: str, bytes_: int) -> None:
+    assert load({"memory": written}).memory == bytes_
+    assert load({}, write(f"memory: {written}")).memory == bytes_
+
+
 @pytest.mark.parametrize("name", ["device", "mode"])
 def test_a_choice_is_the_same_for_the_flag_and_the_setting(name: str) -> None:
     option = next(option for option in submit.params if option.name == name)
@@ -82,7 +91,11 @@ def test_lists_are_written_with_commas_in_a_variable_and_alone_in_a_file(
         ("trials: 0", "settings.yaml: trials: 0: Input should be greater than or equal to 1"),
         ("mode: fast", "settings.yaml: mode: 'fast': Input should be 'eval' or 'train'"),
         ("timeout: .inf", "settings.yaml: timeout: inf: Input should be a finite number"),
-        ("memory_gib: -1", "settings.yaml: memory_gib: -1: Input should be greater than 0"),
+        (
+            "memory: 16",
+            "settings.yaml: memory: 16: less than any problem takes; write it with its unit",
+        ),
+        ("memory: 16 apples", "settings.yaml: memory: '16 apples': could not interpret byte unit"),
         ("level: [one]", "settings.yaml: level: 'one': Input should be a valid integer"),
         ("run_id: ../up", "settings.yaml: run_id: '../up': it names a folder, such as nightly-3"),
         ("- trials", "settings.yaml: not a mapping; write lines such as `trials: 2`"),
@@ -132,7 +145,8 @@ def test_a_broken_variable_is_told_by_its_name(
         ({"workers": 0}, "--workers 0: Input should be"),
         ({"timeout": 0.0}, "--timeout 0.0: Input should be greater than 0"),
         ({"num_gpus": -1.0}, "--num-gpus -1.0: Input should be"),
-        ({"memory_gib": float("nan")}, "--memory-gib nan: Input should be"),
+        ({"memory": "much"}, "--memory 'much': could not parse value and unit"),
+        ({"memory": "-1GiB"}, "--memory '-1GiB': could not parse value and unit"),
         ({"run_id": ".."}, "--run-id '..': it names a folder"),
     ],
     ids=str,

@@ -16,7 +16,7 @@ from object_server import BUCKET, KEY, READER_KEY, READER_SECRET, SECRET, Server
 
 ROOT = Path(__file__).parents[2]
 KDRUN = str(Path(sys.executable).with_name("kdrun"))
-MEMORY = ("--memory-gib", "5")
+MEMORY = ("--memory", "5GiB")
 WHOLE = '''\
 """Doubling, and then a sum that is rectified."""
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 KDRUN = [str(Path(sys.executable).with_name("kdrun"))]
-MEMORY = ("--memory-gib", "5")
+MEMORY = ("--memory", "5GiB")
 
 WHOLE = '''\
 """Doubling, as small as a problem can be."""

@@ -16,6 +16,7 @@ import jsonschema
 import kubernetes_validate
 import pytest
 import yaml
+from pydantic import ByteSize
 
 from runner.batch.kubernetes import Pods, write
 from runner.batch.machine import GIB
@@ -47,7 +48,7 @@ def settings() -> Settings:
         s3_endpoint_url="http://minio.storage:9000",
         run_id="Nightly_3",
         level=[3],
-        memory_gib=24,
+        memory=ByteSize(24 * GIB),
         num_gpus=0.5,
     )
 
