@@ -79,7 +79,7 @@ MODE = click.option("--mode", type=click.Choice(["eval", "train"]), help="Defaul
 
 @cli.command()
 @click.option("--level", type=int, multiple=True, help="1, 2 or 3; repeatable.")
-@click.option("--problem", multiple=True, help="Glob on names, or a file; repeatable.")
+@click.option("--problem", multiple=True, help="Glob, file or MODULE:FUNCTION; repeatable.")
 @click.option("--start", type=int, help="Skip so many of the sorted selection.")
 @click.option("--count", type=int, help="Take so many of the sorted selection.")
 @click.option("--data", type=click.Path(path_type=Path), help="Directory of problems.")
@@ -114,16 +114,40 @@ def submit(config: Path | None, as_json: bool, dry_run: bool, no_resume: bool, *
     return 0 if manifest.all_passed else 1
 
 
+class _FileOrTarget(click.Path):
+    """A problem file, or `package.module:Class`, which stays text."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        from runner.problems import is_target
+
+        return value if is_target(value) else super().convert(value, param, ctx)
+
+
 @cli.command()
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument(
+    "file",
+    metavar="FILE|MODULE:CLASS",
+    type=_FileOrTarget(exists=True, dir_okay=False, path_type=Path),
+)
+@click.option("--init", help="Arguments of CLASS, as JSON: by name {...} or by position [...].")
+@click.option("--inputs", help="Of its forward(): 'float32[8,3,224,224]'; or MODULE:FUNCTION.")
 @OUTPUT
 @MODE
 @working_options
-def decompose(file: Path, config: Path | None, as_json: bool, **flags: Any) -> int:
-    """Take one problem FILE apart and verify it, without Ray."""
+def decompose(
+    file: Path | str,
+    init: str | None,
+    inputs: str | None,
+    config: Path | None,
+    as_json: bool,
+    **flags: Any,
+) -> int:
+    """Take one problem apart and verify it, without Ray: a FILE, or a model in a package."""
     from runner.batch import alone, tables
+    from runner.problems import problem_file
 
-    done = alone.decompose(file, _settings(flags, config))
+    settings = _settings(flags, config)
+    done = alone.decompose(problem_file(file, init, inputs, settings.output), settings)
     tables.one(done.result, done.directory, done.log, _console(stderr=as_json))
     if as_json:
         click.echo(done.result.to_json(), nl=False)

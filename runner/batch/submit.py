@@ -20,7 +20,7 @@ from runner.batch.progress import watch
 from runner.batch.stored import claimed, plan_over, send, store_of, unfinished
 from runner.batch.work import Record
 from runner.config import Settings
-from runner.problems import DataRoot, data_root, select
+from runner.problems import DataRoot, data_root, problem_files, select
 from runner.store.directory import DirectoryStore
 from runner.store.manifest import Manifest
 from runner.store.result import RunOptions
@@ -68,7 +68,8 @@ def prepare(settings: Settings, *, dry: bool = False) -> Submission:
         StoreError: results cannot be stored where they are to be.
     """
     root = data_root(settings.data)
-    problems = select(root, settings.level, settings.problem, settings.start, settings.count)
+    patterns = problem_files(settings.problem, settings.output)
+    problems = select(root, settings.level, patterns, settings.start, settings.count)
     store = DirectoryStore(settings.output)
     options = run_options(settings)
     shared = store_of(settings) if dry else claimed(settings)

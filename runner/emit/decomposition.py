@@ -16,7 +16,7 @@ from runner.errors import CaptureError
 from runner.graph.cost import flops, peak_bytes
 from runner.graph.ir import Graph, Mode
 from runner.graph.recognize import recognize
-from runner.problems import Problem
+from runner.problems import Problem, imported_packages
 from runner.tree.document import ROOT, Edge, Metadata, Node, Tree
 from runner.tree.interface import Program
 from runner.tree.part import Part
@@ -115,6 +115,7 @@ def describe(
             model_name=graph.model_name,
             kdrun_version=runner.__version__,
             torch_version=_torch_version(),
+            packages=imported_packages(problem.path),
             mode=graph.mode,
             capture=graph.capture,
             specialisations=list(graph.specialisations),

@@ -27,7 +27,7 @@ from runner.graph.provenance import (
 )
 from runner.graph.trace import Built, Traced, export, quietly
 from runner.graph.unnoticed import forgetting_results
-from runner.problems import Problem, load_problem, seed
+from runner.problems import Problem, check_inputs, load_problem, seed
 
 
 def capture(problem: Problem, mode: Mode = "eval") -> Graph:
@@ -80,6 +80,7 @@ def _build(problem: Problem, mode: Mode, tensors: Any) -> Built:
         with made_inputs:
             args, kwargs = loaded.get_inputs()
     model.train(mode == "train")
+    check_inputs(problem, model, args, kwargs)
     seed(0)
     return Built(loaded, model, args, kwargs, made_model, made_inputs)
 

@@ -1,18 +1,20 @@
 """Where models come from: one problem file, selecting them, fetching and checking the dataset."""
 
 from runner.problems.dataset import CheckReport, FetchReport, check, fetch
+from runner.problems.failing import author_code, author_error, out_of_memory
+from runner.problems.imported import problem_file, problem_files
 from runner.problems.loading import (
     LoadedProblem,
-    author_code,
-    author_error,
+    check_inputs,
     check_outputs,
     load_problem,
-    out_of_memory,
     seed,
 )
+from runner.problems.packages import imported_packages, known_as
 from runner.problems.problem import Problem, idea, identify, read_problem
 from runner.problems.selection import KERNELBENCH, DataRoot, data_root, select
 from runner.problems.structure import members, plain
+from runner.problems.targets import is_target
 
 __all__ = [
     "KERNELBENCH",
@@ -24,15 +26,21 @@ __all__ = [
     "author_code",
     "author_error",
     "check",
+    "check_inputs",
     "check_outputs",
     "data_root",
     "fetch",
     "idea",
     "identify",
+    "imported_packages",
+    "is_target",
+    "known_as",
     "load_problem",
     "members",
     "out_of_memory",
     "plain",
+    "problem_file",
+    "problem_files",
     "read_problem",
     "seed",
     "select",

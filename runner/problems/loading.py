@@ -1,4 +1,4 @@
-"""This file knows about running a problem's own code, and about telling its author where it failed.
+"""This file knows about running a problem's own code: its module, its model, its inputs.
 
 Nothing here limits or isolates: the caller is a child process that did so before.
 """
@@ -6,33 +6,23 @@ Nothing here limits or isolates: the caller is a child process that did so befor
 from __future__ import annotations
 
 import hashlib
+import inspect
 import linecache
 import random
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
-from types import ModuleType, TracebackType
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from runner.errors import KdrunError, ProblemError
+from runner.errors import ProblemError
+from runner.problems.failing import LONGEST_MESSAGE, author_code, one_line
 from runner.problems.problem import Problem, parse
 from runner.problems.structure import plain
 
 if TYPE_CHECKING:
     import torch
-
-_OUT_OF_MEMORY = ("can't allocate memory", "cannot allocate memory", "out of memory", "bad_alloc")
-_PACKAGES = {
-    "PIL": "pillow",
-    "cv2": "opencv-python",
-    "skimage": "scikit-image",
-    "sklearn": "scikit-learn",
-    "yaml": "pyyaml",
-}
-_LONGEST_MESSAGE = 300
 
 
 @dataclass
@@ -47,8 +37,13 @@ class LoadedProblem:
 
     def build(self) -> torch.nn.Module:
         """A new Model with its own arguments. ProblemError where its __init__ raises."""
+        import torch
+
         with author_code(self.problem):
-            return self.Model(*self.init_args, **self.init_kwargs)
+            model: object = self.Model(*self.init_args, **self.init_kwargs)
+        if not isinstance(model, torch.nn.Module):  # its __new__ decides
+            raise ProblemError(self.problem.path, f"Model() gives {_a(model)}, not an nn.Module")
+        return model
 
     def get_inputs(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """New positional and keyword inputs of forward().
@@ -131,6 +126,28 @@ def load_problem(problem: Problem) -> LoadedProblem:
     return loaded
 
 
+def check_inputs(
+    problem: Problem, model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    """ProblemError where forward() does not take the inputs, by number or by name."""
+    import torch
+
+    if model._forward_pre_hooks or type(model).__call__ is not torch.nn.Module.__call__:
+        return  # what forward() gets is not what is given
+    try:
+        signature = inspect.signature(model.forward)
+    except (TypeError, ValueError):  # a scripted module has none
+        return
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        taken = ", ".join(map(str, signature.parameters.values())) or "nothing"
+        if len(taken) > LONGEST_MESSAGE:
+            taken = ", ".join(signature.parameters)
+        what = f"{type(model).__name__}.forward() {error}"
+        raise ProblemError(problem.path, what, hint=one_line(f"it takes {taken}")) from error
+
+
 def check_outputs(problem: Problem, outputs: object) -> list[torch.Tensor]:
     """The tensors that forward() returned, in nested tuples, lists and dicts, in order.
 
@@ -146,46 +163,6 @@ def check_outputs(problem: Problem, outputs: object) -> list[torch.Tensor]:
             hint="return a tensor, or a tuple of tensors",
         )
     return tensors
-
-
-@contextmanager
-def author_code(problem: Problem) -> Iterator[None]:
-    """Run the author's code: what it raises becomes a ProblemError that names the author's line.
-
-    `sys.exit()` is an error of the file too. Running out of memory is nobody's fault: it leaves as
-    MemoryError. Our own errors pass unchanged.
-    """
-    try:
-        yield
-    except (KdrunError, MemoryError):
-        raise
-    except ModuleNotFoundError as error:
-        raise _missing_module(problem, error) from error
-    except (Exception, SystemExit) as error:
-        if out_of_memory(error):
-            raise MemoryError(_one_line(str(error))) from error
-        raise ProblemError(problem.path, author_error(problem, error)) from error
-
-
-def author_error(problem: Problem, error: BaseException) -> str:
-    """One line for the author: the error, and the innermost line of their own file that led to it.
-
-    `RuntimeError: mat1 and mat2 shapes cannot be multiplied (4x3 and 5x7) (line 31, in forward)`
-    """
-    for link in _chain(error):
-        if frame := _author_frame(problem.path, link.__traceback__):
-            line, function = frame
-            where = f"line {line}, in {function}" if function else f"line {line}"
-            return f"{_described(link, problem.path, line)} ({where})"
-    return _described(error, problem.path, None)
-
-
-def out_of_memory(error: BaseException) -> bool:
-    """Whether memory is all that was missing, be it Python's, the allocator's or the GPU's."""
-    if isinstance(error, MemoryError):
-        return True
-    text = str(error).lower()
-    return isinstance(error, RuntimeError | OSError) and any(t in text for t in _OUT_OF_MEMORY)
 
 
 def _run(problem: Problem) -> ModuleType:
@@ -231,62 +208,6 @@ def _attribute(problem: Problem, module: ModuleType, name: str) -> object:
         return getattr(module, name)
     except AttributeError:
         raise ProblemError(problem.path, f"no {name} after the file ran") from None
-
-
-def _missing_module(problem: Problem, error: ModuleNotFoundError) -> ProblemError:
-    missing = error.name or ""
-    package = missing.partition(".")[0]
-    frame = _author_frame(problem.path, error.__traceback__)
-    where = f" (line {frame[0]})" if frame else ""
-    what = f"needs the module {missing!r}, which is not installed{where}"
-    if not package:
-        return ProblemError(problem.path, author_error(problem, error))
-    if package in sys.modules:
-        version = getattr(sys.modules[package], "__version__", "")
-        have = f"{package} {version}".strip()
-        return ProblemError(problem.path, f"needs {missing!r}, which {have} does not have{where}")
-    sibling = problem.path.parent / package
-    if sibling.is_dir() or sibling.with_suffix(".py").is_file():
-        hint = f"a problem is one file: put what it uses of {package} into it"
-    else:
-        hint = f"pip install {_PACKAGES.get(package, package)}"
-    return ProblemError(problem.path, what, hint=hint)
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The error, then what it was raised from."""
-    seen: set[int] = set()
-    link: BaseException | None = error
-    while link is not None and id(link) not in seen:
-        seen.add(id(link))
-        yield link
-        link = link.__cause__ or link.__context__
-
-
-def _author_frame(path: Path, traceback: TracebackType | None) -> tuple[int, str] | None:
-    """Line of the innermost frame that runs the author's file, and the function that it is in."""
-    line, function = None, ""
-    while traceback is not None:
-        code = traceback.tb_frame.f_code
-        if code.co_filename == str(path):
-            line = traceback.tb_lineno
-            if not code.co_name.startswith("<"):  # a lambda, a comprehension, the module
-                function = code.co_name
-        traceback = traceback.tb_next
-    return None if line is None else (line, function)
-
-
-def _described(error: BaseException, path: Path, line: int | None) -> str:
-    message = _one_line(str(error))
-    if not message and isinstance(error, AssertionError) and line is not None:
-        message = linecache.getline(str(path), line).strip()
-    return f"{type(error).__name__}: {message}" if message else type(error).__name__
-
-
-def _one_line(message: str) -> str:
-    """The first paragraph: torch appends stack traces and advice below it."""
-    text = " ".join(message.strip().split("\n\n")[0].split())
-    return text if len(text) <= _LONGEST_MESSAGE else text[: _LONGEST_MESSAGE - 1] + "…"
 
 
 def _tensors(value: object) -> Iterator[torch.Tensor]:

@@ -81,6 +81,8 @@ class Metadata(_Document):
     model_name: str
     kdrun_version: str
     torch_version: str
+    packages: dict[str, str] = Field(default_factory=dict)
+    """What original.py imports besides torch: the version, or a sha256 where it is a checkout."""
     mode: Literal["eval", "train"] = "eval"
     capture: Literal["fake", "real_parameters", "concrete"]
     """The rung that worked: fake tensors throughout; real parameters; a trace with real inputs."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from runner.problems import out_of_memory
+from runner.problems import known_as, out_of_memory
 from runner.tree.document import LEVEL_FOLDER, TREE_FILE, Tree
 from runner.verify.components import SelfTests, documented, self_test, settle
 from runner.verify.composition import CompositionGate
@@ -54,6 +54,10 @@ def _judge(directory: Path, options: VerifyOptions, findings: Findings) -> Verif
             bench = Bench(directory, replace(options, specialised=True))
             more = f" and {len(steered) - 1} more" if len(steered) > 1 else ""
             findings.note(f"holds for the values of seed {options.seed}: {steered[0]}{more}")
+        if layout.tree is not None:
+            for package, known in layout.tree.metadata.packages.items():
+                if known != (here := known_as(package)):
+                    findings.note(f"taken apart with {package} {known}; here it is {here}")
         power = PowerGate(layout, bench, spill, findings)
         with findings.gate("step"):
             step_gate = StepGate(files, layout, bench, spill, tests, power, findings)

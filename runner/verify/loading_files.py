@@ -42,7 +42,8 @@ def foreign_code(what: str, directory: Path) -> Iterator[None]:
     except (Exception, SystemExit) as error:
         if out_of_memory(error):
             raise MemoryError(_one_line(str(error))) from error
-        raise CannotJudge(f"{what}: {_described(error, directory)}") from error
+        said = _described(error, directory)
+        raise CannotJudge(said if said.startswith(f"{what}: ") else f"{what}: {said}") from error
     finally:
         leave_modes(modes)
 
