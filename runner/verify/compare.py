@@ -45,6 +45,7 @@ COMPOSITION = STEP | {torch.float32: Tolerance(1e-5, 1e-6, max_diff=1e-4)}
 VACUOUS = "it would pass with a kernel's output a hundredth larger"
 """What is said of a comparison whose negative control was not noticed."""
 
+_NO_TENSOR = {type(None), bool, int, float, str, torch.dtype, torch.device}
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
@@ -231,9 +232,26 @@ def leaves(value: object, name: str = "output") -> Iterator[tuple[str, object]]:
 
 def tensors(value: object) -> list[torch.Tensor]:
     """All tensors of an output or of a list of inputs, in order."""
-    if value is None or isinstance(value, bool | int | float | str):
-        return []  # most arguments of most operations
-    return [leaf for _, leaf in leaves(value) if isinstance(leaf, torch.Tensor)]
+    found: list[torch.Tensor] = []
+    _collect(value, found)
+    return found
+
+
+def _collect(value: object, found: list[torch.Tensor]) -> None:
+    """What `leaves` finds, without the names: asked of every argument of every operation."""
+    if type(value) in _NO_TENSOR:
+        return
+    if isinstance(value, torch.Tensor):
+        found.append(value)
+    elif isinstance(value, tuple | list):
+        for item in value:
+            _collect(item, found)
+    elif isinstance(value, dict | Mapping):
+        for item in value.values():
+            _collect(item, found)
+    elif not isinstance(value, Elsewhere) and (held := members(value)) is not None:
+        for item in held.values():
+            _collect(item, found)
 
 
 def all_finite(piece: torch.Tensor) -> bool:

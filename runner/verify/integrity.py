@@ -8,6 +8,8 @@ import builtins
 import os
 import sys
 from collections.abc import Callable, Iterator
+from functools import lru_cache
+from itertools import chain
 from operator import is_
 from types import FunctionType, ModuleType
 from typing import Any
@@ -43,16 +45,13 @@ _TORCH = os.path.dirname(torch.__file__)  # noqa: PTH120  (a prefix, as text)
 class _Space:
     """One module or class, and the names in it that code can call."""
 
-    __slots__ = ("all_of_it", "holder", "label", "names")
+    __slots__ = ("holder", "label", "names")
 
     def __init__(self, label: str, holder: Any, names: dict[str, Any]) -> None:
         self.label, self.holder, self.names = label, holder, names
-        self.all_of_it = tuple(vars(holder).values())
 
     def restore(self) -> str | None:
         now = vars(self.holder)
-        if len(now) == len(self.all_of_it) and all(map(is_, now.values(), self.all_of_it)):
-            return None  # thousands of names in a fraction of a millisecond
         found: str | None = None
         for name, value in self.names.items():
             other = now.get(name, _MISSING)
@@ -63,15 +62,37 @@ class _Space:
             for name in [n for n in now if n not in self.names and isinstance(now[n], _KINDS)]:
                 found = found or f"adds {self.label}.{name}"
                 delattr(self.holder, name)
-        self.all_of_it = tuple(vars(self.holder).values())
         return found
+
+
+class _Spaces:
+    """All of them. Where every value is the one that it was, one walk over all of them says so."""
+
+    def __init__(self) -> None:
+        self._each = [_Space(*space) for space in _namespaces()]
+        self._living = [vars(space.holder) for space in self._each]
+        self._values = self._now()
+
+    def restore(self) -> str | None:
+        sizes = sum(map(len, self._living))
+        now = chain.from_iterable(space.values() for space in self._living)
+        if sizes == len(self._values) and all(map(is_, now, self._values)):
+            return None  # tens of thousands of names in half a millisecond
+        found = None
+        for space in self._each:
+            found = space.restore() or found
+        self._values = self._now()
+        return found
+
+    def _now(self) -> tuple[Any, ...]:
+        return tuple(chain.from_iterable(space.values() for space in self._living))
 
 
 class Integrity:
     """Torch, Python and kdrun as they were when this was made."""
 
     def __init__(self) -> None:
-        self._spaces = [_Space(*space) for space in _namespaces()]
+        self._spaces = _Spaces()
         self._builtins = {name: v for name, v in _BUILTINS.items() if name != "_"}
         self._state = {what: read() for what, (read, _) in _STATE.items()}
 
@@ -95,9 +116,7 @@ class Integrity:
                 put_back(before)
             else:
                 self._state[what] = read()
-        for space in self._spaces:
-            found = space.restore() or found
-        return found
+        return self._spaces.restore() or found
 
 
 def _wraps(new: Any, old: Any) -> bool:
@@ -183,7 +202,12 @@ def leave_modes(before: Modes) -> bool:
 
 def _kernels_of_operations() -> frozenset[str]:
     """Python functions that stand in for torch's own kernels; those for shapes alone come late."""
-    mine = (key for key in torch.library._impls if key.startswith("aten/"))
+    return _kernels_among(frozenset(torch.library._impls))
+
+
+@lru_cache(maxsize=2)
+def _kernels_among(registered: frozenset[str]) -> frozenset[str]:
+    mine = (key for key in registered if key.startswith("aten/"))
     return frozenset(key for key in mine if not key.endswith("/Meta"))
 
 

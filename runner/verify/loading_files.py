@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType, TracebackType
+from types import CodeType, ModuleType, TracebackType
 from typing import Any, Self
 
 from runner.errors import KdrunError
@@ -58,6 +58,7 @@ class Files:
         self.directory = directory.resolve()
         self._settle = settle
         self._modules: dict[str, ModuleType] = {}
+        self._compiled: dict[bytes, CodeType] = {}
         self._dont_write_bytecode = False
 
     def __enter__(self) -> Self:
@@ -114,10 +115,16 @@ class Files:
         sys.modules[name] = module  # dataclasses and pickle look their module up by name
         try:
             with foreign_code(where, self.directory):
-                exec(compile(source, str(path), "exec", dont_inherit=True), module.__dict__)
+                exec(self._code(source, str(path)), module.__dict__)
         finally:
             self._settle(where)
         return module
+
+    def _code(self, source: bytes, path: str) -> CodeType:
+        """A component is compiled once, and so are all its copies among the steps' children."""
+        if source not in self._compiled:
+            self._compiled[source] = compile(source, path, "exec", dont_inherit=True)
+        return _moved(self._compiled[source], path)
 
     def _is_ours(self, module: Any) -> bool:
         file = getattr(module, "__file__", None)
@@ -160,6 +167,14 @@ def _innermost(trace: TracebackType | None, directory: Path) -> str:
 def _one_line(message: str) -> str:
     text = " ".join(message.strip().split("\n\n")[0].split())
     return text if len(text) <= _LONGEST_REASON else text[: _LONGEST_REASON - 1] + "…"
+
+
+def _moved(code: CodeType, path: str) -> CodeType:
+    """The same code, which says that it is from this file."""
+    if code.co_filename == path:
+        return code
+    inner = (_moved(each, path) if isinstance(each, CodeType) else each for each in code.co_consts)
+    return code.replace(co_filename=path, co_consts=tuple(inner))
 
 
 def _is_children(name: str) -> bool:

@@ -113,7 +113,10 @@ class Bench:
     def seed(self, trial: int) -> None:
         """Every generator that a model may draw from."""
         number = self._number(trial)
-        torch.manual_seed(number)
+        if self.options.device == "cpu":
+            torch.default_generator.manual_seed(number)  # asking for other devices takes longer
+        else:
+            torch.manual_seed(number)
         random.seed(number)
         if numpy := sys.modules.get("numpy"):
             numpy.random.seed(number % 2**32)
