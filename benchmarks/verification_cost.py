@@ -5,6 +5,7 @@
 The plain program is: build the model, get_inputs(), one eager forward. kdrun captures (to estimate,
 and again), decomposes, writes and verifies. Both run in children of the same kind, with the same
 threads. The goals, with one trial: at most 3 times the time in all, 1.3 times the memory (median).
+At the end: what each stage and gate took, and where composition and original differ in a bit.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ class Cost:
     stages: dict[str, float] = field(default_factory=dict)
     """Wall seconds by stage, and by gate of verification."""
     error: str = ""
+    other_bits: str | None = None
+    """Where composition and original differ in a bit: by how much, and which parts do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,7 @@ def main() -> int:
     if good:
         print_table(good)
         print_shares(good)
+        print_bits(good)
     if options.json:
         options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
     return 0 if len(good) == len(rows) else 1
@@ -107,7 +111,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--count", type=int)
     parser.add_argument("--trials", type=int, default=1)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--memory-gib", type=float, default=8.0, help="for each child; default 8")
+    parser.add_argument("--memory-gib", type=float, help="for each child; default: what is free")
     parser.add_argument("--power", action="store_true", help="make each kernel wrong, too")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all rows there")
     return parser.parse_args()
@@ -121,12 +125,13 @@ def measure(problem: Problem, room: Path, options: argparse.Namespace) -> Row:
 
 def in_child(function: str, problem: Problem, room: Path, options: argparse.Namespace) -> Cost:
     from runner.batch.child import Request, run_child
+    from runner.batch.cluster import usable_bytes
     from runner.batch.work import Task
     from runner.store.result import RunOptions
 
     scratch = room / "scratch"
     scratch.mkdir(parents=True)
-    memory = int(options.memory_gib * GIB)
+    memory = usable_bytes(options.memory_gib)
     task = Task(
         problem=problem.path.absolute(),
         label=problem.name,
@@ -185,10 +190,19 @@ def run_kdrun(argument: str) -> str:
     cost = spent(wall, cpu)
     stages = {"estimate": estimated - wall, "decompose": record.seconds.get("decompose", 0.0)}
     results = task.built / "verification" / "test_results.json"
-    if results.is_file():
-        stages |= json.loads(results.read_text())["seconds"]
+    verdict = json.loads(results.read_text()) if results.is_file() else {}
+    stages |= verdict.get("seconds", {})
     error = "" if record.status == "passed" else f"{record.status}: {record.reason}"
-    return json.dumps(cost | {"stages": stages, "error": error})
+    bits = other_bits(verdict) if record.bitwise_equal is False else None
+    return json.dumps(cost | {"stages": stages, "error": error, "other_bits": bits})
+
+
+def other_bits(verdict: dict[str, Any]) -> str:
+    """By how much, and the steps that differ as well; where none does, it is the composition."""
+    checks = [check for gate in verdict["gates"] for check in gate["checks"]]
+    steps = [check for check in checks if check.get("bitwise_equal") is False]
+    parts = ", ".join(check["component"] for check in steps if check["gate"] == "step")
+    return f"{verdict['max_diff']:.3g} at most; {parts or 'no step differs'}"
 
 
 def spent(wall: float, cpu: float) -> dict[str, Any]:
@@ -236,6 +250,15 @@ def print_shares(rows: list[Row]) -> None:
     print(f"\n{'share of':<12} {'seconds':>8} {'%':>5} {'of plain':>9}")
     for stage, spent_s in seconds.most_common():
         print(f"{stage:<12} {spent_s:>8.1f} {spent_s / total:>5.0%} {spent_s / plain:>9.2f}")
+
+
+def print_bits(rows: list[Row]) -> None:
+    """How many compositions give the original's bits; the others, with what is known of why."""
+    others = [row for row in rows if row.kdrun.other_bits is not None]
+    equal = len(rows) - len(others)
+    print(f"\nequal to the bit: {equal} of {len(rows)} ({equal / len(rows):.1%})")
+    for row in others:
+        print(f"{row.level}/{row.name}: {row.kdrun.other_bits}")
 
 
 if __name__ == "__main__":

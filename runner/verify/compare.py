@@ -150,7 +150,7 @@ def identical(one: object, other: object) -> bool:
             if mine != yours:
                 return False
             continue
-        if mine is yours:
+        if mine is yours or _one_place(mine, yours):
             continue
         first, second = _tensor(mine), _tensor(yours)
         if tuple(first.shape) != tuple(second.shape) or first.dtype != second.dtype:
@@ -161,6 +161,18 @@ def identical(one: object, other: object) -> bool:
         ):
             return False
     return True
+
+
+def _one_place(one: object, other: object) -> bool:
+    """Whether two tensors are the same numbers in memory."""
+    if not isinstance(one, torch.Tensor) or not isinstance(other, torch.Tensor):
+        return False
+    if one.layout != torch.strided or other.layout != torch.strided or not one.numel():
+        return False
+    mine, yours = (
+        (t.data_ptr(), t.dtype, t.shape, t.stride(), t.is_conj(), t.is_neg()) for t in (one, other)
+    )
+    return mine == yours
 
 
 def would_notice(

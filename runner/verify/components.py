@@ -3,7 +3,7 @@
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
@@ -70,19 +70,22 @@ class Component:
 
         return build(f"{self.path}: Model", make, trial)
 
-    def draw(self, trial: int, *, repeated: bool = True) -> Inputs:
-        """New inputs; `repeated` where they may be a block of random numbers, again and again."""
+    def draw(self, trial: int, *, repeated: bool = True, again: bool = False) -> Inputs:
+        """New inputs; `repeated` where they may be a block of random numbers, again and again.
+
+        `again`: what its parent or the author drew and holds, or DrawsOther.
+        """
 
         def get_inputs() -> Inputs:
-            with RepeatedDraws() if repeated else nullcontext():
-                inputs = self.module.__dict__["get_inputs"]()
+            inputs = self.module.__dict__["get_inputs"]()
             if not isinstance(inputs, list | tuple):
                 raise CannotJudge(
                     f"{self.path}: get_inputs() returned {type(inputs).__name__}, not a list"
                 )
             return tuple(inputs), {}
 
-        inputs = self.bench.draw(f"{self.path}: get_inputs()", get_inputs, trial)
+        what = f"{self.path}: get_inputs()"
+        inputs = self.bench.draw(what, get_inputs, trial, repeated=repeated, again=again)
         drawn = tuple(map(meta_of, tensors(list(inputs))))
         if self.drawn.setdefault("first", drawn) != drawn:
             first = shown(self.drawn["first"])

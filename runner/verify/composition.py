@@ -140,9 +140,9 @@ class CompositionGate:
     ) -> Difference:
         bench, findings = self.bench, self.findings
         inputs = SharedInputs(lambda: self._draw(problem, trial))
+        expected, held, known, seen, state = self._run_original(problem, mapping, inputs, trial)
         if trial == 0:
             self._root.test_itself(inputs)
-        expected, held, known, seen, state = self._run_original(problem, mapping, inputs, trial)
         self._root.judge(expected, held, known, inputs, trial)
         if trial == 0:
             with findings.gate("self-test"):
@@ -162,7 +162,9 @@ class CompositionGate:
         del held
         found = self._kernels(composed) if trial == 0 else {}
         recording = self.power.recording(MODEL, found) if trial == 0 else None
+        waited = {file for _, file in found.values() if self._root.witness.waits_for(file)}
         actual, ran = self._run_composed(composed, found, inputs, trial, recording)
+        self.kernels_not_finite |= waited & self.tests.not_finite.keys()  # seen in this very run
         left = state_fault(state, composed, mapping)
         if recording is None:
             del composed
@@ -187,6 +189,10 @@ class CompositionGate:
                 ),
                 recording,
             )
+        if waited and recording is None:
+            del actual
+            for component in sorted(waited):
+                findings.found("rules", component, self._watch.kept())
         return difference
 
     def _draw(self, problem: LoadedProblem, trial: int) -> Inputs:
@@ -201,9 +207,9 @@ class CompositionGate:
         known, held = table_of(model), held_weights(model)
         given = inputs.get()
         watch = bench.watch(model) if trial == 0 else None
-        started = time.monotonic()
+        started = time.process_time()
         output, seen = bench.forward(f"{ORIGINAL}: forward", model, given, trial, watch)
-        forward_s = time.monotonic() - started
+        forward_s = time.process_time() - started
         state = state_after(model) if bench.options.mode == "train" else {}
         with foreign_code(f"{ORIGINAL}: forward", bench.directory):
             check_outputs(problem.problem, output)
@@ -265,10 +271,12 @@ class CompositionGate:
         if trial:
             return self.bench.forward(what, model, given, trial)
         names = {path: file for path, (_, file) in found.items()}
-        watch = self.bench.watch(model)
+        modules = {path: module for path, (module, _) in found.items()}
+        watch = self._watch = self.bench.watch(model)
         suspects = {c for c in self.tests.not_finite if not self.layout.is_kernel(c)}
         below = {kernel for c in suspects for kernel in self.layout.kernels_below(c)}
         with (
+            self._root.witness.watching(modules, names, given, repeated=False),
             recording.taking() if recording else nullcontext(),
             watch.components(found, names, frozenset(self.tests.not_finite) | below),
             Calls(watch) as calls,

@@ -37,11 +37,12 @@ def judge(directory: Path, options: VerifyOptions, on_gate: Callable[[str], None
 
 def _judge(directory: Path, options: VerifyOptions, findings: Findings) -> Verification:
     bench, tests = Bench(directory, options), SelfTests()
+    on_cpu = options.device == "cpu"
     with (
         spelled_operations(),
         confined(directory) as confinement,
         Files(directory, confinement.settle) as files,
-        Spill(options.spill_bytes) as spill,
+        Spill(options.spill_bytes, options.memory_bytes if on_cpu else None) as spill,
     ):
         with findings.gate("rules"):
             layout = read_layout(directory)
@@ -74,7 +75,7 @@ def _judge(directory: Path, options: VerifyOptions, findings: Findings) -> Verif
                     self_test(component, files, layout, bench, tests, findings)
             step_gate.judge_calls()
 
-        later = _may_be_witnessed(layout)
+        later = _may_be_witnessed(layout, options)
         with findings.gate("self-test"):
             self_tests(component for component in layout.components if component not in later)
         with findings.gate("composition"):
@@ -97,12 +98,17 @@ def _judge(directory: Path, options: VerifyOptions, findings: Findings) -> Verif
     return findings.verification(bench.options, torch.__version__)
 
 
-def _may_be_witnessed(layout: Layout) -> set[str]:
-    """The root, where it is taken apart, and its kernels that may take the author's inputs."""
+def _may_be_witnessed(layout: Layout, options: VerifyOptions) -> set[str]:
+    """The root, and its kernels that may take the author's inputs.
+
+    A root that is a kernel runs by itself where it is going to be made wrong: what it keeps for its
+    next call could not be seen.
+    """
     root = layout.tree.root if layout.tree else None
     step = layout.step_of(root.path) if root else None
     if root is None or step is None:
-        return set()
+        alone = root is not None and layout.is_kernel(root.path) and not options.power
+        return {root.path} if root is not None and alone else set()
     inputs = set(documented(root))
     kernels = {path for path in step.children.values() if path and layout.is_kernel(path)}
     return {root.path} | {

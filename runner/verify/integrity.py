@@ -45,10 +45,18 @@ _TORCH = os.path.dirname(torch.__file__)  # noqa: PTH120  (a prefix, as text)
 class _Space:
     """One module or class, and the names in it that code can call."""
 
-    __slots__ = ("holder", "label", "names")
+    __slots__ = ("all_of_it", "holder", "label", "names")
 
     def __init__(self, label: str, holder: Any, names: dict[str, Any]) -> None:
         self.label, self.holder, self.names = label, holder, names
+        self.remember()
+
+    def remember(self) -> None:
+        self.all_of_it = tuple(vars(self.holder).values())
+
+    def is_as_it_was(self) -> bool:
+        now = vars(self.holder)
+        return len(now) == len(self.all_of_it) and all(map(is_, now.values(), self.all_of_it))
 
     def restore(self) -> str | None:
         now = vars(self.holder)
@@ -69,23 +77,33 @@ class _Spaces:
     """All of them. Where every value is the one that it was, one walk over all of them says so."""
 
     def __init__(self) -> None:
-        self._each = [_Space(*space) for space in _namespaces()]
-        self._living = [vars(space.holder) for space in self._each]
-        self._values = self._now()
+        self._steady = [_Space(*space) for space in _namespaces()]
+        self._restless: list[_Space] = []
+        """Those that also keep count of something: asked for each name that code can call."""
+        self._remember()
 
     def restore(self) -> str | None:
+        found: str | None = None
+        for space in self._restless:
+            found = space.restore() or found
         sizes = sum(map(len, self._living))
         now = chain.from_iterable(space.values() for space in self._living)
         if sizes == len(self._values) and all(map(is_, now, self._values)):
-            return None  # tens of thousands of names in half a millisecond
-        found = None
-        for space in self._each:
-            found = space.restore() or found
-        self._values = self._now()
+            return found  # tens of thousands of names in a millisecond
+        for space in [space for space in self._steady if not space.is_as_it_was()]:
+            fault = space.restore()
+            found = fault or found
+            if fault is None:
+                self._steady.remove(space)
+                self._restless.append(space)
+        self._remember()
         return found
 
-    def _now(self) -> tuple[Any, ...]:
-        return tuple(chain.from_iterable(space.values() for space in self._living))
+    def _remember(self) -> None:
+        for space in self._steady:
+            space.remember()
+        self._living = [vars(space.holder) for space in self._steady]
+        self._values = tuple(chain.from_iterable(space.all_of_it for space in self._steady))
 
 
 class Integrity:

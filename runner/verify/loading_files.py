@@ -90,9 +90,7 @@ class Files:
         package = ModuleType(CHILDREN)
         package.__path__ = [str(step.resolve() / CHILDREN)]
         package.__file__ = str(step.resolve() / CHILDREN / "__init__.py")
-        before = {name: m for name, m in sys.modules.items() if _is_children(name)}
-        for name in before:
-            del sys.modules[name]
+        before = {name: sys.modules.pop(name) for name in _loaded_children()}
         sys.modules[CHILDREN] = package
         try:
             for child in sorted((step / CHILDREN).glob("*.py")):
@@ -100,7 +98,7 @@ class Files:
                 setattr(package, child.stem, module)
             return self.load(step / "refactored.py")
         finally:
-            for name in [name for name in sys.modules if _is_children(name)]:
+            for name in _loaded_children():
                 del sys.modules[name]
             sys.modules.update(before)
 
@@ -177,5 +175,7 @@ def _moved(code: CodeType, path: str) -> CodeType:
     return code.replace(co_filename=path, co_consts=tuple(inner))
 
 
-def _is_children(name: str) -> bool:
-    return name == CHILDREN or name.startswith(f"{CHILDREN}.")
+def _loaded_children() -> list[str]:
+    """Names of the package of one step, and of what is in it, among thousands of others."""
+    named = [name for name in sys.modules if name.startswith(CHILDREN)]
+    return [name for name in named if name == CHILDREN or name.startswith(f"{CHILDREN}.")]

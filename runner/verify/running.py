@@ -7,7 +7,7 @@ import random
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from torch import nn
 from runner.problems import plain
 from runner.verify.compare import tensors
 from runner.verify.confinement import settle
+from runner.verify.drawing import Draws
 from runner.verify.loading_files import CannotJudge, foreign_code
 from runner.verify.options import VerifyOptions
 from runner.verify.watching import Trace, Watch, reaching
@@ -50,6 +51,7 @@ class Bench:
 
     directory: Path
     options: VerifyOptions
+    draws: Draws = field(default_factory=Draws)
 
     def build(self, what: str, make: Callable[[], Any], trial: int) -> nn.Module:
         """A model in the right mode, on the device. CannotJudge where it is none."""
@@ -86,10 +88,19 @@ class Bench:
         with foreign_code("weights", self.directory):
             vary(model, generator, only_defaults=trial == 0, names=names)
 
-    def draw(self, what: str, get_inputs: Callable[[], Any], trial: int) -> Inputs:
-        """New inputs, on the device."""
+    def draw(
+        self,
+        what: str,
+        get_inputs: Callable[[], Any],
+        trial: int,
+        *,
+        repeated: bool = False,
+        again: bool = False,
+    ) -> Inputs:
+        """New inputs, on the device; see Draws for `repeated` and `again`."""
         self.seed(trial)
-        with foreign_code(what, self.directory):
+        drawing = self.draws.drawing(repeated=repeated, again=again)
+        with foreign_code(what, self.directory), drawing:
             args, kwargs = get_inputs()
         return self._placed(tuple(args)), self._placed(dict(kwargs))
 
@@ -154,6 +165,10 @@ class SharedInputs:
             self._inputs = self._draw()
             self._versions = _versions(self._inputs)
         return self._inputs
+
+    def release(self) -> None:
+        """Hold none until they are asked for again."""
+        self._inputs = None
 
 
 @contextmanager

@@ -1,11 +1,14 @@
 """This file knows about large outputs while the other side of a comparison runs.
 
-Of most, the sha256 of each piece is enough: the two sides are equal to the bit. Where they are not,
-the first side runs again, and its output waits on disk.
+They stay where they are if there is room for both sides. Else, of most, the sha256 of each piece is
+enough: the two sides are equal to the bit. Where they are not, the first side runs again, and its
+output waits on disk.
 """
 
 import hashlib
+import resource
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -24,6 +27,9 @@ from runner.verify.compare import (
     pieces_of,
     tensors,
 )
+
+_RSS_UNIT = 1024 if sys.platform == "linux" else 1
+_FULL = 0.9
 
 
 @dataclass(frozen=True)
@@ -81,8 +87,9 @@ class SpilledTensor(Elsewhere):
 class Spill:
     """A folder under TMPDIR for large outputs; gone when the context ends, however it ends."""
 
-    def __init__(self, spill_bytes: int) -> None:
+    def __init__(self, spill_bytes: int, memory_bytes: int | None = None) -> None:
         self.spill_bytes = spill_bytes
+        self._memory_bytes = memory_bytes
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._count = 0
         self._values = False
@@ -99,11 +106,18 @@ class Spill:
     def keep(self, output: object) -> object:
         """The output itself where it is small, else what a comparison needs of it."""
         size = size_of(output)
-        if size < self.spill_bytes:
+        if size < self.spill_bytes or self._has_room_for(size):
             return output
         if not self._values:
             return _mapped_tensors(output, _digested)
         return self._on_disk(output, size)
+
+    def _has_room_for(self, size: int) -> bool:
+        """Whether the other side, which needs what this one needed, fits beside this output."""
+        if self._memory_bytes is None:
+            return False
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _RSS_UNIT
+        return peak + size <= _FULL * self._memory_bytes
 
     def aside(self, output: object, *, here: bool) -> object:
         """An output with its values: `here`, or on disk as far as that has room."""

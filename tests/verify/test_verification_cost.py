@@ -7,6 +7,7 @@ import pytest
 
 from runner.verify.running import Bench
 
+SOFTMAX = "level_0_kernel/softmax_4x16_fp32.py"
 STEP = "steps/step_1_conv_relu_to_kernel"
 
 
@@ -94,6 +95,37 @@ def test_a_kernel_that_draws_something_else_runs_on_its_own(fusion, judged, forw
     judged(fusion, trials=1)
 
     assert forwards["level_0_kernel/conv2d.py"] == 1
+
+
+def test_a_problem_that_is_one_kernel_runs_it_once(softmax, judged, forwards):
+    verification = judged(softmax, trials=1)
+
+    assert verification.status == "passed"
+    assert verification.gate("self-test").verdict == "passed"
+    assert forwards["original.py"] == forwards["verification/composition_test.py"] == 1
+    assert forwards[SOFTMAX] == 0
+
+
+def test_one_that_draws_something_else_than_the_author_runs_by_itself(softmax, judged, forwards):
+    softmax.edit(SOFTMAX, "torch.rand(", "torch.randn(")
+
+    assert judged(softmax, trials=1).status == "passed"
+    assert forwards[SOFTMAX] == 1
+
+
+def test_one_that_is_made_wrong_runs_by_itself(softmax, judged, forwards):
+    assert judged(softmax, trials=1, power=True).status == "passed"
+    assert forwards[SOFTMAX] == 1
+
+
+def test_one_that_runs_once_may_keep_nothing_for_its_next_call(softmax, judged, complaints):
+    body = "return torch.softmax(x, dim=1)"
+    keeping = "Model.kept = torch.softmax(x, dim=1)\n        return Model.kept"
+    softmax.edit(SOFTMAX, body, keeping)
+
+    said = complaints(judged(softmax, trials=1), "rules")[SOFTMAX]
+
+    assert said == "failed: keeps a tensor that it computed for its next call"
 
 
 def test_a_witnessed_kernel_is_held_to_what_it_documents(fusion, judged, complaints):
