@@ -131,7 +131,7 @@ def in_child(function: str, problem: Problem, room: Path, options: argparse.Name
 
     scratch = room / "scratch"
     scratch.mkdir(parents=True)
-    memory = usable_bytes(options.memory_gib)
+    memory = usable_bytes(int(options.memory_gib * GIB) if options.memory_gib else None)
     task = Task(
         problem=problem.path.absolute(),
         label=problem.name,
