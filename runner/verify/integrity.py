@@ -86,9 +86,8 @@ class _Spaces:
         found: str | None = None
         for space in self._restless:
             found = space.restore() or found
-        sizes = sum(map(len, self._living))
-        now = chain.from_iterable(space.values() for space in self._living)
-        if sizes == len(self._values) and all(map(is_, now, self._values)):
+        as_many = sum(map(len, self._living)) == len(self._values)
+        if as_many and all(map(is_, chain.from_iterable(self._living), self._values)):
             return found  # tens of thousands of names in a millisecond
         for space in [space for space in self._steady if not space.is_as_it_was()]:
             fault = space.restore()
@@ -102,7 +101,7 @@ class _Spaces:
     def _remember(self) -> None:
         for space in self._steady:
             space.remember()
-        self._living = [vars(space.holder) for space in self._steady]
+        self._living = [vars(space.holder).values() for space in self._steady]  # as they change
         self._values = tuple(chain.from_iterable(space.all_of_it for space in self._steady))
 
 

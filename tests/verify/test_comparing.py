@@ -1,6 +1,7 @@
 """Comparing outputs: structure first, then shapes and dtypes, then every value."""
 
 import math
+import resource
 
 import pytest
 import torch
@@ -158,6 +159,16 @@ def test_nothing_is_spilled_onto_a_full_disk(tmp_path, monkeypatch):
 
     with Spill(1000) as spill, spill.values():
         assert spill.keep(large) is large
+
+
+def test_a_large_output_stays_where_it_is_if_there_is_room_for_both_sides():
+    large = torch.ones(1 << 20)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+    with Spill(1, memory_bytes=2 * peak) as spill:
+        assert spill.keep(large) is large
+    with Spill(1, memory_bytes=peak) as spill:
+        assert spill.keep(large) is not large
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.int64, torch.bool])
