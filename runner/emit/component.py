@@ -13,6 +13,7 @@ from runner.emit.items import Call, Item
 from runner.emit.lines import WIDTH, fitted, indented
 from runner.emit.names import Namer, camel, unique
 from runner.graph.ir import TensorSpec
+from runner.problems import within_package
 from runner.tree.document import LEVEL_FOLDER
 from runner.tree.interface import Program
 from runner.tree.part import Part, schedule
@@ -154,7 +155,7 @@ def _dtypes(program: Program, part: Part) -> str:
 def _docstring(emitter: Emitter, workload: Workload, parent: str, written: Written) -> str:
     program, part = emitter.program, workload.first
     operations = [k.stem for k in part.kernels()]
-    where = f"{emitter.source}{f', line {line}' if (line := source_line(program, part)) else ''}"
+    where = _written(emitter, part)
     lines = [
         f'"""{workload.name}',
         "",
@@ -214,6 +215,16 @@ def _shapes(label: str, named: object, number: bool = True) -> list[str]:
     if len(rows) > 24:
         lines += _row(label, f"... {len(rows)} in all")
     return lines
+
+
+def _written(emitter: Emitter, part: Part) -> str:
+    """Where the part's result is computed: in the problem file, else in a package."""
+    if line := source_line(emitter.program, part):
+        return f"{emitter.source}, line {line}"
+    for i in reversed(part.operations):
+        if origin := emitter.program.graph.operations[i].origin:
+            return f"{within_package(origin.file)}, line {origin.statement}"
+    return emitter.source
 
 
 def source_line(program: Program, part: Part) -> int | None:

@@ -10,7 +10,7 @@ from runner.problems.loading import (
     load_problem,
     seed,
 )
-from runner.problems.packages import imported_packages, known_as
+from runner.problems.packages import imported_packages, known_as, within_package
 from runner.problems.problem import Problem, idea, identify, read_problem
 from runner.problems.selection import KERNELBENCH, DataRoot, data_root, select
 from runner.problems.structure import members, plain
@@ -44,4 +44,5 @@ __all__ = [
     "read_problem",
     "seed",
     "select",
+    "within_package",
 ]

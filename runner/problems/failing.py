@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 
 from runner.errors import KdrunError, ProblemError
+from runner.problems.packages import within_package
 from runner.problems.problem import Problem
 
 _OUT_OF_MEMORY = ("can't allocate memory", "cannot allocate memory", "out of memory", "bad_alloc")
@@ -142,14 +143,12 @@ def _package_frame(path: Path, traceback: TracebackType | None) -> str | None:
         if file == str(path):
             found = None
         elif _is_of_a_package(file):
-            found = Path(file), traceback.tb_lineno
+            found = file, traceback.tb_lineno
         traceback = traceback.tb_next
     if found is None:
         return None
-    root = found[0].parent
-    while (root / "__init__.py").is_file():
-        root = root.parent
-    return f"{found[0].relative_to(root)}, line {found[1]}"
+    file, line = found
+    return f"{within_package(file)}, line {line}"
 
 
 def _is_of_a_package(file: str) -> bool:

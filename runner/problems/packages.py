@@ -5,6 +5,7 @@ is known by the sha256 of its Python files.
 """
 
 import ast
+import functools
 import hashlib
 import importlib.metadata
 import importlib.util
@@ -57,6 +58,15 @@ def packages_of(modules: set[str]) -> dict[str, str]:
     """The packages of modules, torch and Python's own left out, and as what each is known."""
     packages = {module.partition(".")[0] for module in modules} - _NO_PACKAGES
     return {package: known_as(package) for package in sorted(packages)}
+
+
+@functools.cache
+def within_package(file: str) -> str:
+    """`zoo/nets/net.py`: a file's path from its package on, the same wherever that is installed."""
+    root = Path(file).parent
+    while (root / "__init__.py").is_file():
+        root = root.parent
+    return Path(file).relative_to(root).as_posix()
 
 
 def _spec(package: str) -> ModuleSpec | None:
