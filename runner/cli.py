@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import click
 
 from runner import __version__
-from runner.cli_agents import prompt
+from runner.cli_agents import decomposer_options, prompt
 from runner.errors import KdrunError
 
 INTERRUPTED = 130
@@ -92,6 +92,7 @@ MODE = click.option("--mode", type=click.Choice(["eval", "train"]), help="Defaul
 @MODE
 @click.option("--only-failed", is_flag=True, default=None, help="Only what has not passed before.")
 @click.option("--no-resume", is_flag=True, help="Run what passed before again, too.")
+@decomposer_options
 @working_options
 @click.option("--dry-run", is_flag=True, help="Print the plan with estimated memory.")
 def submit(config: Path | None, as_json: bool, dry_run: bool, no_resume: bool, **flags: Any) -> int:
@@ -133,6 +134,7 @@ class _FileOrTarget(click.Path):
 @click.option("--inputs", help="Of its forward(): 'float32[8,3,224,224]'; or MODULE:FUNCTION.")
 @OUTPUT
 @MODE
+@decomposer_options
 @working_options
 def decompose(
     file: Path | str,

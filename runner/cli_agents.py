@@ -1,9 +1,31 @@
 """This file knows about the command line for agents and people who take problems apart by hand."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def decomposer_options(command: F) -> F:
+    """Options of what may let somebody else's command take problems apart."""
+    for option in reversed(
+        (
+            click.option("--decomposer", help="A command that takes problems apart."),
+            click.option(
+                "--decomposer-on-failure",
+                is_flag=True,
+                default=None,
+                help="Use it only where the computed decomposition does not pass.",
+            ),
+            click.option("--rounds", type=int, help="Most runs of it for a problem; default 3."),
+            click.option("--pass-env", multiple=True, help="A variable that it gets; repeatable."),
+        )
+    ):
+        command = option(command)
+    return command
 
 
 @click.command()

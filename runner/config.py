@@ -6,6 +6,8 @@ setting has one name everywhere: `--run-id`, `KDRUN_RUN_ID`, `run_id:`.
 
 import difflib
 import os
+import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -36,6 +38,33 @@ def _several(value: object) -> object:
     if isinstance(value, str):
         return [part.strip() for part in value.split(",") if part.strip()]
     return [value] if isinstance(value, int) else value
+
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_OF_THE_STORE = ("AWS_", "KDRUN_")
+
+
+def _variables(names: list[str]) -> list[str]:
+    """Names of variables, none of which opens a store."""
+    for name in names:
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"{name!r} is no name of a variable, such as ANTHROPIC_API_KEY")
+        if name.upper().startswith(_OF_THE_STORE):
+            raise ValueError(f"{name} may open the store; no decomposer gets it")
+    return names
+
+
+def _command(value: str | None) -> str | None:
+    """A command line that can be split into words."""
+    if value is None:
+        return None
+    try:
+        words = shlex.split(value)
+    except ValueError as error:
+        raise ValueError(f"{str(error).lower()}; quote it as for a shell") from error
+    if not words:
+        raise ValueError("no command")
+    return value
 
 
 def _run_id(value: str | None) -> str | None:
@@ -115,6 +144,16 @@ class Settings(BaseSettings):
     """Make each kernel wrong in several ways, and see that a comparison fails."""
     timeout: float = Field(default=1800, gt=0, allow_inf_nan=False)
     """Seconds for one problem."""
+    decomposer: Annotated[str | None, AfterValidator(_command)] = None
+    """A command that takes problems apart; none: kdrun computes it."""
+    decomposer_on_failure: bool = False
+    """Use it only where the computed decomposition does not pass."""
+    rounds: int = Field(default=3, ge=1)
+    """Most runs of the decomposer for one problem, each told what the last one's verdict was."""
+    pass_env: Annotated[
+        list[str], NoDecode, BeforeValidator(_several), AfterValidator(_variables)
+    ] = []
+    """Environment variables that the decomposer gets."""
     only_failed: bool = False
     """Run only what has a result that is not passed."""
     resume: bool = True

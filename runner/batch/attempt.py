@@ -16,16 +16,16 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 
 from runner import __version__
-from runner.batch import logs
+from runner.batch import logs, rounds
 from runner.batch.child import Outcome, Request, run_child
 from runner.batch.machine import GIB
 from runner.batch.work import Record, Target, Task
 from runner.errors import KdrunError, StoreError
 from runner.store.directory import commit, put_in_place
-from runner.store.result import Document, ProblemResult, hash_files, sha256_of
+from runner.store.result import Decomposed, Document, ProblemResult, hash_files, sha256_of
 from runner.store.runs import RunStore
 
-Kind = Literal["estimate", "facts", "decompose", "verify"]
+Kind = Literal["estimate", "facts", "decompose", "judge", "verify"]
 """What a child is asked for: a function of `runner.batch.work`."""
 
 
@@ -38,6 +38,8 @@ class Attempt(Document):
     """Largest resident set of the child."""
     node: str | None = None
     """Host that it ran on."""
+    decomposer: Decomposed | None = None
+    """Who took the problem apart, where that was not kdrun."""
     result: ProblemResult | None = None
     """What stands; present exactly after a decomposition."""
     result_sha256: str | None = None
@@ -69,7 +71,7 @@ def estimate(task: Task, log: Path) -> Attempt:
 
 def facts(task: Task, log: Path) -> Attempt:
     """Look in a child at what the problem's program does. Commits nothing."""
-    with _scratch(task):
+    with _scratch(task) as task:
         return _in_child("facts", task, log)
 
 
@@ -77,7 +79,7 @@ def decompose(task: Task, log: Path) -> Attempt:
     """Build the decomposition aside, verify it there, put it in place with its result."""
     with _scratch(task) as task:
         task.built.mkdir()
-        return _commit(task, _in_child("decompose", task, log), log)
+        return _commit(task, rounds.decompose(task, log, _in_child), log)
 
 
 def verify(task: Task, log: Path) -> Attempt:
@@ -133,7 +135,10 @@ def _commit(task: Task, attempt: Attempt, log: Path) -> Attempt:
         source_sha256=_source_sha256(task.problem),
         kdrun_version=__version__,
         torch_version=importlib.metadata.version("torch"),
-        options=task.options,
+        options=task.options
+        if attempt.decomposer
+        else task.options.model_copy(update={"decomposer": None}),
+        decomposer=attempt.decomposer,
         files=hash_files(task.built),
     )
     commit(result, task.built)

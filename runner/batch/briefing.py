@@ -4,7 +4,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from runner.batch import attempt
+from runner.batch import attempt, decomposer
 from runner.batch.cluster import usable_bytes
 from runner.batch.machine import cores
 from runner.batch.submit import run_options
@@ -13,7 +13,6 @@ from runner.config import Settings
 from runner.errors import ProblemError, UsageError
 from runner.problems import Problem, data_root, select
 from runner.prompts import Brief, render
-from runner.store.result import RunOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +54,10 @@ def brief(pattern: str, settings: Settings, output: Path | None) -> Told:
         record.facts,
         place.absolute(),
         mode=task.options.mode,
-        flags=flags(task.options),
+        flags=decomposer.flags(task.options),
     )
     reason = record.facts.reason
     return Told(said, f"{problem.path}: not captured: {reason}" if reason else None)
-
-
-def flags(options: RunOptions) -> list[str]:
-    """What `kdrun verify` is told, to judge as these options do."""
-    said = {"--trials": options.trials, "--device": options.device}
-    usual = {"--trials": 2, "--device": "cpu"}
-    given = [part for name, value in said.items() if value != usual[name] for part in (name, value)]
-    return [*map(str, given), *(["--power"] if options.power else [])]
 
 
 def _the_one(pattern: str, settings: Settings) -> Problem:

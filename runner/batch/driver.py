@@ -203,6 +203,9 @@ class Driver:
             used = attempt.peak_memory_bytes or 0
             job.needs = job.needs.of_a_model(record.peak_bytes or 0, used)
             self.waiting.appendleft(job)
+        elif job.kind == "estimate" and self.run.options.decomposer and record.status == "failed":
+            job.kind = "decompose"  # it may do what capturing cannot
+            self.waiting.appendleft(job)
         else:
             if attempt.result is None:
                 attempt = give_up(job.task, attempt, self._log(job))

@@ -7,7 +7,7 @@ its decomposition, too, and goes to the store, so that it outlives the machine.
 import os
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -29,14 +29,16 @@ _LEAST = 8
 """Characters of a value that is hidden: a shorter one would be found where it is not meant."""
 
 
-def hide_credentials(log: Path, environment: Mapping[str, str] = os.environ) -> None:
-    """Take this process' credentials out of a log.
+def hide_credentials(
+    log: Path, environment: Mapping[str, str] = os.environ, also: Collection[str] = ()
+) -> None:
+    """Take this process' credentials, and the values of the variables in `also`, out of a log.
 
     The child was never told them; but it may have read them from where this user may read.
     """
     data = clean = log.read_bytes()
     for name, value in environment.items():
-        if _SECRETS.search(name) and len(value) >= _LEAST:
+        if (name in also or _SECRETS.search(name)) and len(value) >= _LEAST:
             clean = clean.replace(value.encode(errors="surrogateescape"), HIDDEN)
     if clean != data:
         log.write_bytes(clean)

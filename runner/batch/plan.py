@@ -112,7 +112,7 @@ def _why_again(
         return "its source changed"
     if result.kdrun_version != version:
         return f"made by kdrun {result.kdrun_version}"
-    if result.options != options:
+    if not options.accept(result.options):
         return "other options"
     if changed := damage(label(problem), result):
         return f"{changed} is damaged"

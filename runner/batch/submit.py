@@ -11,6 +11,7 @@ from pathlib import Path
 from types import FrameType
 
 from runner import __version__
+from runner.batch import decomposer
 from runner.batch.attempt import estimate
 from runner.batch.cluster import NO_CLUSTER, connect, usable_bytes
 from runner.batch.driver import Driver, Run
@@ -97,12 +98,17 @@ def prepare(settings: Settings, *, dry: bool = False) -> Submission:
 
 
 def run_options(settings: Settings) -> RunOptions:
-    """The settings that decide what a verdict means."""
+    """The settings that decide what a verdict means.
+
+    Raises:
+        UsageError: the decomposer that they name is not here.
+    """
     return RunOptions(
         mode=settings.mode,
         trials=settings.trials,
         device=settings.device,
         power=settings.power,
+        decomposer=decomposer.chosen(settings),
     )
 
 

@@ -17,7 +17,7 @@ from runner.batch.submit import Preview
 from runner.problems import Problem
 from runner.store.manifest import Manifest, Row
 from runner.store.pull import Pulled
-from runner.store.result import STATUSES, ProblemResult
+from runner.store.result import STATUSES, Decomposed, ProblemResult
 
 
 def table() -> Table:
@@ -186,6 +186,8 @@ def one(result: ProblemResult, directory: Path, log: Path | None, console: Conso
         equal = "to the last bit" if result.bitwise_equal else f"within {result.max_diff:.2g}"
         if result.status == "passed":
             console.print(f"the kernels put together equal the original {equal}")
+    if result.decomposer:
+        _rounds(result.decomposer, console)
     for sentence in result.health:
         console.print(f"but mind: {sentence}", soft_wrap=True)
     memory = f", {result.peak_memory_bytes / GIB:.2f} GiB" if result.peak_memory_bytes else ""
@@ -193,6 +195,15 @@ def one(result: ProblemResult, directory: Path, log: Path | None, console: Conso
     console.print(f"look at: {directory}", soft_wrap=True)
     if log is not None and result.status != "passed":
         console.print(f"log:     {log}", soft_wrap=True)
+
+
+def _rounds(done: Decomposed, console: Console) -> None:
+    """Who took it apart, and what came of each round."""
+    console.print(f"taken apart by {done.command}", soft_wrap=True)
+    for number, one in enumerate(done.rounds, start=1):
+        said = f": {one.findings[0]}" if one.findings else ""
+        line = f"  round {number}: {one.status} after {one.command_s:.1f} s{said}"
+        console.print(line, soft_wrap=True)
 
 
 def verdict(verified: Verified, console: Console) -> None:

@@ -17,6 +17,7 @@ from pydantic import ConfigDict, Field
 from runner.batch.machine import GIB
 from runner.errors import CaptureError, KdrunError, ProblemError
 from runner.prompts import Facts
+from runner.prompts.brief import MOST_FINDINGS
 from runner.store.objects import Address
 from runner.store.result import Document, Figures, RunOptions, Status
 
@@ -83,6 +84,8 @@ class Record(Document):
     seconds: dict[str, float] = Field(default_factory=dict)
     verification: dict[str, Any] | None = None
     """The verdicts in full; only asked for by `verify`."""
+    findings: list[str] = Field(default_factory=list)
+    """What does not pass, a line each, the first few; the answer of `judge`."""
     facts: Facts | None = None
     """What the problem's program does; the answer of `facts`."""
 
@@ -159,6 +162,21 @@ def verify(argument: str) -> str:
     return _run(argument, body)
 
 
+def judge(argument: str) -> str:
+    """Verify what somebody else delivered into `task.built`, and write the verdicts there."""
+
+    def body(task: Task, stages: Stages) -> Record:
+        from runner.batch.describing import describe
+
+        record = _verified(task, stages, task.built)
+        if record.status == "passed":
+            with stages("describe"):
+                describe(task.built, task.options.mode)
+        return record
+
+    return _run(argument, body)
+
+
 def too_large(needed_bytes: int, most_bytes: int) -> str:
     """`needs 31.2 GiB, the largest node has 21.9 GiB`."""
     return f"needs {needed_bytes / GIB:.1f} GiB, the largest node has {most_bytes / GIB:.1f} GiB"
@@ -167,6 +185,7 @@ def too_large(needed_bytes: int, most_bytes: int) -> str:
 def _verified(task: Task, stages: "Stages", directory: Path, *, write: bool = True) -> Record:
     from runner.verify import VerifyOptions, write_reports
     from runner.verify import verify as verify_directory
+    from runner.verify.results import findings
 
     with stages("verify"):
         verification = verify_directory(
@@ -190,6 +209,7 @@ def _verified(task: Task, stages: "Stages", directory: Path, *, write: bool = Tr
         bitwise_equal=verification.bitwise_equal,
         max_diff=verification.max_diff,
         health=verification.health,
+        findings=findings(verification.gates, MOST_FINDINGS),
         verification=None if write else verification.model_dump(mode="json"),
     )
 

@@ -120,7 +120,8 @@ def _facts(facts: Facts) -> Iterator[str]:
 
 def _operations(facts: Facts, dtype: str) -> Iterator[str]:
     total = sum(len(fact.places) for fact in facts.operations)
-    yield f"Its {total} logical operations, without views. Equal ones are counted (×) and stand"
+    what = "one logical operation" if total == 1 else f"{total} logical operations"
+    yield f"Its {what}, without views. Equal ones are counted (×) and stand"
     yield "where the first of them runs; `a = b, c` says which primitives spell `a`; weights follow"
     yield "`;`; the module and the line of the source stand in brackets."
     yield ""

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from runner.store.result import Document, Figures, ProblemResult, Status
+from runner.store.result import Decomposed, Document, Figures, ProblemResult, Status
 
 MANIFEST_FILE = "manifest.json"
 
@@ -53,6 +53,8 @@ class Row(Document):
     """Of its result.json."""
     differs: list[str] = Field(default_factory=list)
     """In what the result that stands, by another writer who was first, is not this run's own."""
+    decomposer: Decomposed | None = None
+    """Who took it apart, where that was not kdrun, with each round's verdict."""
 
     @property
     def label(self) -> str:
@@ -88,6 +90,7 @@ class Row(Document):
             artifact_prefix=artifact_prefix,
             result_sha256=result_sha256,
             differs=list(differs),
+            decomposer=result.decomposer,
         )
 
 

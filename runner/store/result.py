@@ -37,8 +37,24 @@ class Document(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class Decomposer(Document):
+    """Somebody else's command that takes problems apart."""
+
+    command: str
+    """As it was given; `{problem}`, `{output}` and `{brief}` in it are replaced."""
+    on_failure: bool = False
+    """Only where the computed decomposition does not pass."""
+    rounds: int = Field(default=3, ge=1)
+    """Most runs of the command for one problem."""
+    pass_env: list[str] = Field(default_factory=list)
+    """Names of the environment variables that it gets besides the usual few."""
+
+
 class RunOptions(Document):
-    """The options that decide what a verdict means; a result with others is not reused."""
+    """The options that decide what a verdict means; a result with others is not reused.
+
+    What came later is absent where it says nothing, so that results without it read as before.
+    """
 
     mode: Literal["eval", "train"] = "eval"
     trials: int = Field(default=2, ge=1)
@@ -46,6 +62,52 @@ class RunOptions(Document):
     device: Literal["cpu", "cuda", "auto"] = "cpu"
     power: bool = False
     """Each kernel was made wrong, too, to see a comparison fail."""
+    decomposer: Decomposer | None = None
+    """Absent where kdrun computes the decomposition; in a result: where it computed this one."""
+
+    def accept(self, made: "RunOptions") -> bool:
+        """Whether a result with those options is what these ask for.
+
+        How many rounds the same command had, and with which variables, means nothing for a pass.
+        """
+        wanted = self.decomposer
+        if made.decomposer is None:
+            right = wanted is None or wanted.on_failure
+        else:
+            right = wanted is not None and wanted.command == made.decomposer.command
+        return right and self._judging() == made._judging()
+
+    def _judging(self) -> "RunOptions":
+        return self.model_copy(update={"decomposer": None})
+
+
+class Round(Document):
+    """One run of a decomposer's command, and the verdict on what it delivered."""
+
+    status: Status
+    findings: list[str] = Field(default_factory=list)
+    """The first of them, a line each; empty exactly when the status is `passed`."""
+    ended: str | None = None
+    """How the command ended, where that was not with exit code 0."""
+    command_s: float
+    verify_s: float = 0.0
+
+    @model_validator(mode="after")
+    def says_why(self) -> Self:
+        if (self.status == "passed") == bool(self.findings):
+            raise ValueError(f"{self.status} with findings={self.findings}")
+        return self
+
+
+class Decomposed(Document):
+    """Who took a problem apart, where that was not kdrun."""
+
+    command: str
+    prompt_version: int
+    """Of the brief that it was given."""
+    rounds: list[Round]
+    seconds: float
+    """Of all rounds together, verification included."""
 
 
 class Figures(Document):
@@ -89,6 +151,8 @@ class ProblemResult(Document):
     kdrun_version: str
     torch_version: str
     options: RunOptions
+    decomposer: Decomposed | None = None
+    """Present exactly where a decomposer was at work."""
     files: dict[str, str] = Field(default_factory=dict)
     """Relative path -> sha256 of every other file in the directory."""
 

@@ -216,6 +216,13 @@ class Verification(_Document):
         return self.gates[GATES_WITH_POWER.index(name)]
 
 
+def findings(gates: list[GateResult], most: int) -> list[str]:
+    """What somebody has to act on, a line each, the first failure first."""
+    bad = [check for gate in gates for check in gate.checks if check.verdict not in GOOD]
+    bad.sort(key=lambda check: check.verdict is not Verdict.FAILED)
+    return [f"{check.gate}: {check.component}: {check.reason}" for check in bad[:most]]
+
+
 def first_failure(gates: list[GateResult]) -> str | None:
     """The first thing to fix: a check that was judged wrong before one that could not be judged."""
     bad = [check for gate in gates for check in gate.checks if check.verdict not in GOOD]
