@@ -16,11 +16,13 @@ ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 RUN python3 -m venv /opt/kdrun
 # The CPU build is named exactly: no index can answer with the CUDA packages instead. What pip is
-# configured with may have it, as in the Makefile.
+# configured with may have it, as in the Makefile. The CUDA build has no name but the version's, so
+# what came is looked at. PyPI's is for CUDA 13: --build-arg TORCH=... names one for older drivers.
 RUN case "$FLAVOUR" in \
       cpu) /opt/kdrun/bin/pip install -q "${TORCH}+cpu" 2>/dev/null \
              || /opt/kdrun/bin/pip install -q "${TORCH}+cpu" --extra-index-url "${TORCH_INDEX}" ;; \
-      cuda) /opt/kdrun/bin/pip install -q "${TORCH}" ;; \
+      cuda) /opt/kdrun/bin/pip install -q "${TORCH}" && /opt/kdrun/bin/python -c \
+             "import torch; v = torch.version; assert v.cuda, f'torch {v.__version__}: not for CUDA'" ;; \
       *) echo "FLAVOUR=$FLAVOUR: cpu or cuda" >&2; exit 1 ;; \
     esac
 WORKDIR /build

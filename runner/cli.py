@@ -14,9 +14,9 @@ import click
 
 from runner import __version__
 from runner.cli_agents import decomposer_options, prompt
+from runner.cli_clusters import INTERRUPTED, ON_CLUSTER, logs, sent, stop
 from runner.errors import KdrunError
 
-INTERRUPTED = 130
 LISTED = 20
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -86,7 +86,14 @@ MODE = click.option("--mode", type=click.Choice(["eval", "train"]), help="Defaul
 @OUTPUT
 @STORE
 @click.option("--run-id", help="Name of the run; default the time.")
-@click.option("--address", help="A Ray whose nodes see the same files; default one of our own.")
+@click.option("--address", help="A Ray to drive from here; default one of our own.")
+@ON_CLUSTER
+@click.option(
+    "--send-credentials",
+    is_flag=True,
+    default=None,
+    help="Let the cluster have this environment's AWS_* credentials.",
+)
 @click.option("--num-gpus", type=float, help="GPUs for each problem; default 0.")
 @click.option("--workers", type=int, help="Most problems at once.")
 @MODE
@@ -100,11 +107,22 @@ def submit(config: Path | None, as_json: bool, dry_run: bool, no_resume: bool, *
     from runner.batch import submit as batch
 
     settings = _settings(flags | ({"resume": False} if no_resume else {}), config)
+    if settings.on_cluster is not None:
+        from runner.batch.remote import sending
+
+        sending.check(settings)
     submission = batch.prepare(settings, dry=dry_run)
     if dry_run:
         _show_plan(batch.preview(submission, settings, batch.to_stderr), as_json)
         return 0
-    manifest = batch.submit(submission, settings, batch.to_stderr)
+    if settings.on_cluster is None:
+        manifest = batch.submit(submission, settings, batch.to_stderr)
+    else:
+        ended = sending.submit(submission, settings, batch.to_stderr)
+        if isinstance(ended, sending.Left):
+            click.echo(ended, err=True)
+            return INTERRUPTED
+        manifest = ended
     from runner.batch import tables
 
     tables.results(manifest, settings.output, _console(stderr=as_json), submission.run.shared)
@@ -210,6 +228,7 @@ def pull(
 @click.argument("run", required=False)
 @OUTPUT
 @STORE
+@ON_CLUSTER
 @click.option("--config", type=click.Path(path_type=Path), help="A YAML file.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def status(run: str | None, config: Path | None, as_json: bool, **flags: Any) -> int:
@@ -217,6 +236,8 @@ def status(run: str | None, config: Path | None, as_json: bool, **flags: Any) ->
     from runner.batch import stored, tables
 
     settings = _settings(flags, config)
+    if settings.on_cluster is not None:
+        return sent(settings, run, as_json)
     where, manifests = stored.runs(settings, run)
     if as_json:
         click.echo(tables.states_json(manifests))
@@ -230,21 +251,8 @@ def status(run: str | None, config: Path | None, as_json: bool, **flags: Any) ->
     return 0
 
 
-@cli.command()
-@click.argument("run")
-@click.argument("problem")
-@OUTPUT
-@STORE
-@click.option("--config", type=click.Path(path_type=Path), help="A YAML file.")
-def logs(run: str, problem: str, config: Path | None, **flags: Any) -> int:
-    """Show what a PROBLEM's own process printed in a RUN."""
-    from runner.batch.logs import read
-
-    printed = read(_settings(flags, config), run, problem)
-    if not printed:
-        click.echo(f"{problem} printed nothing", err=True)
-    click.echo(printed, nl=False)
-    return 0
+cli.add_command(logs)
+cli.add_command(stop)
 
 
 DECOMPOSITION = click.Path(exists=True, file_okay=False, path_type=Path)

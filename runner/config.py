@@ -127,7 +127,11 @@ class Settings(BaseSettings):
     run_id: Annotated[str | None, AfterValidator(_run_id)] = None
     """Name of the run; none: the time at which it starts."""
     address: str | None = None
-    """A Ray cluster to join, whose nodes see the same files; none: one of our own."""
+    """A Ray cluster to drive from here; none: one of our own."""
+    on_cluster: str | None = None
+    """The dashboard of a Ray cluster that drives the run itself; none: it is driven from here."""
+    send_credentials: bool = False
+    """Let that cluster have this environment's AWS_* credentials; no: it has its own."""
     workers: int | None = Field(default=None, ge=1)
     """Most problems at once; none: as many as there are cores, as memory permits."""
     memory: Annotated[ByteSize, AfterValidator(_memory)] | None = None

@@ -157,6 +157,9 @@ def _stored(task: Task, target: Target, result: ProblemResult, log: Path) -> dic
         if log.is_file():
             store.put_log(target.run_id, task.label, log)
         published = store.publish(target.run_id, result, task.directory, target.supersedes)
+        if target.moved:
+            shutil.rmtree(task.directory, ignore_errors=True)
+            log.unlink(missing_ok=True)
     except (StoreError, OSError) as error:
         return {"result": result, "store_error": str(error)}
     return {

@@ -25,6 +25,7 @@ REACH_S = 5.0
 """For an address to answer at all."""
 
 _FOLDER = "kdrun-ray-"
+_CLIENT = "ray://"
 _LOCK = "lock"
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -87,7 +88,7 @@ def connect(
         ClusterError: there is none, or it cannot run what is asked for.
     """
     if address is not None:
-        _refuse_the_unreachable(address)
+        refuse_the_unreachable(address)
     os.environ.update({name: os.environ.get(name, value) for name, value in _QUIET.items()})
     import ray
 
@@ -102,6 +103,12 @@ def connect(
                 "_temp_dir": stack.enter_context(_folder()),
                 "include_dashboard": False,
             }
+        elif is_client(address):
+            # Its nodes may have no kdrun, or another: they get ours.
+            from runner.batch.remote.parcel import parcel
+
+            ours = stack.enter_context(parcel("kdrun"))
+            options["runtime_env"] = {"working_dir": str(ours)}
         stack.callback(ray.shutdown)
         try:
             with Path(os.devnull).open("w") as nowhere, redirect_stderr(nowhere):
@@ -151,9 +158,14 @@ def _locked(path: Path) -> int | None:
     return descriptor
 
 
-def _refuse_the_unreachable(address: str) -> None:
+def is_client(address: str | None) -> bool:
+    """Whether an address is for Ray's client: a cluster that is driven from outside."""
+    return address is not None and address.startswith(_CLIENT)
+
+
+def refuse_the_unreachable(address: str) -> None:
     """Ask by ourselves whether anybody is there: Ray tries for minutes."""
-    host, _, port = address.rpartition(":")
+    host, _, port = address.removeprefix(_CLIENT).rpartition(":")
     if address == "auto":
         return
     if not host or not port.isdigit():
@@ -162,6 +174,8 @@ def _refuse_the_unreachable(address: str) -> None:
         socket.create_connection((host, int(port)), timeout=REACH_S).close()
     except (OSError, OverflowError) as error:
         hint = f"does `ray status --address {address}` answer?"
+        if is_client(address):
+            hint = "the head's client port, 10001 by default; or --on-cluster with its dashboard"
         raise ClusterError(f"no Ray at {address}: {error}", hint=hint) from error
 
 

@@ -22,7 +22,7 @@ from runner.batch.plan import Item, Needs, threads
 from runner.batch.work import Record, Target, Task
 from runner.errors import ClusterError, StoreError
 from runner.store.directory import DirectoryStore
-from runner.store.manifest import Manifest, Repeat, Row, RunState, count
+from runner.store.manifest import Job, Manifest, Repeat, Row, RunState, count
 from runner.store.result import RunOptions
 from runner.store.runs import RunStore
 
@@ -60,10 +60,19 @@ class Run:
     """Where results go from the output directory."""
     elsewhere: bool = False
     """Machines that we know nothing about do the work: problems travel with their tasks."""
+    aside: Path | None = None
+    """Where they build what then goes to the store; None: in the output directory."""
+    job: Job | None = None
+    """This driver, where it was sent to a cluster."""
+
+    @property
+    def work(self) -> DirectoryStore:
+        """Where problems are worked on."""
+        return self.store if self.aside is None else DirectoryStore(self.aside)
 
     def task(self, item: Item, memory_bytes: int, most_bytes: int, threads: int) -> Task:
         """The problem as a worker is told it."""
-        directory = self.store.directory(item.label)
+        directory = self.work.directory(item.label)
         return Task(
             problem=item.problem.path,
             source=_bytes(item.problem.path) if self.elsewhere else None,
@@ -82,7 +91,12 @@ class Run:
         if self.shared is None:
             return None
         version = item.stored.version if item.stored else None
-        return Target(address=self.shared.address, run_id=self.run_id, supersedes=version)
+        return Target(
+            address=self.shared.address,
+            run_id=self.run_id,
+            supersedes=version,
+            moved=self.aside is not None,
+        )
 
 
 @dataclass(slots=True)
@@ -247,7 +261,7 @@ class Driver:
         )
 
     def _log(self, job: _Job) -> Path:
-        return self.run.store.log_path(self.run.run_id, job.item.label).absolute()
+        return self.run.work.log_path(self.run.run_id, job.item.label).absolute()
 
     def _end(self, row: Row) -> None:
         self.rows.append(row)
@@ -302,6 +316,7 @@ class Driver:
             cluster=asdict(self.cluster),
             driver_host=socket.gethostname(),
             driver_pid=os.getpid(),
+            job=self.run.job,
             data=self.run.data,
             started=self.started,
             updated=now,

@@ -44,6 +44,9 @@ DEADLINE_S = 24 * 3600
 SUBMISSIONS = 3
 METRICS_PORT = 8080
 DASHBOARD_PORT = 8265
+HEAD = "ray-head"
+HEAD_PORTS = {"gcs-server": 6379, "dashboard": DASHBOARD_PORT, "client": 10001}
+"""Under the names by which KubeRay looks for them."""
 HEALTH = (
     "from urllib.request import urlopen; import sys; "
     "sys.exit(b'success' not in urlopen("
@@ -229,7 +232,7 @@ def _network(settings: Settings) -> Document:
 
 
 def _ray_job(settings: Settings, pods: Pods, name: str) -> Document:
-    head = _container(pods.image, "ray-head", {"cpu": "1", "memory": "4Gi"})
+    head = _container(pods.image, HEAD, {"cpu": "1", "memory": "4Gi"})
     submitter = _container(pods.image, SUBMITTER, {"cpu": "200m", "memory": "512Mi"})
     return _object(
         "RayJob",
@@ -350,7 +353,12 @@ def _container(
         return container
     container["envFrom"] = [{"secretRef": {"name": SECRET, "optional": True}}]
     if ray:
-        container["ports"] = [{"name": "metrics", "containerPort": METRICS_PORT}]
+        # The head's service has the ports that its container names, and no others.
+        ports = HEAD_PORTS if name == HEAD else {}
+        container["ports"] = [
+            {"name": each, "containerPort": port}
+            for each, port in (ports | {"metrics": METRICS_PORT}).items()
+        ]
         # Who is preempted leaves the cluster by itself: its problems start again elsewhere at once.
         stop = {"exec": {"command": ["/bin/bash", "-lc", "ray stop"]}}
         container["lifecycle"] = {"preStop": stop}

@@ -5,7 +5,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
@@ -13,7 +13,7 @@ from types import FrameType
 from runner import __version__
 from runner.batch import decomposer
 from runner.batch.attempt import estimate
-from runner.batch.cluster import NO_CLUSTER, connect, usable_bytes
+from runner.batch.cluster import NO_CLUSTER, connect, is_client, usable_bytes
 from runner.batch.driver import Driver, Run
 from runner.batch.machine import cores
 from runner.batch.plan import Item, Needs, label, plan
@@ -21,7 +21,8 @@ from runner.batch.progress import watch
 from runner.batch.stored import claimed, plan_over, send, store_of, unfinished
 from runner.batch.work import Record
 from runner.config import Settings
-from runner.problems import DataRoot, data_root, problem_files, select
+from runner.errors import UsageError
+from runner.problems import Problem, data_root, problem_files, select
 from runner.store.directory import DirectoryStore
 from runner.store.manifest import Manifest
 from runner.store.result import RunOptions
@@ -36,7 +37,8 @@ class Submission:
 
     run: Run
     items: Sequence[Item]
-    root: DataRoot
+    origin: str
+    """Where the problems came from, in words."""
 
     @property
     def todo(self) -> list[Item]:
@@ -46,7 +48,7 @@ class Submission:
     def __str__(self) -> str:
         done = len(self.items) - len(self.todo)
         earlier = f", {done} passed before" if done else ""
-        return f"{self.root}: {len(self.items)} selected{earlier}, {len(self.todo)} to run"
+        return f"{self.origin}: {len(self.items)} selected{earlier}, {len(self.todo)} to run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,18 @@ def prepare(settings: Settings, *, dry: bool = False) -> Submission:
     root = data_root(settings.data)
     patterns = problem_files(settings.problem, settings.output)
     problems = select(root, settings.level, patterns, settings.start, settings.count)
+    return planned(settings, problems, origin=str(root), data=str(root.path), dry=dry)
+
+
+def planned(
+    settings: Settings, problems: Sequence[Problem], *, origin: str, data: str, dry: bool = False
+) -> Submission:
+    """What to do about problems that are selected.
+
+    Raises:
+        UsageError: it cannot be meant.
+        StoreError: results cannot be stored where they are to be.
+    """
     store = DirectoryStore(settings.output)
     options = run_options(settings)
     shared = store_of(settings) if dry else claimed(settings)
@@ -86,15 +100,32 @@ def prepare(settings: Settings, *, dry: bool = False) -> Submission:
         run_id=run_id,
         store=store,
         options=options,
-        data=str(root.path),
+        data=data,
         arguments=settings.model_dump(mode="json"),
         timeout_s=settings.timeout,
         num_gpus=settings.num_gpus,
         workers=settings.workers,
         shared=shared,
         elsewhere=settings.address is not None,
+        aside=_aside(settings, run_id),
     )
-    return Submission(run, items, root)
+    return Submission(run, items, origin)
+
+
+def _aside(settings: Settings, run_id: str) -> Path | None:
+    """Where a cluster that is driven from outside builds results: it may not have our folders.
+
+    Raises:
+        UsageError: nobody but that cluster would ever see them.
+    """
+    if not is_client(settings.address):
+        return None
+    if settings.store is None:
+        raise UsageError(
+            f"--address {settings.address}: results must go where both sides reach them",
+            hint="--store s3://bucket/prefix",
+        )
+    return Path("/tmp") / f"kdrun-{run_id}"
 
 
 def run_options(settings: Settings) -> RunOptions:
@@ -119,13 +150,24 @@ def submit(submission: Submission, settings: Settings, say: Say) -> Manifest:
         ClusterError: no Ray, or not the one that was asked for.
         StoreError: results cannot be written.
     """
+    return drive(sent_from_here(submission, say), settings, say)
+
+
+def sent_from_here(submission: Submission, say: Say) -> Submission:
+    """Say what is to be done, and let the store have what only the output directory had."""
     run, items = submission.run, submission.items
     say(str(submission))
-    if run.shared is not None:
-        say(f"run {run.run_id} in {run.shared}")
-        if here := sum(item.only_here for item in items):
-            say(f"sending {here} that passed here before")
-        items = send(run.shared, run.run_id, run.store, items)
+    if run.shared is None:
+        return submission
+    say(f"run {run.run_id} in {run.shared}")
+    if here := sum(item.only_here for item in items):
+        say(f"sending {here} that passed here before")
+    return replace(submission, items=send(run.shared, run.run_id, run.store, items))
+
+
+def drive(submission: Submission, settings: Settings, say: Say) -> Manifest:
+    """Run what is left to run over a Ray."""
+    run, items = submission.run, submission.items
     if not submission.todo:
         with watch(len(items)) as watcher:
             return Driver(run, items, NO_CLUSTER, watcher).drive()

@@ -13,6 +13,7 @@ from rich.text import Text
 from runner.batch.alone import Verified
 from runner.batch.machine import GIB
 from runner.batch.progress import COLOURS
+from runner.batch.remote.jobs import Found
 from runner.batch.submit import Preview
 from runner.problems import Problem
 from runner.store.manifest import Manifest, Row
@@ -117,6 +118,32 @@ def states_json(manifests: Sequence[Manifest]) -> str:
         for manifest in manifests
     ]
     return json.dumps({"runs": rows}, indent=1)
+
+
+def sent(found: Sequence[Found]) -> Table:
+    """Runs that were sent to a cluster, and what it says of each."""
+    shown = table()
+    for name in ("run", "job", "sent", "ended", "id of the job"):
+        shown.add_column(name)
+    for one in found:
+        times = [f"{at:%Y-%m-%d %H:%M}" if at else "" for at in (one.started, one.ended)]
+        shown.add_row(one.run_id, one.state, *times, one.job.job_id)
+    return shown
+
+
+def sent_json(found: Sequence[Found], manifests: Sequence[Manifest]) -> str:
+    """The same for programs; of one run its manifest, too."""
+    jobs = [
+        one.job.model_dump()
+        | {
+            "run_id": one.run_id,
+            "state": one.state,
+            "started": one.started and one.started.isoformat(),
+            "ended": one.ended and one.ended.isoformat(),
+        }
+        for one in found
+    ]
+    return json.dumps({"jobs": jobs, **json.loads(states_json(manifests))}, indent=1)
 
 
 def pulled(one: Pulled, destination: Path, console: Console) -> None:

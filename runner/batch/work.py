@@ -32,6 +32,8 @@ class Target(Document):
     run_id: str
     supersedes: str | None = None
     """Version of the result that was found there and is to be replaced."""
+    moved: bool = False
+    """Nothing is left on the machine that made it."""
 
 
 class Task(Document):

@@ -17,6 +17,14 @@ MANIFEST_FILE = "manifest.json"
 RunState = Literal["running", "finished", "interrupted"]
 
 
+class Job(Document):
+    """A job of Ray's that drives a run, on a cluster that it was sent to."""
+
+    address: str
+    """Of the cluster's dashboard."""
+    job_id: str
+
+
 class Repeat(Document):
     """An attempt after which another was made: the problem was not to blame, or lacked room."""
 
@@ -107,6 +115,8 @@ class Manifest(Document):
     driver_host: str
     driver_pid: int
     """The process that drives it: a run that is `running` without it was killed."""
+    job: Job | None = None
+    """That process, where it was sent to a cluster."""
     data: str
     """The directory that the problems came from."""
     started: datetime

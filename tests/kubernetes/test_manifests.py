@@ -123,6 +123,52 @@ def test_ray_jobs_are_what_kuberay_s_own_schema_says(
         jsonschema.validate(job | {"spec": job["spec"] | {"entryPoint": "x"}}, schema)
 
 
+CHECKED = {
+    "apiVersion",
+    "kind",
+    "metadata",
+    "spec.activeDeadlineSeconds",
+    "spec.backoffLimit",
+    "spec.entrypoint",
+    "spec.preRunningDeadlineSeconds",
+    "spec.rayClusterSpec.headGroupSpec.rayStartParams",
+    "spec.rayClusterSpec.headGroupSpec.serviceType",
+    "spec.rayClusterSpec.headGroupSpec.template",
+    "spec.rayClusterSpec.rayVersion",
+    "spec.rayClusterSpec.workerGroupSpecs.groupName",
+    "spec.rayClusterSpec.workerGroupSpecs.maxReplicas",
+    "spec.rayClusterSpec.workerGroupSpecs.minReplicas",
+    "spec.rayClusterSpec.workerGroupSpecs.rayStartParams",
+    "spec.rayClusterSpec.workerGroupSpecs.replicas",
+    "spec.rayClusterSpec.workerGroupSpecs.template",
+    "spec.shutdownAfterJobFinishes",
+    "spec.submissionMode",
+    "spec.submitterConfig.backoffLimit",
+    "spec.submitterPodTemplate",
+    "spec.ttlSecondsAfterFinished",
+}
+"""What KubeRay's own schema was seen to accept, by the test above; pods are checked as pods."""
+
+
+def fields(value: Any, above: str = "") -> Iterator[str]:
+    """The fields of a RayJob, down to pods and what is a map of anything."""
+    for key, each in value.items():
+        name = f"{above}{key}"
+        for part in each if isinstance(each, list) else [each]:
+            if isinstance(part, dict) and f"{name}" not in CHECKED:
+                yield from fields(part, f"{name}.")
+            else:
+                yield name
+
+
+@pytest.mark.parametrize("overlay", ["base", "overlays/gpu"])
+def test_ray_jobs_have_no_field_that_kuberay_s_schema_was_not_seen_to_accept(
+    rendered: dict[str, Objects], overlay: str
+) -> None:
+    assert set(fields(rendered[overlay]["RayJob"])) == CHECKED
+    assert rendered[overlay]["RayJob"]["spec"]["submissionMode"] == "K8sJobMode"
+
+
 def tightened(schema: Any) -> Any:
     """A field that the schema does not know is an error; quantities may be texts or numbers."""
     if isinstance(schema, list):
@@ -182,6 +228,17 @@ def test_what_a_task_may_ask_for_is_there_and_fits_its_pod(rendered: dict[str, O
     assert (group["replicas"], group["rayStartParams"]["num-cpus"]) == (3, "8")
     assert int(group["rayStartParams"]["memory"]) == 24 * GIB
     assert resources_of(group) == {"cpu": "8", "memory": "27Gi"}
+
+
+def test_the_head_s_service_has_what_its_workers_and_the_submission_ask_it_for(
+    rendered: dict[str, Objects],
+) -> None:
+    cluster = rendered["base"]["RayJob"]["spec"]["rayClusterSpec"]
+    (head,) = cluster["headGroupSpec"]["template"]["spec"]["containers"]
+    ports = {port["name"]: port["containerPort"] for port in head["ports"]}
+    assert ports == {"gcs-server": 6379, "dashboard": 8265, "client": 10001, "metrics": 8080}
+    (worker,) = cluster["workerGroupSpecs"][0]["template"]["spec"]["containers"]
+    assert [port["name"] for port in worker["ports"]] == ["metrics"]
 
 
 def test_only_gpu_workers_run_where_tasks_ask_for_gpus(rendered: dict[str, Objects]) -> None:

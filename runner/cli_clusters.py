@@ -1,0 +1,101 @@
+"""This file knows about the command line for runs on clusters: what they print, and their end."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+INTERRUPTED = 130
+
+ON_CLUSTER = click.option(
+    "--on-cluster", help="A Ray cluster's dashboard, such as http://10.0.0.5:8265."
+)
+STORE = click.option("--store", help="s3://bucket/prefix, or a directory.")
+OUTPUT = click.option(
+    "--output", type=click.Path(path_type=Path), help="Where results are; default output/."
+)
+CONFIG = click.option("--config", type=click.Path(path_type=Path), help="A YAML file.")
+
+
+@click.command()
+@click.argument("run")
+@click.argument("problem", required=False)
+@OUTPUT
+@STORE
+@ON_CLUSTER
+@click.option("--follow", is_flag=True, help="Until the run has ended; Ctrl-C leaves it running.")
+@CONFIG
+def logs(run: str, problem: str | None, follow: bool, config: Path | None, **flags: Any) -> int:
+    """Show what a PROBLEM's own process printed in a RUN, or what a run on a cluster says."""
+    from runner.batch import logs as kept
+    from runner.batch.remote import sending
+    from runner.batch.submit import to_stderr
+
+    settings = _settings(flags, config)
+    if problem is not None:
+        if settings.on_cluster is not None and settings.store is None:
+            settings = sending.settings_of(sending.find(settings, run)[1], settings)
+        printed = kept.read(settings, run, problem)
+        if not printed:
+            click.echo(f"{problem} printed nothing", err=True)
+        click.echo(printed, nl=False)
+        return 0
+    if not follow:
+        click.echo(sending.printed(settings, run), nl=False)
+        return 0
+    ended = sending.follow(settings, run, to_stderr)
+    if isinstance(ended, sending.Left):
+        click.echo(ended, err=True)
+        return INTERRUPTED
+    return 0 if ended.all_passed else 1
+
+
+@click.command()
+@click.argument("run")
+@OUTPUT
+@STORE
+@ON_CLUSTER
+@CONFIG
+def stop(run: str, config: Path | None, **flags: Any) -> int:
+    """End a RUN on a cluster, as Ctrl-C ends one here; what is done stays done."""
+    from runner.batch.remote import sending
+
+    manifest = sending.stop(_settings(flags, config), run)
+    passed = f"{manifest.counts.get('passed', 0)} of {manifest.selected} passed"
+    click.echo(f"run {run} {manifest.state}: {passed}; submitted again, it goes on from there")
+    return 0
+
+
+def sent(settings: Any, run: str | None, as_json: bool) -> int:
+    """Print the runs that were sent to a cluster; of one run its problems, too."""
+    from rich.console import Console
+
+    from runner.batch import stored, tables
+    from runner.batch.remote import sending
+
+    found = [one for one in sending.listed(settings) if run in (None, one.run_id)]
+    manifests: list[Any] = []
+    if run is not None and found:
+        settings = sending.settings_of(found[-1], settings)
+        where, manifests = stored.runs(settings, run)
+    if as_json:
+        click.echo(tables.sent_json(found, manifests))
+        return 0
+    if not found:
+        click.echo(f"no run{'s' if run is None else f' {run!r}'} at {settings.on_cluster}")
+        return 0 if run is None else 1
+    width = None if sys.stdout.isatty() else 200
+    console = Console(highlight=False, markup=False, width=width)
+    console.print(tables.sent(found))
+    for manifest in manifests:
+        console.print(tables.states(manifests))
+        shared = None if settings.store is None else where
+        tables.results(manifest, settings.output, console, shared)
+    return 0
+
+
+def _settings(flags: dict[str, Any], config: Path | None) -> Any:
+    from runner.config import load
+
+    return load({name: value for name, value in flags.items() if value is not None}, config)
