@@ -65,7 +65,8 @@ class Component:
         build = self.bench.build_bare if bare else self.bench.build
 
         def make() -> Any:
-            with RepeatedDraws():
+            streamed = self.bench.streaming is not None  # then all large draws are such, and later
+            with nullcontext() if streamed else RepeatedDraws():
                 return made(names["Model"], names.get("get_init_inputs"))
 
         return build(f"{self.path}: Model", make, trial)

@@ -239,7 +239,7 @@ class CompositionGate:
             return
         if tiny := near_zero(output):
             findings.note(tiny)
-        if not is_small:
+        if not is_small or self.bench.streaming:
             findings.not_examined = [UNEXAMINED]
         else:
             health = blindness(

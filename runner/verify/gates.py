@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from runner.verify.running import Bench, spelled_operations
 from runner.verify.sources import import_fault, parsed
 from runner.verify.spilling import Spill
 from runner.verify.steps import StepGate
+from runner.verify.streaming import Streaming
 
 
 def judge(directory: Path, options: VerifyOptions, on_gate: Callable[[str], None]) -> Verification:
@@ -36,9 +38,12 @@ def judge(directory: Path, options: VerifyOptions, on_gate: Callable[[str], None
 
 
 def _judge(directory: Path, options: VerifyOptions, findings: Findings) -> Verification:
-    bench, tests = Bench(directory, options), SelfTests()
+    tests = SelfTests()
+    streaming = Streaming(options.memory_bytes or 0) if options.streamed else None
+    bench = Bench(directory, options, streaming=streaming)
     on_cpu = options.device == "cpu"
     with (
+        streaming or nullcontext(),
         spelled_operations(),
         confined(directory) as confinement,
         Files(directory, confinement.settle) as files,
@@ -52,7 +57,7 @@ def _judge(directory: Path, options: VerifyOptions, findings: Findings) -> Verif
                 return findings.verification(options, torch.__version__)
             _judge_documents(layout, findings)
         if layout.tree is not None and (steered := layout.tree.metadata.specialisations):
-            bench = Bench(directory, replace(options, specialised=True))
+            bench = replace(bench, options=replace(options, specialised=True))
             more = f" and {len(steered) - 1} more" if len(steered) > 1 else ""
             findings.note(f"holds for the values of seed {options.seed}: {steered[0]}{more}")
         if layout.tree is not None:

@@ -14,6 +14,8 @@ class VerifyOptions:
     device: str = "cpu"
     memory_bytes: int | None = None
     """What this process may use; outputs that are large beside it wait on disk."""
+    streamed: bool = False
+    """The weights do not fit: each holds values only while an operation reads it."""
     seed: int = 0
     power: bool = False
     """Make each kernel wrong, too, and see that a comparison fails."""

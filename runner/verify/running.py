@@ -20,6 +20,7 @@ from runner.verify.confinement import settle
 from runner.verify.drawing import Draws
 from runner.verify.loading_files import CannotJudge, foreign_code
 from runner.verify.options import VerifyOptions
+from runner.verify.streaming import Streaming
 from runner.verify.watching import Trace, Watch, reaching
 from runner.verify.weights import vary, weights_of
 
@@ -52,12 +53,15 @@ class Bench:
     directory: Path
     options: VerifyOptions
     draws: Draws = field(default_factory=Draws)
+    streaming: Streaming | None = None
+    """Where weights do not fit."""
 
     def build(self, what: str, make: Callable[[], Any], trial: int) -> nn.Module:
         """A model in the right mode, on the device. CannotJudge where it is none."""
         self.seed(trial)
         with foreign_code(what, self.directory):
-            model = make()
+            number = self._number(trial)
+            model = self.streaming.build(make, number) if self.streaming else make()
             if not isinstance(model, nn.Module):
                 raise CannotJudge(f"{what} is {type(model).__name__}, not an nn.Module")
             model.train(self.options.mode == "train")
@@ -85,6 +89,8 @@ class Bench:
         if trial == 0 and (self.options.trials > 1 or self.options.specialised):
             return
         generator = torch.Generator().manual_seed(self._number(trial))
+        if self.streaming and (deferred := self.streaming.vary(model)):
+            names = (frozenset(weights_of(model)) if names is None else names) - deferred
         with foreign_code("weights", self.directory):
             vary(model, generator, only_defaults=trial == 0, names=names)
 

@@ -161,15 +161,20 @@ def vary(
         data = tensor.data
         if data.layout != torch.strided or data.dtype.itemsize == 1 or _overlapping(data):
             continue
-        if only_defaults and not _one_value(data):
+        if only_defaults and not one_value(data):
             continue
-        pieces = torch.split(data.view(-1), _PIECE) if data.is_contiguous() else (data,)
-        for piece in pieces:  # a weight may be a large part of what fits
-            noise = torch.rand(piece.shape, generator=generator, dtype=torch.float32).to(piece)
-            piece.addcmul_(piece.abs().add_(0.1), noise, value=0.1)
+        move(data, generator)
 
 
-def _one_value(tensor: torch.Tensor) -> bool:
+def move(data: torch.Tensor, generator: torch.Generator) -> None:
+    """Every element a little up, by an amount of its own."""
+    pieces = torch.split(data.view(-1), _PIECE) if data.is_contiguous() else (data,)
+    for piece in pieces:  # a weight may be a large part of what fits
+        noise = torch.rand(piece.shape, generator=generator, dtype=torch.float32).to(piece)
+        piece.addcmul_(piece.abs().add_(0.1), noise, value=0.1)
+
+
+def one_value(tensor: torch.Tensor) -> bool:
     """Whether all elements are equal; the first few mostly settle it."""
     first = tensor.select(0, 0) if tensor.dim() > 1 else tensor
     value = first.flatten()[0]
