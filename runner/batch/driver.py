@@ -215,7 +215,8 @@ class Driver:
         elif job.kind == "estimate" and record.status == "passed":
             job.kind = "decompose"
             used = attempt.peak_memory_bytes or 0
-            job.needs = job.needs.of_a_model(record.peak_bytes or 0, used)
+            peak = record.peak_bytes or 0
+            job.needs = job.needs.of_a_model(peak, used, record.weight_bytes)
             self.waiting.appendleft(job)
         elif job.kind == "estimate" and self.run.options.decomposer and record.status == "failed":
             job.kind = "decompose"  # it may do what capturing cannot

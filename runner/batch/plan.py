@@ -136,12 +136,15 @@ class Needs:
     def of_an_estimate(cls, most_bytes: int) -> "Needs":
         return cls(min(ESTIMATE_BYTES, most_bytes), most_bytes)
 
-    def of_a_model(self, peak_bytes: int, capture_bytes: int) -> "Needs":
+    def of_a_model(self, peak_bytes: int, capture_bytes: int, weight_bytes: int = 0) -> "Needs":
         """For a forward pass that peaks at `peak_bytes`; capturing it took `capture_bytes`.
 
-        What fits nowhere is given what capturing takes: it is taken apart, and not verified.
+        Where all but its weights fits, they are streamed, in all the memory that there is. What
+        fits nowhere is given what capturing takes: it is taken apart, and not verified.
         """
         fits = peak_bytes <= self.most_bytes
+        if not fits and peak_bytes - weight_bytes <= self.most_bytes:
+            return self.all_there_is()
         wanted = int(peak_bytes * (1 + HELD_SHARE)) if fits else 0
         wanted = _rounded(max(wanted + CHILD_BYTES, capture_bytes, self.granted_bytes))
         return Needs(min(wanted, self.most_bytes), self.most_bytes, fits)

@@ -205,8 +205,10 @@ def _preview(run: Run, item: Item, most_bytes: int) -> Preview:
     record: Record = attempt.record
     if record.peak_bytes is None:
         return Preview(item, f"{record.status}: {record.reason}")
-    needs = needs.of_a_model(record.peak_bytes, attempt.peak_memory_bytes or 0)
-    note = "" if needs.fits else "too large to verify here"
+    used = attempt.peak_memory_bytes or 0
+    needs = needs.of_a_model(record.peak_bytes, used, record.weight_bytes)
+    streams = needs.fits and record.peak_bytes > most_bytes
+    note = "weights are streamed" if streams else "" if needs.fits else "too large to verify here"
     return Preview(item, note, record.peak_bytes, needs.granted_bytes)
 
 

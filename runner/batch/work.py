@@ -15,11 +15,12 @@ from typing import Any
 from pydantic import ConfigDict, Field
 
 from runner.batch.machine import GIB
-from runner.errors import CaptureError, KdrunError, ProblemError
+from runner.errors import CaptureError, DecompositionError, KdrunError, ProblemError
 from runner.prompts import Facts
 from runner.prompts.brief import MOST_FINDINGS
 from runner.store.objects import Address
 from runner.store.result import Document, Figures, RunOptions, Status
+from runner.tree.document import Tree
 
 STAGE_FILE = "stage"
 """In a task's scratch directory: what its child is doing now."""
@@ -79,6 +80,8 @@ class Record(Document):
     """The child met its own limit; with a higher one it might pass."""
     peak_bytes: int | None = None
     """What one forward pass is estimated to need; the answer of `estimate`."""
+    weight_bytes: int = 0
+    """How much of that is weights, which may be streamed; the answer of `estimate`, too."""
     figures: Figures | None = None
     bitwise_equal: bool | None = None
     max_diff: float | None = None
@@ -103,7 +106,11 @@ def estimate(argument: str) -> str:
             problem = read_problem(task.problem)
         with stages("capture"):
             estimated = capture_and_estimate(problem, mode=task.options.mode)
-        return Record(status="passed", peak_bytes=estimated.peak_bytes)
+        return Record(
+            status="passed",
+            peak_bytes=estimated.peak_bytes,
+            weight_bytes=estimated.weight_bytes,
+        )
 
     return _run(argument, body)
 
@@ -129,6 +136,7 @@ def decompose(argument: str) -> str:
     def body(task: Task, stages: Stages) -> Record:
         from runner import emit
         from runner.problems import read_problem
+        from runner.verify.fitting import needs
 
         with stages("load"):
             problem = read_problem(task.problem)
@@ -143,10 +151,11 @@ def decompose(argument: str) -> str:
             capture=metadata.capture,
             estimated_peak_bytes=metadata.estimated_peak_bytes,
         )
-        if metadata.estimated_peak_bytes > task.memory_bytes:
+        needed, _ = needs(tree, task.most_memory_bytes, _device(task.options.device))
+        if needed > task.memory_bytes:
             return Record(
                 status="too_large",
-                reason=too_large(metadata.estimated_peak_bytes, task.most_memory_bytes),
+                reason=too_large(needed, task.most_memory_bytes),
                 stage="verify",
                 out_of_memory=True,
             )
@@ -187,17 +196,26 @@ def too_large(needed_bytes: int, most_bytes: int) -> str:
 def _verified(task: Task, stages: "Stages", directory: Path, *, write: bool = True) -> Record:
     from runner.verify import VerifyOptions, write_reports
     from runner.verify import verify as verify_directory
+    from runner.verify.fitting import needs
     from runner.verify.results import findings
 
+    device = _device(task.options.device)
+    try:
+        tree = Tree.read(directory)
+    except DecompositionError:
+        streamed = False  # the gates say what is wrong with it
+    else:
+        _, streamed = needs(tree, task.most_memory_bytes, device)
     with stages("verify"):
         verification = verify_directory(
             directory,
             VerifyOptions(
                 mode=task.options.mode,
                 trials=task.options.trials,
-                device=_device(task.options.device),
+                device=device,
                 memory_bytes=task.memory_bytes,
                 power=task.options.power,
+                streamed=streamed,
             ),
             lambda gate: stages.detail(f"verify: {gate}"),
         )

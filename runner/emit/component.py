@@ -22,8 +22,11 @@ from runner.tree.workload import Workload
 _LABEL = 13
 _MOST_OPERATIONS = 24
 
-MAIN = """
-if __name__ == "__main__":
+LARGE_BYTES = 8 << 30
+"""A file that holds more looks first whether the machine has it: without, it may take all down."""
+
+_MAIN = """
+if __name__ == "__main__":%s
     try:
         run_tests()
     except Exception as error:
@@ -31,6 +34,14 @@ if __name__ == "__main__":
         sys.exit(1)
     print("PASS")
 """
+
+_LARGE = """
+    import os
+
+    installed = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
+    if installed < %(gib)s:
+        print(f"FAIL: needs %(gib)s GiB of memory, this machine has {installed:.1f} GiB")
+        sys.exit(1)"""
 
 _TESTS = '''
 def run_tests():
@@ -90,7 +101,14 @@ def write_component(emitter: Emitter, workload: Workload, parent: str) -> Compon
         _TESTS.strip("\n")
         % {"mode": emitter.program.graph.mode, "dtypes": _dtypes(emitter.program, part)},
     ]
-    return Component(workload, "\n\n".join(pieces) + "\n\n" + MAIN, written)
+    return Component(workload, "\n\n".join(pieces) + "\n\n" + main(emitter, part), written)
+
+
+def main(emitter: Emitter, part: Part) -> str:
+    """What a file does where it is run: its tests, if the machine can hold the part."""
+    held = (*part.io.inputs, *part.io.outputs, *part.io.states)
+    needed = sum(emitter.program.spec(name).nbytes for name in held)
+    return _MAIN % (_LARGE % {"gib": f"{needed / 2**30:.1f}"} if needed > LARGE_BYTES else "")
 
 
 def _items(emitter: Emitter, part: Part, classes: dict[str, Written]) -> Sequence[Item]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 
 from runner.emit.body import write_class
-from runner.emit.component import MAIN, Component, Emitter
+from runner.emit.component import Component, Emitter, main
 from runner.emit.items import Call, Item
 from runner.emit.lines import WIDTH, indented
 from runner.emit.names import camel, identifier, unique
@@ -163,7 +163,7 @@ def write_composition(
         + COMPARE
         + "\n"
         + _TESTS % {"mode": program.graph.mode, **_seeds(program)}
-        + MAIN
+        + main(emitter, root)
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from runner.emit.body import write_class
-from runner.emit.component import MAIN, Component, Emitter, functions
+from runner.emit.component import Component, Emitter, functions, main
 from runner.emit.items import Call
 from runner.emit.lines import WIDTH
 from runner.emit.names import camel, identifier, relative, unique
@@ -149,7 +149,7 @@ def _step(
         f"step_{number}_{parent.workload.name}_to_{level}",
         {
             "original.py": parent.text,
-            "refactored.py": text + "\n\n" + MAIN,
+            "refactored.py": text + "\n\n" + main(emitter, part),
             "weight_map.json": json.dumps(weights, indent=1) + "\n",
             **{f"children/{name}.py": child.text for name, child in children.items()},
         },

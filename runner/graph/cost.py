@@ -256,6 +256,8 @@ class Estimate:
     """What one forward pass of a problem needs at least."""
 
     peak_bytes: int
+    weight_bytes: int
+    """Parameters and buffers, which are part of that."""
     largest_node_bytes: int
     """Inputs, weights and outputs of the largest single operation."""
     largest_node: str
@@ -274,7 +276,8 @@ def estimate(problem: Problem, mode: Mode = "eval") -> Estimate:
 
     graph = normalize(capture(problem, mode))
     size, name = largest_node(graph)
-    return Estimate(peak_bytes(graph), size, name)
+    weights = sum(graph.values[name].nbytes for name in graph.states)
+    return Estimate(peak_bytes(graph), weights, size, name)
 
 
 def largest_node(graph: Graph) -> tuple[int, str]:

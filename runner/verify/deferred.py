@@ -66,12 +66,12 @@ class Place:
     def at(cls, tensor: torch.Tensor, of: Deferred | None) -> "Place":
         steps = len(of.then) if of else 0
         size, stride = tuple(tensor.shape), tuple(tensor.stride())
-        return cls(of, steps, size, stride, tensor.storage_offset(), tensor.dtype)
+        return cls(of, steps, size, stride, int(tensor.storage_offset()), tensor.dtype)
 
     def on(self, storage: torch.UntypedStorage) -> torch.Tensor:
         """The tensor, on other memory."""
         bare = torch.empty(0, dtype=self.dtype)
-        return bare.set_(storage, self.offset, self.size, self.stride)  # type: ignore[call-overload]
+        return bare.set_(storage, self.offset, self.size, self.stride)
 
     def same_kind(self, other: "Place") -> bool:
         kinds = [(p.size, p.stride, p.offset, p.dtype) for p in (self, other)]
@@ -148,7 +148,7 @@ def _run(step: Step, target: Deferred, n: int, storage: torch.UntypedStorage) ->
             return place.on(storage)
         key = id(place.of), place.steps
         if key not in others:
-            others[key] = torch.UntypedStorage(0)
+            others[key] = torch.empty(0).untyped_storage()
             _label(place.of, target)
             _replay(place.of, place.steps, others[key])
         return place.on(others[key])

@@ -121,6 +121,7 @@ class Findings:
             seed=options.seed,
             device=options.device,
             torch_version=torch_version,
+            streamed=options.streamed,
             gates=gates,
             first_failure=None if passed else first_failure(gates),
             bitwise_equal=total.bitwise_equal if total else None,

@@ -23,7 +23,7 @@ from runner.verify.running import Bench, spelled_operations
 from runner.verify.sources import import_fault, parsed
 from runner.verify.spilling import Spill
 from runner.verify.steps import StepGate
-from runner.verify.streaming import Streaming
+from runner.verify.streaming import Streaming, told
 
 
 def judge(directory: Path, options: VerifyOptions, on_gate: Callable[[str], None]) -> Verification:
@@ -41,6 +41,8 @@ def _judge(directory: Path, options: VerifyOptions, findings: Findings) -> Verif
     tests = SelfTests()
     streaming = Streaming(options.memory_bytes or 0) if options.streamed else None
     bench = Bench(directory, options, streaming=streaming)
+    if streaming:
+        findings.note(told(options.seed))
     on_cpu = options.device == "cpu"
     with (
         streaming or nullcontext(),

@@ -179,6 +179,8 @@ class Verification(_Document):
     seed: int
     device: str
     torch_version: str
+    streamed: bool = False
+    """The weights did not fit: each was made anew for an operation that read it. See `health`."""
     gates: list[GateResult]
     """All of them, also those that were not run; `power` where it was asked for."""
     first_failure: str | None = None

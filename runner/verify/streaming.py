@@ -12,17 +12,26 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_map
 
 from runner.verify.compare import tensors
 from runner.verify.deferred import Deferred, Place, Step, fill, takes_kind_only
+from runner.verify.drawing import BLOCK
 from runner.verify.weights import move, one_value, plain_tensors, weights_of
 
 DEFERRED_BYTES = 1 << 16
 """From this size on a tensor is made when it is needed."""
 HELD_SHARE = 4
 """Of the memory that there is, one part in so many holds weights that are not being read."""
+
+
+def told(seed: int) -> str:
+    """What a verdict that was reached like this says of it."""
+    return (
+        f"weights: streamed, seed {seed}: they do not fit, so each was made by its own __init__"
+        f" when an operation read it, its random numbers drawn for its name, {BLOCK} and again"
+    )
 
 
 class Streaming(TorchDispatchMode):
@@ -110,7 +119,10 @@ class Streaming(TorchDispatchMode):
         outputs = list(shapes) if isinstance(shapes, list | tuple) else [shapes]
         if not outputs or not all(isinstance(output, torch.Tensor) for output in outputs):
             return False, None
-        if not met and sum(output.untyped_storage().nbytes() for output in outputs) < DEFERRED_BYTES:
+        if (
+            not met
+            and sum(output.untyped_storage().nbytes() for output in outputs) < DEFERRED_BYTES
+        ):
             return False, None
         noted = self._noted(func, args, kwargs)
         made = [self._new(Step(func, *noted, n), output) for n, output in enumerate(outputs)]
@@ -146,8 +158,8 @@ class Streaming(TorchDispatchMode):
 
     def _settle(self, model: nn.Module) -> None:
         """Give each parameter its name. What is no parameter is written to, or copied: it stays."""
-        for name, deferred in self.weights(model).items():
-            deferred.name = deferred.name or name
+        for name, weight in self.weights(model).items():
+            weight.name = weight.name or name
         buffers = dict(model.named_buffers(remove_duplicate=False))
         parameters = {self._of(parameter) for parameter in model.parameters()}
         for name, tensor in (buffers | plain_tensors(model)).items():
@@ -176,7 +188,8 @@ class Streaming(TorchDispatchMode):
         for one in missing.values():
             if one.name is None:
                 one.name = f"tensor {len(self._known)}"
-            fill(one)
+            with _disable_current_modes():
+                fill(one)
         for one in needed:
             self._filled[id(one)] = one
             self._filled.move_to_end(id(one))

@@ -202,3 +202,52 @@ def test_a_result_is_readable_json(task: Make, log: Path) -> None:
     document = json.loads((made.directory / "result.json").read_text())
     assert document["status"] == "passed"
     assert "reason" not in document
+
+
+STREAMED = '''
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    """16 times 16 MiB."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(2048, 2048) for _ in range(16))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = torch.relu(layer(x))
+        return x
+
+
+def get_inputs():
+    return [torch.randn(2, 2048)]
+
+
+def get_init_inputs():
+    return []
+'''
+
+
+def test_a_model_larger_than_memory_is_verified_with_streamed_weights(
+    task: Make, log: Path, tmp_path: Path
+) -> None:
+    problem = tmp_path / "level3" / "deep.py"
+    problem.parent.mkdir()
+    problem.write_text(STREAMED)
+    budget = 192 << 20
+    made = task(problem=problem, memory_bytes=budget, most_memory_bytes=budget)
+    done = decompose(made, log)
+    assert done.result is not None
+    assert done.result.status == "passed", done.result.reason
+    assert done.result.bitwise_equal
+    assert done.result.figures is not None
+    assert done.result.figures.estimated_peak_bytes > budget
+    assert done.result.health[0].startswith("weights: streamed, seed 0: ")
+    report = json.loads((made.directory / "verification/test_results.json").read_text())
+    assert report["streamed"] is True
+    again = verify(made, log).record
+    assert again.status == "passed"
+    assert again.health == done.result.health

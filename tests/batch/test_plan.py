@@ -122,6 +122,13 @@ def test_what_is_certainly_too_large_is_only_captured_and_never_grows() -> None:
     assert not needs.can_grow
 
 
+def test_what_fits_but_for_its_weights_is_given_all_there_is() -> None:
+    needs = Needs.of_an_estimate(20 * GIB).of_a_model(30 * GIB, GIB, weight_bytes=29 * GIB)
+    assert needs.fits
+    assert needs.granted_bytes == 20 * GIB
+    assert not needs.can_grow
+
+
 def test_what_the_estimate_was_too_low_for_may_grow_once_to_all_there_is() -> None:
     needs = Needs.of_an_estimate(20 * GIB).of_a_model(4 * GIB, GIB)
     assert needs.can_grow

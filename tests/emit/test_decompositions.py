@@ -3,6 +3,7 @@
 import ast
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -161,3 +162,35 @@ def test_training_mode_is_a_decomposition_of_its_own(decomposed: Decomposed) -> 
     assert Tree.read(decomposed(source, "level2", into="eval")).root.operations == [
         *("linear", "batch_norm")
     ]
+
+
+def test_a_file_that_no_machine_can_hold_says_so(decomposed: Decomposed) -> None:
+    directory = decomposed("""
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.up = nn.Linear(1 << 20, 1 << 20)
+                self.down = nn.Linear(1 << 20, 8)
+
+            def forward(self, x):
+                return self.down(torch.relu(self.up(x)))
+
+        def get_inputs():
+            return [torch.randn(1, 1 << 20)]
+
+        def get_init_inputs():
+            return []
+        """)
+    large = "linear_1048576x1048576_fp32.py"
+    files = [
+        directory / "level_0_kernel" / large,
+        *directory.glob("level_3_model/*.py"),
+        *directory.glob("level_2_layer/*.py"),
+        *directory.glob("steps/step_1_*/refactored.py"),
+        directory / "verification/composition_test.py",
+    ]
+    assert len(files) >= 4
+    for file in files:
+        ran = subprocess.run([sys.executable, str(file)], cwd="/", capture_output=True, text=True)
+        assert ran.returncode == 1
+        assert re.match(r"FAIL: needs 4\d{3}\.\d GiB of memory, this machine has", ran.stdout)
