@@ -56,7 +56,7 @@ HEALTH = (
 DISRUPTED = {"type": "DisruptionTarget", "status": "True"}
 """The condition of a pod that was preempted or drained."""
 SUBMITTER = "ray-job-submitter"
-PLACES = {"output", "address", "run_id", "memory"}
+PLACES = {"output", "address", "run_id", "memory", "on_cluster", "send_credentials"}
 """Settings that are about the machine that runs it; the manifests give their own."""
 
 Document = dict[str, Any]
