@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -38,7 +38,15 @@ CREATES = {
     for prefix in ("", "new_")
 } | {"empty_like", "zeros_like", "ones_like", "full_like", "lift_fresh", "scalar_tensor"}
 """Of a tensor argument they read the shape only."""
-_NOT_ATTRIBUTES = {"device", "layout", "pin_memory", "memory_format", "generator", "non_blocking"}
+_NOT_ATTRIBUTES = {
+    "device",
+    "layout",
+    "pin_memory",
+    "memory_format",
+    "generator",
+    "non_blocking",
+    "out",
+}
 
 
 @lru_cache(maxsize=4096)
@@ -55,38 +63,42 @@ def _arguments(func: Any) -> tuple[tuple[str, bool, Any, bool], ...]:
     )
 
 
-def bound_arguments(
-    func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Iterator[tuple[str, Any, bool]]:
+class Bound(NamedTuple):
+    """One argument of one call. Made for every argument of every operation, so it is no more."""
+
+    name: str
+    value: Any
+    written: bool
+    tensors: list[torch.Tensor]
+
+
+def bound_arguments(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Bound]:
     """Every argument by name, defaults filled in, and whether it is written to."""
     for n, (name, has_default, default, written) in enumerate(_arguments(func)):
         if n < len(args):
-            yield name, args[n], written
+            yield Bound(name, args[n], written, tensors(args[n]))
         elif name in kwargs:
-            yield name, kwargs[name], written
+            yield Bound(name, kwargs[name], written, tensors(kwargs[name]))
         elif has_default:
-            yield name, default, written
+            yield Bound(name, default, written, [])
 
 
 def operation_of(
     name: str,
-    bound: list[tuple[str, Any, bool]],
+    bound: list[Bound],
     shapes: dict[int, TensorMeta],
     outputs: list[torch.Tensor],
 ) -> Operation:
     """The operation under one name for all its spellings: in place or not, copy or scatter."""
-    values = {argument: value for argument, value, _ in bound}
     if name in COPIES | SCATTERS | FILLS:
-        return _copy(name, values, shapes, outputs)
+        return _copy(name, {each.name: each.value for each in bound}, shapes, outputs)
     plain = name[:-1] if name.endswith("_") and not name.endswith("__") else name
     attributes = tuple(
-        f"{argument}={_literal(value)}"
-        for argument, value, _ in bound
-        if argument not in _NOT_ATTRIBUTES | {"out"} and not tensors(value) and value is not None
+        f"{each.name}={_literal(each.value)}"
+        for each in bound
+        if not each.tensors and each.value is not None and each.name not in _NOT_ATTRIBUTES
     )
-    inputs = tuple(
-        shapes[id(t)] for argument, value, _ in bound if argument != "out" for t in tensors(value)
-    )
+    inputs = tuple(shapes[id(t)] for each in bound if each.name != "out" for t in each.tensors)
     return Operation(plain, inputs, attributes, tuple(map(meta_of, outputs)))
 
 

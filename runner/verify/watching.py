@@ -22,6 +22,7 @@ from runner.verify.operation import (
     CREATES,
     FILLS,
     SCATTERS,
+    Bound,
     Operation,
     TensorMeta,
     bound_arguments,
@@ -123,7 +124,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             with self:
                 return func.decompose(*args, **kwargs)
         bound = list(bound_arguments(func, args, kwargs))
-        shapes = {id(t): meta_of(t) for _, value, _ in bound for t in tensors(value)}
+        shapes = {id(t): meta_of(t) for each in bound for t in each.tensors}
         result = func(*args, **kwargs)
         self._record(func, bound, shapes, result)
         return result
@@ -195,21 +196,21 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _record(
         self,
         func: Any,
-        bound: list[tuple[str, Any, bool]],
+        bound: list[Bound],
         shapes: dict[int, TensorMeta],
         result: Any,
     ) -> None:
         name = func._schema.name.partition("::")[2]
         creates = name in CREATES
-        given = [tensor for _, value, _ in bound for tensor in tensors(value)]
         reads: set[int] = set()
         writes: set[int] = set()
-        for _, value, is_written in bound:
-            for tensor in tensors(value):
-                if is_written:
-                    writes.add(self._number(tensor))
+        for each in bound:
+            for tensor in each.tensors:
+                number = self._number(tensor)
+                if each.written:
+                    writes.add(number)
                 if not creates and tensor.numel():
-                    reads.add(self._number(tensor))
+                    reads.add(number)
         outputs = tensors(result)
         inside, file = self._components[-1] if self._components else (None, None)
         if self._guarded and not reads <= self._known:
@@ -226,7 +227,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return  # a view, by what it does and not by what it is called
         if not writes and (func.is_view or name in {"_unsafe_view", "detach", "alias"}):
             return  # a view of nothing: empty tensors share no storage
-        if name == "copy_" and _one_place(given):
+        if name == "copy_" and _one_place([t for each in bound for t in each.tensors]):
             return  # `x[0] *= 2` copies x[0] to where it is
         where = self._where()
         if self._guarded and inside is None:
@@ -238,7 +239,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         constant = not random and sources <= self._constant
         if name in SCATTERS:
             # A write through a view of a view is a scatter into each, of which one moves anything.
-            (source,) = (self._number(t) for a, t, _ in bound if a == "src")
+            (source,) = (self._number(each.value) for each in bound if each.name == "src")
             nested = source in self._scattered
             self._scattered |= numbers
         else:
@@ -254,7 +255,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         operation = operation_of(name, bound, shapes, outputs)
         # A copy or a fill into something that depends on an input stays part of that something.
         live = bool((reads | writes) - self._constant) or random
-        changed = [t for _, value, is_written in bound if is_written for t in tensors(value)]
+        changed = [t for each in bound if each.written for t in each.tensors]
         into_part = name not in COPIES | FILLS and any(map(_is_part, changed))
         self.trace.events.append(
             Event(
