@@ -59,7 +59,8 @@ def author_error(problem: Problem, error: BaseException) -> str:
         if frame := _author_frame(problem.path, link.__traceback__):
             where = _where(problem.path, link.__traceback__)
             return f"{_described(link, problem.path, frame[0])}{where}"
-    return _described(error, problem.path, None)
+    package = _package_frame(problem.path, error.__traceback__)
+    return f"{_described(error, problem.path, None)}{f' ({package})' if package else ''}"
 
 
 def out_of_memory(error: BaseException) -> bool:

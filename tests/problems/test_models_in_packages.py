@@ -9,6 +9,7 @@ import torch
 
 from runner.errors import KdrunError, UsageError
 from runner.problems import (
+    author_error,
     check_inputs,
     imported_packages,
     is_target,
@@ -277,6 +278,18 @@ def test_what_does_not_resolve_or_fit_is_told_in_one_line(
     zoo: Path, arguments: tuple[str, str | None, str | None], message: str
 ) -> None:
     assert complaint(*arguments).startswith(message)
+
+
+def test_an_error_in_a_packages_forward_is_told_with_its_line(zoo: Path) -> None:
+    problem = read_problem(problem_file("zoo:Net", CONFIG, "float32[2,5]", Path("output")))
+    loaded = load_problem(problem)
+    args, _ = loaded.get_inputs()
+    with pytest.raises(RuntimeError) as raised:
+        loaded.build()(*args)
+    assert author_error(problem, raised.value) == (
+        "RuntimeError: mat1 and mat2 shapes cannot be multiplied (2x5 and 4x4) "
+        "(zoo/nets/net.py, line 19)"
+    )
 
 
 @pytest.mark.parametrize(
