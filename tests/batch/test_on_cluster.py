@@ -384,6 +384,12 @@ def test_what_cannot_be_a_run_on_a_cluster_is_refused_before_anything_is_asked(
         sending.check(Settings.model_validate(changes))
 
 
+def test_a_job_s_id_can_be_part_of_an_address_and_is_new_each_time() -> None:
+    first, second = sending._job_id("night 3?"), sending._job_id("night 3?")
+    assert re.fullmatch(r"kdrun-night-3--[0-9a-f]{6}", first)
+    assert first != second
+
+
 def test_a_driver_that_sees_another_place_than_its_sender_does_not_begin(
     write: Callable[..., Path], tmp_path: Path
 ) -> None:

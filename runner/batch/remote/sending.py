@@ -1,6 +1,7 @@
 """This file knows about runs on a cluster, seen from the machine that sent them."""
 
 import os
+import re
 import secrets
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -157,7 +158,7 @@ def settings_of(found: Found, settings: Settings) -> Settings:
 
 def _send(jobs: Jobs, submission: Submission, settings: Settings) -> Job:
     run = submission.run
-    job = Job(address=jobs.address, job_id=f"kdrun-{run.run_id}-{secrets.token_hex(3)}")
+    job = Job(address=jobs.address, job_id=_job_id(run.run_id))
     output = settings.output.absolute()
     aside = None if run.shared is None else Path("/tmp") / job.job_id
     there: dict[str, Any] = {
@@ -198,6 +199,11 @@ def _send(jobs: Jobs, submission: Submission, settings: Settings) -> Job:
             _ended(settings, run.run_id)
             raise
     return job
+
+
+def _job_id(run_id: str) -> str:
+    """New for each time that a run is sent; part of URLs and paths."""
+    return f"kdrun-{re.sub('[^A-Za-z0-9_.-]+', '-', run_id)}-{secrets.token_hex(3)}"
 
 
 def _environment(settings: Settings) -> dict[str, str]:
