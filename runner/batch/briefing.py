@@ -11,7 +11,7 @@ from runner.batch.submit import run_options
 from runner.batch.work import Task
 from runner.config import Settings
 from runner.errors import ProblemError, UsageError
-from runner.problems import Problem, data_root, select
+from runner.problems import Problem, data_root, problem_files, select
 from runner.prompts import Brief, render
 
 
@@ -61,7 +61,8 @@ def brief(pattern: str, settings: Settings, output: Path | None) -> Told:
 
 
 def _the_one(pattern: str, settings: Settings) -> Problem:
-    found = select(data_root(settings.data), settings.level, [pattern])
+    patterns = problem_files([pattern], settings.output)
+    found = select(data_root(settings.data), settings.level, patterns)
     if len(found) > 1:
         names = ", ".join(problem.name for problem in found[:3])
         raise UsageError(

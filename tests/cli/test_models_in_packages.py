@@ -96,6 +96,10 @@ class Encoder(nn.Module):
             hidden = hidden * mask.unsqueeze(-1)
         return (Output(hidden), cache) if use_cache else Output(hidden)
 
+
+def encoder():
+    return Encoder(Config(depth=1)), {"ids": torch.randint(0, 50, (2, 5))}
+
 """,
 }
 INIT = '{"config": {"encoders.config:Config": {"width": 8}}}'
@@ -194,3 +198,10 @@ def test_a_package_that_is_missing_or_another_is_told_in_one_line(
     other = kdrun(tmp_path, "verify", "Encoder")
     assert other.returncode == 0
     assert re.search(r"mind: taken apart with encoders sha256 .*; here it is sha256", other.stdout)
+
+
+def test_the_brief_is_about_such_a_model_too(checkout: Checkout) -> None:
+    told = kdrun(checkout.place, "prompt", "encoders.model:encoder")
+    assert told.returncode == 0, told.stderr
+    assert "from encoders.model import encoder\n" in told.stdout
+    assert "blocks.0.up" in told.stdout
