@@ -96,7 +96,9 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         super().__init__()  # type: ignore[no-untyped-call]
         self.trace = Trace()
         self._directory = str(directory.resolve())
-        self._numbers: dict[StorageWeakRef, int] = {}
+        self._numbers: dict[int, int] = {}
+        self._references: list[StorageWeakRef] = []
+        """Of each storage by its number."""
         self._constant: set[int] = set()
         self._known: set[int] = set()
         self._before: set[int] = set()
@@ -161,7 +163,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """What the forward made and somebody still holds, asked when its output is let go."""
         made = {number for event in self.trace.events for number in event.writes}
         made -= self._before
-        for reference, number in self._numbers.items():
+        for number, reference in enumerate(self._references):
             if number in made and not reference.expired():  # type: ignore[no-untyped-call]
                 return "keeps a tensor that it computed for its next call"
         return None
@@ -303,8 +305,12 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _number(self, tensor: torch.Tensor) -> int:
         """A storage's number. A weak reference keeps its address from being given out again."""
-        reference = StorageWeakRef(tensor.untyped_storage())  # type: ignore[no-untyped-call]
-        return self._numbers.setdefault(reference, len(self._numbers))
+        storage = tensor.untyped_storage()
+        number = self._numbers.get(storage._cdata)
+        if number is None:
+            number = self._numbers[storage._cdata] = len(self._numbers)
+            self._references.append(StorageWeakRef(storage))  # type: ignore[no-untyped-call]
+        return number
 
     def numbers_of(self, value: object) -> frozenset[int]:
         """The storages of an output."""
