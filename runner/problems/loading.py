@@ -134,8 +134,8 @@ def check_inputs(
 
     if model._forward_pre_hooks or type(model).__call__ is not torch.nn.Module.__call__:
         return  # what forward() gets is not what is given
-    try:
-        signature = inspect.signature(model.forward)
+    try:  # what decorates a forward() may give it more than it was given
+        signature = inspect.signature(model.forward, follow_wrapped=False)
     except (TypeError, ValueError):  # a scripted module has none
         return
     try:

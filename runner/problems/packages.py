@@ -25,7 +25,7 @@ def is_here(module: str) -> bool:
 
 def known_as(package: str) -> str:
     """`5.23.0`, or `sha256 1f2e3d4c5b6a of 12 files` for what is not installed; `missing`."""
-    spec = _spec(package)
+    spec = _spec(package) if package.isidentifier() else None  # of a.b, a would be imported
     if spec is None:
         return "missing"
     places = [Path(place) for place in spec.submodule_search_locations or [spec.origin or ""]]

@@ -207,6 +207,7 @@ def test_an_installed_package_is_known_by_its_version() -> None:
     assert known_as("pydantic") == pydantic.VERSION
     assert known_as("yaml")[0].isdigit()  # its distribution is PyYAML
     assert known_as("no_such_thing") == "missing"
+    assert known_as("zoo.nets") == "missing"  # only a package's own name is asked for
 
 
 def test_the_packages_of_a_file_are_those_that_it_imports(zoo: Path) -> None:
@@ -350,3 +351,19 @@ def test_two_functions_of_one_name_would_be_one_problem(zoo: Path) -> None:
 def test_a_word_of_pythons_own_is_no_name(zoo: Path) -> None:
     with pytest.raises(UsageError, match="zoo:class: a word of Python's own is no name"):
         problem_text("zoo:class", None, "float32[2]")
+
+
+def test_a_decorated_forward_takes_what_its_decorator_takes(zoo: Path) -> None:
+    (zoo / "zoo/decorated.py").write_text(
+        "import functools\n\nfrom torch import nn\n\n\n"
+        "def scaled(forward):\n"
+        "    @functools.wraps(forward)\n"
+        "    def with_scale(self, x):\n"
+        "        return forward(self, x, 2.0)\n\n"
+        "    return with_scale\n\n\n"
+        "class Net(nn.Module):\n"
+        "    @scaled\n"
+        "    def forward(self, x, scale):\n"
+        "        return x * scale\n"
+    )
+    assert ran("zoo.decorated:Net", None, "float32[2]=1").tolist() == [2.0, 2.0]
