@@ -32,7 +32,7 @@ from runner.verify.layout import Layout
 from runner.verify.loading_files import CannotJudge, Files, foreign_code
 from runner.verify.operation import meta_of
 from runner.verify.running import Bench, Inputs, SharedInputs
-from runner.verify.spilling import Spill
+from runner.verify.spilling import Spill, size_of
 from runner.verify.steps import OpenStep, ParentRun, StepGate
 from runner.verify.weights import (
     Weights,
@@ -83,7 +83,8 @@ class RootGate:
                 self._component = None if alone else component
                 self._draws_the_same = self._contract_on(component, inputs)
                 if not self._draws_the_same:
-                    inputs.release()
+                    if not self.spill.has_room_for(size_of(list(inputs.get()))):
+                        inputs.release()
                     where = self.files, self.layout, self.bench, self.tests, self.findings
                     self_test(root.path, *where)
                 elif alone:

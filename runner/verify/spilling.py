@@ -106,14 +106,14 @@ class Spill:
     def keep(self, output: object) -> object:
         """The output itself where it is small, else what a comparison needs of it."""
         size = size_of(output)
-        if size < self.spill_bytes or self._has_room_for(size):
+        if size < self.spill_bytes or self.has_room_for(size):
             return output
         if not self._values:
             return _mapped_tensors(output, _digested)
         return self._on_disk(output, size)
 
-    def _has_room_for(self, size: int) -> bool:
-        """Whether the other side, which needs what this one needed, fits beside this output."""
+    def has_room_for(self, size: int) -> bool:
+        """Whether so much may stay while something runs that needs what ran so far needed."""
         if self._memory_bytes is None:
             return False
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _RSS_UNIT
