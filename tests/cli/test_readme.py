@@ -15,10 +15,13 @@ from runner import cli
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
-BLOCKS = re.findall(r"```(\w*)\n(.*?)```", README, re.DOTALL)
+FENCED = re.compile(r"```(\w*)\n(.*?)```", re.DOTALL)
+BLOCKS = FENCED.findall(README)
+GUIDES = ("docs/clusters.md", "docs/kubernetes.md")
 COMMANDS = [
     line.removeprefix("$ ").partition("  #")[0].strip()
-    for _, block in BLOCKS
+    for text in (README, *((ROOT / guide).read_text() for guide in GUIDES))
+    for _, block in FENCED.findall(text)
     for line in block.splitlines()
     if line.removeprefix("$ ").startswith(("kdrun ", "make "))
 ]
