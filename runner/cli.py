@@ -94,9 +94,26 @@ MODE = click.option("--mode", type=click.Choice(["eval", "train"]), help="Defaul
     default=None,
     help="Let the cluster have this environment's AWS_* credentials.",
 )
-@click.option("--num-gpus", type=float, help="GPUs for each problem; default 0.")
+@click.option("--num-cpus", type=float, help="CPUs for each problem; default 1.")
+@click.option("--num-gpus", type=float, help="GPUs for each problem, 0.5 too; default 0.")
 @click.option("--workers", type=int, help="Most problems at once.")
+@click.option(
+    "--wait-for-nodes",
+    is_flag=True,
+    default=None,
+    help="What no node can hold waits for one that can: for clusters that grow.",
+)
+@click.option(
+    "--retries",
+    multiple=True,
+    metavar="[CAUSE=]N",
+    help="Most retries, for all or one of preempted, node_lost, worker_lost, out_of_memory, "
+    "disk_full; repeatable.",
+)
 @MODE
+@click.option(
+    "--log-format", type=click.Choice(["text", "json"]), help="Of what stderr says; default text."
+)
 @click.option("--only-failed", is_flag=True, default=None, help="Only what has not passed before.")
 @click.option("--no-resume", is_flag=True, help="Run what passed before again, too.")
 @decomposer_options
@@ -125,7 +142,8 @@ def submit(config: Path | None, as_json: bool, dry_run: bool, no_resume: bool, *
         manifest = ended
     from runner.batch import tables
 
-    tables.results(manifest, settings.output, _console(stderr=as_json), submission.run.shared)
+    if settings.log_format == "text":
+        tables.results(manifest, settings.output, _console(stderr=as_json), submission.run.shared)
     if as_json:
         click.echo(manifest.to_json(), nl=False)
     if manifest.state == "interrupted":

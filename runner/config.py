@@ -14,7 +14,15 @@ from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import yaml
-from pydantic import AfterValidator, BeforeValidator, ByteSize, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ByteSize,
+    ConfigDict,
+    Field,
+    ValidationError,
+)
 from pydantic_settings import (
     BaseSettings,
     InitSettingsSource,
@@ -82,6 +90,12 @@ def _store(value: str | None) -> str | None:
     return str(Path(value).absolute())
 
 
+def _gpus(value: float) -> float:
+    if value > 1 and value != int(value):
+        raise ValueError("a part of one, or whole ones")
+    return value
+
+
 def _url(value: str | None) -> str | None:
     if value is None:
         return None
@@ -96,6 +110,42 @@ def _url(value: str | None) -> str | None:
 def _memory(value: ByteSize) -> ByteSize:
     if value < LEAST_MEMORY:
         raise ValueError("less than any problem takes; write it with its unit, such as 16GiB")
+    return value
+
+
+class Retries(BaseModel):
+    """How often a problem is tried again, by what ended its attempt; 0 is never.
+
+    A verdict, a time-out or a crash of the problem's own process is an answer: never tried again.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    preempted: int = Field(default=10, ge=0)
+    """The node was told to go, as spot machines are."""
+    node_lost: int = Field(default=3, ge=0)
+    """The node is gone without a word."""
+    worker_lost: int = Field(default=2, ge=0)
+    """Ray's worker process died, and the node did not."""
+    out_of_memory: int = Field(default=2, ge=0)
+    """Each time with a larger request."""
+    disk_full: int = Field(default=1, ge=0)
+    """No space was left on the node, and the problem had not taken it."""
+
+
+def _retries(value: object) -> object:
+    """`node_lost=0,preempted=3`, or a number for every cause; a flag gives a list of such."""
+    if isinstance(value, str | int):
+        value = [value]
+    if isinstance(value, list | tuple):
+        limits: dict[str, str] = {}
+        for part in (part.strip() for text in value for part in str(text).split(",")):
+            cause, equals, limit = part.rpartition("=")
+            limits |= {cause: limit} if equals else dict.fromkeys(Retries.model_fields, limit)
+        value = limits
+    if isinstance(value, dict) and (unknown := set(value) - set(Retries.model_fields)):
+        causes = ", ".join(Retries.model_fields)
+        raise ValueError(f"{min(map(str, unknown))} is no cause; there are {causes}")
     return value
 
 
@@ -136,8 +186,12 @@ class Settings(BaseSettings):
     """Most problems at once; none: as many as there are cores, as memory permits."""
     memory: Annotated[ByteSize, AfterValidator(_memory)] | None = None
     """Memory that problems may take on this machine, such as 16GiB; none: 85% of what is free."""
-    num_gpus: float = Field(default=0, ge=0, allow_inf_nan=False)
-    """GPUs for each problem."""
+    wait_for_nodes: bool = False
+    """What no node can hold waits for one that can, as an autoscaling cluster may bring."""
+    num_cpus: float = Field(default=1, gt=0, allow_inf_nan=False)
+    """CPUs for each problem."""
+    num_gpus: Annotated[float, AfterValidator(_gpus)] = Field(default=0, ge=0, allow_inf_nan=False)
+    """GPUs for each problem; several may share one."""
     device: Literal["cpu", "cuda", "auto"] = "cpu"
     """Where verification runs."""
     mode: Literal["eval", "train"] = "eval"
@@ -158,6 +212,10 @@ class Settings(BaseSettings):
         list[str], NoDecode, BeforeValidator(_several), AfterValidator(_variables)
     ] = []
     """Environment variables that the decomposer gets."""
+    log_format: Literal["text", "json"] = "text"
+    """How a run is told on stderr: for people, or a JSON document a line."""
+    retries: Annotated[Retries, NoDecode, BeforeValidator(_retries)] = Retries()
+    """How often a problem is tried again, by cause."""
     only_failed: bool = False
     """Run only what has a result that is not passed."""
     resume: bool = True
@@ -207,17 +265,27 @@ def read_yaml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: not UTF-8", hint="save the file as UTF-8") from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        where = f" (line {mark.line + 1})" if mark else ""
+        where = f":{mark.line + 1}" if mark else ""
         what = getattr(error, "problem", None) or "cannot be understood"
-        raise ConfigError(f"{path}: not YAML: {what}{where}") from error
+        raise ConfigError(f"{path}{where}: not YAML: {what}") from error
     if content is None:
         return {}
     if not isinstance(content, dict):
         raise ConfigError(f"{path}: not a mapping", hint="write lines such as `trials: 2`")
     for key in content:
         if key not in Settings.model_fields:
-            raise ConfigError(f"{path}: {key}: no such setting", hint=_closest(str(key)))
+            place = _place(path, str(key))
+            raise ConfigError(f"{place}: {key}: no such setting", hint=_closest(str(key)))
     return content
+
+
+def _place(path: Path, field: str) -> str:
+    """`settings.yaml:3`, the line on which a field is set."""
+    document = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+    for key, _ in document.value if isinstance(document, yaml.MappingNode) else ():
+        if str(key.value) == field:
+            return f"{path}:{key.start_mark.line + 1}"
+    return str(path)
 
 
 def _config_file() -> Path | None:
@@ -251,4 +319,5 @@ def _explained(error: ValidationError, flags: Mapping[str, Any], file: Path | No
     variable = PREFIX + field.upper()
     if any(name.upper() == variable for name in os.environ):
         return ConfigError(f"{variable}: {what}")
-    return ConfigError(f"{file}: {field}: {what}")
+    place = _place(file, field) if file else field
+    return ConfigError(f"{place}: {field}: {what}")

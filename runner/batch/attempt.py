@@ -4,9 +4,12 @@ It builds aside, judges how the child ended, and commits. It never raises for wh
 and it alone writes `result.json`: a child's word is taken only for what happened inside it.
 """
 
+import errno
 import importlib.metadata
+import os
 import shutil
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -29,11 +32,17 @@ Kind = Literal["estimate", "facts", "decompose", "judge", "verify"]
 """What a child is asked for: a function of `runner.batch.work`."""
 
 
+_PROBLEM = "problem"
+"""Below an attempt's scratch directory: the file that came with the task."""
+
+
 class Attempt(Document):
     """How an attempt ended: what a worker has to say to who sent the task."""
 
     record: Record
     started: datetime
+    cpu_seconds: float | None = None
+    """Processor time of the child."""
     peak_memory_bytes: int | None = None
     """Largest resident set of the child."""
     node: str | None = None
@@ -41,26 +50,33 @@ class Attempt(Document):
     decomposer: Decomposed | None = None
     """Who took the problem apart, where that was not kdrun."""
     result: ProblemResult | None = None
-    """What stands; present exactly after a decomposition."""
+    """What stands; absent where another attempt is to follow."""
     result_sha256: str | None = None
     """Of its result.json."""
     artifact_prefix: str | None = None
     """Where its files are, relative to the output directory or to the run's store."""
     differs: list[str] = Field(default_factory=list)
     """In what another writer's result, which stands, is not what was made here."""
+    upload_s: float | None = None
+    uploaded_bytes: int | None = None
     store_error: str | None = None
     """Why the result could not be stored; it is on this machine."""
 
 
-def perform(kind: Kind, task_json: str, log: str) -> str:
-    """Make an attempt on this machine; JSON in and out, and no exception leaves."""
+def perform(task_json: str, log: str) -> str:
+    """Take a problem apart on this machine; JSON in and out, and no exception leaves."""
     task = Task.model_validate_json(task_json)
     try:
-        attempt = ATTEMPTS[kind](task, Path(log))
+        attempt = decompose(task, Path(log))
     except (KdrunError, OSError) as error:  # no child can be started, no space is left
-        record = Record(status="failed", reason=str(error), stage=kind)
-        attempt = Attempt(record=record, started=datetime.now(UTC))
+        attempt = Attempt(record=_impossible(error), started=datetime.now(UTC), node=_host())
     return attempt.model_dump_json()
+
+
+def _impossible(error: Exception) -> Record:
+    cause = error.__cause__ if isinstance(error, KdrunError) else error
+    full = isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT)
+    return Record(status="failed", reason=str(error), stage="start", disk_full=full)
 
 
 def estimate(task: Task, log: Path) -> Attempt:
@@ -79,7 +95,12 @@ def decompose(task: Task, log: Path) -> Attempt:
     """Build the decomposition aside, verify it there, put it in place with its result."""
     with _scratch(task) as task:
         task.built.mkdir()
-        return _commit(task, rounds.decompose(task, log, _in_child), log)
+        attempt = rounds.decompose(task, log, _in_child)
+        record = attempt.record
+        again = record.asks_for_more or record.disk_full
+        if again or (record.out_of_memory and task.may_grow):
+            return attempt
+        return _commit(task, attempt, log)
 
 
 def verify(task: Task, log: Path) -> Attempt:
@@ -89,15 +110,22 @@ def verify(task: Task, log: Path) -> Attempt:
 
 
 def give_up(task: Task, attempt: Attempt, log: Path) -> Attempt:
-    """Commit what an estimate, or the loss of the worker, said to be the end of a problem."""
-    with _scratch(task) as task:
-        task.built.mkdir()
-        with suppress(OSError):
-            shutil.copyfile(task.problem, task.built / "original.py")
-        return _commit(task, attempt, log)
+    """Commit what an attempt that left nothing, or the loss of the worker, said to be the end.
 
-
-ATTEMPTS = {"estimate": estimate, "facts": facts, "decompose": decompose, "verify": verify}
+    Raises:
+        StoreError: it cannot be written.
+    """
+    try:
+        with _scratch(task) as task:
+            task.built.mkdir()
+            with suppress(OSError):
+                shutil.copyfile(task.problem, task.built / "original.py")
+            return _commit(task, attempt, log)
+    except OSError as error:
+        if isinstance(error, StoreError):
+            raise
+        hint = "make space, or choose another --output"
+        raise StoreError(f"{task.directory}: {error.strerror}", hint=hint) from error
 
 
 def stage_of(task: Task) -> str | None:
@@ -129,6 +157,7 @@ def _commit(task: Task, attempt: Attempt, log: Path) -> Attempt:
         max_diff=record.max_diff,
         health=record.health,
         seconds=record.seconds,
+        cpu_seconds=attempt.cpu_seconds,
         peak_memory_bytes=attempt.peak_memory_bytes,
         memory_limit_bytes=task.memory_bytes,
         started=attempt.started,
@@ -152,10 +181,10 @@ def _commit(task: Task, attempt: Attempt, log: Path) -> Attempt:
 
 def _stored(task: Task, target: Target, result: ProblemResult, log: Path) -> dict[str, Any]:
     """Put a finished decomposition, and what its process printed, into the run's store."""
+    began = time.monotonic()
     try:
         store = RunStore(target.address)
-        if log.is_file():
-            store.put_log(target.run_id, task.label, log)
+        sent = store.put_log(target.run_id, task.label, log) if log.is_file() else 0
         published = store.publish(target.run_id, result, task.directory, target.supersedes)
         if target.moved:
             shutil.rmtree(task.directory, ignore_errors=True)
@@ -167,6 +196,8 @@ def _stored(task: Task, target: Target, result: ProblemResult, log: Path) -> dic
         "result_sha256": published.standing.sha256,
         "artifact_prefix": published.standing.prefix,
         "differs": list(published.differs),
+        "upload_s": round(time.monotonic() - began, 3),
+        "uploaded_bytes": sent + published.sent_bytes,
     }
 
 
@@ -186,19 +217,43 @@ def _in_child(kind: Kind, task: Task, log: Path) -> Attempt:
         log.unlink()
     else:
         logs.hide_credentials(log)
+    record = _record(task, outcome)
+    if outcome.disk_full and record.status != "passed":
+        _make_space(task)
     return Attempt(
-        record=_record(task, outcome),
+        record=record,
         started=started,
+        cpu_seconds=round(outcome.cpu_seconds, 3),
         peak_memory_bytes=outcome.peak_memory_bytes,
-        node=socket.gethostname(),
+        node=_host(),
     )
+
+
+def _make_space(task: Task) -> None:
+    """Remove what a child wrote: it is worth nothing, and the space is wanted."""
+    for path in task.scratch.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            if path.name != _PROBLEM:
+                shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink()
+    task.built.mkdir(exist_ok=True)
+    with suppress(OSError):
+        shutil.copyfile(task.problem, task.built / "original.py")
+
+
+def _host() -> str:
+    return socket.gethostname()
 
 
 def _record(task: Task, outcome: Outcome) -> Record:
     """What the child said, or what can be said about one that did not."""
     if outcome.answer is not None:
         try:
-            return Record.model_validate_json(outcome.answer)
+            record = Record.model_validate_json(outcome.answer)
+            if record.status == "passed" or not outcome.filled_bytes:
+                full = outcome.disk_full and os.strerror(errno.ENOSPC) in (record.reason or "")
+                return record.model_copy(update={"disk_full": full})
         except ValidationError as error:
             what = f"the child's record is not one: {error.errors()[0]['msg']}"
             return Record(status="crashed", reason=what, stage="record")
@@ -207,6 +262,12 @@ def _record(task: Task, outcome: Outcome) -> Record:
     if outcome.timed_out:
         reason = f"not finished after {task.timeout_s:g} s, in {stage!r}"
         return Record(status="timeout", reason=reason, stage=stage, seconds=seconds)
+    if outcome.filled_bytes:
+        reason = f"filled the disk with {outcome.filled_bytes >> 20} MiB in {stage!r}"
+        return Record(status="crashed", reason=reason, stage=stage, seconds=seconds)
+    if outcome.disk_full:
+        reason = f"no space left on the disk in {stage!r}, and it had not taken it"
+        return Record(status="crashed", reason=reason, stage=stage, disk_full=True, seconds=seconds)
     # Native code that meets the limit aborts or segfaults where Python would raise MemoryError.
     full = outcome.signal is not None and outcome.peak_memory_bytes > 0.9 * task.memory_bytes
     reason = f"its process {outcome.how()} in {stage!r}"
@@ -229,7 +290,7 @@ def _scratch(task: Task) -> Iterator[Task]:
     task.scratch.mkdir(parents=True)
     try:
         if task.source is not None:
-            problem = task.scratch / "problem" / f"{task.label}.py"
+            problem = task.scratch / _PROBLEM / f"{task.label}.py"
             problem.parent.mkdir(parents=True)
             problem.write_bytes(task.source)
             task = task.model_copy(update={"problem": problem, "source": None})

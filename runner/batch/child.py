@@ -71,6 +71,11 @@ class Outcome:
     timed_out: bool
     peak_memory_bytes: int
     seconds: float
+    cpu_seconds: float = 0.0
+    disk_full: bool = False
+    """No space was left where it worked."""
+    filled_bytes: int = 0
+    """What it had written there, where that is what filled the disk."""
 
     def how(self) -> str:
         """`was killed by SIGSEGV`, for people."""

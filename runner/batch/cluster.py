@@ -3,7 +3,9 @@
 import fcntl
 import importlib.metadata
 import logging
+import math
 import os
+import re
 import shutil
 import socket
 import tempfile
@@ -14,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from runner.batch.machine import GIB, available_bytes, cores
-from runner.config import LEAST_MEMORY
+from runner.config import LEAST_MEMORY, Settings
 from runner.errors import ClusterError, UsageError
+from runner.store.manifest import Cause
 
 OBJECT_STORE_BYTES = 100 << 20
 """Ours carries a few kilobytes a problem; Ray's default would take a third of the machine."""
@@ -34,6 +37,10 @@ _QUIET = {
     "RAY_DEDUP_LOGS_SKIP_REGEX": "^",
     # Children hold their own limits. Ray's monitor would kill a task for what others do.
     "RAY_memory_monitor_refresh_ms": "0",
+    # On a busy machine its parts need longer than it would wait for them.
+    "RAY_raylet_start_wait_time_s": "180",
+    "RAY_agent_register_timeout_ms": "180000",
+    "RAY_worker_register_timeout_seconds": "180",
 }
 
 
@@ -79,14 +86,13 @@ def usable_bytes(memory_bytes: int | None = None) -> int:
 
 
 @contextmanager
-def connect(
-    address: str | None, *, workers: int | None, memory_bytes: int | None, num_gpus: float
-) -> Iterator[Cluster]:
+def connect(settings: Settings) -> Iterator[Cluster]:
     """Reach the Ray at an address, or start one on this machine and stop it at the end.
 
     Raises:
         ClusterError: there is none, or it cannot run what is asked for.
     """
+    address = settings.address
     if address is not None:
         refuse_the_unreachable(address)
     os.environ.update({name: os.environ.get(name, value) for name, value in _QUIET.items()})
@@ -97,8 +103,8 @@ def connect(
         if address is None:
             options = {
                 "address": "local",
-                "num_cpus": workers or cores(),
-                "_memory": usable_bytes(memory_bytes),
+                "num_cpus": _cores_of_our_own(settings),
+                "_memory": usable_bytes(settings.memory),
                 "object_store_memory": OBJECT_STORE_BYTES,
                 "_temp_dir": stack.enter_context(_folder()),
                 "include_dashboard": False,
@@ -114,11 +120,21 @@ def connect(
             with Path(os.devnull).open("w") as nowhere, redirect_stderr(nowhere):
                 ray.init(**options, logging_level=logging.ERROR, log_to_driver=False)
         except Exception as error:  # Ray raises whatever went wrong inside it
+            _refuse_another_version(address, str(error))
             line = str(error).strip().split("\n")[0] or type(error).__name__
             where = f"no Ray at {address}" if address else "Ray does not start"
             hint = f"`ray status --address {address}` must answer" if address else "try it again"
             raise ClusterError(f"{where}: {line}", hint=hint) from error
-        yield _described(address, num_gpus)
+        cluster = described(address)
+        _refuse_what_it_has_not(cluster, settings)
+        yield cluster
+
+
+def _cores_of_our_own(settings: Settings) -> int:
+    """So many that only as many problems as are wanted find a place."""
+    if settings.workers is None:
+        return cores()
+    return max(1, math.ceil(settings.workers * settings.num_cpus))
 
 
 @contextmanager
@@ -179,22 +195,20 @@ def refuse_the_unreachable(address: str) -> None:
         raise ClusterError(f"no Ray at {address}: {error}", hint=hint) from error
 
 
-def _nodes() -> list[dict[str, Any]]:
+def nodes() -> list[dict[str, Any]]:
+    """As Ray tells it of each that was ever there."""
     import ray
 
     return list(ray.nodes())  # type: ignore[no-untyped-call]
 
 
-def _described(address: str | None, num_gpus: float) -> Cluster:
-    resources = [node["Resources"] for node in _nodes() if node["Alive"]]
+def described(address: str | None) -> Cluster:
+    """The Ray that this process has joined, as it is now."""
+    resources = [node["Resources"] for node in nodes() if node["Alive"]]
 
     def most(name: str) -> float:
         return max((node.get(name, 0) for node in resources), default=0)
 
-    if num_gpus > most("GPU"):
-        raise ClusterError(
-            f"--num-gpus {num_gpus:g}: the largest node has {most('GPU'):g}", hint="ask for fewer"
-        )
     return Cluster(
         address=address,
         nodes=len(resources),
@@ -206,3 +220,61 @@ def _described(address: str | None, num_gpus: float) -> Cluster:
         node_gpus=most("GPU"),
         ray_version=importlib.metadata.version("ray"),
     )
+
+
+def _refuse_what_it_has_not(cluster: Cluster, settings: Settings) -> None:
+    """What waits for nodes to come is not judged by those that are there."""
+    if settings.wait_for_nodes:
+        return
+    for flag, asked, most in (
+        ("--num-gpus", settings.num_gpus, cluster.node_gpus),
+        ("--num-cpus", settings.num_cpus, cluster.node_cores),
+    ):
+        if asked > most:
+            hint = "ask for fewer, or --wait-for-nodes where the cluster grows"
+            raise ClusterError(f"{flag} {asked:g}: the largest node has {most:g}", hint=hint)
+    if settings.device == "cuda" and not cluster.gpus:
+        hint = "--device auto takes one where there is one"
+        raise ClusterError("--device cuda: no node has a GPU", hint=hint)
+
+
+def _refuse_another_version(address: str | None, said: str) -> None:
+    """Ray compares its own version and Python's, in seven lines."""
+    if not said.startswith("Version mismatch"):
+        return
+    ray, python = (re.findall(rf"{name}: (\S+)", said) for name in ("Ray", "Python"))
+    theirs, ours = zip(ray, python, strict=True)
+    raise ClusterError(
+        f"Ray at {address} is another version: Ray {theirs[0]} on Python {theirs[1]} there, "
+        f"Ray {ours[0]} on Python {ours[1]} here",
+        hint="install the same ones",
+    )
+
+
+def why_lost(error: BaseException) -> tuple[Cause, str]:
+    """What ended an attempt that never answered, and what Ray said of it in short."""
+    import ray.exceptions as known
+
+    said = in_short(error)
+    if isinstance(error, known.OutOfMemoryError):
+        return "out of memory", said
+    if isinstance(error, known.OutOfDiskError):
+        return "disk full", said
+    if not isinstance(error, known.NodeDiedError):
+        return "worker lost", said
+    told = re.search(r"node ID: (\w+)", str(error))
+    node = next((n for n in nodes() if told and n["NodeID"] == told[1]), {})
+    if node.get("DeathReason") in _TOLD_TO_GO:
+        return "preempted", f"{node['NodeManagerHostname']}: {node['DeathReasonMessage']}"
+    return "node lost", f"{node.get('NodeManagerHostname', 'its node')}: died without a word"
+
+
+_TOLD_TO_GO = (1, 3, 4)
+"""Ray's NodeDeathInfo: ended by SIGTERM, drained to be preempted, drained for being idle."""
+
+
+def in_short(error: BaseException) -> str:
+    """The kind of error, and the line that matters: the last, below Ray's own and its traces."""
+    lines = [line.strip() for line in str(error).strip().split("\n") if line.strip()]
+    last = lines[-1] if lines else ""
+    return f"{type(error).__name__}: {last}" if len(last) < 200 else type(error).__name__

@@ -1,120 +1,42 @@
 """This file knows about sending problems to Ray, and about what comes back.
 
-For each problem first an estimate, then, with the memory that it says, the decomposition. Whatever
-ends a problem is written down at once, so that a driver that dies leaves a manifest that is true.
+One task a problem. It starts with a guess of the memory, and where the captured graph asks for
+more, it is sent again with that. Whatever ends a problem is written down, so that a driver that
+dies leaves a manifest that is true.
 """
 
-import os
-import platform
-import socket
+import time
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any
 
-from runner import __version__
-from runner.batch.attempt import Attempt, Kind, clean_up, give_up, perform, stage_of
-from runner.batch.cluster import Cluster
-from runner.batch.plan import Item, Needs, threads
-from runner.batch.work import Record, Target, Task
+from runner.batch import begun
+from runner.batch.attempt import Attempt, clean_up, give_up, stage_of
+from runner.batch.cluster import Cluster, described, in_short, why_lost
+from runner.batch.interrupts import Stop
+from runner.batch.job import Job
+from runner.batch.keeping import Keeper
+from runner.batch.plan import NO_BOUND, Item, Needs, threads
+from runner.batch.run import Run, Watcher
+from runner.batch.work import Record, too_large
 from runner.errors import ClusterError, StoreError
-from runner.store.directory import DirectoryStore
-from runner.store.manifest import Job, Manifest, Repeat, Row, RunState, count
-from runner.store.result import RunOptions
-from runner.store.runs import RunStore
+from runner.store.manifest import Cause, Manifest, Row, RunState
 
-MOST_LOSSES = 3
-"""Workers that a problem may lose, as when a node goes away, before it is given up."""
 MOST_LOST_IN_A_ROW = 4
-"""Problems that may lose a worker before any other answers: then it is Ray that is broken."""
+"""Problems whose worker dies, on nodes that live, before any other answers: then Ray is broken."""
 LOOK_S = 0.5
 """How often the stages of what is running are read."""
-
-
-class Watcher(Protocol):
-    """Who is told how a run goes."""
-
-    def running(self, what: Sequence[tuple[str, str]]) -> None:
-        """Label and stage of every problem that is being worked on."""
-
-    def ended(self, row: Row, done: int) -> None:
-        """One more problem has ended; `done` have in all."""
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """What a run is about."""
-
-    run_id: str
-    store: DirectoryStore
-    options: RunOptions
-    data: str
-    arguments: dict[str, Any]
-    timeout_s: float
-    num_gpus: float = 0
-    workers: int | None = None
-    shared: RunStore | None = None
-    """Where results go from the output directory."""
-    elsewhere: bool = False
-    """Machines that we know nothing about do the work: problems travel with their tasks."""
-    aside: Path | None = None
-    """Where they build what then goes to the store; None: in the output directory."""
-    job: Job | None = None
-    """This driver, where it was sent to a cluster."""
-
-    @property
-    def work(self) -> DirectoryStore:
-        """Where problems are worked on."""
-        return self.store if self.aside is None else DirectoryStore(self.aside)
-
-    def task(self, item: Item, memory_bytes: int, most_bytes: int, threads: int) -> Task:
-        """The problem as a worker is told it."""
-        directory = self.work.directory(item.label)
-        return Task(
-            problem=item.problem.path,
-            source=_bytes(item.problem.path) if self.elsewhere else None,
-            label=item.label,
-            directory=directory.absolute(),
-            scratch=(directory.parent / f".{directory.name}.{self.run_id}").absolute(),
-            options=self.options,
-            memory_bytes=memory_bytes,
-            most_memory_bytes=most_bytes,
-            threads=threads,
-            timeout_s=self.timeout_s,
-            target=self._target(item),
-        )
-
-    def _target(self, item: Item) -> Target | None:
-        if self.shared is None:
-            return None
-        version = item.stored.version if item.stored else None
-        return Target(
-            address=self.shared.address,
-            run_id=self.run_id,
-            supersedes=version,
-            moved=self.aside is not None,
-        )
-
-
-@dataclass(slots=True)
-class _Job:
-    """One problem on its way."""
-
-    item: Item
-    needs: Needs
-    kind: Kind = "estimate"
-    attempts: int = 0
-    losses: int = 0
-    repeats: list[Repeat] = field(default_factory=list)
-    task: Task | None = None
-
-    def repeat(self, cause: Literal["worker lost", "out of memory"], said: str) -> None:
-        """Note that the attempt does not count, before another is made."""
-        granted = self.needs.granted_bytes
-        self.repeats.append(Repeat(cause=cause, said=said, requested_memory_bytes=granted))
+NODES_S = 10.0
+"""How often the nodes are looked at."""
+PATIENCE_S = 300.0
+"""For a node to come back that alone could hold what waits for it."""
+AHEAD = 64
+"""Problems that wait at Ray for nodes, so that a cluster that can grow sees what is wanted."""
 
 
 @dataclass(slots=True)
@@ -125,131 +47,209 @@ class Driver:
     items: Sequence[Item]
     cluster: Cluster
     watcher: Watcher
-    rows: list[Row] = field(default_factory=list)
-    waiting: deque[_Job] = field(default_factory=deque)
-    flying: dict[Any, _Job] = field(default_factory=dict)
+    stop: Stop = field(default_factory=Stop)
+    waiting: deque[Job] = field(default_factory=deque)
+    flying: dict[Any, Job] = field(default_factory=dict)
     """By Ray's reference."""
     lost: set[str] = field(default_factory=set)
     """Problems that lost a worker since the last answer from any."""
-    started: datetime = field(default_factory=lambda: datetime.now(UTC))
+    keeper: Keeper = field(init=False)
+    finishing: bool = False
+    """Nothing more is started."""
+    looked: float = 0.0
+    nodes_looked: float = 0.0
+    homeless: dict[str, float] = field(default_factory=dict)
+    """Since when no node can hold a problem that is waiting at Ray."""
+
+    def __post_init__(self) -> None:
+        self.keeper = Keeper(
+            self.run.run_id,
+            self.run.arguments,
+            self.run.data,
+            self.run.store,
+            self.run.shared,
+            self.cluster,
+            self.run.job,
+            [item.label for item in self.items],
+        )
 
     def drive(self) -> Manifest:
-        """Run everything that is to be run; on Ctrl-C stop what runs, and say what is done.
+        """Run everything that is to be run; where a person stops it, say what is done.
 
         Raises:
             ClusterError: Ray itself is broken. What is done is done; the rest is not run.
             StoreError: results cannot be stored. They stay where they were made.
         """
         state: RunState = "finished"
-        most = self.cluster.node_memory_bytes
         forget = frozenset(item.label for item in self.items if item.earlier is None)
         try:
             for item in self.items:
                 if item.earlier is None:
-                    self.waiting.append(_Job(item, Needs.of_an_estimate(most)))
+                    self.waiting.append(Job(item, Needs.of_an_estimate(self._most())))
                 else:
                     self._end(self._earlier_row(item))
-            self._save("running", forget)
-            if self.waiting:
-                import ray
+            self.keeper.save("running", forget)
+            self.nodes_looked = time.monotonic()
             while self.waiting or self.flying:
-                while self.waiting and self._may_send():
-                    self._send(self.waiting.popleft())
-                ready, _ = ray.wait(list(self.flying), num_returns=1, timeout=LOOK_S)
-                for reference in ready:
-                    self._receive(self.flying.pop(reference), reference)
-                self._tell()
+                self._turn()
+                if self.stop.asked and not self.finishing:
+                    self._finish_what_runs()
+            if self.finishing:
+                state = "interrupted"
         except KeyboardInterrupt:
+            self.stop.now = True
             state = "interrupted"
             self._stop()
         except (ClusterError, StoreError):
             self._stop()
             with suppress(StoreError):
-                self._save("interrupted")
+                self.keeper.save("interrupted")
             raise
-        return self._save(state)
+        return self.keeper.save(state)
 
-    def _may_send(self) -> bool:
-        """Estimates go out a few at a time, so that finished ones need not wait behind them."""
-        if self.run.workers is not None and len(self.flying) >= self.run.workers:
-            return False
-        estimates = sum(job.kind == "estimate" for job in self.flying.values())
-        return self.waiting[0].kind != "estimate" or estimates < 2 * self.cluster.cores
-
-    def _send(self, job: _Job) -> None:
+    def _turn(self) -> None:
+        """Send what can be sent, take in what has ended, and tell how things are."""
         import ray
 
-        cluster = self.cluster
+        while self.waiting and self._may_send():
+            self._send(self.waiting.popleft())
+        ready, _ = ray.wait(list(self.flying), num_returns=1, timeout=LOOK_S)
+        if ready:  # whatever else is there now comes along
+            flying = list(self.flying)
+            ready, _ = ray.wait(flying, num_returns=len(flying), timeout=0)
+        for reference in ready:
+            self._receive(self.flying.pop(reference), reference)
+        now = time.monotonic()
+        if now - self.looked >= LOOK_S:
+            self.looked = now
+            self._tell()
+            self.keeper.save_if_due()
+        if now - self.nodes_looked >= NODES_S:
+            self._look_at_nodes()
+
+    def _most(self) -> int:
+        """Memory that a problem can be given at most."""
+        grows = self.run.settings.wait_for_nodes
+        return NO_BOUND if grows else self.cluster.node_memory_bytes
+
+    def _may_send(self) -> bool:
+        """Guesses go out a few at a time, so that what is sized need not wait behind them."""
+        settings = self.run.settings
+        if settings.workers is not None and len(self.flying) >= settings.workers:
+            return False
+        if self.waiting[0].sized:
+            return True
+        guesses = sum(not job.sized for job in self.flying.values())
+        return guesses < max(2 * self.cluster.cores, AHEAD if settings.wait_for_nodes else 1)
+
+    def _send(self, job: Job) -> None:
+        cluster, settings = self.cluster, self.run.settings
         granted = job.needs.granted_bytes
         share = threads(cluster.node_cores, cluster.node_memory_bytes, granted)
-        job.task = self.run.task(job.item, granted, cluster.node_memory_bytes, share)
-        job.attempts += job.kind == "decompose"
-        log = self._log(job)
-        remote = ray.remote(perform).options(
-            num_cpus=1, num_gpus=self.run.num_gpus, memory=granted, max_retries=0, name=job.kind
+        task = self.run.task(job.item, granted, self._most(), max(share, int(settings.num_cpus)))
+        may_grow = job.needs.can_grow and job.may_repeat("out of memory", settings.retries)
+        job.send(task.model_copy(update={"sized": job.sized, "may_grow": may_grow}))
+        assert job.task is not None
+        remote = _remote().options(
+            num_cpus=settings.num_cpus,
+            num_gpus=settings.num_gpus,
+            memory=granted,
+            max_retries=0,
+            name="decompose",  # Ray keeps figures for each name
         )
-        self.flying[remote.remote(job.kind, job.task.model_dump_json(), str(log))] = job
+        job.note = f"{self.run.run_id}/{job.item.label}/{job.attempts}/{job.sized}"
+        sent = remote.remote(job.note, job.task.model_dump_json(), str(self._log(job)))
+        self.flying[sent] = job
 
-    def _receive(self, job: _Job, reference: Any) -> None:
+    def _receive(self, job: Job, reference: Any) -> None:
         """One attempt has ended: send the next one, or write down the end of its problem."""
         import ray
 
-        assert job.task is not None
         try:
             attempt = Attempt.model_validate_json(ray.get(reference))
-            self.lost.clear()
+        except ray.exceptions.TaskCancelledError:  # by us, before it began
+            return
         except ray.exceptions.RayError as error:  # a problem's own errors are answers
-            self._lose(job, error)
-            if job.losses < MOST_LOSSES:
-                job.repeat("worker lost", _in_short(error))
-                self.waiting.append(job)
-                return
-            reason = f"its worker was lost {job.losses} times, the last by {_in_short(error)}"
-            record = Record(status="crashed", reason=reason, stage="worker")
-            attempt = Attempt(record=record, started=datetime.now(UTC))
+            job.ended(None)
+            self._lost(job, error)
+            return
+        begun.forget(job.note)
+        self.lost.clear()
+        job.ended(attempt)
         record = attempt.record
-        if record.out_of_memory and job.needs.can_grow:
-            job.repeat("out of memory", record.reason or "")
-            job.needs = job.needs.all_there_is()
-            self.waiting.appendleft(job)
-        elif job.kind == "estimate" and record.status == "passed":
-            job.kind = "decompose"
+        if record.asks_for_more:
             used = attempt.peak_memory_bytes or 0
             peak = record.peak_bytes or 0
             job.needs = job.needs.of_a_model(peak, used, record.weight_bytes)
-            self.waiting.appendleft(job)
-        elif job.kind == "estimate" and self.run.options.decomposer and record.status == "failed":
-            job.kind = "decompose"  # it may do what capturing cannot
-            self.waiting.appendleft(job)
+            job.sized = True
+            self._again(job)
+        elif attempt.result is not None:
+            self._finish(job, attempt)
+        elif record.out_of_memory and job.needs.can_grow:
+            self._repeat(job, "out of memory", record.reason or "", attempt)
+        elif record.disk_full:
+            self._repeat(job, "disk full", record.reason or "", attempt)
         else:
-            if attempt.result is None:
-                attempt = give_up(job.task, attempt, self._log(job))
-            assert attempt.result is not None
-            if attempt.store_error is not None:
-                raise StoreError(attempt.store_error)
-            self._end(
-                Row.of(
-                    attempt.result,
-                    attempts=max(1, job.attempts),
-                    result_sha256=attempt.result_sha256,
-                    artifact_prefix=attempt.artifact_prefix,
-                    differs=attempt.differs,
-                    node=attempt.node,
-                    requested_memory_bytes=job.needs.granted_bytes,
-                    repeats=job.repeats,
-                )
-            )
-            self._save("running")
+            self._finish(job, attempt)
 
-    def _lose(self, job: _Job, error: BaseException) -> None:
-        job.losses += 1
-        self.lost.add(job.item.label)
-        if len(self.lost) >= MOST_LOST_IN_A_ROW:
-            raise ClusterError(
-                f"Ray is broken: {len(self.lost)} problems in a row lost their worker, "
-                f"the last by {_in_short(error)}",
-                hint="the same command again does what is left",
+    def _lost(self, job: Job, error: BaseException) -> None:
+        cause, said = why_lost(error)
+        if cause == "worker lost":
+            self.lost.add(job.item.label)
+            if len(self.lost) >= MOST_LOST_IN_A_ROW:
+                raise ClusterError(
+                    f"Ray is broken: {len(self.lost)} problems in a row lost their worker, "
+                    f"the last by {in_short(error)}",
+                    hint="the same command again does what is left",
+                )
+        else:
+            self._look_at_nodes()
+        job.node = begun.where(job.note)
+        begun.forget(job.note)
+        self._repeat(job, cause, said, None)
+
+    def _repeat(self, job: Job, cause: Cause, said: str, attempt: Attempt | None) -> None:
+        """Try it again, if the cause's limit lets it be, and if the run goes on."""
+        if job.may_repeat(cause, self.run.settings.retries):
+            repeat = job.repeat(cause, said, attempt)
+            self.watcher.repeated(job.item.label, repeat)
+            self._again(job)
+            return
+        if attempt is None:
+            reason = f"{job.why_no_more(cause)}, the last by {said}"
+            record = Record(status="crashed", reason=reason, stage="worker")
+            attempt = Attempt(record=record, started=job.started)
+        self._finish(job, attempt)
+
+    def _again(self, job: Job) -> None:
+        if not self.finishing:
+            self.waiting.appendleft(job)
+
+    def _finish(self, job: Job, attempt: Attempt) -> None:
+        """Write down the end of a problem."""
+        assert job.task is not None
+        if attempt.result is None:
+            attempt = give_up(job.task, attempt, self._log(job))
+        assert attempt.result is not None
+        if attempt.store_error is not None:
+            raise StoreError(attempt.store_error)
+        num_gpus = self.run.settings.num_gpus
+        self._end(
+            Row.of(
+                attempt.result,
+                attempts=job.attempts,
+                result_sha256=attempt.result_sha256,
+                artifact_prefix=attempt.artifact_prefix,
+                differs=attempt.differs,
+                node=attempt.node,
+                requested_memory_bytes=job.needs.granted_bytes,
+                repeats=job.repeats,
+                upload_s=attempt.upload_s,
+                uploaded_bytes=attempt.uploaded_bytes,
+                gpu_seconds=round(num_gpus * job.held_s, 3) if num_gpus else None,
             )
+        )
+        self.keeper.save_if_due()
 
     def _earlier_row(self, item: Item) -> Row:
         assert item.earlier is not None
@@ -261,38 +261,84 @@ class Driver:
             differs=item.differs,
         )
 
-    def _log(self, job: _Job) -> Path:
+    def _log(self, job: Job) -> Path:
         return self.run.work.log_path(self.run.run_id, job.item.label).absolute()
 
     def _end(self, row: Row) -> None:
-        self.rows.append(row)
-        self.watcher.ended(row, len(self.rows))
+        self.keeper.add(row)
+        self.watcher.ended(row, len(self.keeper.rows))
 
-    def _tell(self) -> None:
-        stages = [
-            (job.item.label, stage)
-            for job in self.flying.values()
+    def _stages(self) -> list[tuple[Any, Job, str]]:
+        """What has begun, and where it is."""
+        return [
+            (reference, job, stage)
+            for reference, job in self.flying.items()
             if job.task is not None and (stage := stage_of(job.task))
         ]
-        self.watcher.running(stages)
+
+    def _tell(self) -> None:
+        self.watcher.running([(job.item.label, stage) for _, job, stage in self._stages()])
+
+    def _look_at_nodes(self) -> None:
+        """See which nodes there are; what waits at Ray for one that is gone does not for ever."""
+        self.nodes_looked = now = time.monotonic()
+        self.cluster = there = described(self.cluster.address)
+        if self.run.settings.wait_for_nodes:
+            return
+        homeless = {
+            job.item.label: (reference, job)
+            for reference, job in self.flying.items()
+            if job.needs.granted_bytes > there.node_memory_bytes and not begun.where(job.note)
+        }
+        self.homeless = {label: self.homeless.get(label, now) for label in homeless}
+        for label, since in self.homeless.items():
+            if now - since >= PATIENCE_S:
+                self._evict(*homeless[label])
+
+    def _evict(self, reference: Any, job: Job) -> None:
+        """End a problem that waits for a node that does not come."""
+        import ray
+
+        ray.cancel(reference)
+        del self.flying[reference]
+        if not self.cluster.node_memory_bytes:
+            raise ClusterError(
+                f"Ray at {self.cluster.address}: no node has been there for {PATIENCE_S:.0f} s",
+                hint="the same command again does what is left",
+            )
+        reason = too_large(job.needs.granted_bytes, self.cluster.node_memory_bytes)
+        record = Record(status="too_large", reason=f"{reason} now", stage="waiting")
+        self._finish(job, Attempt(record=record, started=datetime.now(UTC)))
+
+    def _finish_what_runs(self) -> None:
+        """After the first Ctrl-C: what has begun goes on, the rest is not started."""
+        import ray
+
+        self.finishing = True
+        self.waiting.clear()
+        for reference, job in list(self.flying.items()):
+            if not begun.where(job.note):
+                ray.cancel(reference)
+                del self.flying[reference]
+        self.watcher.said(f"finishing {len(self.flying)} running; Ctrl-C again stops now")
 
     def _stop(self) -> None:
         """End what runs, and everything that it started; remove what it left half done."""
         import ray
 
-        for reference, job in self.flying.items():
-            assert job.task is not None
-            if stage := stage_of(job.task):
-                problem = job.item.problem
-                self._end(
-                    Row(
-                        problem=problem.name,
-                        source_level=problem.source_level,
-                        status="cancelled",
-                        reason=f"stopped in {stage!r}",
-                        attempts=max(1, job.attempts),
-                    )
+        for _, job, stage in self._stages():
+            problem = job.item.problem
+            self._end(
+                Row(
+                    problem=problem.name,
+                    source_level=problem.source_level,
+                    status="cancelled",
+                    reason=f"stopped in {stage!r}",
+                    attempts=job.attempts,
+                    repeats=job.repeats,
                 )
+            )
+        for reference in self.flying:
             with suppress(ray.exceptions.RayError):
                 ray.cancel(reference, force=True)
         if self.flying:
@@ -301,47 +347,10 @@ class Driver:
             if job.task is not None:
                 clean_up(job.task)
 
-    def _save(self, state: RunState, forget: Collection[str] = ()) -> Manifest:
-        """Write how the run stands; what another driver of it has to say is in the answer."""
-        order = {item.label: n for n, item in enumerate(self.items)}
-        now = datetime.now(UTC)
-        manifest = Manifest(
-            run_id=self.run.run_id,
-            state=state,
-            arguments=self.run.arguments,
-            versions={
-                "kdrun": __version__,
-                "python": platform.python_version(),
-                "ray": self.cluster.ray_version,
-            },
-            cluster=asdict(self.cluster),
-            driver_host=socket.gethostname(),
-            driver_pid=os.getpid(),
-            job=self.run.job,
-            data=self.run.data,
-            started=self.started,
-            updated=now,
-            finished=None if state == "running" else now,
-            selected=len(self.items),
-            counts=count(self.rows),
-            rows=sorted(self.rows, key=lambda row: order[row.label]),
-        )
-        if self.run.shared is not None:
-            manifest = self.run.shared.save(manifest, order, forget)
-        self.run.store.write_manifest(manifest)
-        return manifest
 
+@cache
+def _remote() -> Any:
+    """The remote function; made once, since Ray keeps every one that it is given."""
+    import ray
 
-def _bytes(file: Path) -> bytes | None:
-    """What is in it; None where it cannot be read, which the worker then says."""
-    try:
-        return file.read_bytes()
-    except OSError:
-        return None
-
-
-def _in_short(error: BaseException) -> str:
-    """The kind of error, and the line that matters: the last, below Ray's own and its traces."""
-    lines = [line.strip() for line in str(error).strip().split("\n") if line.strip()]
-    last = lines[-1] if lines else ""
-    return f"{type(error).__name__}: {last}" if len(last) < 200 else type(error).__name__
+    return ray.remote(begun.perform_noted)

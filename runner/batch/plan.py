@@ -18,6 +18,8 @@ ESTIMATE_BYTES = 2 * GIB
 """For capturing alone: nothing is computed, but a few models need their real parameters."""
 HELD_SHARE = 0.25
 """Of the peak, on top: what verification keeps of one side, and operators' scratch."""
+NO_BOUND = 1 << 60
+"""The most that a node has, where a larger one may still come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +151,17 @@ class Needs:
         wanted = _rounded(max(wanted + CHILD_BYTES, capture_bytes, self.granted_bytes))
         return Needs(min(wanted, self.most_bytes), self.most_bytes, fits)
 
+    def more(self) -> "Needs":
+        """Twice as much, as far as there is."""
+        return Needs(min(2 * self.granted_bytes, self.most_bytes), self.most_bytes, self.fits)
+
     def all_there_is(self) -> "Needs":
         return Needs(self.most_bytes, self.most_bytes, self.fits)
+
+
+def than_the_largest(most_bytes: int) -> str:
+    """`, the largest node has 21.9 GiB`, where that is known."""
+    return "" if most_bytes >= NO_BOUND else f", the largest node has {most_bytes / GIB:.1f} GiB"
 
 
 def _rounded(wanted_bytes: int) -> int:

@@ -10,9 +10,9 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from runner.batch.driver import Watcher
 from runner.batch.machine import GIB
-from runner.store.manifest import Row
+from runner.batch.run import Watcher
+from runner.store.manifest import Repeat, Row
 
 COLOURS = {
     "passed": "green",
@@ -43,8 +43,14 @@ class Lines:
     def __init__(self, total: int) -> None:
         self.total = total
 
+    def said(self, text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
     def running(self, what: Sequence[tuple[str, str]]) -> None:
         """Nothing: a line says what has ended."""
+
+    def repeated(self, label: str, repeat: Repeat) -> None:
+        self.said(again(label, repeat))
 
     def ended(self, row: Row, done: int) -> None:
         if row.attempts:
@@ -63,6 +69,12 @@ class Bar:
         self.task = self.progress.add_task("", total=total, bad="")
         self.live = Live(self.progress, console=console, refresh_per_second=4, transient=True)
         self.bad = 0
+
+    def said(self, text: str) -> None:
+        self.live.console.print(Text(text), soft_wrap=True)
+
+    def repeated(self, label: str, repeat: Repeat) -> None:
+        self.said(again(label, repeat))
 
     def running(self, what: Sequence[tuple[str, str]]) -> None:
         now = time.monotonic()
@@ -91,3 +103,8 @@ def line(row: Row, done: int, total: int) -> str:
         return f"{head}: {row.reason}"
     memory = f"  {row.peak_memory_bytes / GIB:.1f} GiB" if row.peak_memory_bytes else ""
     return f"{head}  {row.seconds:.1f} s{memory}"
+
+
+def again(label: str, repeat: Repeat) -> str:
+    """Why a problem is tried again."""
+    return f"again      {label}: {repeat.cause}: {repeat.said}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from runner.batch import decomposer, delivered
 from runner.batch.logs import hide_credentials
-from runner.batch.work import Record, Task, too_large
+from runner.batch.work import Record, Task, more_than_given, too_large
 from runner.problems import read_problem
 from runner.prompts import VERSION, Brief, Facts, render, round_after
 from runner.prompts.brief import MOST_FINDINGS
@@ -86,6 +86,8 @@ class _Rounds:
             return None
         facts = known.facts or Facts(capture=None, reason=known.reason or known.status)
         most = self.task.memory_bytes
+        if asked := more_than_given(self.task, facts.peak_bytes or 0, 0):
+            return asked
         if facts.peak_bytes is not None and facts.peak_bytes > most:
             said = too_large(facts.peak_bytes, self.task.most_memory_bytes)
             return Record(status="too_large", reason=said, stage="facts", seconds=known.seconds)

@@ -1,24 +1,28 @@
 """This file knows about a whole `kdrun submit`: select, plan, connect, drive."""
 
-import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from types import FrameType
 
 from runner import __version__
 from runner.batch import decomposer
 from runner.batch.attempt import estimate
 from runner.batch.cluster import NO_CLUSTER, connect, is_client, usable_bytes
-from runner.batch.driver import Driver, Run
+from runner.batch.driver import Driver
+from runner.batch.events import Events, opened
+from runner.batch.holding import held
+from runner.batch.interrupts import listening
 from runner.batch.machine import cores
+from runner.batch.metrics import Metrics
 from runner.batch.plan import Item, Needs, label, plan
 from runner.batch.progress import watch
+from runner.batch.run import Run, Watcher, Watchers
 from runner.batch.stored import claimed, plan_over, send, store_of, unfinished
+from runner.batch.versions import refuse_other_versions
 from runner.batch.work import Record
 from runner.config import Settings
 from runner.errors import UsageError
@@ -102,9 +106,7 @@ def planned(
         options=options,
         data=data,
         arguments=settings.model_dump(mode="json"),
-        timeout_s=settings.timeout,
-        num_gpus=settings.num_gpus,
-        workers=settings.workers,
+        settings=settings,
         shared=shared,
         elsewhere=settings.address is not None,
         aside=_aside(settings, run_id),
@@ -147,6 +149,7 @@ def submit(submission: Submission, settings: Settings, say: Say) -> Manifest:
     """Run it over a Ray, and return its manifest, which is written too.
 
     Raises:
+        UsageError: another process drives this run.
         ClusterError: no Ray, or not the one that was asked for.
         StoreError: results cannot be written.
     """
@@ -166,20 +169,33 @@ def sent_from_here(submission: Submission, say: Say) -> Submission:
 
 
 def drive(submission: Submission, settings: Settings, say: Say) -> Manifest:
-    """Run what is left to run over a Ray."""
+    """Run what is left to run over a Ray.
+
+    Raises:
+        UsageError: another process drives this run.
+        ClusterError: no Ray, or not the one that was asked for.
+        StoreError: results cannot be written.
+    """
     run, items = submission.run, submission.items
-    if not submission.todo:
-        with watch(len(items)) as watcher:
-            return Driver(run, items, NO_CLUSTER, watcher).drive()
-    with connect(
-        settings.address,
-        workers=settings.workers,
-        memory_bytes=settings.memory,
-        num_gpus=settings.num_gpus,
-    ) as cluster:
-        say(str(cluster))
-        with watch(len(items)) as watcher, _termination_interrupts():
-            return Driver(run, items, cluster, watcher).drive()
+    folder = run.store.run_directory(run.run_id)
+    with ExitStack() as stack:
+        if submission.todo:
+            stack.enter_context(held(folder, run.run_id))
+        watchers: list[Watcher] = [Events(stack.enter_context(opened(folder)), run.run_id)]
+        cluster = NO_CLUSTER
+        if submission.todo:
+            cluster = stack.enter_context(connect(settings))
+            if not is_client(settings.address):  # whose nodes get ours, and which counts nothing
+                if settings.address is not None:
+                    refuse_other_versions()
+                watchers.append(Metrics(run.run_id))
+            say(str(cluster))
+        if settings.log_format == "text":
+            watchers.append(stack.enter_context(watch(len(items))))
+        else:
+            watchers.append(Events(sys.stderr, run.run_id))
+        stop = stack.enter_context(listening())
+        return Driver(run, items, cluster, Watchers(watchers), stop).drive()
 
 
 def preview(submission: Submission, settings: Settings, say: Say) -> list[Preview]:
@@ -235,20 +251,6 @@ def _new_run_id(store: DirectoryStore) -> str:
         n += 1
         name = f"{wanted}-{n}"
     return name
-
-
-@contextmanager
-def _termination_interrupts() -> Iterator[None]:
-    """SIGTERM, as a scheduler sends it, ends a run as cleanly as Ctrl-C does."""
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def to_stderr(text: str) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import ConfigDict, Field
 
 from runner.batch.machine import GIB
+from runner.batch.plan import Needs, than_the_largest
 from runner.errors import CaptureError, DecompositionError, KdrunError, ProblemError
 from runner.prompts import Facts
 from runner.prompts.brief import MOST_FINDINGS
@@ -55,6 +56,11 @@ class Task(Document):
     """What the child may allocate."""
     most_memory_bytes: int
     """What a child could be given at most, on the largest node."""
+    sized: bool = True
+    """False: `memory_bytes` is a guess. Where the captured graph asks for more, the child says so
+    and does nothing."""
+    may_grow: bool = False
+    """Another attempt follows one that runs out of memory; what that one says is not committed."""
     threads: int = 1
     timeout_s: float
     target: Target | None = None
@@ -79,9 +85,13 @@ class Record(Document):
     out_of_memory: bool = False
     """The child met its own limit; with a higher one it might pass."""
     peak_bytes: int | None = None
-    """What one forward pass is estimated to need; the answer of `estimate`."""
+    """What one forward pass is estimated to need, once it is captured."""
     weight_bytes: int = 0
-    """How much of that is weights, which may be streamed; the answer of `estimate`, too."""
+    """How much of that is weights, which may be streamed."""
+    asks_for_more: bool = False
+    """Nothing was done: `memory_bytes` was a guess, and the estimate is above it."""
+    disk_full: bool = False
+    """No space was left, and the child had not taken it; elsewhere it might pass."""
     figures: Figures | None = None
     bitwise_equal: bool | None = None
     max_diff: float | None = None
@@ -134,14 +144,20 @@ def decompose(argument: str) -> str:
     """Take a problem apart into `task.built`, and verify what was written."""
 
     def body(task: Task, stages: Stages) -> Record:
-        from runner import emit
+        from runner.emit.decomposition import captured, write
+        from runner.graph.cost import peak_bytes
         from runner.problems import read_problem
         from runner.verify.fitting import needs
 
         with stages("load"):
             problem = read_problem(task.problem)
+        with stages("capture"):
+            graph = captured(problem, mode=task.options.mode)
+            peak = peak_bytes(graph)
+        if asked := more_than_given(task, peak, state_bytes(graph)):
+            return asked
         with stages("decompose"):
-            tree = emit.decompose(problem, task.built, mode=task.options.mode)
+            tree = write(problem, graph, task.built)
         metadata = tree.metadata
         stages.figures = Figures(
             components=metadata.total_components,
@@ -149,7 +165,7 @@ def decompose(argument: str) -> str:
             unique_kernels=metadata.unique_kernels,
             kernel_instances=metadata.kernel_instances,
             capture=metadata.capture,
-            estimated_peak_bytes=metadata.estimated_peak_bytes,
+            estimated_peak_bytes=peak,
         )
         needed, _ = needs(tree, task.most_memory_bytes, _device(task.options.device))
         if needed > task.memory_bytes:
@@ -157,9 +173,10 @@ def decompose(argument: str) -> str:
                 status="too_large",
                 reason=too_large(needed, task.most_memory_bytes),
                 stage="verify",
+                peak_bytes=peak,
                 out_of_memory=True,
             )
-        return _verified(task, stages, task.built)
+        return _verified(task, stages, task.built).model_copy(update={"peak_bytes": peak})
 
     return _run(argument, body)
 
@@ -190,7 +207,23 @@ def judge(argument: str) -> str:
 
 def too_large(needed_bytes: int, most_bytes: int) -> str:
     """`needs 31.2 GiB, the largest node has 21.9 GiB`."""
-    return f"needs {needed_bytes / GIB:.1f} GiB, the largest node has {most_bytes / GIB:.1f} GiB"
+    return f"needs {needed_bytes / GIB:.1f} GiB{than_the_largest(most_bytes)}"
+
+
+def more_than_given(task: Task, peak_bytes: int, weight_bytes: int) -> Record | None:
+    """What to answer at once where the memory that was given was a guess, and too little."""
+    guess = Needs(task.memory_bytes, task.most_memory_bytes)
+    wanted = guess.of_a_model(peak_bytes, 0, weight_bytes).granted_bytes
+    if task.sized or wanted <= task.memory_bytes:
+        return None
+    return Record(
+        status="too_large",
+        reason=f"asks for {wanted / GIB:.1f} GiB",
+        stage="capture",
+        asks_for_more=True,
+        peak_bytes=peak_bytes,
+        weight_bytes=weight_bytes,
+    )
 
 
 def _verified(task: Task, stages: "Stages", directory: Path, *, write: bool = True) -> Record:
@@ -288,8 +321,8 @@ def _run(argument: str, body: Callable[[Task, Stages], Record]) -> str:
         if out_of_memory(error):
             record = Record(
                 status="too_large",
-                reason=f"needs more than {task.memory_bytes / GIB:.1f} GiB in {stages.now!r}, "
-                f"the largest node has {task.most_memory_bytes / GIB:.1f} GiB",
+                reason=f"needs more than {task.memory_bytes / GIB:.1f} GiB in {stages.now!r}"
+                + than_the_largest(task.most_memory_bytes),
                 stage=stages.now,
                 out_of_memory=True,
             )

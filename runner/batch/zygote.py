@@ -7,6 +7,7 @@ its time is up or when this server's reader goes away. It has one thread, as for
 knows nothing about what its children do.
 """
 
+import contextlib
 import ctypes
 import faulthandler
 import gc
@@ -26,6 +27,10 @@ PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 LOG_HEAD_BYTES = 1 << 20
 LOG_TAIL_BYTES = 1 << 16
+LOOK_S = 1.0
+"""How often the space that is left on the disk is looked at."""
+LEAST_FREE_BYTES = 64 << 20
+"""Space, or a twentieth of a small disk, that a child must leave to the rest of the machine."""
 
 
 def main(modules: list[str]) -> None:
@@ -60,13 +65,14 @@ def serve(request: dict[str, Any], wake: int) -> dict[str, Any]:
     os.close(output_write)
     os.set_blocking(output, False)
     timed_out = False
+    disk = _Disk(Path(request["directory"]))
     poll = select.poll()
     poll.register(0, 0)  # only its end
     poll.register(wake, select.POLLIN)
     poll.register(output, select.POLLIN)
     with _Log(Path(request["log"])) as log:
         while True:
-            ready = dict(poll.poll(max(0.0, deadline - time.monotonic()) * 1000))
+            ready = dict(poll.poll(min(LOOK_S, max(0.0, deadline - time.monotonic())) * 1000))
             if 0 in ready:
                 _kill_all(pid)
                 sys.exit(0)
@@ -77,8 +83,8 @@ def serve(request: dict[str, Any], wake: int) -> dict[str, Any]:
             reaped, status, usage = os.wait4(pid, os.WNOHANG)
             if reaped:
                 break
-            if time.monotonic() >= deadline:
-                timed_out = True
+            timed_out = time.monotonic() >= deadline
+            if timed_out or disk.is_filled():
                 _kill_group(pid)
                 _, status, usage = os.wait4(pid, 0)
                 break
@@ -86,12 +92,18 @@ def serve(request: dict[str, Any], wake: int) -> dict[str, Any]:
         while log.copy(output):
             pass
     os.close(output)
+    full = disk.is_full()
+    filled_bytes = disk.written_bytes() if full else 0
+    disk.close()
     code = os.waitstatus_to_exitcode(status)
     return {
         "exit_code": code if code >= 0 else None,
         "signal": _signal_name(-code) if code < 0 else None,
         "timed_out": timed_out,
         "peak_memory_bytes": usage.ru_maxrss * (1024 if sys.platform == "linux" else 1),
+        "cpu_seconds": usage.ru_utime + usage.ru_stime,
+        "disk_full": full,
+        "filled_bytes": filled_bytes if filled_bytes >= disk.least_bytes else 0,
         "seconds": time.monotonic() - started,
     }
 
@@ -207,12 +219,44 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
+class _Disk:
+    """The file system that a child works on."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.handle = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)  # stays, if it is removed
+        space = os.fstatvfs(self.handle)
+        self.least_bytes = min(LEAST_FREE_BYTES, space.f_blocks * space.f_frsize // 20)
+
+    def is_full(self) -> bool:
+        space = os.fstatvfs(self.handle)
+        return space.f_bavail * space.f_frsize < self.least_bytes
+
+    def is_filled(self) -> bool:
+        """Whether it is full, and with what the child wrote to its own directory."""
+        return self.is_full() and self.written_bytes() >= self.least_bytes
+
+    def written_bytes(self) -> int:
+        total = 0
+        for folder, _, names in os.walk(self.directory):
+            for name in names:
+                with contextlib.suppress(OSError):  # it is still at work
+                    total += os.lstat(Path(folder, name)).st_blocks * 512
+        return total
+
+    def close(self) -> None:
+        os.close(self.handle)
+
+
 class _Log:
-    """A child's output: the first MiB and the last 64 KiB, however much it prints."""
+    """A child's output: the first MiB and the last 64 KiB, however much it prints.
+
+    A disk that is full costs the log, and nothing else.
+    """
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        self.file = path.open("wb")
+        self.file = path.open("wb", buffering=0)
         self.written = 0
         self.left_out = 0
         self.tail = b""
@@ -224,8 +268,7 @@ class _Log:
         except BlockingIOError:
             return False
         room = max(0, LOG_HEAD_BYTES - self.written)
-        self.file.write(chunk[:room])
-        self.file.flush()
+        self._write(chunk[:room])
         self.written += len(chunk[:room])
         kept = self.tail + chunk[room:]
         self.tail = kept[-LOG_TAIL_BYTES:]
@@ -237,9 +280,14 @@ class _Log:
 
     def __exit__(self, *_: object) -> None:
         if self.left_out:
-            self.file.write(f"\n... {self.left_out} bytes left out ...\n".encode())
-        self.file.write(self.tail)
+            self._write(f"\n... {self.left_out} bytes left out ...\n".encode())
+        self._write(self.tail)
         self.file.close()
+
+    def _write(self, data: bytes) -> None:
+        with contextlib.suppress(OSError):
+            while data:
+                data = data[self.file.write(data) or 0 :]
 
 
 def _lines(descriptor: int) -> Any:

@@ -33,13 +33,22 @@ def decompose(problem: Problem, directory: Path, *, mode: Mode = "eval") -> Tree
         ProblemError: the author's code fails.
         CaptureError: it runs, but its program could not be written down.
     """
+    return write(problem, captured(problem, mode=mode), directory)
+
+
+def captured(problem: Problem, *, mode: Mode = "eval") -> Graph:
+    """The program of a problem; raises as `decompose` does."""
     from runner.graph.capture import capture
     from runner.graph.normalize import normalize
 
     try:
-        graph = normalize(capture(problem, mode))
+        return normalize(capture(problem, mode))
     except NotImplementedError as error:
         raise CaptureError(problem.path, str(error)) from error
+
+
+def write(problem: Problem, graph: Graph, directory: Path) -> Tree:
+    """Take a captured program apart, and write it as `decompose` does."""
     program = Program(graph, recognize(graph))
     root = partition(program, problem.source_level, problem.name)
     known = workloads(program, root)

@@ -276,8 +276,12 @@ def estimate(problem: Problem, mode: Mode = "eval") -> Estimate:
 
     graph = normalize(capture(problem, mode))
     size, name = largest_node(graph)
-    weights = sum(graph.values[name].nbytes for name in graph.states)
-    return Estimate(peak_bytes(graph), weights, size, name)
+    return Estimate(peak_bytes(graph), state_bytes(graph), size, name)
+
+
+def state_bytes(graph: Graph) -> int:
+    """Parameters and buffers."""
+    return sum(graph.values[name].nbytes for name in graph.states)
 
 
 def largest_node(graph: Graph) -> tuple[int, str]:

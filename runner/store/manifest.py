@@ -25,13 +25,26 @@ class Job(Document):
     job_id: str
 
 
-class Repeat(Document):
-    """An attempt after which another was made: the problem was not to blame, or lacked room."""
+Cause = Literal["preempted", "node lost", "worker lost", "out of memory", "disk full"]
+"""preempted       the node was told to go, and went
+node lost       it went without a word
+worker lost     Ray's worker process died, and its node did not
+out of memory   the share of memory was too small; the next one is larger
+disk full       no space was left on the node, and the problem had not taken it"""
 
-    cause: Literal["worker lost", "out of memory"]
-    """The worker went, with its node or alone; or the share of memory was too small, and grows."""
+
+class Repeat(Document):
+    """An attempt that was not the last: the problem was not to blame, or lacked room."""
+
+    cause: Cause
     said: str
     requested_memory_bytes: int
+    started: datetime | None = None
+    seconds: float | None = None
+    """From its sending to its end."""
+    node: str | None = None
+    """Absent where it went with what it knew."""
+    cpu_seconds: float | None = None
 
 
 class Row(Document):
@@ -46,14 +59,22 @@ class Row(Document):
     health: list[str] = Field(default_factory=list)
     seconds: float = 0.0
     """Wall time of all stages of the last attempt."""
+    seconds_by_stage: dict[str, float] = Field(default_factory=dict)
+    """Of the last attempt; `upload` is the way into the store."""
+    cpu_seconds: float | None = None
+    """Processor time of all attempts that could tell."""
+    gpu_seconds: float | None = None
+    """GPUs that all attempts held, times how long."""
+    uploaded_bytes: int | None = None
+    """What the store did not have yet; absent where there is none, or an earlier result stands."""
     peak_memory_bytes: int | None = None
     requested_memory_bytes: int | None = None
     """What Ray was asked for; absent for a result that an earlier run made."""
     node: str | None = None
     attempts: int = 0
-    """0: an earlier run's result stands."""
+    """The last one and those before; 0: an earlier run's result stands."""
     repeats: list[Repeat] = Field(default_factory=list)
-    """Why there were others before the one that counts, in their order; estimates included."""
+    """The attempts before the last, in their order; the last one is what the row itself says."""
     artifact_prefix: str | None = None
     """Where its files are, relative to the output directory or to the run's store; absent where
     nothing was written."""
@@ -80,7 +101,12 @@ class Row(Document):
         node: str | None = None,
         requested_memory_bytes: int | None = None,
         repeats: Sequence[Repeat] = (),
+        upload_s: float | None = None,
+        uploaded_bytes: int | None = None,
+        gpu_seconds: float | None = None,
     ) -> "Row":
+        cpu_seconds = [result.cpu_seconds, *(repeat.cpu_seconds for repeat in repeats)]
+        told = [seconds for seconds in cpu_seconds if seconds is not None]
         return cls(
             problem=result.problem,
             source_level=result.source_level,
@@ -90,6 +116,10 @@ class Row(Document):
             bitwise_equal=result.bitwise_equal,
             health=result.health,
             seconds=round(result.total_s, 3),
+            seconds_by_stage=result.seconds | ({} if upload_s is None else {"upload": upload_s}),
+            cpu_seconds=round(sum(told), 3) if told else None,
+            gpu_seconds=gpu_seconds,
+            uploaded_bytes=uploaded_bytes,
             peak_memory_bytes=result.peak_memory_bytes,
             requested_memory_bytes=requested_memory_bytes,
             node=node,

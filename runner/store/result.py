@@ -142,6 +142,8 @@ class ProblemResult(Document):
     """What makes the problem's own output a weak witness, a sentence each."""
     seconds: dict[str, float] = Field(default_factory=dict)
     """Wall time by stage."""
+    cpu_seconds: float | None = None
+    """Processor time of the child process and of what it waited for."""
     peak_memory_bytes: int | None = None
     """Largest resident set of the child process."""
     memory_limit_bytes: int | None = None

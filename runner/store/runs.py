@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Collection, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,8 @@ class Published:
     standing: Standing
     differs: tuple[str, ...] = ()
     """In what the result of another writer, who was first, is not the one that was published."""
+    sent_bytes: int = 0
+    """What was not there yet."""
 
 
 class RunStore:
@@ -146,16 +148,17 @@ class RunStore:
         ours = parcels(run_id, result)
         prefix = layout.files_prefix(run_id, result)
         there = set(self.objects.keys(f"{prefix}/"))
-        each(lambda parcel: self._send(parcel, result, directory, parcel.key in there), ours)
-        return self._commit(run_id, result, supersedes)
+        sent = each(lambda parcel: self._send(parcel, result, directory, parcel.key in there), ours)
+        return replace(self._commit(run_id, result, supersedes), sent_bytes=sum(sent))
 
-    def put_log(self, run_id: str, label: str, log: Path) -> None:
-        """What a problem's process printed."""
+    def put_log(self, run_id: str, label: str, log: Path) -> int:
+        """What a problem's process printed; so many bytes."""
         with tempfile.TemporaryDirectory(prefix="kdrun-") as aside:
             copy = Path(aside, "log")  # its owner may still write
             copy.write_bytes(log.read_bytes())
             digest = hashlib.sha256(copy.read_bytes()).hexdigest()
             self.objects.put(layout.log_key(run_id, label), copy, digest)
+            return copy.stat().st_size
 
     def _damaged(self, parcel: Parcel, result: ProblemResult) -> str | None:
         if not parcel.is_pack:
@@ -167,15 +170,17 @@ class RunStore:
                 return layout.PACK
             return bad_member(path, {name: result.files[name] for name in parcel.members})
 
-    def _send(self, parcel: Parcel, result: ProblemResult, directory: Path, there: bool) -> None:
+    def _send(self, parcel: Parcel, result: ProblemResult, directory: Path, there: bool) -> int:
+        """So many bytes were sent; none where it is there already, and well."""
         if there and self._damaged(parcel, result) is None:
-            return
+            return 0
         if parcel.is_pack:
             with packed(directory, parcel.members) as (path, digest):
                 self.objects.put(parcel.key, path, digest)
-        else:
-            (name,) = parcel.members
-            self.objects.put(parcel.key, directory / name, result.files[name])
+                return path.stat().st_size
+        (name,) = parcel.members
+        self.objects.put(parcel.key, directory / name, result.files[name])
+        return (directory / name).stat().st_size
 
     def _commit(self, run_id: str, result: ProblemResult, supersedes: str | None) -> Published:
         key = layout.result_key(run_id, result.label)

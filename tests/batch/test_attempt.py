@@ -52,7 +52,7 @@ def test_a_passed_problem_is_in_place_with_a_result_that_vouches_for_every_file(
     assert set(result.files) == {f for f in files if "." in f.rpartition("/")[2]} - {"result.json"}
     assert first_mismatch(made.directory, result.files) is None
     assert result.peak_memory_bytes is not None
-    assert set(result.seconds) == {"load", "decompose", "verify"}
+    assert set(result.seconds) == {"load", "capture", "decompose", "verify"}
 
 
 def test_nothing_but_the_decomposition_is_left(task: Make, log: Path) -> None:
@@ -76,7 +76,7 @@ def test_a_problem_may_come_with_its_task_and_needs_no_file_then(task: Make, log
     source = here.problem.read_bytes()
     here.problem.unlink()
     sent = json.loads(here.model_copy(update={"source": source}).model_dump_json())
-    done = Attempt.model_validate_json(perform("decompose", json.dumps(sent), str(log)))
+    done = Attempt.model_validate_json(perform(json.dumps(sent), str(log)))
     assert done.result is not None
     assert (done.result.status, done.result.source_sha256) == ("passed", sha256(source).hexdigest())
     same = {name for name in files if not name.startswith("verification/")}
@@ -86,7 +86,7 @@ def test_a_problem_may_come_with_its_task_and_needs_no_file_then(task: Make, log
 
 def test_what_comes_with_a_task_may_be_any_bytes(task: Make, log: Path) -> None:
     broken = task().model_copy(update={"source": b"# \xff\nimport torch\n"})
-    done = Attempt.model_validate_json(perform("estimate", broken.model_dump_json(), str(log)))
+    done = Attempt.model_validate_json(perform(broken.model_dump_json(), str(log)))
     assert (done.record.status, done.record.reason) == (
         "error",
         "not UTF-8: byte 0xff (line 1); save the file as UTF-8",
@@ -190,7 +190,7 @@ def test_a_problem_file_that_is_gone_is_an_error_of_its_own(task: Make, log: Pat
 
 def test_a_worker_says_what_it_cannot_write_and_raises_nothing(task: Make, tmp_path: Path) -> None:
     (tmp_path / "out").write_text("a file where a directory should be")
-    answer = perform("decompose", task().model_dump_json(), str(tmp_path / "log"))
+    answer = perform(task().model_dump_json(), str(tmp_path / "log"))
     attempt = Attempt.model_validate_json(answer)
     assert attempt.record.status == "failed"
     assert "Not a directory" in str(attempt.record.reason)

@@ -1,6 +1,8 @@
 """A Ray to join, and one whose node goes away while it works."""
 
 import json
+import re
+import socket
 import subprocess
 import sys
 import time
@@ -13,6 +15,7 @@ import pytest
 from runner.batch import cluster
 from runner.batch.cluster import usable_bytes
 from runner.batch.machine import GIB
+from runner.config import Settings
 from runner.errors import ClusterError
 
 KDRUN = str(Path(sys.executable).with_name("kdrun"))
@@ -55,6 +58,81 @@ def test_a_full_machine_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         usable_bytes()
 
 
+def has(**changes: Any) -> cluster.Cluster:
+    fields = {"address": "10.0.0.5:6379", "nodes": 1, "cores": 4, "memory_bytes": 8 * GIB}
+    fields |= {"node_memory_bytes": 8 * GIB, "node_cores": 4, "gpus": 0, "node_gpus": 0}
+    return cluster.Cluster(**(fields | {"ray_version": "2"} | changes))
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (
+            {"num_gpus": 0.5},
+            "--num-gpus 0.5: the largest node has 0; ask for fewer, or --wait",
+        ),
+        ({"num_cpus": 5}, "--num-cpus 5: the largest node has 4; ask for fewer, or --wait"),
+        (
+            {"device": "cuda"},
+            "--device cuda: no node has a GPU; --device auto takes one where",
+        ),
+    ],
+)
+def test_what_a_cluster_has_not_is_refused_unless_nodes_may_come(
+    asked: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ClusterError, match=f"^{message}"):
+        cluster._refuse_what_it_has_not(has(), Settings(**asked))
+    cluster._refuse_what_it_has_not(has(), Settings(**asked, wait_for_nodes=True))
+
+
+def test_parts_of_a_gpu_are_enough() -> None:
+    some = has(gpus=1.0, node_gpus=1.0)
+    cluster._refuse_what_it_has_not(some, Settings(num_gpus=0.5, device="cuda"))
+
+
+def test_another_version_of_ray_or_python_is_one_line() -> None:
+    from ray._private.utils import check_version_info
+
+    with pytest.raises(RuntimeError) as theirs:
+        check_version_info({"ray_version": "2.9.0", "python_version": "3.9.2"}, "here")
+    with pytest.raises(ClusterError) as ours:
+        cluster._refuse_another_version("10.0.0.5:6379", str(theirs.value))
+    there, _, here = str(ours.value).partition(" there, ")
+    assert there == "Ray at 10.0.0.5:6379 is another version: Ray 2.9.0 on Python 3.9.2"
+    assert here.endswith(" here; install the same ones")
+    assert "\n" not in str(ours.value)
+
+
+ANOTHER_VERSION = """
+import runner
+runner.__version__ = "99.0"
+from runner.cli import main
+main()
+"""
+
+
+def test_a_node_with_another_kdrun_is_refused_before_anything_is_started(
+    nodes: Any, write: Callable[[str], Path], tmp_path: Path
+) -> None:
+    nodes.add_node(num_cpus=1, memory=3 * GIB, object_store_memory=80 << 20)
+    done = subprocess.run(
+        [
+            *(sys.executable, "-c", ANOTHER_VERSION, "submit", "--problem", str(write("whole"))),
+            *("--run-id", "other", "--address", nodes.address),
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert re.search(r"^kdrun: .*: kdrun \S+ there, 99\.0 here; install", done.stderr, re.MULTILINE)
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "output/level1").exists()
+
+
 @pytest.fixture
 def nodes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A real Ray with a head that runs nothing, to which nodes can be added."""
@@ -74,8 +152,9 @@ def wait_for(what: Callable[[], Any], seconds: float = 60) -> None:
         time.sleep(0.1)
 
 
+@pytest.mark.parametrize(("told_to_go", "cause"), [(False, "node lost"), (True, "preempted")])
 def test_a_problem_whose_node_goes_away_is_done_on_another(
-    nodes: Any, write: Callable[[str], Path], tmp_path: Path
+    nodes: Any, write: Callable[[str], Path], tmp_path: Path, told_to_go: bool, cause: str
 ) -> None:
     size = {"num_cpus": 1, "memory": 3 * GIB, "object_store_memory": 80 << 20}
     first = nodes.add_node(**size)
@@ -95,11 +174,12 @@ def test_a_problem_whose_node_goes_away_is_done_on_another(
     wait_for((tmp_path / "output/level1/.whole.moved/stage").exists)
     flag.unlink()
     nodes.add_node(**size)
-    nodes.remove_node(first, allow_graceful=False)
+    nodes.remove_node(first, allow_graceful=told_to_go)
     out, err = run.communicate(timeout=120)
     assert run.returncode == 0, err
     manifest = json.loads(out)
     assert manifest["cluster"]["address"] == nodes.address
     assert manifest["rows"][0]["status"] == "passed"
     (repeat,) = manifest["rows"][0]["repeats"]
-    assert (repeat["cause"], "Died" in repeat["said"]) == ("worker lost", True)
+    assert (repeat["cause"], repeat["node"]) == (cause, socket.gethostname())
+    assert manifest["rows"][0]["attempts"] == 2

@@ -66,7 +66,7 @@ def test_memory_is_written_with_its_unit(written: str, bytes_: int) -> None:
     assert load({}, write(f"memory: {written}")).memory == bytes_
 
 
-@pytest.mark.parametrize("name", ["device", "mode"])
+@pytest.mark.parametrize("name", ["device", "mode", "log_format"])
 def test_a_choice_is_the_same_for_the_flag_and_the_setting(name: str) -> None:
     option = next(option for option in submit.params if option.name == name)
     choices: Any = option.type
@@ -87,20 +87,26 @@ def test_lists_are_written_with_commas_in_a_variable_and_alone_in_a_file(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("trails: 3", "settings.yaml: trails: no such setting; is it trials?"),
-        ("trials: 0", "settings.yaml: trials: 0: Input should be greater than or equal to 1"),
-        ("mode: fast", "settings.yaml: mode: 'fast': Input should be 'eval' or 'train'"),
-        ("timeout: .inf", "settings.yaml: timeout: inf: Input should be a finite number"),
+        ("trails: 3", "settings.yaml:1: trails: no such setting; is it trials?"),
+        ("trials: 0", "settings.yaml:1: trials: 0: Input should be greater than or equal to 1"),
+        ("mode: fast", "settings.yaml:1: mode: 'fast': Input should be 'eval' or 'train'"),
+        ("timeout: .inf", "settings.yaml:1: timeout: inf: Input should be a finite number"),
         (
             "memory: 16",
-            "settings.yaml: memory: 16: less than any problem takes; write it with its unit",
+            "settings.yaml:1: memory: 16: less than any problem takes; write it with its unit",
         ),
-        ("memory: 16 apples", "settings.yaml: memory: '16 apples': could not interpret byte unit"),
-        ("level: [one]", "settings.yaml: level: 'one': Input should be a valid integer"),
-        ("run_id: ../up", "settings.yaml: run_id: '../up': it names a folder, such as nightly-3"),
+        ("memory: 16 apples", "settings.yaml:1: memory: '16 apples': could not interpret byte"),
+        ("level: [one]", "settings.yaml:1: level: 'one': Input should be a valid integer"),
+        ("run_id: ../up", "settings.yaml:1: run_id: '../up': it names a folder, such as nightly-3"),
+        ("trials: 2\n\nmode: fast", "settings.yaml:3: mode: 'fast': Input should be"),
+        (
+            "# so\nretries: {node: 1}",
+            "settings.yaml:2: retries: {'node': 1}: node is no cause; there",
+        ),
+        ("retries:\n  node_lost: x", "settings.yaml:1: retries: 'x': Input should be a valid int"),
         ("- trials", "settings.yaml: not a mapping; write lines such as `trials: 2`"),
-        ("trials: [1", "settings.yaml: not YAML: expected ',' or ']'"),
-        ("a: b: c", "settings.yaml: not YAML: mapping values are not allowed here (line 1)"),
+        ("trials: [1", "settings.yaml:1: not YAML: expected ',' or ']'"),
+        ("a: b: c", "settings.yaml:1: not YAML: mapping values are not allowed here"),
         (b"trials: \xff", "settings.yaml: not UTF-8; save the file as UTF-8"),
     ],
     ids=str,
@@ -108,6 +114,19 @@ def test_lists_are_written_with_commas_in_a_variable_and_alone_in_a_file(
 def test_a_broken_file_is_told_with_the_field(text: str | bytes, message: str) -> None:
     with pytest.raises(ConfigError, match=f"^{re.escape(message)}"):
         load({}, write(text))
+
+
+@pytest.mark.parametrize("given", ["preempted=0, node_lost=7", ["preempted=0", "node_lost=7"]])
+def test_retries_are_limited_by_cause(given: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    if isinstance(given, str):
+        monkeypatch.setenv("KDRUN_RETRIES", given)
+    retries = load({} if isinstance(given, str) else {"retries": given}).retries
+    assert (retries.preempted, retries.node_lost, retries.worker_lost) == (0, 7, 2)
+
+
+def test_one_number_limits_the_retries_of_every_cause() -> None:
+    assert set(load({"retries": ("0",)}).retries.model_dump().values()) == {0}
+    assert load({}, write("retries: 3\n")).retries.node_lost == 3
 
 
 def test_an_empty_file_says_nothing() -> None:
@@ -147,6 +166,13 @@ def test_a_broken_variable_is_told_by_its_name(
         ({"num_gpus": -1.0}, "--num-gpus -1.0: Input should be"),
         ({"memory": "much"}, "--memory 'much': could not parse value and unit"),
         ({"memory": "-1GiB"}, "--memory '-1GiB': could not parse value and unit"),
+        ({"num_gpus": 1.5}, "--num-gpus 1.5: a part of one, or whole ones"),
+        ({"num_cpus": 0.0}, "--num-cpus 0.0: Input should be greater than 0"),
+        (
+            {"retries": ("x=1",)},
+            "--retries ('x=1',): x is no cause; there are preempted, node_lost",
+        ),
+        ({"retries": ("-1",)}, "--retries '-1': Input should be greater than or equal to 0"),
         ({"run_id": ".."}, "--run-id '..': it names a folder"),
     ],
     ids=str,

@@ -92,7 +92,7 @@ def kdrun(
 def without_times(manifest: dict[str, Any]) -> list[dict[str, Any]]:
     """The rows, save for what two runs of the same cannot share."""
     changing = {"seconds", "peak_memory_bytes", "node", "artifact_prefix", "result_sha256"}
-    changing |= {"requested_memory_bytes"}
+    changing |= {"requested_memory_bytes", "seconds_by_stage", "cpu_seconds", "uploaded_bytes"}
     return [{k: v for k, v in row.items() if k not in changing} for row in manifest["rows"]]
 
 

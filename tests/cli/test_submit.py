@@ -1,6 +1,8 @@
 """`kdrun submit` on a real Ray: what goes wrong costs one problem, and what is done stays done."""
 
 import json
+import os
+import re
 import signal
 import subprocess
 import sys
@@ -45,7 +47,27 @@ BROKEN = {
     "4_memory": "x = bytearray(64 << 30)",
     "5_sys_exit": "import sys\nsys.exit(0)",
     "6_kills_its_worker": ZYGOTES_PARENT + "import time\nos.kill(worker, 9)\ntime.sleep(9)",
+    "8_is_killed": "import os\nos.kill(os.getpid(), 9)",
+    "9_floods": "for _ in range(1 << 17):\n    print('flood' * 10)",
 }
+LOOKS_AROUND = """
+import os
+print("names", *sorted(os.environ))
+for name in os.listdir("/proc/self/fd"):
+    try:
+        print("open", name, os.readlink(f"/proc/self/fd/{name}"))
+    except OSError:
+        pass  # the one that listed them
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        print("daemon", os.getpid(), flush=True)
+        import time
+        time.sleep(1000)
+    os._exit(0)
+os.wait()
+"""
+"""Prints what a problem's process was left, and leaves a daemon behind."""
 
 
 def write(folder: Path, name: str, more: str = "") -> Path:
@@ -55,9 +77,15 @@ def write(folder: Path, name: str, more: str = "") -> Path:
     return path
 
 
-def kdrun(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+def kdrun(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*KDRUN, *arguments], cwd=cwd, capture_output=True, text=True, timeout=120, check=False
+        [*KDRUN, *arguments],
+        cwd=cwd,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
 
 
@@ -83,9 +111,11 @@ def first(where: Path) -> subprocess.CompletedProcess[str]:
     for name, more in BROKEN.items():
         write(where / "data", name, more)
     (where / "data/level1/7_no_model.py").write_text("x = 1\n")
+    write(where / "data", "11_looks_around", LOOKS_AROUND)
     return kdrun(
         *("submit", "--data", "data", "--run-id", "first", "--timeout", "6", "--json", *MEMORY),
         cwd=where,
+        AWS_SECRET_ACCESS_KEY="not for models",
     )
 
 
@@ -106,7 +136,10 @@ def test_every_problem_ends_with_a_true_status_and_no_other_suffers(
         "5_sys_exit": "error",
         "6_kills_its_worker": "crashed",
         "7_no_model": "error",
+        "8_is_killed": "crashed",
+        "9_floods": "passed",
         "10_also_whole": "passed",
+        "11_looks_around": "passed",
     }
 
 
@@ -119,6 +152,52 @@ def test_each_row_that_did_not_pass_says_why(manifest: dict[str, Any]) -> None:
     assert reasons["5_sys_exit"].startswith("SystemExit: 0 (line 19")
     assert reasons["6_kills_its_worker"].startswith("its worker was lost 3 times")
     assert reasons["7_no_model"].startswith("no class Model")
+    assert reasons["8_is_killed"] == "its process was killed by SIGKILL in 'capture'"
+
+
+def test_a_log_is_bounded_however_much_is_printed(where: Path, manifest: dict[str, Any]) -> None:
+    log = where / "output/runs/first/logs/level1/9_floods.log"
+    assert log.stat().st_size < 2 << 20 < (50 << 17)
+    assert "bytes left out" in log.read_text()
+
+
+def test_a_problem_s_process_inherits_no_credentials_and_nothing_open(
+    where: Path, manifest: dict[str, Any]
+) -> None:
+    log = (where / "output/runs/first/logs/level1/11_looks_around.log").read_text()
+    (names,) = re.findall("^names (.*)$", log, re.MULTILINE)
+    assert "PATH" in names.split()
+    assert not [n for n in names.split() if n.startswith(("AWS_", "RAY_", "KDRUN_"))]
+    opened = dict(re.findall(r"^open (\d+) (.*)$", log, re.MULTILINE))
+    assert opened["0"] == "/dev/null"
+    assert {opened["1"].partition(":")[0], opened["2"].partition(":")[0]} == {"pipe"}
+    assert set(opened) <= {"0", "1", "2"} | {n for n in opened if opened[n].endswith(".py")}
+
+
+def test_what_a_problem_s_process_started_ends_with_it(
+    where: Path, manifest: dict[str, Any]
+) -> None:
+    log = (where / "output/runs/first/logs/level1/11_looks_around.log").read_text()
+    daemons = re.findall(r"^daemon (\d+)$", log, re.MULTILINE)
+    assert daemons
+    assert not [pid for pid in daemons if Path(f"/proc/{pid}").exists()]
+
+
+def test_rows_say_what_each_stage_took_and_what_it_cost(manifest: dict[str, Any]) -> None:
+    row = next(row for row in manifest["rows"] if row["problem"] == "1_whole")
+    assert list(row["seconds_by_stage"]) == ["load", "capture", "decompose", "verify"]
+    assert 0.05 < row["cpu_seconds"] < 60
+    assert row["peak_memory_bytes"] > 100 << 20
+    assert "gpu_seconds" not in row
+
+
+def test_a_row_lists_every_attempt_with_its_cause(manifest: dict[str, Any]) -> None:
+    rows = {row["problem"]: row for row in manifest["rows"]}
+    lost = rows.pop("6_kills_its_worker")
+    assert lost["attempts"] == 3
+    assert [repeat["cause"] for repeat in lost["repeats"]] == ["worker lost", "worker lost"]
+    assert all(repeat["said"] and repeat["seconds"] > 0 for repeat in lost["repeats"])
+    assert {(row["attempts"], len(row["repeats"])) for row in rows.values()} == {(1, 0)}
 
 
 def test_a_run_with_a_problem_that_did_not_pass_exits_with_1(
@@ -132,9 +211,10 @@ def test_json_is_all_that_is_on_stdout_and_the_rest_is_on_stderr(
 ) -> None:
     assert manifest["state"] == "finished"
     lines = first.stderr.splitlines()
-    assert lines[0].endswith("data: 8 selected, 8 to run")
+    assert lines[0].endswith("data: 11 selected, 11 to run")
     assert lines[1].startswith("a local Ray: 1 node, ")
-    assert sum(line.startswith("[") for line in lines) == 8
+    assert sum(line.startswith("[") for line in lines) == 11
+    assert sum(line.startswith("again      level1/6_kills_its_worker") for line in lines) == 2
     assert "Traceback" not in first.stderr
 
 
@@ -144,8 +224,8 @@ def test_the_manifest_on_disk_is_the_one_that_was_printed(
     path = where / "output/runs/first/manifest.json"
     assert json.loads(path.read_text()) == manifest
     assert manifest["counts"] == {
-        "passed": 2,
-        "crashed": 2,
+        "passed": 4,
+        "crashed": 3,
         "timeout": 1,
         "too_large": 1,
         "error": 2,
@@ -180,7 +260,7 @@ def test_status_lists_runs_and_shows_one(where: Path, first: object) -> None:
     one = kdrun("status", "first", cwd=where)
     assert "crashed    level1/2_segfault: its process was killed by SIGSEGV" in one.stdout
     document = json.loads(kdrun("status", "first", "--json", cwd=where).stdout)
-    assert document["runs"][0]["counts"]["passed"] == 2
+    assert document["runs"][0]["counts"]["passed"] == 4
 
 
 def test_a_dry_run_says_what_it_would_do_and_writes_nothing(where: Path, first: object) -> None:
@@ -199,22 +279,75 @@ def test_a_dry_run_says_what_it_would_do_and_writes_nothing(where: Path, first: 
     assert sorted((where / "output").rglob("*")) == before
 
 
-def test_ctrl_c_stops_cleanly_with_what_is_done(tmp_path: Path) -> None:
-    write(tmp_path / "data", "1_whole")
-    write(tmp_path / "data", "2_hang", BROKEN["3_hang"] + f"  # {tmp_path}")
-    run = subprocess.Popen(
-        [*KDRUN, "submit", "--data", "data", "--run-id", "stopped", "--json", *MEMORY],
-        cwd=tmp_path,
+WAITS = "import pathlib, time\nwhile pathlib.Path({flag!r}).exists():\n    time.sleep(0.1)"
+
+
+def start_in_a_terminal(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
+    """kdrun, which with all that it starts is sent what Ctrl-C sends."""
+
+    def as_a_terminal_does() -> None:
+        # a shell's background job ignores SIGINT, and so would what it starts
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    return subprocess.Popen(
+        [*KDRUN, *arguments],
+        cwd=cwd,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        # a shell's background job ignores SIGINT, and so would what it starts
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        start_new_session=True,
+        preexec_fn=as_a_terminal_does,
+    )
+
+
+def ctrl_c(run: subprocess.Popen[str]) -> None:
+    os.killpg(run.pid, signal.SIGINT)
+
+
+def read_until(run: subprocess.Popen[str], start: str) -> str:
+    assert run.stderr is not None
+    for line in run.stderr:
+        if line.startswith(start):
+            return line.rstrip()
+    raise AssertionError(f"{start} was not said")
+
+
+def test_ctrl_c_finishes_what_runs_and_starts_nothing_more(tmp_path: Path) -> None:
+    flag = tmp_path / "waits"
+    flag.touch()
+    write(tmp_path / "data", "1_waits", WAITS.format(flag=str(flag)))
+    for n in range(2, 5):
+        write(tmp_path / "data", f"{n}_whole")
+    run = start_in_a_terminal(
+        *("submit", "--data", "data", "--run-id", "stopped", "--workers", "1", "--json", *MEMORY),
+        cwd=tmp_path,
+    )
+    wait_for((tmp_path / "output/level1/.1_waits.stopped/stage").exists)
+    ctrl_c(run)
+    assert read_until(run, "finishing") == "finishing 1 running; Ctrl-C again stops now"
+    flag.unlink()
+    out, err = run.communicate(timeout=120)
+    assert run.returncode == 130, err
+    manifest = json.loads(out)
+    assert manifest["state"] == "interrupted"
+    assert [(row["problem"], row["status"]) for row in manifest["rows"]] == [("1_waits", "passed")]
+    assert "3 not run; the same command again finishes them" in err
+    assert json.loads((tmp_path / "output/runs/stopped/manifest.json").read_text()) == manifest
+    assert [p.name for p in (tmp_path / "output").rglob(".*")] == []
+
+
+def test_ctrl_c_again_stops_now_with_what_is_done(tmp_path: Path) -> None:
+    write(tmp_path / "data", "1_whole")
+    write(tmp_path / "data", "2_hang", BROKEN["3_hang"])
+    run = start_in_a_terminal(
+        *("submit", "--data", "data", "--run-id", "stopped", "--json", *MEMORY), cwd=tmp_path
     )
     wait_for((tmp_path / "output/level1/1_whole/result.json").exists)
     wait_for((tmp_path / "output/level1/.2_hang.stopped/stage").exists)
     time.sleep(1)
-    run.send_signal(signal.SIGINT)
+    ctrl_c(run)
+    read_until(run, "finishing 1 running")
+    ctrl_c(run)
     out, err = run.communicate(timeout=120)
     assert run.returncode == 130, err
     manifest = json.loads(out)
@@ -266,6 +399,7 @@ def test_a_worker_that_is_lost_once_costs_nothing(tmp_path: Path) -> None:
     assert not flag.exists()
     (row,) = json.loads(done.stdout)["rows"]
     assert [repeat["cause"] for repeat in row["repeats"]] == ["worker lost"]
+    assert row["attempts"] == 2
 
 
 def test_a_problem_that_needs_more_than_was_estimated_gets_more_and_the_row_says_so(

@@ -1,0 +1,91 @@
+"""A disk that is full, for real: a small one is mounted, where we may."""
+
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from runner.batch.attempt import Attempt, decompose, perform
+from runner.batch.machine import GIB
+from runner.batch.work import Task
+from runner.store.result import ProblemResult, RunOptions
+
+pytestmark = pytest.mark.usefixtures("own_zygote")
+MIB = 1 << 20
+
+FILLS = """
+with open("filling", "wb") as file:
+    while True:
+        file.write(bytes(1 << 20))
+"""
+FILLS_AND_CARRIES_ON = f"""
+import time
+try:{FILLS.replace(chr(10), chr(10) + "    ")}
+except OSError:
+    time.sleep(1000)
+"""
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """32 MiB, in memory."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=32m", "none", str(place)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("only root may mount a small disk")
+    yield place
+    subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+@pytest.fixture
+def task(write: Callable[[str], Path], disk: Path) -> Callable[[str], Task]:
+    def made(more: str = "") -> Task:
+        problem = write("whole")
+        problem.write_text(problem.read_text() + more)
+        return Task(
+            problem=problem,
+            label="level1/whole",
+            directory=disk / "out/level1/whole",
+            scratch=disk / "out/level1/.scratch",
+            options=RunOptions(trials=1),
+            memory_bytes=2 * GIB,
+            most_memory_bytes=4 * GIB,
+            timeout_s=60,
+        )
+
+    return made
+
+
+@pytest.mark.parametrize("more", [FILLS, FILLS_AND_CARRIES_ON], ids=["fails", "carries on"])
+def test_a_problem_that_fills_the_disk_is_told_so_and_gives_it_back(
+    task: Callable[[str], Task], tmp_path: Path, more: str
+) -> None:
+    made = task(more)
+    done = decompose(made, tmp_path / "log")
+    result = ProblemResult.read(made.directory)
+    assert result == done.result
+    assert result.status == "crashed"
+    assert re.fullmatch(r"filled the disk with [23]\d MiB in 'capture'", str(result.reason))
+    assert not done.record.disk_full
+    assert "filling" not in str(sorted(made.directory.parent.rglob("*")))
+    made.problem.write_text(made.problem.read_text().replace(more, ""))
+    assert decompose(made, tmp_path / "log").record.status == "passed"
+
+
+def test_a_disk_that_others_filled_is_no_fault_of_the_problem(
+    task: Callable[[str], Task], disk: Path, tmp_path: Path
+) -> None:
+    made = task("")
+    filling = disk / "others"
+    with pytest.raises(OSError, match="No space left"):
+        filling.write_bytes(bytes(33 * MIB))
+    answer = perform(made.model_dump_json(), str(tmp_path / "log"))
+    record = Attempt.model_validate_json(answer).record
+    assert record.disk_full
+    assert record.status != "passed"
+    assert "space left" in str(record.reason)
+    filling.unlink()
+    assert decompose(made, tmp_path / "log").record.status == "passed"

@@ -1,0 +1,76 @@
+"""The manifest of a run under way: written at once, but never for more than a share of the time."""
+
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.batch.cluster import NO_CLUSTER
+from runner.batch.holding import held
+from runner.batch.keeping import Keeper
+from runner.errors import StoreError, UsageError
+from runner.store.directory import DirectoryStore
+from runner.store.manifest import Row
+
+
+def row(n: int) -> Row:
+    return Row(problem=str(n), source_level="level1", status="error", reason="no", attempts=1)
+
+
+@pytest.fixture
+def keeper(tmp_path: Path) -> Keeper:
+    labels = [f"level1/{n}" for n in range(10)]
+    return Keeper("one", {}, "", DirectoryStore(tmp_path), None, NO_CLUSTER, None, labels)
+
+
+def saved(keeper: Keeper) -> list[str]:
+    return [row.problem for row in keeper.store.manifest("one").rows]
+
+
+def test_what_ended_is_written_at_once_and_in_the_order_of_the_plan(keeper: Keeper) -> None:
+    for n in (3, 1):
+        keeper.add(row(n))
+        keeper._due = 0  # however slow the disk is
+        keeper.save_if_due()
+    assert saved(keeper) == ["1", "3"]
+    assert keeper.save("finished").counts == {"error": 2}
+
+
+def test_a_slow_write_is_not_followed_by_another_at_once(
+    keeper: Keeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = DirectoryStore.write_manifest
+
+    def slowly(*arguments: Any) -> Path:
+        time.sleep(0.05)
+        return write(*arguments)
+
+    monkeypatch.setattr(DirectoryStore, "write_manifest", slowly)
+    keeper.add(row(1))
+    keeper.save_if_due()
+    began = time.monotonic()
+    keeper.add(row(2))
+    keeper.save_if_due()
+    assert saved(keeper) == ["1"]
+    while len(saved(keeper)) == 1:
+        keeper.save_if_due()
+    assert time.monotonic() - began >= 0.8
+    assert keeper.save("finished").finished > datetime(2026, 1, 1, tzinfo=UTC)  # type: ignore[operator]
+
+
+def test_a_run_that_is_driven_is_in_use_and_free_after_it(tmp_path: Path) -> None:
+    with held(tmp_path / "one", "one"):
+        with pytest.raises(UsageError, match=r"^--run-id one: process \d+ is driving this run; "):
+            held(tmp_path / "one", "one").__enter__()
+        with held(tmp_path / "two", "two"):
+            pass
+    with held(tmp_path / "one", "one"):
+        pass
+
+
+def test_a_run_s_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError, match="choose another --output"):
+        held(tmp_path / "file" / "one", "one").__enter__()
