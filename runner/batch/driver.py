@@ -213,7 +213,7 @@ class Driver:
         if job.may_repeat(cause, self.run.settings.retries):
             repeat = job.repeat(cause, said, attempt)
             self.watcher.repeated(job.item.label, repeat)
-            self._again(job)
+            self._again(job, first=attempt is not None)
             return
         if attempt is None:
             reason = f"{job.why_no_more(cause)}, the last by {said}"
@@ -221,9 +221,14 @@ class Driver:
             attempt = Attempt(record=record, started=job.started)
         self._finish(job, attempt)
 
-    def _again(self, job: Job) -> None:
-        if not self.finishing:
+    def _again(self, job: Job, *, first: bool = True) -> None:
+        """Send it again; after a loss last, since others tell whether it was Ray's fault."""
+        if self.finishing:
+            return
+        if first:
             self.waiting.appendleft(job)
+        else:
+            self.waiting.append(job)
 
     def _finish(self, job: Job, attempt: Attempt) -> None:
         """Write down the end of a problem."""

@@ -145,7 +145,7 @@ def decompose(argument: str) -> str:
 
     def body(task: Task, stages: Stages) -> Record:
         from runner.emit.decomposition import captured, write
-        from runner.graph.cost import peak_bytes
+        from runner.graph.cost import peak_bytes, state_bytes
         from runner.problems import read_problem
         from runner.verify.fitting import needs
 

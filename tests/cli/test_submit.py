@@ -165,7 +165,7 @@ def test_a_problem_s_process_inherits_no_credentials_and_nothing_open(
     where: Path, manifest: dict[str, Any]
 ) -> None:
     log = (where / "output/runs/first/logs/level1/11_looks_around.log").read_text()
-    (names,) = re.findall("^names (.*)$", log, re.MULTILINE)
+    names = re.findall("^names (.*)$", log, re.MULTILINE)[0]
     assert "PATH" in names.split()
     assert not [n for n in names.split() if n.startswith(("AWS_", "RAY_", "KDRUN_"))]
     opened = dict(re.findall(r"^open (\d+) (.*)$", log, re.MULTILINE))
@@ -197,6 +197,10 @@ def test_a_row_lists_every_attempt_with_its_cause(manifest: dict[str, Any]) -> N
     assert lost["attempts"] == 3
     assert [repeat["cause"] for repeat in lost["repeats"]] == ["worker lost", "worker lost"]
     assert all(repeat["said"] and repeat["seconds"] > 0 for repeat in lost["repeats"])
+    grown = rows.pop("4_memory")
+    assert [repeat["cause"] for repeat in grown["repeats"]] == ["out of memory"] * 2
+    asked = [repeat["requested_memory_bytes"] >> 30 for repeat in grown["repeats"]]
+    assert [*asked, grown["requested_memory_bytes"] >> 30] == [2, 4, 5]
     assert {(row["attempts"], len(row["repeats"])) for row in rows.values()} == {(1, 0)}
 
 
