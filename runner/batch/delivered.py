@@ -16,12 +16,11 @@ from typing import Any
 
 from runner import __version__
 from runner.batch.decomposer import too_much
-from runner.graph.ir import row_major
 from runner.problems import imported_packages
 from runner.prompts import Facts
 from runner.store.layout import unsafe
 from runner.store.result import RESULT_FILE, Figures
-from runner.tree.document import TREE_FILE, Level, Metadata, Node, Tree
+from runner.tree.document import TREE_FILE, Level, Metadata, Tree
 from runner.verify.reading_trees import mode_of, read_tree
 
 ORIGINAL = "original.py"
@@ -96,7 +95,7 @@ def _refused(path: Path, name: str) -> str | None:
 def complete(built: Path, source: Source, facts: Facts) -> Figures | None:
     """Fill in what a delivered tree leaves out, so that every command can read it; its figures.
 
-    None where there is no tree that can be read, which verification says.
+    Nothing that a gate would compare. None where no tree can be read, which verification says.
     """
     tree, _ = read_tree(built)
     if tree is None:
@@ -130,7 +129,6 @@ def complete(built: Path, source: Source, facts: Facts) -> Figures | None:
         name: node.model_copy(
             update={
                 "instance_count": instances[node.path],
-                "input_strides": node.input_strides or _contiguous(node),
                 "operations": node.operations
                 or [_operation(tree.nodes[kernel].path) for kernel in _kernels(tree, name)],
             }
@@ -146,10 +144,6 @@ def complete(built: Path, source: Source, facts: Facts) -> Figures | None:
         capture=facts.capture or "none",
         estimated_peak_bytes=facts.peak_bytes or 0,
     )
-
-
-def _contiguous(node: Node) -> list[list[int]]:
-    return [list(row_major(tuple(shape))) for shape in node.input_shapes]
 
 
 def _kernels(tree: Tree, name: str) -> Iterator[str]:

@@ -105,6 +105,16 @@ def swaps_the_original(good: Path, output: Path, brief: str) -> None:
     (output / "decomposition_tree.json").write_text(json.dumps(tree))
 
 
+def says_little(good: Path, output: Path, brief: str) -> None:
+    """In the tree: no more than the brief asks for."""
+    copy(good, output)
+    tree = json.loads((good / "decomposition_tree.json").read_text())
+    kept = ("level", "path", "children", "input_shapes", "output_shapes")
+    kept = (*kept, "input_dtypes", "output_dtypes")
+    nodes = {n: {key: node[key] for key in kept} for n, node in tree["nodes"].items()}
+    (output / "decomposition_tree.json").write_text(json.dumps({"nodes": nodes}))
+
+
 def links(good: Path, output: Path, brief: str) -> None:
     copy(good, output)
     kernel = output / "level_0_kernel" / RELU

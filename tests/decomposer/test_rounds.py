@@ -5,11 +5,13 @@ import os
 import sys
 from pathlib import Path
 
+import agent
 import pytest
 from scripted import PROBLEM, Take
 
-from runner.batch import rounds
+from runner.batch import delivered, rounds
 from runner.batch.attempt import Attempt
+from runner.prompts import Facts
 from runner.store.result import ProblemResult
 from runner.tree.document import Tree
 
@@ -45,6 +47,30 @@ def test_what_passed_is_in_place_and_can_be_read_as_any_other(take: Take, place:
     assert stands.options.decomposer is not None
     assert "steps/step_1_conv2d_relu_3x4_k3_fp32_to_kernel/weight_map.json" in stands.files
     assert not (place / "output/level2/.conv_relu.test").exists()
+
+
+def test_what_a_tree_leaves_out_is_filled_in_from_its_kernels(take: Take, place: Path) -> None:
+    result = done(take("says_little"))
+
+    assert result.status == "passed"
+    nodes = Tree.read(place / "output/level2/conv_relu").nodes.values()
+    conv, relu = (node for node in nodes if node.level == "kernel")
+    assert (conv.operations, relu.operations) == (["conv2d"], ["relu"])
+    assert conv.weight_shapes == {"conv.weight": [4, 3, 3, 3], "conv.bias": [4]}
+    assert conv.flops > relu.flops > 0
+    assert conv.input_strides == [[192, 64, 8, 1]]
+
+
+def test_nothing_that_a_gate_compares_is_filled_in_before(made: Path, tmp_path: Path) -> None:
+    problem = made / "level2/conv_relu.py"
+    source = delivered.Source("conv_relu", "level2", problem.read_bytes(), "", "eval")
+    output, built = tmp_path / "output", tmp_path / "built"
+    agent.says_little(made / "good", output, "")
+
+    assert delivered.take(output, built, source) == []
+    delivered.complete(built, source, Facts(capture=None, reason="odd"))
+
+    assert all(node.input_strides == [] for node in Tree.read(built).nodes.values())
 
 
 def test_the_last_rounds_verdict_stands_where_none_passed(take: Take) -> None:
