@@ -193,10 +193,20 @@ def would_notice(
             continue
         for piece, seen in zip(pieces_of(other if bitwise else one), pieces_of(other), strict=True):
             tolerance = tolerances.get(piece.dtype, EXACT)
+            if bitwise and _tiny(seen, tolerance):
+                continue
             wrong = scaled(seen) if bitwise else torch.zeros_like(seen)
             if seen.numel() and _compare_piece(piece, wrong.to(piece.device), tolerance).outside:
                 return True
     return False
+
+
+def _tiny(piece: torch.Tensor, tolerance: Tolerance) -> bool:
+    """Whether a hundredth of every number, however rounded, is within the tolerance."""
+    if piece.dtype not in STEP or piece.is_complex() or not piece.numel():
+        return False
+    part = 1.1e-2 if piece.dtype.itemsize >= 4 else 2e-2
+    return all(abs(float(end)) * part <= tolerance.atol for end in torch.aminmax(piece))
 
 
 def scaled(tensor: torch.Tensor) -> torch.Tensor:
@@ -396,8 +406,17 @@ def _same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
     bits = _BITS.get(one.dtype.itemsize)
     if bits is None or one.dtype == torch.bool:
         return torch.equal(one, other)
-    one, other = (t.resolve_conj().resolve_neg().view(bits) for t in (one, other))
-    return torch.equal(one, other)
+    one, other = (t.resolve_conj().resolve_neg() for t in (one, other))
+    if one.shape == other.shape and _in_words(one) and _in_words(other):
+        return torch.equal(one.view(-1).view(torch.int64), other.view(-1).view(torch.int64))
+    return torch.equal(one.view(bits), other.view(bits))
+
+
+def _in_words(tensor: torch.Tensor) -> bool:
+    """Whether its numbers can be read 8 bytes at a time, which takes half the time."""
+    size, begin = tensor.numel(), tensor.storage_offset()
+    itemsize = tensor.dtype.itemsize
+    return tensor.is_contiguous() and not (size * itemsize % 8 or begin * itemsize % 8)
 
 
 def _name(tensor: object) -> str:

@@ -195,3 +195,24 @@ def test_a_sum_that_overflows_is_no_infinity(dtype):
 
     assert subject.all_finite(torch.full((100,), largest, dtype=dtype))
     assert not subject.all_finite(torch.tensor([1.0, math.nan], dtype=dtype))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int16, torch.uint8])
+@pytest.mark.parametrize("begin", [0, 1, 8])
+def test_one_bit_is_a_difference_wherever_a_tensor_begins(dtype, begin):
+    x = torch.arange(4096).to(dtype)[begin:]
+    y = x.clone()
+    assert subject.identical(x, y)
+
+    y.view(torch.uint8)[-1] ^= 1
+
+    assert not subject.identical(x, y)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
+def test_a_control_of_small_numbers_is_what_the_comparison_says(dtype):
+    for size in torch.logspace(-9, 0, 60).tolist():
+        x = torch.full((5,), size).to(dtype)
+        noticed = bool(subject.fault(x, subject.scaled(x), STEP))
+
+        assert would_notice(x, x, STEP, bitwise=True) == noticed
