@@ -100,10 +100,12 @@ class _Rounds:
             if share < LEAST_S:
                 break
             last, again = self._round(number, share, source, facts, brief, problem)
-            if last.status == "passed" or not again:
+            # What was captured has all that it needs; for the rest, the memory was a guess.
+            guessed = facts.capture is None and last.out_of_memory
+            last = last.model_copy(update={"out_of_memory": guessed})
+            if last.status == "passed" or (guessed and self.task.may_grow) or not again:
                 break
-        known_now = {"figures": self.figures, "seconds": self.seconds, "out_of_memory": False}
-        return last.model_copy(update=known_now)
+        return last.model_copy(update={"figures": self.figures, "seconds": self.seconds})
 
     def told(self) -> Decomposed:
         """For the result and the manifest."""
