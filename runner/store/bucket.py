@@ -18,6 +18,7 @@ from boto3.s3.transfer import TransferConfig, create_transfer_manager
 from botocore import exceptions as boto
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
+from botocore.handlers import add_expect_header
 from botocore.parsers import ResponseParserError
 from s3transfer.exceptions import RetriesExceededError
 
@@ -40,7 +41,9 @@ TRANSFER = TransferConfig(
 LARGE_BYTES = 256 * MIB
 """Above this an object is fetched in ranges, several at once, and then read again for its digest;
 below it that costs more than it gains, since several objects are fetched at once anyway."""
-READ_BYTES = MIB
+READ_BYTES = 96 << 10
+"""A piece of a body. From 128 KiB on, malloc asks the kernel for fresh pages for each piece, and to
+have those zeroed costs more than to receive the piece."""
 READ_TRIES = 6
 """A body that breaks off is asked for again; boto3 repeats requests, not what is read of them."""
 DIGEST = "kdrun-sha256"
@@ -254,4 +257,6 @@ def _client(
             user_agent_extra="kdrun",
         ),
     )
+    # Else each small object waits for a "100 Continue", which botocore reads byte by byte.
+    client.meta.events.unregister("before-call.s3", add_expect_header)
     return client, create_transfer_manager(client, TRANSFER)
