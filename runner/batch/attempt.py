@@ -160,6 +160,7 @@ def _commit(task: Task, attempt: Attempt, log: Path) -> Attempt:
         cpu_seconds=attempt.cpu_seconds,
         peak_memory_bytes=attempt.peak_memory_bytes,
         memory_limit_bytes=task.memory_bytes,
+        estimated_memory_bytes=record.forecast.expected_bytes if record.forecast else None,
         started=attempt.started,
         source_sha256=_source_sha256(task.problem),
         kdrun_version=__version__,

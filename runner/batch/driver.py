@@ -21,7 +21,8 @@ from runner.batch.cluster import Cluster, described, in_short, why_lost
 from runner.batch.interrupts import Stop
 from runner.batch.job import Job
 from runner.batch.keeping import Keeper
-from runner.batch.plan import NO_BOUND, Item, Needs, threads
+from runner.batch.needs import NO_BOUND, Needs, threads
+from runner.batch.plan import Item
 from runner.batch.run import Run, Watcher
 from runner.batch.work import Record, too_large
 from runner.errors import ClusterError, StoreError
@@ -177,10 +178,9 @@ class Driver:
         self.lost.clear()
         job.ended(attempt)
         record = attempt.record
-        if record.asks_for_more:
-            used = attempt.peak_memory_bytes or 0
-            peak = record.peak_bytes or 0
-            job.needs = job.needs.of_a_model(peak, used, record.weight_bytes)
+        if record.asks_for_more and record.forecast is not None:
+            used, forecast = attempt.peak_memory_bytes or 0, record.forecast
+            job.needs = job.needs.of_a_model(forecast.expected_bytes, used, forecast.weights_bytes)
             job.sized = True
             self._again(job)
         elif attempt.result is not None:

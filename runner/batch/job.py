@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from runner.batch.attempt import Attempt
-from runner.batch.plan import Item, Needs
+from runner.batch.needs import Needs
+from runner.batch.plan import Item
 from runner.batch.work import Task
 from runner.config import Retries
 from runner.store.manifest import Cause, Repeat

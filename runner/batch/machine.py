@@ -1,6 +1,7 @@
-"""This file knows about the machine it runs on: cores, and memory that could still be taken."""
+"""This file knows about the machine it runs on: cores, memory taken, memory that is left."""
 
 import os
+import resource
 from pathlib import Path
 
 GIB = 1 << 30
@@ -23,6 +24,14 @@ def available_bytes() -> int:
     else:  # macOS
         free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4
     return min(free, _container_bytes(free))
+
+
+def resident_bytes() -> int:
+    """Memory that this process has now."""
+    status = Path("/proc/self/statm")
+    if status.exists():
+        return int(status.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # macOS: bytes, the most so far
 
 
 def total_bytes() -> int:

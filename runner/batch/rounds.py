@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from runner.batch import decomposer, delivered
 from runner.batch.logs import hide_credentials
+from runner.batch.machine import resident_bytes
+from runner.batch.needs import Forecast
 from runner.batch.work import Record, Task, more_than_given, too_large
 from runner.problems import read_problem
 from runner.prompts import VERSION, Brief, Facts, render, round_after
@@ -86,7 +88,8 @@ class _Rounds:
             return None
         facts = known.facts or Facts(capture=None, reason=known.reason or known.status)
         most = self.task.memory_bytes
-        if asked := more_than_given(self.task, facts.peak_bytes or 0, 0):
+        forward = Forecast(forward_bytes=facts.peak_bytes or 0, process_bytes=resident_bytes())
+        if asked := more_than_given(self.task, forward):
             return asked
         if facts.peak_bytes is not None and facts.peak_bytes > most:
             said = too_large(facts.peak_bytes, self.task.most_memory_bytes)

@@ -18,7 +18,8 @@ from runner.batch.holding import held
 from runner.batch.interrupts import listening
 from runner.batch.machine import cores
 from runner.batch.metrics import Metrics
-from runner.batch.plan import Item, Needs, label, plan
+from runner.batch.needs import Needs
+from runner.batch.plan import Item, label, plan
 from runner.batch.progress import watch
 from runner.batch.run import Run, Watcher, Watchers
 from runner.batch.stored import claimed, plan_over, send, store_of, unfinished
@@ -62,7 +63,7 @@ class Preview:
     item: Item
     note: str = ""
     peak_bytes: int | None = None
-    """Estimate of one forward pass; None where nothing is run, or the problem is broken."""
+    """What its process is expected to take; None where nothing is run, or it is broken."""
     memory_bytes: int | None = None
     """What Ray will be asked for; present exactly when there is an estimate."""
 
@@ -219,13 +220,13 @@ def _preview(run: Run, item: Item, most_bytes: int) -> Preview:
             aside = task.model_copy(update={"scratch": scratch / "scratch"})
             attempt = estimate(aside, scratch / "log")
     record: Record = attempt.record
-    if record.peak_bytes is None:
+    if record.forecast is None:
         return Preview(item, f"{record.status}: {record.reason}")
-    used = attempt.peak_memory_bytes or 0
-    needs = needs.of_a_model(record.peak_bytes, used, record.weight_bytes)
-    streams = needs.fits and record.peak_bytes > most_bytes
+    expected, weights = record.forecast.expected_bytes, record.forecast.weights_bytes
+    needs = needs.of_a_model(expected, attempt.peak_memory_bytes or 0, weights)
+    streams = needs.fits and expected > most_bytes
     note = "weights are streamed" if streams else "" if needs.fits else "too large to verify here"
-    return Preview(item, note, record.peak_bytes, needs.granted_bytes)
+    return Preview(item, note, expected, needs.granted_bytes)
 
 
 @contextmanager

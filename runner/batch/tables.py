@@ -165,8 +165,8 @@ def pulled_json(done: Sequence[Pulled]) -> str:
 def planned(previews: Sequence[Preview]) -> Table:
     """A plan: each problem, why it is run or not, and the memory that it will be given."""
     shown = table()
-    for name in ("problem", "why", "forward", "asks for", ""):
-        shown.add_column(name, justify="right" if name in ("forward", "asks for") else "left")
+    for name in ("problem", "why", "expected", "asks for", ""):
+        shown.add_column(name, justify="right" if name in ("expected", "asks for") else "left")
     for preview in previews:
         cells = [_gib(preview.peak_bytes), _gib(preview.memory_bytes)]
         shown.add_row(preview.item.label, preview.item.why, *cells, preview.note)

@@ -10,13 +10,16 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from runner.batch.machine import GIB
-from runner.batch.plan import Needs, than_the_largest
+from runner.batch.machine import GIB, resident_bytes
+from runner.batch.needs import Forecast, Needs, than_the_largest
+from runner.batch.zygote import allow_memory
 from runner.errors import CaptureError, DecompositionError, KdrunError, ProblemError
+from runner.graph.memory import Estimate
+from runner.problems import Problem
 from runner.prompts import Facts
 from runner.prompts.brief import MOST_FINDINGS
 from runner.store.objects import Address
@@ -84,12 +87,10 @@ class Record(Document):
     stage: str | None = None
     out_of_memory: bool = False
     """The child met its own limit; with a higher one it might pass."""
-    peak_bytes: int | None = None
-    """What one forward pass is estimated to need, once it is captured."""
-    weight_bytes: int = 0
-    """How much of that is weights, which may be streamed."""
+    forecast: Forecast | None = None
+    """How much memory it is expected to take, once its program is captured."""
     asks_for_more: bool = False
-    """Nothing was done: `memory_bytes` was a guess, and the estimate is above it."""
+    """Nothing was done: `memory_bytes` was a guess, and the forecast asks for more."""
     disk_full: bool = False
     """No space was left, and the child had not taken it; elsewhere it might pass."""
     figures: Figures | None = None
@@ -109,35 +110,38 @@ def estimate(argument: str) -> str:
     """How much memory a problem needs: captured only, nothing is computed."""
 
     def body(task: Task, stages: Stages) -> Record:
-        from runner.graph import estimate as capture_and_estimate
         from runner.problems import read_problem
 
         with stages("load"):
             problem = read_problem(task.problem)
         with stages("capture"):
-            estimated = capture_and_estimate(problem, mode=task.options.mode)
-        return Record(
-            status="passed",
-            peak_bytes=estimated.peak_bytes,
-            weight_bytes=estimated.weight_bytes,
-        )
+            return Record(status="passed", forecast=forecast(problem, task.options.mode))
 
     return _run(argument, body)
 
 
-def facts(argument: str) -> str:
-    """What a problem's program does, for who is to take it apart."""
+def forecast(problem: Problem, mode: Literal["eval", "train"]) -> Forecast:
+    """What a problem's program says about memory, and what this process has by then.
 
-    def body(task: Task, stages: Stages) -> Record:
-        from runner.problems import read_problem
-        from runner.prompts.gathering import facts_of
+    Raises:
+        ProblemError: the author's code fails.
+        CaptureError: the model runs, but its program cannot be written down.
+    """
+    from runner.graph import estimate as capture_and_estimate
 
-        with stages("load"):
-            problem = read_problem(task.problem)
-        with stages("capture"):
-            return Record(status="passed", facts=facts_of(problem, task.options.mode))
+    return _forecast(capture_and_estimate(problem, mode=mode))
 
-    return _run(argument, body)
+
+def _forecast(estimated: Estimate) -> Forecast:
+    return Forecast(
+        forward_bytes=estimated.peak.resident_bytes,
+        inputs_bytes=estimated.inputs_bytes,
+        outputs_bytes=estimated.outputs_bytes,
+        flops=estimated.flops,
+        weights_bytes=estimated.weights_bytes,
+        operations=estimated.operations,
+        process_bytes=resident_bytes(),
+    )
 
 
 def decompose(argument: str) -> str:
@@ -145,7 +149,7 @@ def decompose(argument: str) -> str:
 
     def body(task: Task, stages: Stages) -> Record:
         from runner.emit.decomposition import captured, write
-        from runner.graph.cost import peak_bytes, state_bytes
+        from runner.graph.memory import demands
         from runner.problems import read_problem
         from runner.verify.fitting import needs
 
@@ -153,8 +157,8 @@ def decompose(argument: str) -> str:
             problem = read_problem(task.problem)
         with stages("capture"):
             graph = captured(problem, mode=task.options.mode)
-            peak = peak_bytes(graph)
-        if asked := more_than_given(task, peak, state_bytes(graph)):
+            expected = _forecast(demands(graph))
+        if asked := more_than_given(task, expected):
             return asked
         with stages("decompose"):
             tree = write(problem, graph, task.built)
@@ -165,7 +169,7 @@ def decompose(argument: str) -> str:
             unique_kernels=metadata.unique_kernels,
             kernel_instances=metadata.kernel_instances,
             capture=metadata.capture,
-            estimated_peak_bytes=peak,
+            estimated_peak_bytes=metadata.estimated_peak_bytes,
         )
         needed, _ = needs(tree, task.most_memory_bytes, _device(task.options.device))
         if needed > task.memory_bytes:
@@ -173,10 +177,13 @@ def decompose(argument: str) -> str:
                 status="too_large",
                 reason=too_large(needed, task.most_memory_bytes),
                 stage="verify",
-                peak_bytes=peak,
+                forecast=expected,
                 out_of_memory=True,
             )
-        return _verified(task, stages, task.built).model_copy(update={"peak_bytes": peak})
+        # what a convolution asks for, and gives back untouched, takes nothing of the machine
+        allow_memory(metadata.estimated_allocation_bytes - metadata.estimated_peak_bytes)
+        record = _verified(task, stages, task.built)
+        return record.model_copy(update={"forecast": expected})
 
     return _run(argument, body)
 
@@ -210,10 +217,11 @@ def too_large(needed_bytes: int, most_bytes: int) -> str:
     return f"needs {needed_bytes / GIB:.1f} GiB{than_the_largest(most_bytes)}"
 
 
-def more_than_given(task: Task, peak_bytes: int, weight_bytes: int) -> Record | None:
+def more_than_given(task: Task, forecast: Forecast) -> Record | None:
     """What to answer at once where the memory that was given was a guess, and too little."""
     guess = Needs(task.memory_bytes, task.most_memory_bytes)
-    wanted = guess.of_a_model(peak_bytes, 0, weight_bytes).granted_bytes
+    expected = forecast.expected_bytes
+    wanted = guess.of_a_model(expected, 0, forecast.weights_bytes).granted_bytes
     if task.sized or wanted <= task.memory_bytes:
         return None
     return Record(
@@ -221,8 +229,7 @@ def more_than_given(task: Task, peak_bytes: int, weight_bytes: int) -> Record | 
         reason=f"asks for {wanted / GIB:.1f} GiB",
         stage="capture",
         asks_for_more=True,
-        peak_bytes=peak_bytes,
-        weight_bytes=weight_bytes,
+        forecast=forecast,
     )
 
 

@@ -163,6 +163,13 @@ def limit_memory(budget_bytes: int | None) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (used + budget_bytes, hard))
 
 
+def allow_memory(more_bytes: int) -> None:
+    """Raise this process' limit, where it has one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    if soft != resource.RLIM_INFINITY:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft + more_bytes, hard))
+
+
 def _first_to_go() -> None:
     """Ask the kernel to take this process, not Ray's, should memory run out all the same."""
     try:

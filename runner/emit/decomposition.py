@@ -13,8 +13,9 @@ from runner.emit.composition import write_composition
 from runner.emit.names import Namer
 from runner.emit.steps import child_names, component_path, original_name, write_steps
 from runner.errors import CaptureError
-from runner.graph.cost import flops, peak_bytes
+from runner.graph.cost import flops
 from runner.graph.ir import Graph, Mode
+from runner.graph.memory import peak
 from runner.graph.recognize import recognize
 from runner.problems import Problem, imported_packages
 from runner.tree.document import ROOT, Edge, Metadata, Node, Tree
@@ -111,6 +112,7 @@ def describe(
         )
         queue += children
     graph = emitter.program.graph
+    worst = peak(graph)
     workloads_used = {w.name: w for w in emitter.workloads.values()}
     by_level = {"model": 0, "layer": 0, "fusion": 0, "kernel": 0}
     for workload in workloads_used.values():
@@ -128,7 +130,8 @@ def describe(
             mode=graph.mode,
             capture=graph.capture,
             specialisations=list(graph.specialisations),
-            estimated_peak_bytes=peak_bytes(graph),
+            estimated_peak_bytes=worst.resident_bytes,
+            estimated_allocation_bytes=worst.allocated_bytes,
             total_components=len(workloads_used),
             by_level=by_level,  # type: ignore[arg-type]
             unique_kernels=by_level["kernel"],

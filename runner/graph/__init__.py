@@ -1,7 +1,7 @@
 """What a model computes: capture, normalise, recognise; a graph of kernels and views."""
 
-from runner.graph.cost import Estimate, estimate
 from runner.graph.ir import Graph, Mode
+from runner.graph.memory import Estimate, estimate
 from runner.graph.normalize import normalize
 from runner.graph.recognize import Kernel, recognize
 

@@ -1,12 +1,10 @@
-"""This file knows about what operations cost: arithmetic, bytes moved, bytes alive."""
+"""This file knows about what operations cost: arithmetic, and bytes moved."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from math import prod
 
-from runner.graph.ir import ITEM_BYTES, Arg, Graph, Mode, Operation, Ref, TensorSpec, references
+from runner.graph.ir import Arg, Graph, Operation, Ref, TensorSpec, references
 from runner.graph.operations import field_name, kind, reads_only_shape
-from runner.problems import Problem
 
 Values = Mapping[str, TensorSpec]
 
@@ -209,79 +207,7 @@ _CONTRACTIONS: dict[str, Callable[[Operation, Values], int]] = {
 
 def moved_bytes(reads: Iterable[str], writes: Iterable[str], values: Values) -> int:
     """Bytes that must cross memory: each tensor once, an expanded one as what it repeats."""
-    return sum(_touched(values[name]) for name in dict.fromkeys((*reads, *writes)) if name)
-
-
-def _touched(spec: TensorSpec) -> int:
-    distinct = prod(
-        size for size, stride in zip(spec.shape, spec.stride, strict=True) if stride or not size
-    )
-    return distinct * ITEM_BYTES.get(spec.dtype, 4)
-
-
-def peak_bytes(graph: Graph) -> int:
-    """Bytes alive at the worst moment of one forward pass, parameters and inputs included.
-
-    Views share their base's storage. An estimate from below: operators' scratch space is not
-    counted.
-    """
-    storage: dict[str, str] = {}
-    """The value that owns each value's memory."""
-    last_read: dict[str, int] = {}
-    for index, op in enumerate(graph.operations):
-        source = next(op.refs(), None)
-        for name in op.outputs:
-            if name:
-                shared = op.view and source is not None
-                storage[name] = storage.get(source or "", source or "") if shared else name
-        for name in op.refs():
-            last_read[storage.get(name, name)] = index
-    end = len(graph.operations)
-    for name in graph.output_names():
-        last_read[storage.get(name, name)] = end
-    always = {*graph.states, *(i.name for i in graph.inputs)}
-    alive = sum(_touched(graph.values[name]) for name in always)
-    peak = alive
-    for index, op in enumerate(graph.operations):
-        made = [] if op.view else [name for name in op.outputs if name]
-        alive += sum(graph.values[name].nbytes for name in made)
-        peak = max(peak, alive)
-        ending = {storage.get(name, name) for name in (*op.refs(), *made)} - always
-        alive -= sum(graph.values[n].nbytes for n in ending if last_read.get(n, index) == index)
-    return peak
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """What one forward pass of a problem needs at least."""
-
-    peak_bytes: int
-    weight_bytes: int
-    """Parameters and buffers, which are part of that."""
-    largest_node_bytes: int
-    """Inputs, weights and outputs of the largest single operation."""
-    largest_node: str
-    """That operation, and the module that runs it: `linear in mlp.up`."""
-
-
-def estimate(problem: Problem, mode: Mode = "eval") -> Estimate:
-    """The memory that a problem will need, from its captured program; nothing is computed.
-
-    Raises:
-        ProblemError: the author's code fails.
-        CaptureError: the model runs, but its program cannot be written down.
-    """
-    from runner.graph.capture import capture
-    from runner.graph.normalize import normalize
-
-    graph = normalize(capture(problem, mode))
-    size, name = largest_node(graph)
-    return Estimate(peak_bytes(graph), state_bytes(graph), size, name)
-
-
-def state_bytes(graph: Graph) -> int:
-    """Parameters and buffers."""
-    return sum(graph.values[name].nbytes for name in graph.states)
+    return sum(values[name].touched_bytes for name in dict.fromkeys((*reads, *writes)) if name)
 
 
 def largest_node(graph: Graph) -> tuple[int, str]:

@@ -36,6 +36,12 @@ class TensorSpec:
         return self.numel * ITEM_BYTES.get(self.dtype, 4)
 
     @property
+    def touched_bytes(self) -> int:
+        """Bytes of its own; an expanded tensor has what it repeats."""
+        sizes = zip(self.shape, self.stride, strict=True)
+        return prod(n for n, stride in sizes if stride or not n) * ITEM_BYTES.get(self.dtype, 4)
+
+    @property
     def contiguous(self) -> bool:
         return self.stride == row_major(self.shape) or self.numel <= 1
 

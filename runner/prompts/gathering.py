@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from runner.errors import CaptureError
 from runner.graph import eager
 from runner.graph.capture import capture
-from runner.graph.cost import peak_bytes
 from runner.graph.ir import Arg, Graph, Mode, Number, Operation, Ref, Symbol, TensorSpec
+from runner.graph.memory import peak
 from runner.graph.normalize import normalize
 from runner.graph.operations import constants
 from runner.graph.recognize import recognize
@@ -41,7 +41,7 @@ def facts_of(problem: Problem, mode: Mode = "eval") -> Facts:
         states=len(graph.state_names),
         unused=tuple(name for name in graph.state_names if name not in paths),
         specialisations=graph.specialisations,
-        peak_bytes=peak_bytes(graph),
+        peak_bytes=peak(graph).resident_bytes,
     )
 
 

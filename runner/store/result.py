@@ -148,6 +148,8 @@ class ProblemResult(Document):
     """Largest resident set of the child process."""
     memory_limit_bytes: int | None = None
     """What the child could allocate."""
+    estimated_memory_bytes: int | None = None
+    """The largest resident set that was expected before it ran; absent where nobody asked."""
     started: datetime
     source_sha256: str
     kdrun_version: str

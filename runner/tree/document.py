@@ -89,7 +89,9 @@ class Metadata(_Document):
     specialisations: list[str] = Field(default_factory=list)
     """Input values that the captured program depends on, a sentence each; mostly empty."""
     estimated_peak_bytes: int = 0
-    """Bytes alive at the worst moment of one forward pass, parameters and inputs included."""
+    """Resident at the worst moment of a forward pass: weights, inputs, scratch included."""
+    estimated_allocation_bytes: int = 0
+    """What that pass asks for by then: more, where memory is given back before it is touched."""
     total_components: int
     by_level: dict[Level, int]
     unique_kernels: int

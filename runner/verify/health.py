@@ -13,6 +13,7 @@ from torch import nn
 
 from runner.verify.compare import STEP, fault, is_tensor, leaves, pieces_of, tensors
 from runner.verify.loading_files import CannotJudge
+from runner.verify.options import EXAMINED_BYTES
 from runner.verify.running import Bench, Inputs, Seen, SharedInputs
 from runner.verify.spilling import DigestedTensor
 from runner.verify.weights import weights_of
@@ -22,8 +23,6 @@ BUDGET_S = 1.0
 FORWARDS = 1.5
 """That many forwards at most, where they are not over in no time."""
 NO_TIME_S = 0.2
-LARGEST_INPUTS_BYTES = 1 << 28
-"""Other inputs of up to this size are held beside the given ones."""
 
 UNEXAMINED = "whether each input and weight has an effect on the values"
 """What is said where the output or the forward is too large to find out."""
@@ -141,7 +140,7 @@ def blindness(
         return fault(output, changed, STEP) is None
 
     size = sum(tensor.nbytes for tensor in tensors(list(inputs.get())))
-    if too_late() or size > LARGEST_INPUTS_BYTES or _shares(output, model, inputs.get()):
+    if too_late() or size > EXAMINED_BYTES or _shares(output, model, inputs.get()):
         health.not_examined.append(UNEXAMINED)
         return health
     other = tensors(list(draw(_OTHER_TRIAL)))

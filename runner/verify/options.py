@@ -3,6 +3,12 @@
 from dataclasses import dataclass
 from typing import Literal
 
+GIB = 1 << 30
+FULL = 0.9
+"""Of the memory, with an output that stays."""
+EXAMINED_BYTES = 1 << 28
+"""Inputs of up to this size are tried with others beside them, to see that outputs change."""
+
 
 @dataclass(frozen=True, slots=True)
 class VerifyOptions:
@@ -34,5 +40,14 @@ class VerifyOptions:
     @property
     def spill_bytes(self) -> int:
         """An output from this size on waits on disk while the other side runs."""
-        gib = 1 << 30
-        return gib if self.memory_bytes is None else max(1 << 20, min(gib, self.memory_bytes // 16))
+        return GIB if self.memory_bytes is None else spilled_from(self.memory_bytes)
+
+
+def spilled_from(memory_bytes: int) -> int:
+    """The size from which on an output waits on disk, or as digests, unless there is room."""
+    return max(1 << 20, min(GIB, memory_bytes // 16))
+
+
+def stays(size: int, peak_bytes: int, memory_bytes: int) -> bool:
+    """Whether an output stays in memory while the other side runs, which peaks as this one did."""
+    return size < spilled_from(memory_bytes) or peak_bytes + size <= FULL * memory_bytes

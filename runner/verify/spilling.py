@@ -27,9 +27,9 @@ from runner.verify.compare import (
     pieces_of,
     tensors,
 )
+from runner.verify.options import stays
 
 _RSS_UNIT = 1024 if sys.platform == "linux" else 1
-_FULL = 0.9
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class Spill:
         if self._memory_bytes is None:
             return False
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _RSS_UNIT
-        return peak + size <= _FULL * self._memory_bytes
+        return stays(size, peak, self._memory_bytes)
 
     def aside(self, output: object, *, here: bool) -> object:
         """An output with its values: `here`, or on disk as far as that has room."""

@@ -118,8 +118,8 @@ def test_a_kernel_that_is_not_the_original_s_fails(task: Make, log: Path) -> Non
 
 def test_an_estimate_says_how_much_one_forward_pass_needs(task: Make, log: Path) -> None:
     done = estimate(task(), log)
-    assert done.record.peak_bytes is not None
-    assert done.record.peak_bytes >= 2 * 2 * 3 * 4
+    assert done.record.forecast is not None
+    assert done.record.forecast.forward_bytes >= 2 * 2 * 3 * 4
     assert not task().directory.parent.exists() or not list(task().directory.parent.iterdir())
 
 

@@ -5,11 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from runner.batch.machine import GIB
-from runner.batch.plan import CHILD_BYTES, ESTIMATE_BYTES, Item, Needs, plan, threads
+from runner.batch.plan import Item, plan
 from runner.errors import UsageError
 from runner.problems import Problem
 from runner.store.result import Figures, ProblemResult, RunOptions
@@ -104,52 +101,3 @@ def test_two_problems_of_one_place_are_refused() -> None:
     twin = Problem(Path("/other/level1/relu.py"), "relu", "level1", "def")
     with pytest.raises(UsageError, match="would both be level1/relu"):
         plan([PROBLEM, twin], {}, lambda _, __: None, RunOptions(), VERSION)
-
-
-def test_an_estimate_asks_for_little() -> None:
-    assert Needs.of_an_estimate(20 * GIB).granted_bytes == ESTIMATE_BYTES
-
-
-def test_two_models_of_12_gib_never_run_at_once_on_20() -> None:
-    needs = Needs.of_an_estimate(20 * GIB).of_a_model(12 * GIB, GIB)
-    assert 2 * needs.granted_bytes > 20 * GIB
-
-
-def test_what_is_certainly_too_large_is_only_captured_and_never_grows() -> None:
-    needs = Needs.of_an_estimate(20 * GIB).of_a_model(30 * GIB, GIB)
-    assert not needs.fits
-    assert needs.granted_bytes == ESTIMATE_BYTES
-    assert not needs.can_grow
-
-
-def test_what_fits_but_for_its_weights_is_given_all_there_is() -> None:
-    needs = Needs.of_an_estimate(20 * GIB).of_a_model(30 * GIB, GIB, weight_bytes=29 * GIB)
-    assert needs.fits
-    assert needs.granted_bytes == 20 * GIB
-    assert not needs.can_grow
-
-
-def test_what_the_estimate_was_too_low_for_may_grow_once_to_all_there_is() -> None:
-    needs = Needs.of_an_estimate(20 * GIB).of_a_model(4 * GIB, GIB)
-    assert needs.can_grow
-    assert needs.all_there_is().granted_bytes == 20 * GIB
-    assert not needs.all_there_is().can_grow
-
-
-@given(
-    most=st.integers(GIB // 4, 1 << 42),
-    peak=st.integers(0, 1 << 43),
-    capture=st.integers(0, 1 << 36),
-)
-def test_a_grant_is_never_more_than_there_is_and_covers_what_fits(
-    most: int, peak: int, capture: int
-) -> None:
-    needs = Needs.of_an_estimate(most).of_a_model(peak, capture)
-    assert 0 < needs.granted_bytes <= most
-    if needs.fits:
-        assert needs.granted_bytes >= min(most, peak + CHILD_BYTES)
-
-
-@pytest.mark.parametrize(("request_gib", "expected"), [(2, 1), (8, 1), (12, 2), (20, 2)], ids=str)
-def test_a_problem_that_runs_alone_has_all_the_cores(request_gib: int, expected: int) -> None:
-    assert threads(2, 20 * GIB, request_gib * GIB) == expected

@@ -9,7 +9,8 @@ import pytest
 from runner.batch.attempt import Attempt
 from runner.batch.job import Job
 from runner.batch.machine import GIB
-from runner.batch.plan import NO_BOUND, Item, Needs
+from runner.batch.needs import NO_BOUND, Needs
+from runner.batch.plan import Item
 from runner.batch.work import Record
 from runner.config import Retries
 from runner.problems import Problem

@@ -1,0 +1,100 @@
+"""Memory that a problem is expected to take, and what it is given."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runner.batch.machine import GIB, resident_bytes
+from runner.batch.needs import (
+    ESTIMATE_BYTES,
+    MARGIN_BYTES,
+    OPERATION_BYTES,
+    QUICK_FLOPS,
+    Forecast,
+    Needs,
+    threads,
+)
+
+MIB = 1 << 20
+FORECAST = Forecast(
+    forward_bytes=400 * MIB,
+    inputs_bytes=30 * MIB,
+    outputs_bytes=8 * GIB,
+    weights_bytes=0,
+    flops=10**12,
+    operations=10,
+    process_bytes=300 * MIB,
+)
+
+
+def expected(**changes: int) -> int:
+    return FORECAST.model_copy(update=changes).expected_bytes
+
+
+def test_a_process_takes_python_its_operations_and_the_forward() -> None:
+    assert expected() == (300 + 400) * MIB + 10 * OPERATION_BYTES
+
+
+def test_a_small_output_is_held_while_the_other_side_runs() -> None:
+    assert expected(outputs_bytes=20 * MIB) == expected() + 20 * MIB
+
+
+def test_a_quick_forward_runs_on_other_inputs_too_that_are_small() -> None:
+    quick = {"outputs_bytes": 20 * MIB, "flops": int(QUICK_FLOPS)}
+    assert expected(**quick) == expected(outputs_bytes=20 * MIB) + 30 * MIB
+    assert expected(**quick, inputs_bytes=GIB) == expected(outputs_bytes=20 * MIB)
+
+
+def test_a_process_knows_what_it_has() -> None:
+    before = resident_bytes()
+    block = bytearray(b"x") * (64 * MIB)
+    assert 0.9 * len(block) < resident_bytes() - before < 1.2 * len(block)
+
+
+def test_an_estimate_asks_for_little() -> None:
+    assert Needs.of_an_estimate(20 * GIB).granted_bytes == ESTIMATE_BYTES
+
+
+def test_two_models_of_12_gib_never_run_at_once_on_20() -> None:
+    needs = Needs.of_an_estimate(20 * GIB).of_a_model(12 * GIB, GIB)
+    assert 2 * needs.granted_bytes > 20 * GIB
+
+
+def test_what_is_certainly_too_large_is_only_captured_and_never_grows() -> None:
+    needs = Needs.of_an_estimate(20 * GIB).of_a_model(30 * GIB, GIB)
+    assert not needs.fits
+    assert needs.granted_bytes == ESTIMATE_BYTES
+    assert not needs.can_grow
+
+
+def test_what_the_estimate_was_too_low_for_may_grow_once_to_all_there_is() -> None:
+    needs = Needs.of_an_estimate(20 * GIB).of_a_model(4 * GIB, GIB)
+    assert needs.can_grow
+    assert needs.all_there_is().granted_bytes == 20 * GIB
+    assert not needs.all_there_is().can_grow
+
+
+def test_what_fits_but_for_its_weights_is_given_all_there_is() -> None:
+    needs = Needs.of_an_estimate(20 * GIB).of_a_model(30 * GIB, GIB, weights_bytes=29 * GIB)
+    assert needs.fits
+    assert needs.granted_bytes == 20 * GIB
+    assert not needs.can_grow
+
+
+@given(
+    most=st.integers(GIB // 4, 1 << 42),
+    peak=st.integers(0, 1 << 43),
+    capture=st.integers(0, 1 << 36),
+)
+def test_a_grant_is_never_more_than_there_is_and_covers_what_fits(
+    most: int, peak: int, capture: int
+) -> None:
+    needs = Needs.of_an_estimate(most).of_a_model(peak, capture)
+    assert 0 < needs.granted_bytes <= most
+    if needs.fits:
+        assert needs.granted_bytes >= min(most, peak + MARGIN_BYTES)
+
+
+@pytest.mark.parametrize(("request_gib", "expected"), [(2, 1), (8, 1), (12, 2), (20, 2)], ids=str)
+def test_a_problem_that_runs_alone_has_all_the_cores(request_gib: int, expected: int) -> None:
+    assert threads(2, 20 * GIB, request_gib * GIB) == expected
