@@ -390,7 +390,7 @@ def test_what_readme_says_about_buckets_works(
     done = subprocess.run(
         ["bash", "-euc", here],
         cwd=tmp_path,
-        env=environment(server, PATH=path, KDRUN_DATA="data/samples", KDRUN_MEMORY_GIB="5"),
+        env=environment(server, PATH=path, KDRUN_DATA="data/samples", KDRUN_MEMORY="5GiB"),
         capture_output=True,
         text=True,
         timeout=180,
