@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from runner.verify.arithmetic import said_of
 from runner.verify.compare import Difference
 from runner.verify.loading_files import CannotJudge
 from runner.verify.options import VerifyOptions
@@ -120,6 +121,7 @@ class Findings:
             trials=options.seeds,
             seed=options.seed,
             device=options.device,
+            arithmetic=said_of(options.device),
             torch_version=torch_version,
             streamed=options.streamed,
             gates=gates,

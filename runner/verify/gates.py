@@ -10,6 +10,7 @@ import torch
 
 from runner.problems import known_as, out_of_memory
 from runner.tree.document import LEVEL_FOLDER, TREE_FILE, Tree
+from runner.verify.arithmetic import exact_arithmetic
 from runner.verify.components import SelfTests, documented, self_test, settle
 from runner.verify.composition import CompositionGate
 from runner.verify.confinement import confined
@@ -46,6 +47,7 @@ def _judge(directory: Path, options: VerifyOptions, findings: Findings) -> Verif
     on_cpu = options.device == "cpu"
     with (
         streaming or nullcontext(),
+        exact_arithmetic(options.device),
         spelled_operations(),
         confined(directory) as confinement,
         Files(directory, confinement.settle) as files,

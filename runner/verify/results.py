@@ -178,6 +178,8 @@ class Verification(_Document):
     """Seeds that each comparison was made with."""
     seed: int
     device: str
+    arithmetic: str | None = None
+    """On a GPU, what was asked of it; absent on a CPU."""
     torch_version: str
     streamed: bool = False
     """The weights did not fit: each was made anew for an operation that read it. See `health`."""

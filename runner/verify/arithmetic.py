@@ -1,0 +1,50 @@
+"""This file knows about how a GPU computes while both sides of a comparison run: in full precision.
+
+TF32 keeps 10 of a float32's 23 bits, more than a tolerance allows for. Deterministic algorithms are
+taken where there are some; where there are none, torch runs the others, and the tolerance decides.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+SAID = (
+    "TF32 off; no reduced-precision sums; deterministic algorithms where torch has them, "
+    "else within tolerance"
+)
+"""What a verdict says of it."""
+
+
+def said_of(device: str) -> str | None:
+    """The sentence for a device, where there is something to say."""
+    return SAID if device.startswith("cuda") else None
+
+
+@contextmanager
+def exact_arithmetic(device: str) -> Iterator[None]:
+    """Switch to it on a GPU, and back at the end; a CPU has nothing to switch."""
+    if not device.startswith("cuda"):
+        yield
+        return
+    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    places = (
+        (matmul, "allow_tf32", False),
+        (matmul, "allow_fp16_reduced_precision_reduction", False),
+        (matmul, "allow_bf16_reduced_precision_reduction", False),
+        (cudnn, "allow_tf32", False),
+        (cudnn, "deterministic", True),
+        (cudnn, "benchmark", False),
+    )
+    before = [(place, name, getattr(place, name)) for place, name, _ in places]
+    strict = torch.are_deterministic_algorithms_enabled()
+    warns = torch.is_deterministic_algorithms_warn_only_enabled()
+    for place, name, value in places:
+        setattr(place, name, value)
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(strict, warn_only=warns)
+        for place, name, value in before:
+            setattr(place, name, value)
