@@ -144,6 +144,21 @@ def _forecast(estimated: Estimate) -> Forecast:
     )
 
 
+def facts(argument: str) -> str:
+    """What a problem's program does, for who is to take it apart."""
+
+    def body(task: Task, stages: Stages) -> Record:
+        from runner.problems import read_problem
+        from runner.prompts.gathering import facts_of
+
+        with stages("load"):
+            problem = read_problem(task.problem)
+        with stages("capture"):
+            return Record(status="passed", facts=facts_of(problem, task.options.mode))
+
+    return _run(argument, body)
+
+
 def decompose(argument: str) -> str:
     """Take a problem apart into `task.built`, and verify what was written."""
 
