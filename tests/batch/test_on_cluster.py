@@ -15,6 +15,7 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -74,6 +75,7 @@ class Head:
         command += ["--object-store-memory", str(80 << 20), f"--dashboard-port={self.port}"]
         command += [f"--ray-client-server-port={self.client_port}"]
         command += [f"--{name}={port}" for name, port in zip(names, ports[2:], strict=True)]
+        self.metrics = f"http://127.0.0.1:{ports[2 + names.index('metrics-export-port')]}/metrics"
         self.log = place / "head.log"
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
@@ -88,6 +90,7 @@ class Head:
                     "PATH": f"{BIN}:{os.environ['PATH']}",
                     "RAY_worker_niceness": "0",
                     "RAY_memory_monitor_refresh_ms": "0",
+                    "RAY_metrics_report_interval_ms": "1000",
                 },
             )
         wait_for(lambda: "Ray runtime started" in self.log.read_text(), 120)
@@ -263,6 +266,31 @@ def test_a_lost_connection_is_made_again_and_ctrl_c_leaves_the_run_to_be_found_a
     finished = head.kdrun(*command, "--on-cluster", head.address)
     assert finished.returncode == 0, finished.stderr
     assert head.kdrun("logs", "left", "waits", "--store", "store").stdout == "it waits\n" * 2
+
+
+def test_a_run_s_figures_are_there_for_prometheus_while_it_goes_on(
+    head: Head, write: Callable[..., Path], waits: tuple[Path, Path]
+) -> None:
+    problem, flag = waits
+    chosen = ("--problem", str(write("counted", head.desk)), "--problem", str(problem))
+    submit = ("submit", *chosen, "--run-id", "counted", "--store", "store")
+    run = head.begin(*submit, "--on-cluster", head.address)
+
+    def figures() -> str:
+        with urllib.request.urlopen(head.metrics, timeout=10) as answer:
+            lines = answer.read().decode().splitlines()
+        return "\n".join(line for line in lines if 'run="counted"' in line)
+
+    ended = r'^ray_kdrun_problems_total\{.*status="passed".*\} 1\.0$'
+    wait_for(lambda: re.search(ended, figures(), re.MULTILINE))
+    found = figures()
+    assert re.search(r'^ray_kdrun_stage_seconds_bucket\{.*stage="verify".*\} 1\.0$', found, re.M)
+    uploaded = re.search(r"^ray_kdrun_uploaded_bytes_total\{.*\} (\S+)$", found, re.MULTILINE)
+    assert uploaded
+    assert float(uploaded[1]) > 1000
+    flag.unlink()
+    _, errors = run.communicate(timeout=120)
+    assert run.returncode == 0, errors
 
 
 def test_a_job_that_dies_is_one_line_and_the_same_command_again_does_what_is_left(

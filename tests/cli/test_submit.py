@@ -68,6 +68,13 @@ if os.fork() == 0:
 os.wait()
 """
 """Prints what a problem's process was left, and leaves a daemon behind."""
+DIFFERS = """
+CALLS = iter(range(1 << 30))
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.relu(x) * next(CALLS)
+"""
+"""Another output at each call, which no decomposition can equal."""
 
 
 def write(folder: Path, name: str, more: str = "") -> Path:
@@ -112,6 +119,7 @@ def first(where: Path) -> subprocess.CompletedProcess[str]:
         write(where / "data", name, more)
     (where / "data/level1/7_no_model.py").write_text("x = 1\n")
     write(where / "data", "11_looks_around", LOOKS_AROUND)
+    write(where / "data", "12_differs", DIFFERS)
     return kdrun(
         *("submit", "--data", "data", "--run-id", "first", "--timeout", "6", "--json", *MEMORY),
         cwd=where,
@@ -140,6 +148,7 @@ def test_every_problem_ends_with_a_true_status_and_no_other_suffers(
         "9_floods": "passed",
         "10_also_whole": "passed",
         "11_looks_around": "passed",
+        "12_differs": "failed",
     }
 
 
@@ -153,6 +162,7 @@ def test_each_row_that_did_not_pass_says_why(manifest: dict[str, Any]) -> None:
     assert reasons["6_kills_its_worker"].startswith("its worker was lost 3 times")
     assert reasons["7_no_model"].startswith("no class Model")
     assert reasons["8_is_killed"] == "its process was killed by SIGKILL in 'capture'"
+    assert reasons["12_differs"].startswith("composition: model: output differs by")
 
 
 def test_a_log_is_bounded_however_much_is_printed(where: Path, manifest: dict[str, Any]) -> None:
@@ -202,6 +212,7 @@ def test_a_row_lists_every_attempt_with_its_cause(manifest: dict[str, Any]) -> N
     asked = [repeat["requested_memory_bytes"] >> 30 for repeat in grown["repeats"]]
     assert [*asked, grown["requested_memory_bytes"] >> 30] == [2, 4, 5]
     assert {(row["attempts"], len(row["repeats"])) for row in rows.values()} == {(1, 0)}
+    assert rows["12_differs"]["status"] == "failed"  # a wrong result is never tried again
 
 
 def test_a_run_with_a_problem_that_did_not_pass_exits_with_1(
