@@ -66,7 +66,12 @@ def test_a_workload_that_fails_or_does_not_fit_has_a_reason_and_no_time(output: 
     place.write_text(place.read_text().replace("return", "raise ValueError('as told') #", 1))
     huge = rows[1].model_copy(update={"bytes": 2**50})
     done = measure(
-        catalogue, subject, [broken, huge], device="cpu", memory=None, on_done=lambda row: None
+        catalogue,
+        subject,
+        [broken, huge],
+        device="cpu",
+        memory_bytes=None,
+        on_done=lambda row: None,
     )
     said = {row.name: row.untimed for row in done.workloads}
     assert said[broken.name] == "as told"
