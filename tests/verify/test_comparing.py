@@ -162,8 +162,8 @@ def test_nothing_is_spilled_onto_a_full_disk(tmp_path, monkeypatch):
 
 
 def test_a_large_output_stays_where_it_is_if_there_is_room_for_both_sides():
-    large = torch.ones(1 << 20)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    large = torch.ones(peak // 8, dtype=torch.uint8)
 
     with Spill(1, memory_bytes=2 * peak) as spill:
         assert spill.keep(large) is large
