@@ -226,9 +226,9 @@ def test_json_is_all_that_is_on_stdout_and_the_rest_is_on_stderr(
 ) -> None:
     assert manifest["state"] == "finished"
     lines = first.stderr.splitlines()
-    assert lines[0].endswith("data: 11 selected, 11 to run")
+    assert lines[0].endswith("data: 12 selected, 12 to run")
     assert lines[1].startswith("a local Ray: 1 node, ")
-    assert sum(line.startswith("[") for line in lines) == 11
+    assert sum(line.startswith("[") for line in lines) == 12
     assert sum(line.startswith("again      level1/6_kills_its_worker") for line in lines) == 2
     assert "Traceback" not in first.stderr
 
@@ -240,6 +240,7 @@ def test_the_manifest_on_disk_is_the_one_that_was_printed(
     assert json.loads(path.read_text()) == manifest
     assert manifest["counts"] == {
         "passed": 4,
+        "failed": 1,
         "crashed": 3,
         "timeout": 1,
         "too_large": 1,
