@@ -86,7 +86,7 @@ class Record(Document):
     reason: str | None = None
     stage: str | None = None
     out_of_memory: bool = False
-    """The child met its own limit; with a higher one it might pass."""
+    """The child met its own limit; with a higher one, that a node has, it might pass."""
     forecast: Forecast | None = None
     """How much memory it is expected to take, once its program is captured."""
     asks_for_more: bool = False
@@ -193,7 +193,7 @@ def decompose(argument: str) -> str:
                 reason=too_large(needed, task.most_memory_bytes),
                 stage="verify",
                 forecast=expected,
-                out_of_memory=True,
+                out_of_memory=needed <= task.most_memory_bytes,
             )
         # what a convolution asks for, and gives back untouched, takes nothing of the machine
         allow_memory(metadata.estimated_allocation_bytes - metadata.estimated_peak_bytes)

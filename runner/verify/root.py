@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from runner.tree.document import ROOT
+from runner.verify.boundaries import OpenStep
 from runner.verify.compare import (
     COMPOSITION,
     compare_with_control,
@@ -33,7 +34,7 @@ from runner.verify.loading_files import CannotJudge, Files, foreign_code
 from runner.verify.operation import meta_of
 from runner.verify.running import Bench, Inputs, SharedInputs
 from runner.verify.spilling import Spill, size_of
-from runner.verify.steps import OpenStep, ParentRun, StepGate
+from runner.verify.steps import ParentRun, StepGate
 from runner.verify.weights import (
     Weights,
     WeightTable,

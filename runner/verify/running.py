@@ -138,6 +138,24 @@ class Bench:
         if numpy := sys.modules.get("numpy"):
             numpy.random.seed(number % 2**32)
 
+    def generators(self) -> Callable[[], None]:
+        """What puts every generator that a model may draw from back to where it is now."""
+        on_cuda = self.options.device.startswith("cuda")
+        of_torch, python = torch.get_rng_state(), random.getstate()
+        of_cuda = torch.cuda.get_rng_state() if on_cuda else None
+        numpy = sys.modules.get("numpy")
+        of_numpy = numpy.random.get_state() if numpy else None
+
+        def put_back() -> None:
+            torch.set_rng_state(of_torch)
+            random.setstate(python)
+            if of_cuda is not None:
+                torch.cuda.set_rng_state(of_cuda)
+            if numpy:
+                numpy.random.set_state(of_numpy)
+
+        return put_back
+
     def _number(self, trial: int) -> int:
         return self.options.seed + trial
 

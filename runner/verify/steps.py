@@ -3,15 +3,14 @@
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
-from types import ModuleType
+from dataclasses import dataclass, replace
 
 from torch import nn
 
+from runner.verify.boundaries import Boundaries, OpenStep
 from runner.verify.compare import (
     STEP,
     VACUOUS,
-    Difference,
     ValuesNeeded,
     compare_with_control,
     compared_elements,
@@ -19,11 +18,9 @@ from runner.verify.compare import (
 from runner.verify.components import (
     Component,
     SelfTests,
-    components_in,
     held_outside,
     judge_output,
     load_component,
-    made,
     note_contract,
     nothing_computed,
     shown,
@@ -32,7 +29,7 @@ from runner.verify.components import (
 from runner.verify.coverage import coverage_fault, covered, unread
 from runner.verify.findings import Findings
 from runner.verify.layout import Layout, Step, weight_map
-from runner.verify.loading_files import CHILDREN, CannotJudge, Files, attribute, foreign_code
+from runner.verify.loading_files import CannotJudge, Files, attribute, foreign_code
 from runner.verify.operation import TensorMeta
 from runner.verify.power import Comparison, PowerGate, comparable
 from runner.verify.replaying import Recording
@@ -69,16 +66,6 @@ class ParentRun:
     """The inputs are a component's own, and large draws in them are blocks."""
 
 
-@dataclass(slots=True)
-class OpenStep:
-    """A step between its trials."""
-
-    step: Step
-    module: ModuleType
-    mapping: dict[str, str]
-    total: Difference = field(default_factory=Difference)
-
-
 class StepGate:
     """One step at a time; what its first trial shows serves self-test, rules, weights, coverage."""
 
@@ -95,6 +82,7 @@ class StepGate:
         self.files, self.layout, self.bench, self.spill = files, layout, bench, spill
         self.tests, self.power, self.findings = tests, power, findings
         self._witness = Witness(files, layout, bench, tests, findings)
+        self._boundaries = Boundaries(bench, findings)
         self._calls: set[tuple[str, tuple[TensorMeta, ...], str]] = set()
 
     def judge(self, step: Step) -> None:
@@ -112,6 +100,8 @@ class StepGate:
                 if opened.total.reason:
                     break
             self.close(opened)
+            if opened.total.reason is None:
+                self._boundaries.expect(opened)
 
     @contextmanager
     def judging(self, step: Step) -> Iterator[None]:
@@ -127,7 +117,7 @@ class StepGate:
                 if not self.findings.has(gate, component):
                     self.findings.broken(gate, component, f"the step did not run: {error}")
 
-    def open(self, step: Step) -> "OpenStep":
+    def open(self, step: Step) -> OpenStep:
         """Read what a step says, and load it. CannotJudge where a part is missing."""
         refactored = f"{step.folder}/refactored.py"
         findings = self.findings
@@ -142,7 +132,7 @@ class StepGate:
         attribute(module, "RefactoredModel", self.bench.directory)
         return OpenStep(step, module, weight_map(self.bench.directory / step.folder))
 
-    def close(self, opened: "OpenStep") -> None:
+    def close(self, opened: OpenStep) -> None:
         """The verdict, after the last trial."""
         step, total, findings = opened.step, opened.total, self.findings
         if not findings.has("step", step.folder):
@@ -150,22 +140,22 @@ class StepGate:
             if total.reason is None and not total.noticed:
                 findings.note(f"{step.folder} is vacuous: {VACUOUS}")
 
-    def follow(self, opened: "OpenStep", parent: "ParentRun", trial: int) -> None:
+    def follow(self, opened: OpenStep, parent: "ParentRun", trial: int) -> None:
         """Run the refactored model where its parent ran, and compare."""
         bench, findings = self.bench, self.findings
-        step, module, mapping = opened.step, opened.module, opened.mapping
+        step, mapping = opened.step, opened.mapping
         inputs, expected, seen = parent.inputs, parent.expected, parent.seen
         where = f"{step.folder}/refactored.py"
         with nothing_computed(where, bench, findings):
-            refactored = bench.build_bare(f"{where}: RefactoredModel", lambda: _new(module), trial)
+            refactored = bench.build_bare(f"{where}: RefactoredModel", opened.refactored, trial)
         if trial == 0:
             fault = map_fault(mapping, table_of(refactored), parent.known)
             findings.found("weights", step.folder, fault)
         with foreign_code(f"{step.folder}/weight_map.json", bench.directory):
             transfer(parent.held, refactored, mapping)
-        found = self._children(step, refactored) if trial == 0 else {}
+        found = self._children(opened, refactored) if trial == 0 else {}
         recording = self.power.recording(step.folder, found) if trial == 0 else None
-        actual, ran = self._run_refactored(step, refactored, found, parent, trial, recording)
+        actual, ran = self._run_refactored(opened, refactored, found, parent, trial, recording)
         if seen and ran:
             self._judge_run(step, seen, ran)
             findings.found("weights", step.folder, unread(mapping, seen, ran))
@@ -180,7 +170,7 @@ class StepGate:
             self.power.judge(
                 Comparison(
                     step.folder,
-                    self._names(step, found),
+                    opened.names(found),
                     {path: module for path, (module, _) in found.items()},
                     lambda: bench.forward(what, refactored, inputs.get(), trial)[0],
                     actual if difference.bitwise_equal else expected,
@@ -207,40 +197,33 @@ class StepGate:
         state = state_after(model) if bench.options.mode == "train" else {}
         return ParentRun(inputs, self.spill.keep(output), held, known, state, seen)
 
-    def _children(self, step: Step, model: nn.Module) -> dict[str, tuple[nn.Module, str]]:
+    def _children(self, opened: OpenStep, model: nn.Module) -> dict[str, tuple[nn.Module, str]]:
         """Module path -> module of a child, and its file."""
-        folder = self.bench.directory / step.folder / CHILDREN
-        found = components_in(model, folder, self.bench.directory)
-        where = f"{step.folder}/refactored.py"
+        found = opened.children(model, self.bench)
+        where = f"{opened.step.folder}/refactored.py"
         if not found:
             self.findings.found("rules", where, "uses no class of children/")
         self.findings.found("rules", where, held_outside(model, found))
         return found
 
-    def _names(self, step: Step, found: dict[str, tuple[nn.Module, str]]) -> dict[str, str]:
-        """Module path -> the component file whose copy it is."""
-        return {
-            path: step.children.get(file.rpartition("/")[2].removesuffix(".py")) or file
-            for path, (_, file) in found.items()
-        }
-
     def _run_refactored(
         self,
-        step: Step,
+        opened: OpenStep,
         model: nn.Module,
         found: dict[str, tuple[nn.Module, str]],
         parent: "ParentRun",
         trial: int,
         recording: Recording | None,
     ) -> tuple[object, Seen | None]:
-        what = f"{step.folder}/refactored.py: forward"
+        what = f"{opened.step.folder}/refactored.py: forward"
         given = parent.inputs.get()
         if trial:
             return self.bench.forward(what, model, given, trial)
         watch = self.bench.watch(model)
         modules = {path: module for path, (module, _) in found.items()}
-        names = self._names(step, found)
+        names = opened.names(found)
         with (
+            nullcontext() if parent.repeated else self._boundaries.watching(modules, names),
             self._witness.watching(modules, names, given, repeated=parent.repeated),
             recording.taking() if recording else nullcontext(),
             watch.components(found, names),
@@ -312,7 +295,3 @@ class StepGate:
             if said != set(step.children.values()):
                 return f"children/ are not the children that the tree gives {node.id}"
         return None
-
-
-def _new(module: ModuleType) -> object:
-    return made(module.RefactoredModel, getattr(module, "get_init_inputs", None))

@@ -4,13 +4,10 @@ The first kernel of a fusion is mostly its convolution or matrix product, and wh
 is what that kernel would draw, to the bit. Then the kernel has been run on its own inputs already.
 """
 
-import random
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-import torch
 from torch import nn
 from torch.utils._python_dispatch import _disable_current_modes
 
@@ -70,8 +67,10 @@ class Witness:
         def watched(*args: Any, **kwargs: Any) -> Any:
             same = None
             if not kwargs and self.waits_for(component) and places(args) <= there:
-                with _disable_current_modes(), self._unnoticed():
+                with _disable_current_modes():
+                    unnoticed = self._bench.generators()
                     same = self._draws_the_same(component, args, repeated)
+                    unnoticed()  # the parent goes on with the numbers that it would have drawn
             output = forward(*args, **kwargs)
             if same:
                 with _disable_current_modes():
@@ -96,15 +95,3 @@ class Witness:
                 note_contract(loaded, self._layout, model, own, self._tests, self._findings)
                 return loaded
         return None
-
-    @contextmanager
-    def _unnoticed(self) -> Iterator[None]:
-        """What is drawn meanwhile takes nothing from the numbers that the parent draws."""
-        python, numpy = random.getstate(), sys.modules.get("numpy")
-        of_numpy = numpy.random.get_state() if numpy else None
-        on_cuda = self._bench.options.device.startswith("cuda")
-        with torch.random.fork_rng([torch.cuda.current_device()] if on_cuda else []):
-            yield
-        random.setstate(python)
-        if numpy:
-            numpy.random.set_state(of_numpy)

@@ -154,6 +154,7 @@ def test_what_is_certainly_too_large_is_taken_apart_and_not_run(task: Make, log:
     assert done.result is not None
     assert done.result.status == "too_large"
     assert done.result.reason == "needs 8.0 GiB, the largest node has 1.0 GiB"
+    assert not done.record.out_of_memory  # nobody tries again what nothing can hold
     assert done.result.figures is not None
     assert "decomposition_tree.json" in done.result.files
     assert done.peak_memory_bytes is not None
