@@ -1,11 +1,13 @@
 """What everything that kdrun does to a problem costs, over what its plain program costs.
 
     python benchmarks/verification_cost.py [DATA] [--level N]... [--problem GLOB]... [--trials N]
+    python benchmarks/verification_cost.py [DATA] --results output
 
-The plain program is: build the model, get_inputs(), one eager forward. kdrun captures (to estimate,
-and again), decomposes, writes and verifies. Both run in children of the same kind, with the same
-threads. The goals, with one trial: at most 3 times the time in all, 1.3 times the memory (median).
-At the end: what each stage and gate took, and where composition and original differ in a bit.
+The plain program is: build the model, get_inputs(), one eager forward. kdrun captures, decomposes,
+writes and verifies. Both run in children of the same kind, with the same threads; with --results,
+what kdrun took is read from the results of a run, problems that passed alone. The goals, with one
+trial: at most 3 times the time in all, 1.3 times the memory (median). At the end: what each stage
+and gate took, and where composition and original differ in a bit.
 """
 
 from __future__ import annotations
@@ -84,9 +86,11 @@ def main() -> int:
     print(f"{len(problems)} problems of {root.path}, {said}")
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as room:
-        measure(problems[0], Path(room, "warm"), options)  # whoever comes first warms the caches
+        in_child("run_plain", problems[0], Path(room, "warm"), options)  # the first warms caches
         for number, problem in enumerate(problems):
             row = measure(problem, Path(room, str(number)), options)
+            if row is None:
+                continue
             rows.append(row)
             print_problem(row)
     good = [row for row in rows if not (row.plain.error or row.kdrun.error)]
@@ -113,14 +117,41 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--memory-gib", type=float, help="for each child; default: what is free")
     parser.add_argument("--power", action="store_true", help="make each kernel wrong, too")
+    parser.add_argument("--results", type=Path, metavar="DIR", help="output of a run, not run anew")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all rows there")
     return parser.parse_args()
 
 
-def measure(problem: Problem, room: Path, options: argparse.Namespace) -> Row:
+def measure(problem: Problem, room: Path, options: argparse.Namespace) -> Row | None:
+    """None where there is no result to compare with."""
+    if options.results:
+        kdrun = from_result(options.results / problem.source_level / problem.name)
+        if kdrun is None:
+            return None
+    else:
+        kdrun = in_child("run_kdrun", problem, room / "kdrun", options)
     plain = in_child("run_plain", problem, room / "plain", options)
-    kdrun = in_child("run_kdrun", problem, room / "kdrun", options)
     return Row(problem.source_level, problem.name, plain, kdrun)
+
+
+def from_result(directory: Path) -> Cost | None:
+    """What a problem that passed took in a run. Its child may have had more threads than one."""
+    from runner.store.result import RESULT_FILE, ProblemResult
+
+    if not (directory / RESULT_FILE).is_file():
+        return None
+    result = ProblemResult.read(directory)
+    if result.status != "passed" or not result.cpu_seconds or not result.peak_memory_bytes:
+        return None
+    verdict = json.loads((directory / "verification" / "test_results.json").read_text())
+    stages = {name: took for name, took in result.seconds.items() if name != "verify"}
+    return Cost(
+        sum(result.seconds.values()),
+        result.cpu_seconds,
+        result.peak_memory_bytes,
+        stages | verdict.get("seconds", {}),
+        other_bits=other_bits(verdict) if result.bitwise_equal is False else None,
+    )
 
 
 def in_child(function: str, problem: Problem, room: Path, options: argparse.Namespace) -> Cost:
@@ -184,11 +215,9 @@ def run_kdrun(argument: str) -> str:
     task = work.Task.model_validate_json(argument)
     task.built.mkdir(parents=True)
     wall, cpu = time.perf_counter(), time.process_time()
-    work.estimate(argument)
-    estimated = time.perf_counter()
     record = work.Record.model_validate_json(work.decompose(argument))
     cost = spent(wall, cpu)
-    stages = {"estimate": estimated - wall, "decompose": record.seconds.get("decompose", 0.0)}
+    stages = {name: took for name, took in record.seconds.items() if name != "verify"}
     results = task.built / "verification" / "test_results.json"
     verdict = json.loads(results.read_text()) if results.is_file() else {}
     stages |= verdict.get("seconds", {})
