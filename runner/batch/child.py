@@ -170,12 +170,7 @@ class _Zygote:
                         "log": str(request.log.absolute()),
                         "memory_bytes": request.memory_bytes,
                         "timeout_s": request.timeout_s,
-                        # Ray sets it for each task, after the zygote was started.
-                        "environment": {
-                            name: os.environ[name]
-                            for name in ("CUDA_VISIBLE_DEVICES",)
-                            if name in os.environ
-                        },
+                        "environment": _environment(request),
                     }
                 )
                 + "\n"
@@ -209,6 +204,16 @@ class _Zygote:
             raise _ZygoteDied(self.process.wait())
         answer: dict[str, Any] = json.loads(line)
         return answer
+
+
+def _environment(request: Request) -> dict[str, str]:
+    """What is of this child alone: a TMPDIR that is watched and removed, and on a disk.
+
+    Ray sets the GPUs for each task, after the zygote was started.
+    """
+    names = [name for name in ("CUDA_VISIBLE_DEVICES",) if name in os.environ]
+    mine = {"TMPDIR": str(request.directory.absolute())}
+    return mine | {name: os.environ[name] for name in names}
 
 
 def clean_environment(environment: dict[str, str]) -> dict[str, str]:

@@ -18,6 +18,7 @@ import resource
 import select
 import signal
 import sys
+import tempfile
 import time
 import traceback
 from pathlib import Path
@@ -124,6 +125,7 @@ def _child(request: dict[str, Any], output: int) -> None:
         faulthandler.enable()
         os.chdir(request["directory"])
         os.environ.update(request["environment"])
+        tempfile.tempdir = None  # what it was before the fork
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         _first_to_go()
         limit_memory(request["memory_bytes"])

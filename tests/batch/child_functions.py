@@ -4,6 +4,7 @@ import ctypes
 import os
 import signal
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -99,3 +100,9 @@ def threads(argument: str) -> str:
     torch.set_num_threads(2)
     x = torch.ones(600, 600)
     return str((x @ x).sum().item())
+
+
+def leave_a_temporary_file(argument: str) -> str:
+    descriptor, path = tempfile.mkstemp()
+    os.close(descriptor)
+    return path

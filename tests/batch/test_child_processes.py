@@ -53,6 +53,11 @@ def test_a_child_answers_and_leaves_nothing_in_its_directory(run: Run, tmp_path:
     assert [path.name for path in tmp_path.iterdir()] == ["log"]
 
 
+def test_what_a_child_puts_aside_lies_where_its_disk_is_watched(run: Run, tmp_path: Path) -> None:
+    """And not in a /tmp that may be memory, or that nobody clears when the child is killed."""
+    assert Path(str(run("leave_a_temporary_file").answer)).parent == tmp_path
+
+
 def test_a_second_child_starts_in_milliseconds(run: Run) -> None:
     run("shout")
     assert run("shout").seconds < 0.5
