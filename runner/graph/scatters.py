@@ -1,0 +1,81 @@
+"""This file knows about writes through a view: what puts the view's new numbers into its base."""
+
+from math import prod
+
+from runner.graph.ir import Arg, Operation, Ref, TensorSpec
+
+_SLICE_SCATTER = ("self", "src", "dim", "start", "end", "step")
+_STRIDED_SCATTER = ("self", "src", "size", "stride", "storage_offset")
+_RESHAPES = {
+    "view", "reshape", "unsqueeze", "squeeze", "flatten", "unflatten", "view_as", "_unsafe_view",
+}  # fmt: skip
+
+
+def written_back(
+    view: Operation,
+    position: int,
+    base: str,
+    value: str,
+    shape: tuple[int, ...],
+    values: dict[str, TensorSpec],
+) -> tuple[str, tuple[Arg, ...], tuple[str, ...], bool] | None:
+    """What writes `value` into `base` where `view` reads it.
+
+    An operation, its arguments, its schema, and whether it moves data.
+    """
+    dim = view.arg("dim", 0)
+    args: tuple[Arg, ...]
+    if view.name in {"select", "unbind"}:
+        index = view.args[2] if view.name == "select" else position
+        args = (Ref(base), Ref(value), dim, index)
+        return ("select_scatter.default", args, ("self", "src", "dim", "index"), True)
+    if view.name in {"slice", "narrow"}:
+        start, end, step = view.arg("start", 0), view.arg("end"), view.arg("step", 1)
+        if view.name == "narrow":
+            length = view.arg("length")
+            assert isinstance(start, int)
+            assert isinstance(length, int)
+            end = start + length
+        args = (Ref(base), Ref(value), dim, start, end, step)
+        return ("slice_scatter.default", args, _SLICE_SCATTER, True)
+    if view.name in {"split", "split_with_sizes", "chunk", "tensor_split"}:
+        assert isinstance(dim, int)
+        start = sum(values[o].shape[dim] for o in view.outputs[:position])
+        end = start + values[view.outputs[position]].shape[dim]
+        args = (Ref(base), Ref(value), dim, start, end, 1)
+        return ("slice_scatter.default", args, _SLICE_SCATTER, True)
+    if view.name == "diagonal":
+        args = (Ref(base), Ref(value), *view.args[1:])
+        return ("diagonal_scatter.default", args, ("self", "src", "offset", "dim1", "dim2"), True)
+    if view.name in {"unfold", "as_strided"}:
+        windows = values[view.outputs[0]]
+        if _overlapping(windows):
+            return None
+        offset = view.arg("storage_offset") or 0
+        if not offset and windows.contiguous and windows.numel == prod(shape):
+            return ("reshape.default", (Ref(value), shape), ("self", "shape"), False)
+        args = (Ref(base), Ref(value), windows.shape, windows.stride, offset)
+        return ("as_strided_scatter.default", args, _STRIDED_SCATTER, True)
+    if view.name in _RESHAPES:
+        return ("reshape.default", (Ref(value), shape), ("self", "shape"), False)
+    if view.name in {"transpose", "swapaxes", "swapdims"}:
+        return ("transpose.int", (Ref(value), *view.args[1:]), ("self", "dim0", "dim1"), False)
+    if view.name in {"t", "numpy_T", "mT"}:
+        return (view.target, (Ref(value),), ("self",), False)
+    if view.name == "permute":
+        dims = view.args[1]
+        assert isinstance(dims, tuple)
+        order = [int(d) % len(dims) for d in dims if isinstance(d, int)]
+        inverse = tuple(order.index(i) for i in range(len(order)))
+        return ("permute.default", (Ref(value), inverse), ("self", "dims"), False)
+    return None
+
+
+def _overlapping(spec: TensorSpec) -> bool:
+    """Whether one number in memory is several of the tensor's elements, as far as strides tell."""
+    reach = 0
+    for stride, size in sorted(zip(spec.stride, spec.shape, strict=True)):
+        if size > 1 and stride <= reach:
+            return True
+        reach += stride * (size - 1)
+    return False
