@@ -8,11 +8,17 @@ from runner.verify.options import EXAMINED_BYTES, stays
 
 ESTIMATE_BYTES = 2 * GIB
 """For capturing alone: nothing is computed, but a few models need their real parameters."""
+LATER_BYTES = 20 << 20
+"""Code that is loaded once something runs."""
 MARGIN_SHARE = 0.1
 MARGIN_BYTES = GIB // 4
 """Both on top of what is expected: too little is a second attempt."""
-OPERATION_BYTES = 500 << 10
-"""Files, modules, code that oneDNN compiles, what was watched: of one operation of the program."""
+WORKLOAD_BYTES = 1000 << 10
+"""Files, modules, code that oneDNN compiles: of one kernel file."""
+OPERATION_BYTES = 50 << 10
+"""What is known of one operation of the program."""
+STEP_BYTES = 5 << 10
+"""What was watched of one operation that a recurrent layer unrolls to, and its tensors' traces."""
 NO_BOUND = 1 << 60
 """The most that a node has, where a larger one may still come."""
 QUICK_FLOPS = 6e10
@@ -23,7 +29,7 @@ class Forecast(Document):
     """What a captured program says about the memory that its verification will take."""
 
     forward_bytes: int
-    """At the worst moment of one forward pass, scratch included."""
+    """At the worst moment of one forward pass, scratch included: the whole's, or a part's."""
     inputs_bytes: int = 0
     outputs_bytes: int = 0
     weights_bytes: int = 0
@@ -31,6 +37,10 @@ class Forecast(Document):
     flops: int = 0
     operations: int = 0
     """How many the program has."""
+    workloads: int = 0
+    """How many of them differ."""
+    steps: int = 0
+    """How many more run at the steps of recurrent layers."""
     process_bytes: int
     """Python, torch and the program itself, resident after it was captured."""
 
@@ -41,7 +51,9 @@ class Forecast(Document):
         A small output is kept while the other side runs; where that is quick, too, other inputs are
         tried beside the given ones. A large output waits as digests, or on disk.
         """
-        expected = self.process_bytes + self.forward_bytes + self.operations * OPERATION_BYTES
+        expected = self.process_bytes + LATER_BYTES + self.forward_bytes
+        expected += self.workloads * WORKLOAD_BYTES + self.operations * OPERATION_BYTES
+        expected += self.steps * STEP_BYTES
         if stays(self.outputs_bytes, expected, granted_for(expected)):
             expected += self.outputs_bytes
             if self.inputs_bytes <= EXAMINED_BYTES and self.flops <= QUICK_FLOPS:

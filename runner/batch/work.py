@@ -25,6 +25,7 @@ from runner.prompts.brief import MOST_FINDINGS
 from runner.store.objects import Address
 from runner.store.result import Document, Figures, RunOptions, Status
 from runner.tree.document import Tree
+from runner.verify.options import DRAWN_AGAIN_BYTES
 
 STAGE_FILE = "stage"
 """In a task's scratch directory: what its child is doing now."""
@@ -129,17 +130,22 @@ def forecast(problem: Problem, mode: Literal["eval", "train"]) -> Forecast:
     """
     from runner.graph import estimate as capture_and_estimate
 
-    return _forecast(capture_and_estimate(problem, mode=mode))
+    return _forecast(problem, capture_and_estimate(problem, mode=mode))
 
 
-def _forecast(estimated: Estimate) -> Forecast:
+def _forecast(problem: Problem, estimated: Estimate) -> Forecast:
+    """Levels 1 and 2 have no parts but kernels; the whole holds its inputs anyway."""
+    parts = estimated.parts_bytes if problem.level not in (1, 2) else 0
+    again = estimated.drawing_bytes if estimated.inputs_bytes <= DRAWN_AGAIN_BYTES else 0
     return Forecast(
-        forward_bytes=estimated.peak.resident_bytes,
+        forward_bytes=max(estimated.peak.resident_bytes, parts, again),
         inputs_bytes=estimated.inputs_bytes,
         outputs_bytes=estimated.outputs_bytes,
         flops=estimated.flops,
         weights_bytes=estimated.weights_bytes,
         operations=estimated.operations,
+        workloads=estimated.workloads,
+        steps=estimated.steps,
         process_bytes=resident_bytes(),
     )
 
@@ -172,7 +178,7 @@ def decompose(argument: str) -> str:
             problem = read_problem(task.problem)
         with stages("capture"):
             graph = captured(problem, mode=task.options.mode)
-            expected = _forecast(demands(graph))
+            expected = _forecast(problem, demands(graph))
         if asked := more_than_given(task, expected):
             return asked
         with stages("decompose"):

@@ -1,29 +1,18 @@
 """This file knows about how much memory a forward takes at its worst moment.
 
 Three causes: tensors that something still reads, tensors that a running module's caller or a name
-in `forward` still holds, and the scratch that an operator takes while it runs. Scratch is that of
-PyTorch 2.13 on a CPU with AVX-512, measured operator by operator.
+in `forward` still holds, and the scratch that an operator takes while it runs. Beside the whole's
+forward stand a part's, which holds its inputs throughout, and the drawing of inputs.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from math import prod
+from itertools import groupby
 
 from runner.graph.cost import flops, largest_node
-from runner.graph.ir import ITEM_BYTES, Graph, Mode, Operation, Ref, Scope, TensorSpec
+from runner.graph.ir import Graph, Mode, Operation, Recipe, Scope, TensorSpec
+from runner.graph.scratch import scratch
 from runner.problems import Problem
-
-Values = Mapping[str, TensorSpec]
-
-
-@dataclass(frozen=True, slots=True)
-class Scratch:
-    """What an operator takes on top of its inputs and outputs."""
-
-    resident_bytes: int = 0
-    """At its worst moment, beyond the output, which is not all there yet."""
-    allocated_bytes: int = 0
-    """All that it asks for: some is given back before the rest is touched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +33,16 @@ class Estimate:
     outputs_bytes: int
     weights_bytes: int
     """Parameters and buffers, which are part of the peak."""
+    parts_bytes: int
+    """At the worst moment of a small part that runs by itself."""
+    drawing_bytes: int
+    """While inputs that took some computing are made a second time, beside the first."""
     flops: int
     operations: int
+    workloads: int
+    """Different operations: an operator on other shapes is another."""
+    steps: int
+    """Operations that recurrent layers unroll to while they run."""
     largest_node_bytes: int
     """Inputs, weights and outputs of the largest single operation."""
     largest_node: str
@@ -74,8 +71,12 @@ def demands(graph: Graph) -> Estimate:
         sum(values[each.name].nbytes for each in graph.inputs),
         sum(values[each].nbytes for each in {*graph.output_names()}),
         sum(values[name].nbytes for name in graph.states),
+        _parts_bytes(graph),
+        _drawing_bytes(graph),
         sum(flops(op, values) for op in graph.operations),
         len(graph.operations),
+        len({(op.name, *(values[name] for name in _named(op))) for op in graph.operations}),
+        sum(_steps(op, values) for op in graph.operations),
         size,
         name,
     )
@@ -120,7 +121,8 @@ def _owners(graph: Graph) -> dict[str, str]:
 def _held_until(graph: Graph, owner: dict[str, str]) -> dict[str, int]:
     """For each value that owns memory, the operation after which it is freed.
 
-    A module's caller holds what it passes until the module returns.
+    A module's caller holds what it passes until the module returns; a name in `forward` holds what
+    it was given until it is given something else, or `forward` returns.
     """
     ends: dict[Scope, int] = {}
     for index, op in enumerate(graph.operations):
@@ -137,99 +139,97 @@ def _held_until(graph: Graph, owner: dict[str, str]) -> dict[str, int]:
             entered = [scope for scope in op.scopes if scope not in made_in.get(base, ())]
             last = max([index, *(ends[scope] for scope in entered)])
             until[base] = max(until.get(base, 0), last)
+    for base, index in _named_until(graph, owner, ends):
+        until[base] = max(until.get(base, 0), index)
     for name in graph.output_names():
         until[owner.get(name, name)] = len(graph.operations)
     return until
 
 
-# --- scratch --------------------------------------------------------------------------------------
+def _named_until(
+    graph: Graph, owner: dict[str, str], ends: dict[Scope, int]
+) -> Iterator[tuple[str, int]]:
+    """What the author's statements give names to, and the operation after which it has none."""
+    holds: dict[tuple[Scope | None, str], str] = {}
+    following = (*graph.operations[1:], None)
+    for index, (op, after) in enumerate(zip(graph.operations, following, strict=True)):
+        statement = _statement(op)
+        if statement is None or (after is not None and _statement(after) == statement):
+            continue  # a statement's result is that of its last operation
+        assert op.origin is not None
+        results, targets = [name for name in op.outputs if name], op.origin.targets
+        if len(targets) != len(results):
+            continue
+        for name, target in zip(results, targets, strict=True):
+            place = statement[0], target
+            if place in holds:
+                yield holds[place], index
+            holds[place] = owner[name]
+    for (scope, _), base in holds.items():
+        yield base, ends[scope] if scope else len(graph.operations) - 1
 
 
-def scratch(op: Operation, values: Values) -> Scratch:
-    """What one operation takes while it runs."""
-    if op.name in _SCRATCH:
-        return _SCRATCH[op.name](op, values)
-    if op.name in _OF_FIRST_INPUT:
-        taken = int(_OF_FIRST_INPUT[op.name] * values[next(op.refs())].nbytes)
-        return Scratch(taken, taken)
-    return Scratch()
+def _statement(op: Operation) -> tuple[Scope | None, str, int] | None:
+    """Where the author wrote it: in which module's forward (None: the model's), and its place."""
+    frame = next((scope for scope in reversed(op.scopes) if not scope.builtin), None)
+    return (frame, op.origin.file, op.origin.statement) if op.origin else None
 
 
-_OF_FIRST_INPUT = {
-    "logsumexp": 1, "cross_entropy_loss": 1, "mse_loss": 1, "smooth_l1_loss": 1, "huber_loss": 1,
-    "l1_loss": 2, "kl_div": 3, "binary_cross_entropy": 1, "binary_cross_entropy_with_logits": 2,
-    "triplet_margin_loss": 2, "cosine_similarity": 3, "cosine_embedding_loss": 1,
-}  # fmt: skip
-"""Operators that call others, as multiples of their first input."""
-
-_BLOCK = 16
-"""Channels that oneDNN keeps together."""
+def _named(op: Operation) -> list[str]:
+    return [*op.refs(), *filter(None, op.outputs)]
 
 
-def _convolution(op: Operation, values: Values) -> Scratch:
-    """oneDNN computes in a layout of its own: input and output are reordered, in full.
-
-    The reordered input is given back before the output is put into its place.
-    """
-    data, weight, out = (values[name] for name in (*list(op.refs())[:2], op.outputs[0]))
-    if not data.contiguous:  # channels last is what it takes as it is
-        return Scratch()
-    transposed = "transpose" in op.name or op.arg("transposed") is True
-    if transposed and _over_one(op.arg("stride")):
-        taken = (1 if _over_one(op.arg("dilation")) else 2) * out.nbytes
-        return Scratch(taken, taken + data.nbytes)
-    ungrouped = weight.shape[0 if transposed else 1] == _channels(data, weight)
-    plain = not transposed and ungrouped and _channels(data, weight) < _BLOCK
-    source = 0 if plain else _blocked(data, weight)
-    result = _blocked(out, weight)
-    biased = isinstance(op.arg("bias"), Ref)
-    if transposed and biased:
-        return Scratch(source + result, source + result)
-    return Scratch(max(source + result - out.nbytes, result), source + result)
+def _parts_bytes(graph: Graph) -> int:
+    """Of two operations in a row, with what the first one is given: a part holds its inputs."""
+    owner = _owners(graph)
+    producers = {name: op for op in graph.operations if not op.view for name in op.outputs if name}
+    most = 0
+    for op in graph.operations:
+        for name in op.refs() if not op.view else ():
+            first = producers.get(owner.get(name, name))
+            if first is not None:
+                held = {owner.get(each, each) for each in (*_named(first), *_named(op))}
+                most = max(most, sum(graph.values[each].nbytes for each in held))
+    return most
 
 
-def _over_one(value: object) -> bool:
-    return any(
-        n > 1 for n in (value if isinstance(value, tuple) else (value,)) if isinstance(n, int)
-    )
+def _drawing_bytes(graph: Graph) -> int:
+    """Zero where inputs are drawn and no more: those are not made twice."""
+    most = before = 0
+    for each in graph.inputs:
+        size = graph.values[each.name].nbytes
+        made = [op for op in each.recipe.operations if not op.view] if each.recipe else []
+        if each.recipe and len(made) > 1:
+            most = max(most, before + _making_bytes(each.recipe))
+        before += size
+    return before + most if most else 0
 
 
-def _channels(data: TensorSpec, weight: TensorSpec) -> int:
-    return data.shape[-(len(weight.shape) - 1)]
+def _making_bytes(recipe: Recipe) -> int:
+    """At the worst statement: what it reads, and everything that it makes on the way."""
+    specs = recipe.specs
+    owner: dict[str, str] = {}
+    for op in recipe.operations:
+        source = next(op.refs(), None)
+        for name in op.outputs:
+            owner[name] = owner.get(source, source) if op.view and source else name
+    most = 0
+    for _, ops in groupby(recipe.operations, lambda op: op.origin and op.origin.statement):
+        held = {owner.get(name, name) for op in ops for name in _named(op)}
+        most = max(most, sum(specs[name].nbytes for name in held if name in specs))
+    return most
 
 
-def _blocked(spec: TensorSpec, weight: TensorSpec) -> int:
-    """Bytes with the channels filled up to a block."""
-    channels = _channels(spec, weight)
-    return spec.nbytes // max(channels, 1) * (-(-channels // _BLOCK) * _BLOCK)
+_STEP = {"gru": 11, "rnn_tanh": 3, "rnn_relu": 3}
+"""Operations of one step of one layer; an LSTM is one operation of oneDNN."""
 
 
-def _matmul(op: Operation, values: Values) -> Scratch:
-    """A batch that is repeated for the other side is written out."""
-    out = values[op.outputs[0]]
-    sides = [values[name] for name in list(op.refs())[:2]]
-    if min(len(side.shape) for side in sides) < 3:
-        return Scratch()
-    copied = [side for side in sides if side.shape[:-2] != out.shape[:-2]]
-    taken = sum(prod((*out.shape[:-2], *side.shape[-2:])) * _item(side) for side in copied)
-    return Scratch(taken, taken)
-
-
-def _item(spec: TensorSpec) -> int:
-    return ITEM_BYTES.get(spec.dtype, 4)
-
-
-def _max_pooling(op: Operation, values: Values) -> Scratch:
-    """Where each maximum was, as int64, whether or not anybody asks."""
-    if len([name for name in op.outputs if name]) > 1:
-        return Scratch()
-    taken = 8 * values[op.outputs[0]].numel
-    return Scratch(taken, taken)
-
-
-_SCRATCH: dict[str, Callable[[Operation, Values], Scratch]] = {
-    **dict.fromkeys(("conv1d", "conv2d", "conv3d", "convolution"), _convolution),
-    **dict.fromkeys(("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"), _convolution),
-    "matmul": _matmul,
-    **dict.fromkeys(("max_pool1d", "max_pool2d", "max_pool3d"), _max_pooling),
-}
+def _steps(op: Operation, values: dict[str, TensorSpec]) -> int:
+    """How many operations a recurrent layer runs, one after the other."""
+    if op.name not in _STEP:
+        return 0
+    names = list(op.refs())
+    sequence = values[names[0]].shape
+    batch_first = op.arg("batch_first") is True and len(sequence) > 2
+    layers = sum(len(values[name].shape) > 1 for name in names[2:]) // 2
+    return _STEP[op.name] * sequence[1 if batch_first else 0] * layers

@@ -16,6 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from runner.verify.compare import tensors
 from runner.verify.loading_files import CannotJudge
+from runner.verify.options import DRAWN_AGAIN_BYTES
 
 BLOCK = 1_048_573
 """Elements that are drawn; a prime, so that no two rows of a tensor begin with the same ones."""
@@ -26,8 +27,6 @@ _NEW = {"rand": 0, "randn": 0, "randint": 1}
 """Operations that make one, and the shape's place among the arguments; one later with `low`."""
 _WORTH_IT = 1 << 16
 """Elements from which on a tensor is remembered."""
-_LARGEST_BYTES = 1 << 28
-"""What is not there is drawn up to this size, to be compared; that of more, memory may not hold."""
 
 
 class DrawsOther(CannotJudge):
@@ -89,7 +88,7 @@ class _Remembering(TorchDispatchMode):
                 self._given |= places(tensor)
                 return tensor
             place = _NEW[name] + func._overloadname.startswith("low")
-            if torch.Size(args[place]).numel() * 4 > _LARGEST_BYTES:
+            if torch.Size(args[place]).numel() * 4 > DRAWN_AGAIN_BYTES:
                 raise DrawsOther("get_inputs() draws something else")
         tensor = func(*args, **kwargs)
         if tensor.numel() >= _WORTH_IT and tensor.device.type == "cpu":

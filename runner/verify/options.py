@@ -8,6 +8,8 @@ FULL = 0.9
 """Of the memory, with an output that stays."""
 EXAMINED_BYTES = 1 << 28
 """Inputs of up to this size are tried with others beside them, to see that outputs change."""
+DRAWN_AGAIN_BYTES = 1 << 28
+"""Inputs that are not there are drawn up to this size, to be compared with those that are."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,12 @@ from hypothesis import strategies as st
 from runner.batch.machine import GIB, resident_bytes
 from runner.batch.needs import (
     ESTIMATE_BYTES,
+    LATER_BYTES,
     MARGIN_BYTES,
     OPERATION_BYTES,
     QUICK_FLOPS,
+    STEP_BYTES,
+    WORKLOAD_BYTES,
     Forecast,
     Needs,
     threads,
@@ -23,6 +26,8 @@ FORECAST = Forecast(
     weights_bytes=0,
     flops=10**12,
     operations=10,
+    workloads=4,
+    steps=100,
     process_bytes=300 * MIB,
 )
 
@@ -32,7 +37,8 @@ def expected(**changes: int) -> int:
 
 
 def test_a_process_takes_python_its_operations_and_the_forward() -> None:
-    assert expected() == (300 + 400) * MIB + 10 * OPERATION_BYTES
+    files, program = 4 * WORKLOAD_BYTES, 10 * OPERATION_BYTES + 100 * STEP_BYTES
+    assert expected() == (300 + 400) * MIB + LATER_BYTES + files + program
 
 
 def test_a_small_output_is_held_while_the_other_side_runs() -> None:

@@ -11,7 +11,8 @@ import torch
 from programs import Program, Write
 
 from runner.graph import Graph, estimate
-from runner.graph.memory import Peak, peak, scratch
+from runner.graph.memory import Peak, demands, peak
+from runner.graph.scratch import scratch
 
 
 def scratch_of(graph: Graph) -> tuple[int, int]:
@@ -37,6 +38,74 @@ def test_what_is_returned_and_what_is_owned_stays_alive(program: Program) -> Non
 
 def test_a_result_that_nothing_reads_is_freed_at_once(program: Program) -> None:
     assert peak(program("x.exp()\nx.abs()\nreturn x.neg()")).resident_bytes == 2 * 128
+
+
+@pytest.mark.parametrize(
+    ("forward", "tensors"),
+    [
+        ("return x.exp().abs().neg()", 3),
+        ("a = x.exp()\nb = a.abs()\nreturn b.neg()", 4),
+        ("y = x.exp()\ny = y.abs()\nreturn y.neg()", 3),
+    ],
+    ids=["no names", "a name for each", "one name for all"],
+)
+def test_a_name_holds_what_it_was_given_until_it_is_given_something_else(
+    forward: str, tensors: int, program: Program
+) -> None:
+    assert peak(program(forward)).resident_bytes == tensors * 128
+
+
+def test_names_of_a_module_s_forward_are_gone_when_it_returns(program: Program) -> None:
+    held = """
+    class Held(nn.Module):
+        def forward(self, y):
+            a = y.abs()
+            b = a.neg()
+            return b.exp()
+    """
+    graph = program(
+        "x = self.one(x)\nx = self.two(x)\nreturn x",
+        classes=held,
+        init="self.one, self.two = Held(), Held()",
+    )
+    assert peak(graph).resident_bytes == 5 * 128  # x, what two is given, and its own three
+
+
+def test_a_part_by_itself_holds_what_it_is_given(program: Program) -> None:
+    graph = program("x = x.exp()\nx = x.abs()\nx = x.neg()\nreturn x.sin()")
+    assert peak(graph).resident_bytes == 3 * 128
+    assert demands(graph).parts_bytes == 3 * 128
+    graph = program("return (x.sum(1) + 1).neg()")
+    assert demands(graph).parts_bytes == 128 + 2 * 4 * 4
+
+
+def test_inputs_that_are_drawn_and_no_more_are_not_made_twice(program: Program) -> None:
+    assert demands(program("return x + 1", inputs="torch.randn(4, 8)")).drawing_bytes == 0
+
+
+def test_inputs_that_took_computing_are_made_again_beside_the_first(program: Program) -> None:
+    graph = program(
+        "return x @ y", arguments="x, y", inputs="torch.randn(8, 8), torch.randn(8, 8).tril() * 2"
+    )
+    whole = 4 * 8 * 8
+    assert demands(graph).drawing_bytes == 2 * whole + (1 + 3) * whole
+
+
+@pytest.mark.parametrize(("cell", "operations"), [("GRU", 11), ("RNN", 3), ("LSTM", 0)])
+def test_a_recurrent_layer_unrolls_to_operations_at_each_step(
+    cell: str, operations: int, program: Program
+) -> None:
+    graph = program(
+        "return self.r(x)[0]",
+        init=f"self.r = nn.{cell}(8, 4, num_layers=2, bidirectional=True, batch_first=True)",
+        inputs="torch.randn(2, 5, 8)",
+    )
+    assert demands(graph).steps == operations * 5 * 4
+
+
+def test_an_operator_on_the_same_shapes_is_one_workload(program: Program) -> None:
+    estimated = demands(program("return x.exp().exp().sum(1).exp()"))
+    assert (estimated.operations, estimated.workloads) == (4, 3)
 
 
 def test_a_caller_holds_what_it_passes_until_its_module_returns(program: Program) -> None:
