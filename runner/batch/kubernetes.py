@@ -42,7 +42,9 @@ START_S = 900
 DEADLINE_S = 24 * 3600
 """For the whole of it; the same run, submitted again, does what is left."""
 SUBMISSIONS = 3
+METRICS = "metrics"
 METRICS_PORT = 8080
+"""Where every node of a Ray shows its figures; a plain job's own Ray shows none."""
 DASHBOARD_PORT = 8265
 HEAD = "ray-head"
 HEAD_PORTS = {"gcs-server": 6379, "dashboard": DASHBOARD_PORT, "client": 10001}
@@ -357,7 +359,7 @@ def _container(
         ports = HEAD_PORTS if name == HEAD else {}
         container["ports"] = [
             {"name": each, "containerPort": port}
-            for each, port in (ports | {"metrics": METRICS_PORT}).items()
+            for each, port in (ports | {METRICS: METRICS_PORT}).items()
         ]
         # Who is preempted leaves the cluster by itself: its problems start again elsewhere at once.
         stop = {"exec": {"command": ["/bin/bash", "-lc", "ray stop"]}}
@@ -374,14 +376,14 @@ def _container(
 
 
 def _template(container: Document, restart: str | None = None) -> Document:
+    metadata: Document = {"labels": {"app.kubernetes.io/name": NAME}}
+    if any(port["name"] == METRICS for port in container.get("ports", [])):
+        metadata["annotations"] = {
+            "prometheus.io/scrape": "true",
+            "prometheus.io/port": str(METRICS_PORT),
+        }
     return {
-        "metadata": {
-            "labels": {"app.kubernetes.io/name": NAME},
-            "annotations": {
-                "prometheus.io/scrape": "true",
-                "prometheus.io/port": str(METRICS_PORT),
-            },
-        },
+        "metadata": metadata,
         "spec": {
             "serviceAccountName": NAME,
             "automountServiceAccountToken": False,

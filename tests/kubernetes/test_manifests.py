@@ -20,6 +20,7 @@ from pydantic import ByteSize
 
 from runner.batch.kubernetes import Pods, write
 from runner.batch.machine import GIB
+from runner.batch.remote.sending import STOP_S
 from runner.config import Settings, load
 from runner.errors import StoreError, UsageError
 
@@ -72,6 +73,18 @@ def pod_specs(value: Any) -> Iterator[dict[str, Any]]:
     elif isinstance(value, list):
         for each in value:
             yield from pod_specs(each)
+
+
+def templates(value: Any) -> Iterator[dict[str, Any]]:
+    """Every pod with its metadata, however deep."""
+    if isinstance(value, dict):
+        if "containers" in value.get("spec", {}):
+            yield value
+        for each in value.values():
+            yield from templates(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from templates(each)
 
 
 def resources_of(group: dict[str, Any]) -> dict[str, Any]:
@@ -266,6 +279,57 @@ def test_the_network_lets_pods_reach_each_other_names_and_the_store_s_port(
     ports = [[port["port"] for port in rule.get("ports", [])] for rule in policy["egress"]]
     assert ports == [[], [53, 53], [9000]]
     assert policy["egress"][0]["to"] == [{"podSelector": policy["podSelector"]}]
+    ingress = [[port["port"] for port in rule.get("ports", [])] for rule in policy["ingress"]]
+    assert ingress == [[], [8265], [8080]]
+    assert policy["ingress"][0]["from"] == [{"podSelector": policy["podSelector"]}]
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_prometheus_is_sent_to_the_pods_that_have_figures_and_to_their_port(
+    rendered: dict[str, Objects], overlay: str
+) -> None:
+    pods = list(templates(rendered[overlay]))
+    for pod in pods:
+        (container,) = pod["spec"]["containers"]
+        ports = [each["containerPort"] for each in container.get("ports", [])]
+        said = {"prometheus.io/scrape": "true", "prometheus.io/port": "8080"}
+        assert pod["metadata"].get("annotations") == (said if 8080 in ports else None)
+    scraped = sum("annotations" in pod["metadata"] for pod in pods)
+    assert scraped == {"base": 2, "overlays/local": 0, "overlays/gpu": 3}[overlay]
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_a_pod_that_has_to_go_leaves_ray_first_and_has_the_time_for_it(
+    rendered: dict[str, Objects], overlay: str
+) -> None:
+    for spec in pod_specs(rendered[overlay]):
+        assert spec["terminationGracePeriodSeconds"] >= STOP_S
+        (container,) = spec["containers"]
+        leaves = container.get("lifecycle", {}).get("preStop", {}).get("exec", {}).get("command")
+        of_ray = container["name"] in ("ray-head", "ray-worker")
+        assert leaves == (["/bin/bash", "-lc", "ray stop"] if of_ray else None)
+
+
+def test_a_ray_job_is_sent_again_and_never_made_again_and_has_an_end(
+    rendered: dict[str, Objects],
+) -> None:
+    spec = rendered["base"]["RayJob"]["spec"]
+    assert (spec["backoffLimit"], spec["submitterConfig"]["backoffLimit"]) == (0, 3)
+    assert 0 < spec["preRunningDeadlineSeconds"] < spec["activeDeadlineSeconds"] == 24 * 3600
+    assert spec["shutdownAfterJobFinishes"] is True
+    assert spec["ttlSecondsAfterFinished"] > 0
+
+
+def test_a_job_that_is_preempted_begins_again_and_one_that_failed_does_not(
+    rendered: dict[str, Objects],
+) -> None:
+    spec = rendered["overlays/local"]["Job"]["spec"]
+    preempted, failed = spec["podFailurePolicy"]["rules"]
+    assert preempted["action"] == "Ignore"
+    assert preempted["onPodConditions"] == [{"type": "DisruptionTarget", "status": "True"}]
+    assert failed["action"] == "FailJob"
+    assert failed["onExitCodes"]["values"] == [1, 2]  # 130 is a pod that was told to go
+    assert failed["onExitCodes"]["containerName"] == "kdrun"
 
 
 def test_a_run_s_name_is_the_objects_name(rendered: dict[str, Objects]) -> None:
