@@ -20,6 +20,7 @@ from runner.verify.confinement import settle
 from runner.verify.drawing import Draws
 from runner.verify.loading_files import CannotJudge, foreign_code
 from runner.verify.options import VerifyOptions
+from runner.verify.spilling import compact
 from runner.verify.streaming import Streaming
 from runner.verify.watching import Trace, Watch, reaching
 from runner.verify.weights import vary, weights_of
@@ -125,7 +126,8 @@ class Bench:
             settle(what)
         if watch:
             watch.returned(output)
-        return output, _seen(watch, inputs, output) if watch else None
+        seen = _seen(watch, inputs, output) if watch else None
+        return compact(output), seen
 
     def seed(self, trial: int) -> None:
         """Every generator that a model may draw from."""

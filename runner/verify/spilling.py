@@ -10,6 +10,7 @@ import resource
 import shutil
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -156,6 +157,22 @@ class Spill:
 def _digested(tensor: torch.Tensor) -> DigestedTensor:
     finite = all(all_finite(piece) for piece in pieces_of(tensor))
     return DigestedTensor(tuple(tensor.shape), tensor.dtype, tuple(digests_of(tensor)), finite)
+
+
+def compact(output: object) -> object:
+    """The same tensors, without room for others: a loss may hold what it is the mean of."""
+    used: Counter[int] = Counter()
+    for tensor in tensors(output):
+        if tensor.layout == torch.strided:
+            used[tensor.untyped_storage().data_ptr()] += tensor.nbytes
+
+    def own(tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.layout != torch.strided:
+            return tensor
+        storage = tensor.untyped_storage()
+        return tensor.clone() if 2 * used[storage.data_ptr()] < storage.nbytes() else tensor
+
+    return _mapped_tensors(output, own)
 
 
 def size_of(output: object) -> int:

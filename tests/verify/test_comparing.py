@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from runner.verify import compare as subject
 from runner.verify.compare import COMPOSITION, STEP, compare, would_notice
-from runner.verify.spilling import Spill
+from runner.verify.spilling import Spill, compact, size_of
 
 
 def test_equal_tensors_are_equal_to_the_bit():
@@ -150,6 +150,15 @@ def test_a_spill_leaves_nothing_behind_and_keeps_what_is_small(tmp_path, monkeyp
         assert list(tmp_path.iterdir())
 
     assert not list(tmp_path.iterdir())
+
+
+def test_an_output_keeps_no_room_for_what_it_was_made_of():
+    whole = torch.ones(100, 10)
+    small = compact([whole[0], {"a": whole[:, :1]}])
+    assert size_of(small) == 4 * (10 + 100)
+    assert small[0].tolist() == [1.0] * 10
+    halves = list(whole.split(50))
+    assert all(a is b for a, b in zip(compact(halves), halves, strict=True))
 
 
 def test_nothing_is_spilled_onto_a_full_disk(tmp_path, monkeypatch):
