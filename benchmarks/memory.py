@@ -12,7 +12,7 @@ import argparse
 import importlib
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
@@ -98,6 +98,7 @@ def again(result: ProblemResult, output: Path, process_bytes: int) -> int | None
 
     try:
         problem = read_problem(output / result.label / "original.py")
+        problem = replace(problem, source_level=result.source_level)  # the file has moved
         made = forecast(problem, result.options.mode)
     except KdrunError as error:
         print(f"{result.label}: {error}", file=sys.stderr)

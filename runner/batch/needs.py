@@ -10,6 +10,8 @@ ESTIMATE_BYTES = 2 * GIB
 """For capturing alone: nothing is computed, but a few models need their real parameters."""
 LATER_BYTES = 20 << 20
 """Code that is loaded once something runs."""
+NEARLY = 1.1
+"""What would have room with a little more memory is given that."""
 MARGIN_SHARE = 0.1
 MARGIN_BYTES = GIB // 4
 """Both on top of what is expected: too little is a second attempt."""
@@ -54,7 +56,7 @@ class Forecast(Document):
         expected = self.process_bytes + LATER_BYTES + self.forward_bytes
         expected += self.workloads * WORKLOAD_BYTES + self.operations * OPERATION_BYTES
         expected += self.steps * STEP_BYTES
-        if stays(self.outputs_bytes, expected, granted_for(expected)):
+        if stays(self.outputs_bytes, expected, int(NEARLY * granted_for(expected))):
             expected += self.outputs_bytes
             if self.inputs_bytes <= EXAMINED_BYTES and self.flops <= QUICK_FLOPS:
                 expected += self.inputs_bytes

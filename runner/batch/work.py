@@ -27,6 +27,8 @@ from runner.store.result import Document, Figures, RunOptions, Status
 from runner.tree.document import Tree
 from runner.verify.options import DRAWN_AGAIN_BYTES
 
+SMALL = 8
+"""Operations up to which a problem of no level is hardly more than one fusion."""
 STAGE_FILE = "stage"
 """In a task's scratch directory: what its child is doing now."""
 
@@ -134,8 +136,9 @@ def forecast(problem: Problem, mode: Literal["eval", "train"]) -> Forecast:
 
 
 def _forecast(problem: Problem, estimated: Estimate) -> Forecast:
-    """Levels 1 and 2 have no parts but kernels; the whole holds its inputs anyway."""
-    parts = estimated.parts_bytes if problem.level not in (1, 2) else 0
+    """Levels 1 and 2 have no parts but kernels, as what is small; those hold no more than it."""
+    small = problem.level is None and estimated.operations <= SMALL
+    parts = 0 if small or problem.level in (1, 2) else estimated.parts_bytes
     again = estimated.drawing_bytes if estimated.inputs_bytes <= DRAWN_AGAIN_BYTES else 0
     return Forecast(
         forward_bytes=max(estimated.peak.resident_bytes, parts, again),
