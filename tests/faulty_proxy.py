@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
 
-Fault = Literal["slow_down", "reset", "lost_answer", "truncate", "flip", "web_page"] | str
+Fault = (
+    Literal["slow_down", "reset", "lost_answer", "truncate", "flip", "flip_sent", "web_page"] | str
+)
 """slow_down    503 SlowDown, without asking the server
 reset        the connection is reset before the server is asked
 lost_answer  the server is asked, and the connection reset before the answer
 truncate     half of the answer's body, then the end
 flip         a bit of the answer's body is another
+flip_sent    a bit of the request's body is another
 web_page     200, with a page for people
 CODE         403 with this error code"""
 
@@ -84,6 +87,8 @@ class FaultyProxy:
             return _answer(handler, 200, "text/html", b"<!doctype html><p>Welcome!</p>")
         if fault is not None and re.fullmatch("[A-Z][A-Za-z]+", fault):
             return _refuse(handler, 403, fault)
+        if fault == "flip_sent" and body:
+            body = bytes([body[0] ^ 1]) + body[1:]
         upstream = http.client.HTTPConnection("127.0.0.1", self.target, timeout=30)
         try:
             sent = {k: v for k, v in handler.headers.items() if k.lower() != "expect"}

@@ -22,9 +22,11 @@ from botocore.handlers import add_expect_header
 from botocore.parsers import ResponseParserError
 from s3transfer.exceptions import RetriesExceededError
 
+from runner import __version__
 from runner.errors import StoreError, UsageError
 from runner.store.explain import REACH, explained
 from runner.store.objects import IN_FLIGHT, SCHEME, Address, Addressing, Blob, Checksums, Conflict
+from runner.store.packing import changed
 from runner.store.result import sha256_of
 
 MIB = 1 << 20
@@ -92,7 +94,7 @@ class BucketObjects:
         data = source.read_bytes()
         digest = hashlib.sha256(data).digest()
         if digest.hex() != sha256:
-            raise StoreError(f"{source}: changed while it was stored", hint="submit it again")
+            raise changed(source)
         if self.checksums == "when_supported":
             more["ChecksumSHA256"] = base64.b64encode(digest).decode()
         with self._explained():
@@ -157,10 +159,10 @@ class BucketObjects:
             return None
         return said or self._read(read)
 
-    def keys(self, prefix: str) -> Iterator[str]:
+    def listed(self, prefix: str) -> Iterator[tuple[str, int]]:
         for page in self._pages(prefix):
             for entry in page.get("Contents", []):
-                yield entry["Key"].removeprefix(self.prefix)
+                yield entry["Key"].removeprefix(self.prefix), entry["Size"]
 
     def folders(self, prefix: str) -> list[str]:
         below = self.prefix + prefix
@@ -254,7 +256,9 @@ def _client(
             s3={"addressing_style": "path" if own and addressing == "auto" else addressing},
             request_checksum_calculation=checksums,
             response_checksum_validation=checksums,
-            user_agent_extra="kdrun",
+            # What botocore does for each request costs more than what the server does.
+            user_agent=f"kdrun/{__version__} boto3/{boto3.__version__}",
+            parameter_validation=False,
         ),
     )
     # Else each small object waits for a "100 Continue", which botocore reads byte by byte.

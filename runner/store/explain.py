@@ -38,6 +38,8 @@ ANSWERS: dict[str, tuple[str, str]] = {
     "500": ("the service failed", AGAIN),
     "RequestTimeout": ("the connection was too slow", AGAIN),
     "BadDigest": ("what arrived was not what was sent", AGAIN),
+    "InvalidDigest": ("what arrived was not what was sent", AGAIN),
+    "XAmzContentSHA256Mismatch": ("what arrived was not what was sent", AGAIN),
     "NotImplemented": (
         "the service does not know a part of the request",
         "try KDRUN_S3_CHECKSUMS=when_required",

@@ -62,13 +62,14 @@ class FolderObjects:
         with source:
             return hashlib.file_digest(source, "sha256").hexdigest()
 
-    def keys(self, prefix: str) -> Iterator[str]:
+    def listed(self, prefix: str) -> Iterator[tuple[str, int]]:
         folder = prefix.rpartition("/")[0]
         for directory, _, files in os.walk(self.root / folder):
             for name in files:
-                key = Path(directory, name).relative_to(self.root).as_posix()
+                path = Path(directory, name)
+                key = path.relative_to(self.root).as_posix()
                 if key.startswith(prefix) and not name.startswith((_TEMPORARY, LOCK)):
-                    yield key
+                    yield key, path.stat().st_size
 
     def folders(self, prefix: str) -> list[str]:
         place = self.root / prefix

@@ -1,10 +1,10 @@
-"""This file knows about where a run's files are below a store's address, and how they are packed.
+"""This file knows about where a run's files are below a store's address.
 
 `<run id>/manifest.json`
 `<run id>/logs/<source level>/<problem>.log`
 `<run id>/<source level>/<problem>/result.json`
-`<run id>/<source level>/<problem>/files-<digest>/...`   what that result.json vouches for
-`<run id>/<source level>/<problem>/files-<digest>/steps.zip`   all of `steps/` in one object
+`<run id>/<source level>/<problem>/files-<digest>.zip`   the files that this result.json vouches for
+`<run id>/<source level>/<problem>/files-<digest>/...`   the large ones, and copies to be looked at
 
 The digest is that of the list of files and their sha256: two attempts that differ in anything never
 write the same key, and an upload that broke off is found again. See
@@ -13,7 +13,6 @@ docs/decisions/results-in-a-store.md.
 
 import hashlib
 import json
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from runner.store.manifest import MANIFEST_FILE
@@ -21,11 +20,10 @@ from runner.store.result import RESULT_FILE, ProblemResult
 
 MARKER = "kdrun.json"
 """At the head of every store: it says that this is one, and of which layout."""
-LAYOUT = 1
+LAYOUT = 2
 LOGS = "logs"
-PACKED = "steps/"
-"""Two thirds of all files, mostly copies of components: in one object, since nobody reads one."""
-PACK = "steps.zip"
+STEPS = "steps/"
+"""Two thirds of all files, mostly copies of components: nobody looks at one, so none is copied."""
 
 
 def manifest_key(run_id: str) -> str:
@@ -41,27 +39,9 @@ def result_key(run_id: str, label: str) -> str:
 
 
 def files_prefix(run_id: str, result: ProblemResult) -> str:
-    """Below which the files of a result are."""
+    """Below which the files of a result are, and beside which its zip is."""
     listing = json.dumps(result.files, sort_keys=True).encode()
     return f"{run_id}/{result.label}/files-{hashlib.sha256(listing).hexdigest()[:16]}"
-
-
-@dataclass(frozen=True, slots=True)
-class Parcel:
-    """One object of a result, beside its `result.json`."""
-
-    key: str
-    members: tuple[str, ...]
-    """The files in it; one, or all of the pack's."""
-    is_pack: bool = False
-
-
-def parcels(run_id: str, result: ProblemResult) -> list[Parcel]:
-    """The objects that hold a result's files, the pack first."""
-    prefix = files_prefix(run_id, result)
-    packed = [] if PACK in result.files else [n for n in result.files if n.startswith(PACKED)]
-    alone = [Parcel(f"{prefix}/{n}", (n,)) for n in result.files if n not in set(packed)]
-    return [Parcel(f"{prefix}/{PACK}", tuple(packed), is_pack=True), *alone] if packed else alone
 
 
 def unsafe(name: str) -> bool:

@@ -71,8 +71,8 @@ class Objects(Protocol):
     def sha256(self, key: str) -> str | None:
         """The digest of what is there, or None where there is nothing."""
 
-    def keys(self, prefix: str) -> Iterator[str]:
-        """Every key that starts so."""
+    def listed(self, prefix: str) -> Iterator[tuple[str, int]]:
+        """Every key that starts so, and how many bytes are there."""
 
     def folders(self, prefix: str) -> list[str]:
         """Names directly below a prefix (empty, or up to a `/`) under which there are keys."""

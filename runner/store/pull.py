@@ -8,23 +8,20 @@ import errno
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from runner.errors import StoreError
 from runner.store import layout
+from runner.store.contents import beside
 from runner.store.directory import DirectoryStore, put_in_place, write_atomically
-from runner.store.layout import Parcel, parcels, unsafe
+from runner.store.layout import unsafe
 from runner.store.manifest import Manifest, Row
 from runner.store.objects import each
-from runner.store.packing import unpack
 from runner.store.result import RESULT_FILE, first_mismatch, sha256_of
 from runner.store.runs import RunStore, Standing
 
 PROBLEMS_AT_ONCE = 8
-FILES_AT_ONCE = 4
-"""Of each problem."""
 
 State = Literal["pulled", "there", "missing", "corrupt", "refused"]
 """pulled    it is there now
@@ -102,10 +99,11 @@ def _pull_one(
         return Pulled(label, "refused", f"{place} holds something else")
     # A name of its own for each result: what was left of another one must not get into it.
     aside = place.with_name(f".{place.name}.{standing.sha256[:8]}.pulling")
-    bad = _fetch(store, run_id, standing, aside)
-    if bad is not None:
+    loss = store.contents(run_id, standing.result).fetch(aside)
+    beside(aside).unlink(missing_ok=True)
+    if loss is not None:
         shutil.rmtree(aside, ignore_errors=True)
-        return Pulled(label, *bad)
+        return Pulled(label, *loss)
     write_atomically(aside / RESULT_FILE, standing.text)
     put_in_place(aside, place)
     return Pulled(label, "pulled")
@@ -118,32 +116,3 @@ def _is_there(place: Path, standing: Standing) -> bool:
         and sha256_of(result) == standing.sha256
         and first_mismatch(place, standing.result.files) is None
     )
-
-
-def _fetch(
-    store: RunStore, run_id: str, standing: Standing, aside: Path
-) -> tuple[State, str] | None:
-    """Every file of a result into a directory; the first that is not there or not right."""
-    aside.mkdir(parents=True, exist_ok=True)
-    fetch = partial(_fetch_parcel, store, standing, aside)
-    found = each(fetch, parcels(run_id, standing.result), FILES_AT_ONCE)
-    return next((bad for bad in found if bad is not None), None)
-
-
-def _fetch_parcel(
-    store: RunStore, standing: Standing, aside: Path, parcel: Parcel
-) -> tuple[State, str] | None:
-    files = {name: standing.result.files[name] for name in parcel.members}
-    if first_mismatch(aside, files) is None:  # before an interruption
-        return None
-    name = layout.PACK if parcel.is_pack else parcel.members[0]
-    path = aside / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    digest = store.objects.fetch(parcel.key, path)
-    if digest is None:
-        return "missing", name
-    if not parcel.is_pack:
-        return None if digest == files[name] else ("corrupt", name)
-    bad = unpack(path, files, aside)
-    path.unlink()
-    return None if bad is None else ("corrupt", bad)

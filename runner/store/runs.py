@@ -21,10 +21,9 @@ from pydantic import ValidationError
 from runner import __version__
 from runner.errors import StoreError
 from runner.store import layout
-from runner.store.layout import Parcel, parcels
+from runner.store.contents import Contents
 from runner.store.manifest import Manifest, merged
 from runner.store.objects import Address, Blob, Conflict, Objects, each, open_objects
-from runner.store.packing import bad_member, packed
 from runner.store.result import ProblemResult
 
 TRIES = 50
@@ -80,7 +79,8 @@ class RunStore:
                 ignores the conditions of conditional writes.
         """
         text = json.dumps({"kdrun_store": layout.LAYOUT}) + "\n"
-        if self.objects.get(layout.MARKER) is None and any(True for _ in self.objects.keys("")):
+        # Asked twice: what was found may be the mark of another driver, of this moment.
+        if not self._is_marked() and self._is_in_use() and not self._is_marked():
             raise StoreError(f"{self}: holds something else", hint="choose an empty place")
         with suppress(Conflict):
             self.objects.put_if(layout.MARKER, text.encode(), None)
@@ -92,6 +92,12 @@ class RunStore:
                     hint="use a newer version of it, or another one",
                 )
         self.look()
+
+    def _is_marked(self) -> bool:
+        return self.objects.get(layout.MARKER) is not None
+
+    def _is_in_use(self) -> bool:
+        return any(True for _ in self.objects.listed(""))
 
     def look(self) -> None:
         """Make sure that this is a store, and one that this version can read.
@@ -110,6 +116,11 @@ class RunStore:
             ) from error
         if number > layout.LAYOUT:
             raise StoreError(f"{self}: made by a newer kdrun", hint="upgrade kdrun")
+        if number < layout.LAYOUT:
+            raise StoreError(
+                f"{self}: made by an older kdrun, which packed files in another way",
+                hint="choose an empty place",
+            )
 
     # Results.
 
@@ -132,10 +143,13 @@ class RunStore:
             for name in self.objects.folders(f"{run_id}/{level}/")
         ]
 
+    def contents(self, run_id: str, result: ProblemResult) -> Contents:
+        """The objects that hold a result's files."""
+        return Contents(self.objects, layout.files_prefix(run_id, result), result.files)
+
     def damage(self, run_id: str, result: ProblemResult) -> str | None:
         """The first file that is missing or is not what the result says, or None."""
-        found = each(lambda parcel: self._damaged(parcel, result), parcels(run_id, result))
-        return next((name for name in found if name is not None), None)
+        return self.contents(run_id, result).damage()
 
     def publish(
         self, run_id: str, result: ProblemResult, directory: Path, supersedes: str | None = None
@@ -145,11 +159,8 @@ class RunStore:
         `supersedes` is the version of the committed result that this one was made to replace. Where
         another writer has committed meanwhile, the first stands, unless it alone did not pass.
         """
-        ours = parcels(run_id, result)
-        prefix = layout.files_prefix(run_id, result)
-        there = set(self.objects.keys(f"{prefix}/"))
-        sent = each(lambda parcel: self._send(parcel, result, directory, parcel.key in there), ours)
-        return replace(self._commit(run_id, result, supersedes), sent_bytes=sum(sent))
+        sent_bytes = self.contents(run_id, result).send(directory)
+        return replace(self._commit(run_id, result, supersedes), sent_bytes=sent_bytes)
 
     def put_log(self, run_id: str, label: str, log: Path) -> int:
         """What a problem's process printed; so many bytes."""
@@ -159,28 +170,6 @@ class RunStore:
             digest = hashlib.sha256(copy.read_bytes()).hexdigest()
             self.objects.put(layout.log_key(run_id, label), copy, digest)
             return copy.stat().st_size
-
-    def _damaged(self, parcel: Parcel, result: ProblemResult) -> str | None:
-        if not parcel.is_pack:
-            (name,) = parcel.members
-            return None if self.objects.sha256(parcel.key) == result.files[name] else name
-        with tempfile.TemporaryDirectory(prefix="kdrun-") as aside:
-            path = Path(aside, layout.PACK)
-            if self.objects.fetch(parcel.key, path) is None:
-                return layout.PACK
-            return bad_member(path, {name: result.files[name] for name in parcel.members})
-
-    def _send(self, parcel: Parcel, result: ProblemResult, directory: Path, there: bool) -> int:
-        """So many bytes were sent; none where it is there already, and well."""
-        if there and self._damaged(parcel, result) is None:
-            return 0
-        if parcel.is_pack:
-            with packed(directory, parcel.members) as (path, digest):
-                self.objects.put(parcel.key, path, digest)
-                return path.stat().st_size
-        (name,) = parcel.members
-        self.objects.put(parcel.key, directory / name, result.files[name])
-        return (directory / name).stat().st_size
 
     def _commit(self, run_id: str, result: ProblemResult, supersedes: str | None) -> Published:
         key = layout.result_key(run_id, result.label)

@@ -1,8 +1,7 @@
 """A disk that is full, for real: a small one is mounted, where we may."""
 
 import re
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -26,18 +25,6 @@ try:{FILLS.replace(chr(10), chr(10) + "    ")}
 except OSError:
     time.sleep(1000)
 """
-
-
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Path]:
-    """32 MiB, in memory."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=32m", "none", str(place)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("only root may mount a small disk")
-    yield place
-    subprocess.run(["umount", "--lazy", str(place)], check=True)
 
 
 @pytest.fixture

@@ -1,19 +1,40 @@
 """Runs and stores: what a worker sends, and which run the same command goes on with."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from runner import __version__
 from runner.batch.attempt import decompose, give_up
 from runner.batch.machine import GIB
-from runner.batch.stored import unfinished
+from runner.batch.plan import Item
+from runner.batch.stored import plan_over, unfinished
 from runner.batch.work import Target, Task
-from runner.store import Address, Manifest, RunOptions, RunStore
+from runner.problems import Problem, identify
+from runner.store import (
+    Address,
+    DirectoryStore,
+    Figures,
+    Manifest,
+    ProblemResult,
+    RunOptions,
+    RunStore,
+)
+from runner.store.result import hash_files
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+FIGURES = Figures(
+    components=1,
+    by_level={"kernel": 1},
+    unique_kernels=1,
+    kernel_instances=1,
+    capture="fake",
+    estimated_peak_bytes=1,
+)
 
 
 @pytest.fixture
@@ -124,3 +145,69 @@ def test_the_same_command_goes_on_with_the_last_run_if_it_was_stopped(
         store.save(each, [])
     found = unfinished(store, {"level": [3]})
     assert (found.run_id if found else None) == expected
+
+
+@pytest.fixture
+def stored(tmp_path: Path, store: RunStore, write: Callable[[str], Path]) -> Problem:
+    """A problem whose result is in the store, and nothing of it here."""
+    problem = identify(write("whole"))
+    directory = tmp_path / "made"
+    directory.mkdir()
+    (directory / "original.py").write_text("class Model: ...\n")
+    result = ProblemResult(
+        problem=problem.name,
+        source_level=problem.source_level,
+        status="passed",
+        figures=FIGURES,
+        bitwise_equal=True,
+        started=NOW,
+        source_sha256=problem.sha256,
+        kdrun_version=__version__,
+        torch_version="2",
+        options=RunOptions(),
+        files=hash_files(directory),
+    )
+    store.publish("one", result, directory)
+    return problem
+
+
+def over(
+    store: RunStore, tmp_path: Path, problem: Problem, resume: bool = True, **options: Any
+) -> Item:
+    output = DirectoryStore(tmp_path / "nothing-here")
+    how = {"resume": resume, "only_failed": False}
+    (item,) = plan_over(store, "one", output, [problem], RunOptions(**options), **how)
+    return item
+
+
+def test_what_the_store_holds_whole_is_not_run_again(
+    stored: Problem, store: RunStore, tmp_path: Path
+) -> None:
+    item = over(store, tmp_path, stored)
+    assert item.earlier is not None
+    assert item.stored is not None
+
+
+def test_what_changed_or_is_asked_for_again_is_run(
+    stored: Problem, store: RunStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert over(store, tmp_path, stored, resume=False).why == "asked for again"
+    assert over(store, tmp_path, stored, trials=5).why == "other options"
+    assert over(store, tmp_path, replace(stored, sha256="other")).why == "its source changed"
+    monkeypatch.setattr("runner.batch.stored.__version__", "99.0.0")
+    assert over(store, tmp_path, stored).why == f"made by kdrun {__version__}"
+
+
+@pytest.mark.parametrize("lost", [True, False])
+@pytest.mark.parametrize("what", ["files-*.zip", "files-*/original.py", "result.json"])
+def test_what_the_store_lost_or_holds_damaged_is_run_again(
+    stored: Problem, store: RunStore, tmp_path: Path, what: str, lost: bool
+) -> None:
+    (path,) = (Path(str(store)) / "one").glob(f"*/*/{what}")
+    path.unlink() if lost else path.write_text("rot")
+    item = over(store, tmp_path, stored)
+    if (lost, what) == (True, "files-*.zip"):  # its only file is an object of its own, too
+        assert item.earlier is not None
+    else:
+        assert item.earlier is None
+        assert item.why == "new" if what == "result.json" else item.why.endswith("is damaged")

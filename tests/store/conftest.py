@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from documents import FIGURES, FILES, NOW, Make
+from documents import FIGURES, FILES, LARGE, NOW, Make
 from faulty_proxy import Asked, Fault, FaultyProxy
 from object_server import BUCKET, Server
 
@@ -18,6 +18,12 @@ from runner.store.result import hash_files
 def unlucky(asked: Asked) -> Fault | None:
     """Each kind of fault now and then, and none twice in a row."""
     return {3: "slow_down", 7: "reset", 12: "lost_answer", 18: "truncate"}.get(asked.number % 23)
+
+
+@pytest.fixture(autouse=True)
+def one_file_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """LARGE, and none of the others that results consist of here."""
+    monkeypatch.setattr("runner.store.contents.SMALL_BYTES", len(FILES[LARGE]) - 1)
 
 
 @pytest.fixture(params=["directory", "server", "unlucky"])

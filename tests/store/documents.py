@@ -17,6 +17,7 @@ FIGURES = Figures(
     capture="fake",
     estimated_peak_bytes=1024,
 )
+LARGE = "steps/step_1/weights.txt"
 FILES = {
     "original.py": "class Model: ...\n",
     "decomposition_tree.json": "{}",
@@ -27,7 +28,10 @@ FILES = {
     "steps/step_1/children/relu_2x3_fp32.py": "print('PASS')\n",
     "steps/step_1/coverage_report.json": "{}",
     "verification/test_results.json": "{}",
+    LARGE: "0.125\n" * 100,
 }
+COPIED = {name for name in FILES if not name.startswith("steps/")}
+"""What is an object of its own, for people, besides being in the zip."""
 
 Make = Callable[..., tuple[ProblemResult, Path]]
 

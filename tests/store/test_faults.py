@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from documents import Make
+from documents import COPIED, Make
 from faulty_proxy import Asked, Fault, FaultyProxy
 from object_server import BUCKET
 
 from runner.errors import StoreError
-from runner.store import Address, RunStore, layout
+from runner.store import Address, RunStore
 
 
 @pytest.fixture
@@ -64,12 +64,12 @@ def test_an_upload_that_ends_half_way_leaves_nothing_that_stands(
         far.publish("one", result, directory)
     proxy.decide = lambda asked: None
     assert far.standing("one", "level1/relu") is None
-    sent = set(far.objects.keys(""))
-    assert 0 < len(sent) < len(layout.parcels("one", result))
+    sent = set(far.objects.listed(""))
+    assert 0 < len(sent) < len(COPIED) + 2
     proxy.asked.clear()
     far.publish("one", result, directory)
     put = {asked.path for asked in proxy.asked if asked.method == "PUT"}
-    assert len(put) == len(layout.parcels("one", result)) + 1 - len(sent)
+    assert len(put) == len(COPIED) + 3 - len(sent)  # the zip, the large file, result.json
     assert far.damage("one", result) is None
 
 
@@ -94,6 +94,20 @@ def test_a_body_that_arrives_broken_is_asked_for_again(
     name = "decomposition_tree.json"
     assert far.objects.fetch(f"{prefix}/{name}", tmp_path / "tree") == result.files[name]
     assert sum("tree" in asked.path for asked in proxy.asked if asked.method == "GET") == 2
+
+
+@pytest.mark.parametrize("key", [".zip", "/original.py", "/result.json"])
+def test_what_arrives_otherwise_than_it_was_sent_is_not_stored(
+    far: RunStore, proxy: FaultyProxy, make: Make, key: str
+) -> None:
+    result, directory = make()
+    proxy.decide = lambda asked: (
+        "flip_sent" if asked.method == "PUT" and asked.path.endswith(key) else None
+    )
+    with pytest.raises(StoreError, match="what arrived was not what was sent"):
+        far.publish("one", result, directory)
+    assert not [name for name, _ in far.objects.listed("") if name.endswith(key)]
+    assert far.standing("one", "level1/relu") is None
 
 
 def test_bodies_that_always_break_off_are_told(

@@ -1,18 +1,22 @@
 """Pulling from what is missing, damaged or hostile, and over what stands in the way."""
 
 import errno
+import hashlib
 import json
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from documents import FILES, Make, manifest, row
+from documents import FILES, LARGE, Make, manifest, row
 
 from runner.errors import StoreError
 from runner.store import Manifest, RunStore, layout
 from runner.store.pull import Pulled, pull
+from runner.store.result import first_mismatch, sha256_of
 
 LABEL = "level1/relu"
+FILES_AND_DIGESTS = {n: hashlib.sha256(text.encode()).hexdigest() for n, text in FILES.items()}
 Pull = Callable[..., tuple[str, str]]
 
 
@@ -59,21 +63,84 @@ def nothing_appeared(place: Path) -> bool:
     return not place.exists() and not list(place.parent.glob(".*"))
 
 
-@pytest.mark.parametrize("name", ["original.py", "steps.zip"])
-def test_a_corrupt_object_is_named_and_its_problem_does_not_appear(
+def without(store: RunStore, member: str, tmp_path: Path) -> None:
+    """The zip as it is, but for one file that is not in it."""
+    _packed(store, tmp_path, {name: text for name, text in _small().items() if name != member})
+
+
+def altered(store: RunStore, member: str, tmp_path: Path) -> None:
+    """The zip as it is, but for what one file says."""
+    _packed(store, tmp_path, _small() | {member: "rot"})
+
+
+@pytest.mark.parametrize("name", ["original.py", "steps/step_1/refactored.py"])
+def test_a_corrupt_member_of_the_zip_is_named_and_its_problem_does_not_appear(
     store: RunStore, run: Manifest, pulled: Pull, place: Path, tmp_path: Path, name: str
 ) -> None:
-    spoil(store, f"{_prefix(store)}/{name}", "rot")
-    what = name if name.endswith(".py") else "steps/step_1/children/relu_2x3_fp32.py"
-    assert pulled(run) == ("corrupt", what)
+    altered(store, name, tmp_path)
+    assert pulled(run) == ("corrupt", name)
     assert nothing_appeared(place)
 
 
-def test_a_missing_object_is_named_and_its_problem_does_not_appear(
+@pytest.mark.parametrize("text", ["", "rot", "PK\5\6" + "\0" * 17])
+def test_a_zip_that_does_not_open_is_named_and_its_problem_does_not_appear(
+    store: RunStore, run: Manifest, pulled: Pull, place: Path, text: str
+) -> None:
+    spoil(store, f"{_prefix(store)}.zip", text)
+    assert pulled(run) == ("corrupt", f"{_prefix(store).rpartition('/')[2]}.zip")
+    assert nothing_appeared(place)
+
+
+def test_a_corrupt_large_file_is_named_and_its_problem_does_not_appear(
+    store: RunStore, run: Manifest, pulled: Pull, place: Path
+) -> None:
+    spoil(store, f"{_prefix(store)}/{LARGE}", "rot")
+    assert pulled(run) == ("corrupt", LARGE)
+    assert nothing_appeared(place)
+
+
+def test_what_the_zip_lacks_is_taken_from_its_own_object(
     store: RunStore, run: Manifest, pulled: Pull, place: Path, tmp_path: Path
 ) -> None:
-    listed = FILES | {"lost.py": "never sent"}
-    changed_result(store, files=dict.fromkeys(listed, "0" * 64))
+    without(store, "original.py", tmp_path)
+    assert pulled(run) == ("pulled", "")
+    assert (place / "original.py").read_text() == FILES["original.py"]
+
+
+def test_what_neither_the_zip_nor_an_object_holds_is_missing(
+    store: RunStore, run: Manifest, pulled: Pull, place: Path, tmp_path: Path
+) -> None:
+    without(store, "steps/step_1/refactored.py", tmp_path)
+    assert pulled(run) == ("missing", "steps/step_1/refactored.py")
+    assert nothing_appeared(place)
+
+
+def test_a_pull_reads_no_copies(
+    store: RunStore, run: Manifest, pulled: Pull, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    fetch = store.objects.fetch
+    monkeypatch.setattr(
+        store.objects, "fetch", lambda key, path: (asked.append(key), fetch(key, path))[1]
+    )
+    assert pulled(run) == ("pulled", "")
+    assert asked == [f"{_prefix(store)}.zip", f"{_prefix(store)}/{LARGE}"]
+
+
+def test_nothing_but_what_is_listed_comes_out_of_a_zip(
+    store: RunStore, run: Manifest, pulled: Pull, place: Path, tmp_path: Path
+) -> None:
+    _packed(store, tmp_path, _small() | {"../../up.py": "x", "more.py": "x", "/abs.py": "x"})
+    assert pulled(run) == ("pulled", "")
+    came = {p.relative_to(place).as_posix() for p in place.rglob("*") if p.is_file()}
+    assert came == {*FILES, "result.json"}
+    assert not list(tmp_path.rglob("up.py"))
+
+
+def test_a_missing_object_is_named_and_its_problem_does_not_appear(
+    store: RunStore, run: Manifest, pulled: Pull, place: Path
+) -> None:
+    changed_result(store, files=FILES_AND_DIGESTS | {"lost.py": "0" * 64})
     state, _ = pulled(run)
     assert state == "missing"
     assert nothing_appeared(place)
@@ -98,8 +165,7 @@ def test_a_problem_that_was_not_committed_is_not_there(
     store: RunStore, run: Manifest, make: Make, tmp_path: Path
 ) -> None:
     result, directory = make("level1/half")
-    for parcel in layout.parcels("one", result):
-        store._send(parcel, result, directory, there=False)
+    store.contents("one", result).send(directory)
     done = pull(store, run, tmp_path / "to", lambda label: True, lambda one: None)
     assert [one.label for one in done] == [LABEL]
 
@@ -163,20 +229,26 @@ def test_a_file_that_was_changed_here_is_brought_again(
     assert (place / "original.py").read_text() == FILES["original.py"]
 
 
+@pytest.mark.parametrize("before", [0, 1])
 def test_a_pull_goes_on_where_it_was_interrupted(
-    store: RunStore, run: Manifest, pulled: Pull, monkeypatch: pytest.MonkeyPatch, place: Path
+    store: RunStore,
+    run: Manifest,
+    pulled: Pull,
+    monkeypatch: pytest.MonkeyPatch,
+    place: Path,
+    before: int,
 ) -> None:
     fetched: list[str] = []
     fetch = store.objects.fetch
 
     def break_off(key: str, path: Path) -> str | None:
-        if len(fetched) == 3:
+        if len(fetched) == before:
+            path.write_text("half of")
             raise StoreError("gone")
         fetched.append(key)
         return fetch(key, path)
 
     with monkeypatch.context() as patch:
-        patch.setattr("runner.store.pull.FILES_AT_ONCE", 1)
         patch.setattr(store.objects, "fetch", break_off)
         with pytest.raises(StoreError, match="gone"):
             pulled(run)
@@ -186,8 +258,10 @@ def test_a_pull_goes_on_where_it_was_interrupted(
         store.objects, "fetch", lambda key, path: (again.append(key), fetch(key, path))[1]
     )
     assert pulled(run) == ("pulled", "")
+    assert len(fetched) == before
     assert not set(again) & set(fetched)
     assert {p.name for p in place.parent.iterdir()} == {"relu"}
+    assert first_mismatch(place, FILES_AND_DIGESTS) is None
 
 
 def test_a_full_disk_is_one_line_and_nothing_half_appears(
@@ -207,3 +281,16 @@ def _prefix(store: RunStore) -> str:
     standing = store.standing("one", LABEL)
     assert standing is not None
     return standing.prefix
+
+
+def _small() -> dict[str, str]:
+    return {name: text for name, text in FILES.items() if name != LARGE}
+
+
+def _packed(store: RunStore, tmp_path: Path, texts: dict[str, str]) -> None:
+    """Another zip in the place of the one that is there."""
+    path = tmp_path / "packed.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, text in texts.items():
+            archive.writestr(name, text)
+    store.objects.put(f"{_prefix(store)}.zip", path, sha256_of(path))

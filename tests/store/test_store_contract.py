@@ -1,13 +1,17 @@
 """What every store does: a directory, a real server, and that server behind a bad connection."""
 
 import hashlib
+import json
 import threading
 import zipfile
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
-from documents import FILES, Make, manifest, row
+from documents import COPIED, FILES, LARGE, Make, manifest, row
 
 from runner.errors import StoreError
 from runner.store import RunStore, layout
@@ -26,11 +30,30 @@ def pull_all(store: RunStore, destination: Path) -> dict[str, str]:
     return {pulled.label: pulled.state for pulled in done}
 
 
+def keys(store: RunStore, prefix: str = "") -> list[str]:
+    return [key for key, _ in store.objects.listed(prefix)]
+
+
 def test_a_store_is_claimed_again_and_again(store: RunStore) -> None:
     store.claim()
     store.claim()
     store.look()
-    assert list(store.objects.keys("")) == [layout.MARKER]
+    assert keys(store) == [layout.MARKER]
+
+
+def test_a_store_that_another_driver_claims_at_the_same_moment_is_no_other_thing(
+    store: RunStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = store.objects.listed
+
+    def late(prefix: str) -> Iterator[tuple[str, int]]:
+        with suppress(Conflict):
+            text = json.dumps({"kdrun_store": layout.LAYOUT})
+            store.objects.put_if(layout.MARKER, text.encode(), None)
+        return listed(prefix)
+
+    monkeypatch.setattr(store.objects, "listed", late)
+    store.claim()
 
 
 def test_a_place_that_holds_something_else_is_refused_and_left_as_it_is(
@@ -40,15 +63,19 @@ def test_a_place_that_holds_something_else_is_refused_and_left_as_it_is(
     store.objects.put("chapters/thesis", tmp_path / "thesis", sha256_of_text("mine"))
     with pytest.raises(StoreError, match="holds something else; choose an empty place"):
         store.claim()
-    assert list(store.objects.keys("")) == ["chapters/thesis"]
+    assert keys(store) == ["chapters/thesis"]
 
 
-def test_a_store_that_is_none_or_newer_is_not_read(store: RunStore) -> None:
+def test_a_store_that_is_none_or_of_another_layout_is_not_read(store: RunStore) -> None:
     with pytest.raises(StoreError, match="no store; `kdrun submit --store` makes one"):
         store.look()
-    version = store.objects.put_if(layout.MARKER, b'{"kdrun_store": 2}', None)
+    version = store.objects.put_if(layout.MARKER, b'{"kdrun_store": 3}', None)
     with pytest.raises(StoreError, match="made by a newer kdrun; upgrade kdrun"):
         store.look()
+    version = store.objects.put_if(layout.MARKER, b'{"kdrun_store": 1}', version)
+    for ask in (store.look, store.claim):
+        with pytest.raises(StoreError, match=r"made by an older kdrun, .*; choose an empty place"):
+            ask()
     store.objects.put_if(layout.MARKER, b"hello", version)
     with pytest.raises(StoreError, match=r"kdrun\.json: not ours"):
         store.look()
@@ -66,47 +93,89 @@ def test_what_is_published_is_what_stands_and_every_file_is_right(
     assert store.labels("one") == ["level1/relu"]
 
 
-def test_a_component_is_an_object_of_its_own_and_steps_are_one(store: RunStore, make: Make) -> None:
-    result, directory = make()
-    prefix = store.publish("one", result, directory).standing.prefix
-    keys = {key.removeprefix(f"{prefix}/") for key in store.objects.keys(f"{prefix}/")}
-    assert keys == {name for name in FILES if not name.startswith("steps/")} | {"steps.zip"}
+def test_a_component_is_an_object_of_its_own_and_all_that_is_small_is_in_one(
+    store: RunStore, make: Make, tmp_path: Path
+) -> None:
+    prefix = store.publish("one", *make()).standing.prefix
+    assert set(keys(store, prefix)) == {f"{prefix}.zip"} | {
+        f"{prefix}/{name}" for name in COPIED | {LARGE}
+    }
+    store.objects.fetch(f"{prefix}.zip", tmp_path / "zip")
+    with zipfile.ZipFile(tmp_path / "zip") as archive:
+        assert set(archive.namelist()) == FILES.keys() - {LARGE}
+    name = "level_0_kernel/relu_2x3_fp32.py"
+    component = store.objects.get(f"{prefix}/{name}")
+    assert component is not None
+    assert component.data.decode() == FILES[name]
 
 
 def test_a_run_can_be_read_without_kdrun(store: RunStore, make: Make, tmp_path: Path) -> None:
     result, directory = make()
     prefix = store.publish("one", result, directory).standing.prefix
-    for key in store.objects.keys(f"{prefix}/"):
+    for key in keys(store, f"{prefix}/"):
         path = tmp_path / "copied" / key.removeprefix(f"{prefix}/")
         path.parent.mkdir(parents=True, exist_ok=True)
         store.objects.fetch(key, path)
-    with zipfile.ZipFile(tmp_path / "copied/steps.zip") as archive:
+    store.objects.fetch(f"{prefix}.zip", tmp_path / "zip")
+    with zipfile.ZipFile(tmp_path / "zip") as archive:
         archive.extractall(tmp_path / "copied")
-    (tmp_path / "copied/steps.zip").unlink()
     assert hash_files(tmp_path / "copied") == result.files
+
+
+def test_the_same_files_make_the_same_zip(store: RunStore, make: Make) -> None:
+    both = []
+    for run_id, folder in (("one", "here"), ("two", "there")):
+        result, directory = make(folder=folder)
+        both.append(
+            store.objects.get(f"{store.publish(run_id, result, directory).standing.prefix}.zip")
+        )
+    assert both[0] is not None
+    assert both[0] == both[1]
+
+
+def test_a_result_without_files_is_one_object(store: RunStore, make: Make) -> None:
+    result, directory = make(status="error", reason="no class Model", figures=None, files={})
+    store.publish("one", result, directory)
+    assert keys(store) == ["one/level1/relu/result.json"]
+    assert store.damage("one", result) is None
 
 
 def test_nothing_stands_before_the_commit(store: RunStore, make: Make) -> None:
     result, directory = make()
-    for parcel in layout.parcels("one", result):
-        store._send(parcel, result, directory, there=False)
+    store.contents("one", result).send(directory)
     assert store.standing("one", "level1/relu") is None
     assert store.standing("one", "level1/other") is None
 
 
+@pytest.mark.parametrize("before", [0, 1, 4, len(COPIED) + 1])
 def test_files_that_were_sent_before_an_interruption_are_not_sent_again(
-    store: RunStore, make: Make, monkeypatch: pytest.MonkeyPatch
+    store: RunStore, make: Make, monkeypatch: pytest.MonkeyPatch, before: int
 ) -> None:
     result, directory = make()
-    first, *others = layout.parcels("one", result)
-    store._send(first, result, directory, there=False)
     sent: list[str] = []
     put = store.objects.put
-    monkeypatch.setattr(
-        store.objects, "put", lambda key, *rest: (sent.append(key), put(key, *rest))
-    )
-    store.publish("one", result, directory)
-    assert sorted(sent) == sorted(parcel.key for parcel in others)
+
+    def interrupted(key: str, source: Path, sha256: str) -> None:
+        if len(sent) == before:
+            raise KeyboardInterrupt
+        put(key, source, sha256)
+        sent.append(key)
+
+    def recorded(key: str, source: Path, sha256: str) -> None:
+        put(key, source, sha256)
+        sent.append(key)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("runner.store.contents.each", one_by_one)
+        patch.setattr(store.objects, "put", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            store.publish("one", result, directory)
+    assert store.standing("one", "level1/relu") is None
+    assert len(sent) == before
+    monkeypatch.setattr(store.objects, "put", recorded)
+    prefix = store.publish("one", result, directory).standing.prefix
+    assert sorted(sent) == sorted(keys(store, prefix))
+    assert store.damage("one", result) is None
 
 
 def test_of_many_writers_one_wins_and_the_others_agree(store: RunStore, make: Make) -> None:
@@ -163,16 +232,16 @@ def test_a_result_that_was_superseded_meanwhile_is_not_written_over(
     assert late.standing.result == other
 
 
-@pytest.mark.parametrize("name", ["level_0_kernel/relu_2x3_fp32.py", "steps.zip"])
+@pytest.mark.parametrize("name", ["/level_0_kernel/relu_2x3_fp32.py", f"/{LARGE}", ".zip"])
 def test_a_damaged_object_is_found_and_mended(
     store: RunStore, make: Make, tmp_path: Path, name: str
 ) -> None:
     result, directory = make()
     prefix = store.publish("one", result, directory).standing.prefix
     (tmp_path / "bad").write_text("rot")
-    store.objects.put(f"{prefix}/{name}", tmp_path / "bad", sha256_of_text("rot"))
-    damage = store.damage("one", result)
-    assert damage == (name if name.endswith(".py") else "steps/step_1/children/relu_2x3_fp32.py")
+    store.objects.put(f"{prefix}{name}", tmp_path / "bad", sha256_of_text("rot"))
+    pack = prefix.rpartition("/")[2] + ".zip"
+    assert store.damage("one", result) == (pack if name == ".zip" else name[1:])
     store.publish("one", result, directory)
     assert store.damage("one", result) is None
 
@@ -300,6 +369,10 @@ def test_a_log_is_stored_with_its_run(store: RunStore, tmp_path: Path) -> None:
     assert found is not None
     assert found.data == b"Segmentation fault\n"
     assert store.labels("one") == []
+
+
+def one_by_one(function: Callable[[Any], Any], items: Iterable[Any], at_once: int = 1) -> list[Any]:
+    return [function(item) for item in items]
 
 
 def sha256_of_text(text: str) -> str:
