@@ -58,8 +58,7 @@ def test_what_is_here_is_not_fetched(made: Path, tmp_path: Path) -> None:
 
 def test_what_the_store_lost_is_said_and_the_rest_is_shown(store: RunStore, tmp_path: Path) -> None:
     result = ProblemResult.read(next((tmp_path / "store").rglob("mlp/result.json")).parent)
-    prefix = tmp_path / "store" / layout.files_prefix(RUN, result)
-    (prefix / "decomposition_tree.json").unlink()
+    (tmp_path / "store" / f"{layout.files_prefix(RUN, result)}.zip").unlink()
     settings = Settings(output=tmp_path / "nothing", store=str(store))
     with subject(RUN, settings) as found:
         assert len(found.decomposed) == len(TAKEN_APART) - 1

@@ -66,19 +66,28 @@ def test_a_place_that_holds_something_else_is_refused_and_left_as_it_is(
     assert keys(store) == ["chapters/thesis"]
 
 
-def test_a_store_that_is_none_or_of_another_layout_is_not_read(store: RunStore) -> None:
+def test_a_place_that_was_never_claimed_is_no_store(store: RunStore) -> None:
     with pytest.raises(StoreError, match="no store; `kdrun submit --store` makes one"):
         store.look()
-    version = store.objects.put_if(layout.MARKER, b'{"kdrun_store": 3}', None)
-    with pytest.raises(StoreError, match="made by a newer kdrun; upgrade kdrun"):
-        store.look()
-    version = store.objects.put_if(layout.MARKER, b'{"kdrun_store": 1}', version)
+
+
+@pytest.mark.parametrize(
+    ("mark", "message"),
+    [
+        ('{"kdrun_store": 3}', "made by a newer kdrun; upgrade kdrun"),
+        ('{"kdrun_store": 1}', "made by an older kdrun, .*; choose an empty place"),
+        ("hello", r"kdrun\.json: not ours; choose an empty place"),
+    ],
+)
+def test_a_store_of_another_layout_is_neither_read_nor_written(
+    store: RunStore, tmp_path: Path, mark: str, message: str
+) -> None:
+    (tmp_path / "mark").write_text(mark)
+    store.objects.put(layout.MARKER, tmp_path / "mark", sha256_of_text(mark))
     for ask in (store.look, store.claim):
-        with pytest.raises(StoreError, match=r"made by an older kdrun, .*; choose an empty place"):
+        with pytest.raises(StoreError, match=message):
             ask()
-    store.objects.put_if(layout.MARKER, b"hello", version)
-    with pytest.raises(StoreError, match=r"kdrun\.json: not ours"):
-        store.look()
+    assert keys(store) == [layout.MARKER]
 
 
 def test_what_is_published_is_what_stands_and_every_file_is_right(
