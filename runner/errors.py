@@ -4,7 +4,8 @@ KdrunError                  exit code 2 unless said otherwise
 ├── UsageError              a flag or an argument that cannot be meant        (ValueError)
 ├── ConfigError             a setting that is wrong, with its file and field  (ValueError)
 ├── ProblemError            a problem file that is broken, in its own words   exit code 1
-│   └── CaptureError        a model that runs but cannot be captured          exit code 1
+│   ├── CaptureError        a model that runs but cannot be captured          exit code 1
+│   └── MissingError        one that itself imports what is not there         exit code 1
 ├── DecompositionError      a directory that is not a decomposition           (ValueError)
 ├── DatasetError            the dataset is missing or not what it should be   (FileNotFoundError)
 ├── StoreError              results cannot be read or written                 (OSError)
@@ -49,6 +50,16 @@ class ProblemError(KdrunError):
 
 class CaptureError(ProblemError):
     """A model that runs but cannot be captured as a graph."""
+
+
+class MissingError(ProblemError):
+    """A problem file that itself imports what is not there, and where in the file it does."""
+
+    def __init__(
+        self, path: Path | str, missing: str, where: str, *, hint: str | None = None
+    ) -> None:
+        super().__init__(path, missing + where, hint=hint)
+        self.missing = missing
 
 
 class DecompositionError(KdrunError, ValueError):

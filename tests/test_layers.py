@@ -36,9 +36,7 @@ FILES = sorted(RUNNER.rglob("*.py"))
 
 
 def layer(path: Path) -> str:
-    """`cli` is several files."""
-    name = path.relative_to(RUNNER).parts[0].removesuffix(".py")
-    return "cli" if name.startswith("cli_") else name
+    return path.relative_to(RUNNER).parts[0].removesuffix(".py")
 
 
 def imported(path: Path) -> Iterator[tuple[str, int]]:
@@ -64,8 +62,6 @@ def test_a_file_imports_only_from_layers_below_its_own(path: Path) -> None:
     for name, line in imported(path):
         parts = name.split(".")
         if parts[0] != "runner" or parts[1:2] in ([], ["__version__"], [own]):
-            continue
-        if own == "cli" and parts[1].startswith("cli_"):
             continue
         assert LAYERS.index(parts[1]) < LAYERS.index(own), f"{path}:{line} imports {name}"
 

@@ -33,10 +33,13 @@ class Decomposed:
     """What its process printed, where it printed anything."""
 
 
-def decompose(file: Path, settings: Settings) -> Decomposed:
+def decompose(file: Path, settings: Settings, named: str | None = None) -> Decomposed:
     """Take one problem apart and verify it, with all the memory that there is.
 
+    `named` is what the file was written for, where that is `package.module:Class`.
+
     Raises:
+        UsageError: there is nothing of that name.
         StoreError: the output directory cannot be written to.
     """
     problem = identify(file)
@@ -46,6 +49,7 @@ def decompose(file: Path, settings: Settings) -> Decomposed:
     most = usable_bytes(settings.memory)
     task = Task(
         problem=problem.path,
+        named=named,
         label=name,
         directory=directory.absolute(),
         scratch=(directory.parent / f".{directory.name}.alone").absolute(),
@@ -57,6 +61,13 @@ def decompose(file: Path, settings: Settings) -> Decomposed:
     )
     log = settings.output / "logs" / f"{name}.log"
     done = attempt.decompose(task, log.absolute())
+    if named and done.record.missing:
+        file.unlink(missing_ok=True)
+        package = named.partition(":")[0].partition(".")[0]
+        hint = done.record.hint or f"is it spelled so in this version of {package}?"
+        raise UsageError(f"{named}: {done.record.missing}", hint=hint)
+    if done.result is None:  # no space was left
+        done = attempt.give_up(task, done, log.absolute())
     assert done.result is not None
     return Decomposed(done.result, directory, log if log.exists() else None)
 

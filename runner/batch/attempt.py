@@ -50,7 +50,7 @@ class Attempt(Document):
     decomposer: Decomposed | None = None
     """Who took the problem apart, where that was not kdrun."""
     result: ProblemResult | None = None
-    """What stands; absent where another attempt is to follow."""
+    """What stands; absent where another attempt is to follow, or none was to be made."""
     result_sha256: str | None = None
     """Of its result.json."""
     artifact_prefix: str | None = None
@@ -98,7 +98,7 @@ def decompose(task: Task, log: Path) -> Attempt:
         attempt = rounds.decompose(task, log, _in_child)
         record = attempt.record
         again = record.asks_for_more or record.disk_full
-        if again or (record.out_of_memory and task.may_grow):
+        if again or (record.out_of_memory and task.may_grow) or (record.missing and task.named):
             return attempt
         return _commit(task, attempt, log)
 

@@ -17,7 +17,13 @@ from pydantic import ConfigDict, Field
 from runner.batch.machine import GIB, resident_bytes
 from runner.batch.needs import Forecast, Needs, than_the_largest
 from runner.batch.zygote import allow_memory
-from runner.errors import CaptureError, DecompositionError, KdrunError, ProblemError
+from runner.errors import (
+    CaptureError,
+    DecompositionError,
+    KdrunError,
+    MissingError,
+    ProblemError,
+)
 from runner.graph.memory import Estimate
 from runner.problems import Problem
 from runner.prompts import Facts
@@ -52,6 +58,8 @@ class Task(Document):
     problem: Path
     source: bytes | None = None
     """The file itself, for a machine that may not see the one at `problem`."""
+    named: str | None = None
+    """From which name its file was written; then what is not there is no problem's fault."""
     label: str
     directory: Path
     """Where the decomposition goes, or is."""
@@ -96,6 +104,10 @@ class Record(Document):
     """Nothing was done: `memory_bytes` was a guess, and the forecast asks for more."""
     disk_full: bool = False
     """No space was left, and the child had not taken it; elsewhere it might pass."""
+    missing: str | None = None
+    """What an import of the file's own did not find."""
+    hint: str | None = None
+    """What to do about that."""
     figures: Figures | None = None
     bitwise_equal: bool | None = None
     max_diff: float | None = None
@@ -345,6 +357,9 @@ def _run(argument: str, body: Callable[[Task, Stages], Record]) -> str:
         status: Status = "failed" if isinstance(error, CaptureError) else "error"
         reason = f"{error.what}; {error.hint}" if error.hint else error.what
         record = Record(status=status, reason=reason, stage=stages.now)
+        if isinstance(error, MissingError):
+            missing = {"missing": error.missing, "hint": error.hint}
+            record = record.model_copy(update=missing)
     except KdrunError as error:
         record = Record(status="failed", reason=str(error), stage=stages.now)
     except Exception as error:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 
-from runner.errors import KdrunError, ProblemError
+from runner.errors import KdrunError, MissingError, ProblemError
 from runner.problems.packages import within_package
 from runner.problems.problem import Problem
 
@@ -76,19 +76,20 @@ def _missing_module(problem: Problem, error: ModuleNotFoundError) -> ProblemErro
     package = missing.partition(".")[0]
     frame = _author_frame(problem.path, error.__traceback__)
     where = f" (line {frame[0]})" if frame else ""
-    what = f"needs the module {missing!r}, which is not installed{where}"
+    what = f"needs the module {missing!r}, which is not installed"
     if not package:
         return ProblemError(problem.path, author_error(problem, error))
     if package in sys.modules:
         version = getattr(sys.modules[package], "__version__", "")
         have = f"{package} {version}".strip()
-        return ProblemError(problem.path, f"needs {missing!r}, which {have} does not have{where}")
+        what = f"needs {missing!r}, which {have} does not have"
+        return _absent(problem, error, what, where)
     sibling = problem.path.parent / package
     if sibling.is_dir() or sibling.with_suffix(".py").is_file():
         hint = f"a problem is one file: put what it uses of {package} into it"
     else:
         hint = f"pip install {_PACKAGES.get(package, package)}"
-    return ProblemError(problem.path, what, hint=hint)
+    return _absent(problem, error, what, where, hint)
 
 
 def _missing_name(problem: Problem, error: ImportError) -> ProblemError | None:
@@ -100,7 +101,16 @@ def _missing_name(problem: Problem, error: ImportError) -> ProblemError | None:
     where = _where(problem.path, error.__traceback__)
     close = difflib.get_close_matches(wanted[1], dir(module), n=1)
     hint = f"is it {close[0]}?" if close else None
-    return ProblemError(problem.path, f"{error.name} has no {wanted[1]}{where}", hint=hint)
+    return _absent(problem, error, f"{error.name} has no {wanted[1]}", where, hint)
+
+
+def _absent(
+    problem: Problem, error: ImportError, what: str, where: str, hint: str | None = None
+) -> ProblemError:
+    """Told apart: did an import of the file's own find nothing, or one of a package's."""
+    if _package_frame(problem.path, error.__traceback__) is None:
+        return MissingError(problem.path, what, where, hint=hint)
+    return ProblemError(problem.path, what + where, hint=hint)
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

@@ -200,6 +200,16 @@ def test_a_package_that_is_missing_or_another_is_told_in_one_line(
     assert re.search(r"mind: taken apart with encoders sha256 .*; here it is sha256", other.stdout)
 
 
+def test_a_name_that_its_module_does_not_have_is_wrong_usage_and_leaves_nothing(
+    checkout: Checkout,
+) -> None:
+    wrong = kdrun(checkout.place, "decompose", "encoders.model:Encodr", "--inputs", INPUTS)
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    said = "kdrun: encoders.model:Encodr: encoders.model has no Encodr; is it Encoder?\n"
+    assert wrong.stderr == said
+    assert not [path for path in (checkout.place / "output").rglob("*") if "Encodr" in path.name]
+
+
 def test_the_brief_is_about_such_a_model_too(checkout: Checkout) -> None:
     told = kdrun(checkout.place, "prompt", "encoders.model:encoder")
     assert told.returncode == 0, told.stderr

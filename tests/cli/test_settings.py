@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from runner.cli import submit
+from runner.cli.running import submit
 from runner.config import Settings, load
 from runner.errors import ConfigError, KdrunError, UsageError
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from runner.errors import KdrunError, UsageError
+from runner.errors import KdrunError, MissingError, ProblemError, UsageError
 from runner.problems import (
     author_error,
     check_inputs,
@@ -279,6 +279,18 @@ def test_what_does_not_resolve_or_fit_is_told_in_one_line(
     zoo: Path, arguments: tuple[str, str | None, str | None], message: str
 ) -> None:
     assert complaint(*arguments).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("target", "own"), [("zoo.nosuch:Net", True), ("zoo:Nett", True), ("zoo.unmet:Net", False)]
+)
+def test_what_was_named_and_is_not_there_is_told_apart_from_what_a_package_lacks(
+    zoo: Path, target: str, own: bool
+) -> None:
+    problem = read_problem(problem_file(target, None, "float32[2]", Path("output")))
+    with pytest.raises(ProblemError) as caught:
+        load_problem(problem)
+    assert isinstance(caught.value, MissingError) == own
 
 
 def test_an_error_in_a_packages_forward_is_told_with_its_line(zoo: Path) -> None:

@@ -1,21 +1,19 @@
 """This file knows about the command line for runs on clusters: what they print, and their end."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
-INTERRUPTED = 130
-
-ON_CLUSTER = click.option(
-    "--on-cluster", help="A Ray cluster's dashboard, such as http://10.0.0.5:8265."
+from runner.cli.options import (
+    CONFIG,
+    INTERRUPTED,
+    ON_CLUSTER,
+    OUTPUT,
+    STORE,
+    new_console,
+    settings_from,
 )
-STORE = click.option("--store", help="s3://bucket/prefix, or a directory.")
-OUTPUT = click.option(
-    "--output", type=click.Path(path_type=Path), help="Where results are; default output/."
-)
-CONFIG = click.option("--config", type=click.Path(path_type=Path), help="A YAML file.")
 
 
 @click.command()
@@ -32,7 +30,7 @@ def logs(run: str, problem: str | None, follow: bool, config: Path | None, **fla
     from runner.batch.remote import sending
     from runner.batch.submit import to_stderr
 
-    settings = _settings(flags, config)
+    settings = settings_from(flags, config)
     if problem is not None:
         if settings.on_cluster is not None and settings.store is None:
             settings = sending.settings_of(sending.find(settings, run)[1], settings)
@@ -61,7 +59,7 @@ def stop(run: str, config: Path | None, **flags: Any) -> int:
     """End a RUN on a cluster, as Ctrl-C ends one here; what is done stays done."""
     from runner.batch.remote import sending
 
-    manifest = sending.stop(_settings(flags, config), run)
+    manifest = sending.stop(settings_from(flags, config), run)
     passed = f"{manifest.counts.get('passed', 0)} of {manifest.selected} passed"
     click.echo(f"run {run} {manifest.state}: {passed}; submitted again, it goes on from there")
     return 0
@@ -69,8 +67,6 @@ def stop(run: str, config: Path | None, **flags: Any) -> int:
 
 def sent(settings: Any, run: str | None, as_json: bool) -> int:
     """Print the runs that were sent to a cluster; of one run its problems, too."""
-    from rich.console import Console
-
     from runner.batch import stored, tables
     from runner.batch.remote import sending
 
@@ -85,17 +81,10 @@ def sent(settings: Any, run: str | None, as_json: bool) -> int:
     if not found:
         click.echo(f"no run{'s' if run is None else f' {run!r}'} at {settings.on_cluster}")
         return 0 if run is None else 1
-    width = None if sys.stdout.isatty() else 200
-    console = Console(highlight=False, markup=False, width=width)
+    console = new_console()
     console.print(tables.sent(found))
     for manifest in manifests:
         console.print(tables.states(manifests))
         shared = None if settings.store is None else where
         tables.results(manifest, settings.output, console, shared)
     return 0
-
-
-def _settings(flags: dict[str, Any], config: Path | None) -> Any:
-    from runner.config import load
-
-    return load({name: value for name, value in flags.items() if value is not None}, config)

@@ -1,12 +1,11 @@
 """This file knows about the command line for agents and people who take problems apart by hand."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-F = TypeVar("F", bound=Callable[..., Any])
+from runner.cli.options import CONFIG, DATA, F, settings_from
 
 
 def decomposer_options(command: F) -> F:
@@ -30,7 +29,7 @@ def decomposer_options(command: F) -> F:
 
 @click.command()
 @click.argument("problem")
-@click.option("--data", type=click.Path(path_type=Path), help="Directory of problems.")
+@DATA
 @click.option(
     "--output",
     type=click.Path(path_type=Path),
@@ -40,13 +39,12 @@ def decomposer_options(command: F) -> F:
     "--format", "form", type=click.Choice(["text", "messages"]), default="text", show_default=True
 )
 @click.option("--mode", type=click.Choice(["eval", "train"]), help="Default eval.")
-@click.option("--config", type=click.Path(path_type=Path), help="A YAML file.")
+@CONFIG
 def prompt(problem: str, output: Path | None, form: str, config: Path | None, **flags: Any) -> int:
     """Print the brief for taking PROBLEM (a file, or a name or glob) apart by hand."""
     from runner.batch import briefing
-    from runner.config import load
 
-    settings = load({name: value for name, value in flags.items() if value is not None}, config)
+    settings = settings_from(flags, config)
     told = briefing.brief(problem, settings, output)
     if told.note:
         click.echo(f"but mind: {told.note}", err=True)

@@ -1,0 +1,61 @@
+"""WHAT PEOPLE TYPE: commands that parse, call and print. No logic lives here.
+
+What a command needs is imported inside it: `kdrun --help` loads neither torch nor Ray.
+"""
+
+import sys
+
+import click
+
+from runner import __version__
+from runner.cli.agents import prompt
+from runner.cli.clusters import logs, stop
+from runner.cli.datasets import data
+from runner.cli.kubernetes import k8s
+from runner.cli.machine import doctor
+from runner.cli.options import INTERRUPTED
+from runner.cli.reports import diff, report, show, workloads
+from runner.cli.running import decompose, submit, verify
+from runner.cli.runs import pull, status
+from runner.errors import KdrunError
+
+__all__ = ["cli", "main"]
+
+
+def main() -> None:
+    """The command `kdrun`: every error is one line on stderr, and an exit code."""
+    try:
+        code = cli.main(prog_name="kdrun", standalone_mode=False)
+    except click.ClickException as error:
+        _fail(error.format_message())
+        code = error.exit_code
+    except KdrunError as error:
+        _fail(str(error))
+        code = error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        _fail("interrupted")
+        code = INTERRUPTED
+    sys.exit(code)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=False)
+@click.version_option(__version__, prog_name="kdrun", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Take PyTorch models apart into kernels at their exact shapes, and prove the parts.
+
+    Exit codes: 0 every problem passed, 1 at least one did not, 2 wrong usage or configuration,
+    130 interrupted.
+    """
+
+
+for command in (
+    *(submit, decompose, verify, prompt),
+    *(status, logs, stop, pull),
+    *(show, diff, report, workloads),
+    *(data, doctor, k8s),
+):
+    cli.add_command(command)
+
+
+def _fail(message: str) -> None:
+    click.echo(f"kdrun: {message}", err=True)

@@ -1,0 +1,155 @@
+"""This file knows about the commands that show decompositions, runs and their workloads."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from runner.cli.options import CONFIG, JSON, OUTPUT, STORE, new_console, settings_from
+
+LISTED = 20
+"""Workloads that are shown where nobody says how many."""
+
+
+DECOMPOSITION = click.Path(exists=True, file_okay=False, path_type=Path)
+
+
+@click.command()
+@click.argument("directory", type=DECOMPOSITION)
+@click.option("--all", "everything", is_flag=True, help="Open every instance, not each workload.")
+def show(directory: Path, everything: bool) -> int:
+    """Print a decomposition's tree with its shapes."""
+    from runner.report import show as showing
+    from runner.tree.document import Tree
+
+    tree = Tree.read(directory)
+    console = new_console()
+    drawing = showing.draw(tree, everything=everything)
+    console.print(drawing, no_wrap=True, overflow="ignore", crop=False)
+    console.print(f"\n{showing.summary(tree)}", soft_wrap=True)
+    return 0
+
+
+@click.command()
+@click.argument("a", type=DECOMPOSITION)
+@click.argument("b", type=DECOMPOSITION)
+@JSON
+def diff(a: Path, b: Path, as_json: bool) -> int:
+    """Tell how decompositions A and B differ; exit 0 where they do not, else 1."""
+    from runner.report import diff as differing
+
+    difference = differing.compare(a, b)
+    if as_json:
+        click.echo(json.dumps(difference.to_json(), indent=1))
+    else:
+        differing.show(difference, new_console())
+    return 0 if difference.same else 1
+
+
+@click.command()
+@click.argument("what", metavar="RUN|DIR")
+@OUTPUT
+@STORE
+@click.option(
+    "--to", type=click.Path(dir_okay=False, path_type=Path), help="Default report.html in it."
+)
+@click.option("--open", "opened", is_flag=True, help="Show it in a browser.")
+@CONFIG
+def report(what: str, to: Path | None, opened: bool, config: Path | None, **flags: Any) -> int:
+    """Write a run, or a directory, as one web page that needs no network."""
+    from runner.report import fetched, page
+
+    with fetched.subject(what, settings_from(flags, config)) as about:
+        path = to or about.place / "report.html"
+        page.write(about, path)
+    for note in about.notes:
+        click.echo(f"but mind: {note}", err=True)
+    click.echo(path)
+    if opened:
+        click.launch(str(path))
+    return 0
+
+
+@click.command()
+@click.argument("what", metavar="RUN|DIR")
+@OUTPUT
+@STORE
+@click.option("--by", type=click.Choice(["flops", "bytes"]), help="What is shared; default flops.")
+@click.option("--operation", multiple=True, help="Only such kernels: conv2d; repeatable.")
+@click.option("--first", type=click.IntRange(min=1), help="Only so many of the sorted workloads.")
+@click.option("--families", is_flag=True, help="Show families: one operation, any size.")
+@click.option("--measure", is_flag=True, help="Time them here, and sort by time.")
+@click.option("--device", type=click.Choice(["cpu", "cuda"]), help="To measure on; default cpu.")
+@click.option("--memory", help="For measuring, as 16GiB; default 85% of what is free.")
+@click.option("--parquet", type=click.Path(dir_okay=False, path_type=Path), help="Write this file.")
+@click.option(
+    "--export",
+    "exported",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write them for KernelBench, SOL-ExecBench and FlashInfer-Bench.",
+)
+@CONFIG
+@JSON
+def workloads(
+    what: str,
+    by: Any,
+    operation: tuple[str, ...],
+    first: int | None,
+    families: bool,
+    measure: bool,
+    parquet: Path | None,
+    exported: Path | None,
+    config: Path | None,
+    as_json: bool,
+    **flags: Any,
+) -> int:
+    """The unique kernels over all models of a run, or of a directory, and where they are used."""
+    from runner.report import catalogue as catalogues
+    from runner.report import fetched, listing
+
+    settings = settings_from(flags, config)
+    with fetched.subject(what, settings) as about:
+        catalogue = catalogues.sort(catalogues.collect(about), by or "flops")
+        if measure:
+            catalogue = _measured(catalogue, about, settings, operation, first)
+        chosen = catalogues.choose(catalogue, operation, first)
+        if exported is not None:
+            from runner.report.export import export
+
+            for note in export(chosen, about, exported, settings.memory):
+                click.echo(f"but mind: {note}", err=True)
+            click.echo(f"{exported}: {len(chosen)} workloads", err=True)
+    if parquet is not None:
+        from runner.report import parquet as parquets
+
+        parquets.write(chosen, parquet)
+        click.echo(f"{parquet}: {len(chosen)} workloads", err=True)
+    if as_json:
+        click.echo(catalogue.model_copy(update={"workloads": chosen}).to_json(), nl=False)
+    elif families:
+        listing.show_families(catalogue, first or LISTED, new_console())
+    else:
+        listing.show(catalogue, chosen, first or LISTED, new_console())
+    return 0
+
+
+def _measured(
+    catalogue: Any, about: Any, settings: Any, operation: tuple[str, ...], first: int | None
+) -> Any:
+    from rich.progress import Progress
+
+    from runner.report import catalogue as catalogues
+    from runner.report.measure import measure
+
+    chosen = catalogues.choose(catalogue, operation, first)
+    with Progress(console=new_console(stderr=True), transient=True) as progress:
+        task = progress.add_task("measuring", total=len(chosen))
+        return measure(
+            catalogue,
+            about,
+            chosen,
+            device="cuda" if settings.device == "cuda" else "cpu",
+            memory_bytes=settings.memory,
+            on_done=lambda row: progress.advance(task),
+        )

@@ -1,0 +1,70 @@
+"""This file knows about the commands for runs that were made: how they stand, and having them."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from runner.cli.clusters import sent
+from runner.cli.options import (
+    CONFIG,
+    JSON,
+    LEVEL,
+    ON_CLUSTER,
+    OUTPUT,
+    PROBLEM,
+    STORE,
+    new_console,
+    settings_from,
+)
+
+
+@click.command()
+@click.argument("run")
+@click.argument("destination", metavar="[DEST]", required=False, type=click.Path(path_type=Path))
+@STORE
+@LEVEL
+@PROBLEM
+@CONFIG
+@JSON
+def pull(
+    run: str, destination: Path | None, config: Path | None, as_json: bool, **flags: Any
+) -> int:
+    """Bring a RUN from its store to DEST (default: a directory of the run's name)."""
+    from runner.batch import stored, tables
+
+    console = new_console(stderr=as_json)
+    settings = settings_from(flags, config)
+    place = destination or Path(run)
+    done = stored.bring(settings, run, place, lambda one: tables.pulled(one, place, console))
+    if as_json:
+        click.echo(tables.pulled_json(done))
+    console.print(f"{sum(one.well for one in done)} of {len(done)} in {place}", soft_wrap=True)
+    return 0 if all(one.well for one in done) else 1
+
+
+@click.command()
+@click.argument("run", required=False)
+@OUTPUT
+@STORE
+@ON_CLUSTER
+@CONFIG
+@JSON
+def status(run: str | None, config: Path | None, as_json: bool, **flags: Any) -> int:
+    """List runs and how each stands, or show one RUN."""
+    from runner.batch import stored, tables
+
+    settings = settings_from(flags, config)
+    if settings.on_cluster is not None:
+        return sent(settings, run, as_json)
+    where, manifests = stored.runs(settings, run)
+    if as_json:
+        click.echo(tables.states_json(manifests))
+    elif not manifests:
+        click.echo(f"no runs in {where}")
+    else:
+        new_console().print(tables.states(manifests))
+        if run:
+            shared = None if where == str(settings.output) else where
+            tables.results(manifests[0], settings.output, new_console(), shared)
+    return 0
