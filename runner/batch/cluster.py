@@ -18,7 +18,7 @@ from typing import Any
 from runner.batch.machine import GIB, available_bytes, cores
 from runner.config import LEAST_MEMORY, Settings
 from runner.errors import ClusterError, UsageError
-from runner.store.manifest import Cause
+from runner.store.row import Cause
 
 OBJECT_STORE_BYTES = 100 << 20
 """Ours carries a few kilobytes a problem; Ray's default would take a third of the machine."""

@@ -26,7 +26,8 @@ from runner.batch.plan import Item
 from runner.batch.run import Run, Watcher
 from runner.batch.work import Record, too_large
 from runner.errors import ClusterError, StoreError
-from runner.store.manifest import Cause, Manifest, Row, RunState
+from runner.store.manifest import Manifest, RunState
+from runner.store.row import Cause, Row
 
 MOST_LOST_IN_A_ROW = 4
 """Problems whose worker dies, on nodes that live, before any other answers: then Ray is broken."""
@@ -102,8 +103,8 @@ class Driver:
             state = "interrupted"
             self._stop()
         except (ClusterError, StoreError):
-            self._stop()
             with suppress(StoreError):
+                self._stop()
                 self.keeper.save("interrupted")
             raise
         return self.keeper.save(state)
@@ -271,7 +272,7 @@ class Driver:
 
     def _end(self, row: Row) -> None:
         self.keeper.add(row)
-        self.watcher.ended(row, len(self.keeper.rows))
+        self.watcher.ended(row, self.keeper.done)
 
     def _stages(self) -> list[tuple[Any, Job, str]]:
         """What has begun, and where it is."""
@@ -331,7 +332,16 @@ class Driver:
         """End what runs, and everything that it started; remove what it left half done."""
         import ray
 
-        for _, job, stage in self._stages():
+        stopped = self._stages()
+        for reference in self.flying:
+            with suppress(ray.exceptions.RayError):
+                ray.cancel(reference, force=True)
+        if self.flying:
+            ray.wait(list(self.flying), num_returns=len(self.flying), timeout=10)
+        for job in self.flying.values():
+            if job.task is not None:
+                clean_up(job.task)
+        for _, job, stage in stopped:
             problem = job.item.problem
             self._end(
                 Row(
@@ -343,14 +353,6 @@ class Driver:
                     repeats=job.repeats,
                 )
             )
-        for reference in self.flying:
-            with suppress(ray.exceptions.RayError):
-                ray.cancel(reference, force=True)
-        if self.flying:
-            ray.wait(list(self.flying), num_returns=len(self.flying), timeout=10)
-        for job in self.flying.values():
-            if job.task is not None:
-                clean_up(job.task)
 
 
 @cache

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from runner.errors import StoreError
-from runner.store.manifest import Repeat, Row
+from runner.store.row import Repeat, Row
 
 LOG_FILE = "log.jsonl"
 """In a run's folder. A driver that goes on with the run goes on with the log."""

@@ -13,7 +13,7 @@ from runner.batch.needs import Needs
 from runner.batch.plan import Item
 from runner.batch.work import Task
 from runner.config import Retries
-from runner.store.manifest import Cause, Repeat
+from runner.store.row import Cause, Repeat
 
 
 @dataclass(slots=True)

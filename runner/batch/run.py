@@ -9,8 +9,9 @@ from runner.batch.plan import Item
 from runner.batch.work import Target, Task
 from runner.config import Settings
 from runner.store.directory import DirectoryStore
-from runner.store.manifest import Job, Repeat, Row
+from runner.store.manifest import Job
 from runner.store.result import RunOptions
+from runner.store.row import Repeat, Row
 from runner.store.runs import RunStore
 
 

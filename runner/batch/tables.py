@@ -1,7 +1,9 @@
 """This file knows about showing a run as text: the plan before it, the table after it."""
 
 import json
+from collections import Counter, defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 
@@ -16,9 +18,10 @@ from runner.batch.progress import COLOURS
 from runner.batch.remote.jobs import Found
 from runner.batch.submit import Preview
 from runner.problems import Problem
-from runner.store.manifest import Manifest, Row
+from runner.store.manifest import Manifest
 from runner.store.pull import Pulled
 from runner.store.result import STATUSES, Decomposed, ProblemResult
+from runner.store.row import Row
 
 
 def table() -> Table:
@@ -31,10 +34,10 @@ def results(
 ) -> None:
     """What came of a run: counts by level and status, then why each other one did not pass."""
     console.print(_counts(manifest))
-    others = [row for row in manifest.rows if row.status != "passed"]
-    if others:
+    if len(manifest.rows) > manifest.counts.get("passed", 0):
         console.print()
-        for row in others:
+    for row in manifest.rows:
+        if row.status != "passed":
             text = Text(f"{row.status:<9}  {row.label}: {row.reason}")
             text.stylize(COLOURS[row.status], 0, len(row.status))
             console.print(text, soft_wrap=True)
@@ -58,20 +61,36 @@ def _counts(manifest: Manifest) -> Table:
         shown.add_column(status, justify="right", style=COLOURS[status])
     for name in ("total", "kernels", "seconds"):
         shown.add_column(name, justify="right")
-    levels = sorted({row.source_level for row in manifest.rows}, key=lambda n: (n == "custom", n))
-    groups = {level: [r for r in manifest.rows if r.source_level == level] for level in levels}
-    if len(groups) > 1:
-        groups["all"] = manifest.rows
-    for level, rows in groups.items():
-        shown.add_row(level, *_cells(rows, statuses))
+    levels: dict[str, _Level] = defaultdict(_Level)
+    for row in manifest.rows:  # they may be many, and on disk: each is looked at once
+        levels[row.source_level].add(row)
+    for name in sorted(levels, key=lambda n: (n == "custom", n)):
+        shown.add_row(name, *levels[name].cells(statuses))
+    if len(levels) > 1:
+        shown.add_row("all", *sum(levels.values(), _Level()).cells(statuses))
     return shown
 
 
-def _cells(rows: Sequence[Row], statuses: Sequence[str]) -> list[str]:
-    counts = [sum(row.status == status for row in rows) for status in statuses]
-    kernels = sum(row.figures.unique_kernels for row in rows if row.figures)
-    seconds = sum(row.seconds for row in rows)
-    return [*(str(n) if n else "·" for n in counts), str(len(rows)), str(kernels), f"{seconds:.0f}"]
+@dataclass
+class _Level:
+    """What came of the problems of one level."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    kernels: int = 0
+    seconds: float = 0.0
+
+    def add(self, row: Row) -> None:
+        self.counts[row.status] += 1
+        self.kernels += row.figures.unique_kernels if row.figures else 0
+        self.seconds += row.seconds
+
+    def __add__(self, other: "_Level") -> "_Level":
+        counts = self.counts + other.counts
+        return _Level(counts, self.kernels + other.kernels, self.seconds + other.seconds)
+
+    def cells(self, statuses: Sequence[str]) -> list[str]:
+        counts = [str(self.counts[status] or "·") for status in statuses]
+        return [*counts, str(self.counts.total()), str(self.kernels), f"{self.seconds:.0f}"]
 
 
 def _places(manifest: Manifest, output: Path, shared: object | None) -> list[tuple[str, object]]:
@@ -85,10 +104,12 @@ def _places(manifest: Manifest, output: Path, shared: object | None) -> list[tup
     places: list[tuple[str, object]] = [("manifest", run / "manifest.json")]
     if any((run / "logs").rglob("*.log")):
         places.append(("logs", run / "logs"))
-    passed = [row for row in manifest.rows if row.status == "passed" and row.figures]
-    if passed:
-        best = max(passed, key=lambda row: row.figures.components if row.figures else 0)
-        places.append(("look at", output / best.label))
+    most = 0
+    for row in manifest.rows:
+        if row.status == "passed" and row.figures and row.figures.components > most:
+            most, best = row.figures.components, row.label
+    if most:
+        places.append(("look at", output / best))
     return places
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 from runner.errors import DecompositionError, StoreError, UsageError
 from runner.report.wording import several
 from runner.store.directory import RUNS, DirectoryStore
-from runner.store.manifest import MANIFEST_FILE, Manifest, Row
+from runner.store.manifest import MANIFEST_FILE, Manifest
 from runner.store.result import RESULT_FILE, ProblemResult, sha256_of
+from runner.store.row import Row
 from runner.tree.document import TREE_FILE, Tree
 
 

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -47,7 +48,7 @@ class DirectoryStore:
     def write_manifest(self, manifest: Manifest) -> Path:
         """Replace the run's manifest in one move: a reader sees the old one or the new one."""
         path = self.run_directory(manifest.run_id) / MANIFEST_FILE
-        write_atomically(path, manifest.to_json())
+        write_pieces(path, manifest.pieces())
         return path
 
     def manifest(self, run_id: str) -> Manifest:
@@ -81,10 +82,20 @@ def write_atomically(path: Path, text: str) -> None:
     Raises:
         StoreError: the place cannot be written to.
     """
+    write_pieces(path, [text])
+
+
+def write_pieces(path: Path, pieces: Iterable[str]) -> None:
+    """The same for a text that comes piece by piece.
+
+    Raises:
+        StoreError: the place cannot be written to.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(f".{path.name}.{os.getpid()}")
-        temporary.write_text(text, encoding="utf-8")
+        with temporary.open("w", encoding="utf-8") as file:
+            file.writelines(pieces)
         temporary.replace(path)
     except OSError as error:
         raise StoreError(f"{path}: {error.strerror}", hint="choose another --output") from error

@@ -16,9 +16,10 @@ from runner.store import layout
 from runner.store.contents import beside
 from runner.store.directory import DirectoryStore, put_in_place, write_atomically
 from runner.store.layout import unsafe
-from runner.store.manifest import Manifest, Row
+from runner.store.manifest import Manifest
 from runner.store.objects import each
 from runner.store.result import RESULT_FILE, first_mismatch, sha256_of
+from runner.store.row import Row
 from runner.store.runs import RunStore, Standing
 
 PROBLEMS_AT_ONCE = 8

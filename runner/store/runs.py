@@ -10,7 +10,7 @@ import json
 import random
 import tempfile
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -202,15 +202,30 @@ class RunStore:
         `selection` is what this driver's run is about. Rows of the problems in `forget` are not
         kept: they are about to be done again.
         """
-        key = layout.manifest_key(manifest.run_id)
-        for _ in range(TRIES):
-            blob = self.objects.get(key)
-            whole = manifest
-            if blob is not None:
-                whole = merged(manifest, self._manifest(key, blob), selection, forget)
+
+        def whole(theirs: Manifest | None) -> Manifest:
+            return manifest if theirs is None else merged(manifest, theirs, selection, forget)
+
+        return self.update(manifest.run_id, whole)[0]
+
+    def update(
+        self, run_id: str, whole: Callable[[Manifest | None], Manifest], known: str | None = None
+    ) -> tuple[Manifest, str]:
+        """Write a run's manifest, and return it with its version.
+
+        `whole` is given what is there and says what is to be. Where that is at version `known`,
+        which says nothing new to who wrote it, it is not read, and `whole` is given None.
+        """
+        key = layout.manifest_key(run_id)
+        version, theirs = known, None
+        for attempt in range(TRIES):
+            if attempt or known is None:
+                blob = self.objects.get(key)
+                version = blob.version if blob else None
+                theirs = self._manifest(key, blob) if blob else None
+            manifest = whole(theirs)
             try:
-                self.objects.put_if(key, whole.to_json().encode(), blob.version if blob else None)
-                return whole
+                return manifest, self.objects.put_if(key, manifest.to_json().encode(), version)
             except Conflict:
                 _wait()
         raise StoreError(f"{self}/{key}: written by others all the time", hint="submit it again")

@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 from runner.batch.events import Events
-from runner.store.manifest import Repeat, Row
+from runner.store.row import Repeat, Row
 
 
 def told(what: Any) -> list[dict[str, Any]]:

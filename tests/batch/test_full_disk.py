@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,10 @@ import pytest
 from runner.batch.attempt import Attempt, decompose, perform
 from runner.batch.machine import GIB
 from runner.batch.work import Task
+from runner.errors import StoreError
 from runner.store.result import ProblemResult, RunOptions
+from runner.store.row import Row
+from runner.store.rows import Rows
 
 pytestmark = pytest.mark.usefixtures("own_zygote")
 MIB = 1 << 20
@@ -76,3 +80,21 @@ def test_a_disk_that_others_filled_is_no_fault_of_the_problem(
     assert "space left" in str(record.reason)
     filling.unlink()
     assert decompose(made, tmp_path / "log").record.status == "passed"
+
+
+def test_a_row_that_a_full_disk_does_not_take_is_one_line_and_those_before_stay(disk: Path) -> None:
+    rows = Rows(disk / "run", ["level1/a", "level1/b"])
+    a, b = (
+        Row(problem=name, source_level="level1", status="failed", reason=name * 9999)
+        for name in "ab"
+    )
+    rows.put(a)
+    with (disk / "filling").open("wb", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(bytes(4096))
+    with pytest.raises(StoreError, match=r"disk/run: No space left on device; free some space"):
+        rows.put(b)
+    assert list(rows) == [a]
+    (disk / "filling").unlink()
+    rows.put(b)
+    assert list(rows) == [a, b]

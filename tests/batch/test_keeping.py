@@ -11,8 +11,8 @@ from runner.batch.cluster import NO_CLUSTER
 from runner.batch.holding import held
 from runner.batch.keeping import Keeper
 from runner.errors import StoreError, UsageError
-from runner.store.directory import DirectoryStore
-from runner.store.manifest import Row
+from runner.store import Address, DirectoryStore, RunStore
+from runner.store.row import Row
 
 
 def row(n: int) -> Row:
@@ -23,6 +23,15 @@ def row(n: int) -> Row:
 def keeper(tmp_path: Path) -> Keeper:
     labels = [f"level1/{n}" for n in range(10)]
     return Keeper("one", {}, "", DirectoryStore(tmp_path), None, NO_CLUSTER, None, labels)
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> RunStore:
+    return RunStore(Address(uri=str(tmp_path / "store")))
+
+
+def keeper_of(labels: list[str], folder: Path, shared: RunStore) -> Keeper:
+    return Keeper("one", {}, "", DirectoryStore(folder), shared, NO_CLUSTER, None, labels)
 
 
 def saved(keeper: Keeper) -> list[str]:
@@ -58,6 +67,35 @@ def test_a_slow_write_is_not_followed_by_another_at_once(
         keeper.save_if_due()
     assert time.monotonic() - began >= 0.8
     assert keeper.save("finished").finished > datetime(2026, 1, 1, tzinfo=UTC)  # type: ignore[operator]
+
+
+def test_two_drivers_of_one_run_say_each_other_s_rows_and_those_outside_of_their_own(
+    tmp_path: Path, shared: RunStore
+) -> None:
+    one = keeper_of(["level1/0", "level1/1"], tmp_path / "one", shared)
+    two = keeper_of(["level1/1", "level1/2"], tmp_path / "two", shared)
+    for keeper, n in ((one, 0), (two, 2), (one, 1)):
+        keeper.add(row(n))
+        keeper.save("running")
+    for keeper in (one, two):
+        manifest = keeper.save("finished")
+        assert [each.problem for each in manifest.rows] == ["0", "1", "2"]
+        assert (manifest.selected, manifest.counts) == (3, {"error": 3})
+        assert shared.manifest("one") == keeper.store.manifest("one")
+    assert (one.done, two.done) == (2, 1)
+
+
+def test_what_a_driver_wrote_itself_it_does_not_read_again(
+    tmp_path: Path, shared: RunStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keeper = keeper_of(["level1/0", "level1/1"], tmp_path / "one", shared)
+    keeper.save("running")
+    monkeypatch.setattr(RunStore, "_manifest", None)  # it would be parsed here
+    for n in range(2):
+        keeper.add(row(n))
+        assert len(keeper.save("running").rows) == n + 1
+    monkeypatch.undo()
+    assert len(shared.manifest("one").rows) == 2
 
 
 def test_a_run_that_is_driven_is_in_use_and_free_after_it(tmp_path: Path) -> None:

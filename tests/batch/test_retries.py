@@ -14,7 +14,7 @@ from runner.batch.plan import Item
 from runner.batch.work import Record
 from runner.config import Retries
 from runner.problems import Problem
-from runner.store.manifest import Cause
+from runner.store.row import Cause
 
 CAUSES: tuple[Cause, ...] = get_args(Cause)
 

@@ -10,8 +10,9 @@ from rich.console import Console
 
 from runner.batch import tables
 from runner.batch.progress import Bar, Lines, line
-from runner.store.manifest import Manifest, Row, count
+from runner.store.manifest import Manifest, count
 from runner.store.result import Figures
+from runner.store.row import Row
 
 FIGURES = Figures(
     components=5,
