@@ -88,6 +88,14 @@ def environment(argument: str) -> str:
     return "\n".join(os.environ)
 
 
+def gpu(argument: str) -> str:
+    """Whether torch was there before we asked for it, CUDA as it was, and the GPU that is ours."""
+    prepared = "torch" in sys.modules
+    import torch
+
+    return f"{prepared} {torch.cuda.is_initialized()} {os.environ.get('CUDA_VISIBLE_DEVICES')}"
+
+
 def kill_the_server(argument: str) -> str:
     os.kill(os.getppid(), signal.SIGKILL)
     time.sleep(10)

@@ -156,6 +156,15 @@ def test_a_child_can_use_threads_though_its_server_has_none(run: Run) -> None:
     assert run("threads", mib=1000).answer == "216000000.0"
 
 
+def test_a_child_finds_torch_prepared_and_cuda_untouched_and_is_told_its_task_s_gpu(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("shout")  # its server is older than the task
+    for number in ("3", "5"):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", number)
+        assert run("gpu").answer == f"True False {number}"
+
+
 def test_each_thread_has_a_server_of_its_own(run: Run) -> None:
     answers: list[str | None] = []
     other = threading.Thread(target=lambda: answers.append(run("shout", "other").answer))

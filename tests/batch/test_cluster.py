@@ -183,3 +183,65 @@ def test_a_problem_whose_node_goes_away_is_done_on_another(
     (repeat,) = manifest["rows"][0]["repeats"]
     assert (repeat["cause"], repeat["node"]) == (cause, socket.gethostname())
     assert manifest["rows"][0]["attempts"] == 2
+
+
+TAKES_TURNS = """
+import os, pathlib, time
+NAME = {name!r}
+SEEN = pathlib.Path({seen!r})
+if not (SEEN / NAME).exists():  # a file is loaded again to be verified
+    before = len(list(SEEN.glob("*.done")))
+    gpu = os.environ.get("CUDA_VISIBLE_DEVICES")
+    (SEEN / NAME).write_text(f"GPU {{gpu}}, {{before}} done before")
+    while len(list(SEEN.iterdir())) < 2:  # another one is here at the same time
+        time.sleep(0.1)
+    (SEEN / f"{{NAME}}.done").touch()
+"""
+LARGE = """
+def get_inputs():
+    return [torch.randn(1 << 26)]
+"""
+
+
+def test_problems_wait_for_a_node_that_can_hold_them_and_share_its_gpu_by_halves(
+    nodes: Any, write: Callable[[str], Path], tmp_path: Path
+) -> None:
+    nodes.add_node(num_cpus=3, memory=GIB // 4, object_store_memory=80 << 20)
+    seen = tmp_path / "seen"
+    seen.mkdir()
+    problems = [write(name) for name in ("one", "two", "three")]
+    for path in problems:
+        told = TAKES_TURNS.format(name=path.stem, seen=str(seen))
+        path.write_text(path.read_text() + told)
+    large = write("large")
+    large.write_text(large.read_text() + LARGE)
+    command = [KDRUN, "submit", "--address", nodes.address, "--trials", "1", "--json"]
+    asked = ["--wait-for-nodes", "--num-gpus", "0.5", "--run-id", "waits"]
+    selected = [word for path in problems for word in ("--problem", str(path))]
+    waiting = subprocess.Popen(
+        [*command, *asked, *selected],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_for((tmp_path / "output/runs/waits/manifest.json").exists)
+
+    at_once = subprocess.run(
+        [*command, "--problem", str(large)], cwd=tmp_path, capture_output=True, text=True
+    )
+    (row,) = json.loads(at_once.stdout)["rows"]
+    assert (row["status"], row["attempts"]) == ("too_large", 1)
+    assert re.match(r"needs \d\.\d GiB, the largest node has 0\.2 GiB", row["reason"])
+    assert list(seen.iterdir()) == []  # while the others wait
+
+    nodes.add_node(num_cpus=3, num_gpus=1, memory=7 * GIB, object_store_memory=80 << 20)
+    out, err = waiting.communicate(timeout=120)
+    assert waiting.returncode == 0, err
+    told = sorted((seen / path.stem).read_text() for path in problems)
+    assert told[:2] == ["GPU 0, 0 done before"] * 2
+    assert re.fullmatch("GPU 0, [12] done before", told[2])
+    for row in json.loads(out)["rows"]:
+        assert (row["status"], row["attempts"]) == ("passed", 1)
+        assert row["requested_memory_bytes"] > GIB // 4
+        assert row["gpu_seconds"] >= row["seconds"] / 2

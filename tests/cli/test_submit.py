@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 KDRUN = [str(Path(sys.executable).with_name("kdrun"))]
 MEMORY = ("--memory", "5GiB")
+K8S = Path(__file__).parents[2] / "k8s"
 
 WHOLE = '''\
 """Doubling, as small as a problem can be."""
@@ -375,6 +377,26 @@ def test_ctrl_c_again_stops_now_with_what_is_done(tmp_path: Path) -> None:
         "stopped in 'capture'",
     )
     assert not (tmp_path / "output/level1/2_hang").exists()
+    assert [p.name for p in (tmp_path / "output").rglob(".*")] == []
+
+
+def test_a_pod_that_has_to_go_has_its_manifest_written_before_it_is_killed(tmp_path: Path) -> None:
+    pod = yaml.safe_load((K8S / "overlays/local/job.yaml").read_text())["spec"]["template"]["spec"]
+    write(tmp_path / "data", "1_hang", BROKEN["3_hang"])
+    run = subprocess.Popen(
+        [*KDRUN, "submit", "--data", "data", "--run-id", "evicted", "--json", *MEMORY],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_for((tmp_path / "output/level1/.1_hang.evicted/stage").exists)
+    run.terminate()  # as a kubelet does, to a container's first process alone
+    out, err = run.communicate(timeout=pod["terminationGracePeriodSeconds"])
+    assert run.returncode == 130, err
+    manifest = json.loads(out)
+    assert (manifest["state"], manifest["counts"]) == ("interrupted", {"cancelled": 1})
+    assert json.loads((tmp_path / "output/runs/evicted/manifest.json").read_text()) == manifest
     assert [p.name for p in (tmp_path / "output").rglob(".*")] == []
 
 

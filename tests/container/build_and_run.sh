@@ -74,3 +74,24 @@ in_box kdrun status inside
 echo "two samples in $((SECONDS - started)) s"
 # A login shell finds it as well.
 in_box bash -lc 'kdrun --version && command -v ray'
+
+# As in a pod: nobody, root neither, can write to the root file system, and only /tmp and /work are
+# anything else.
+root=$(vfs mount "$BOX")
+mapfile -t environment < <(
+  vfs inspect --format '{{range .OCIv1.Config.Env}}{{println .}}{{end}}' "$BOX" | grep .
+)
+unshare --mount --propagation private bash -s "$root" "${environment[@]}" << 'INSIDE'
+set -euo pipefail
+root=$1
+shift
+mount --bind "$root" "$root"
+for place in proc sys dev; do mount --rbind "/$place" "$root/$place"; done
+for place in tmp work; do mount -t tmpfs -o mode=1777 none "$root/$place"; done
+mount -o remount,bind,ro "$root"
+said=$(LC_ALL=C chroot "$root" touch /here 2>&1) && { echo "its root is not read-only" >&2; exit 1; }
+echo "root: $said"
+chroot --userspec=10001:10001 "$root" env -i "$@" HOME=/home/kdrun bash -c '
+  cd /work && kdrun doctor && kdrun submit --problem rms_norm --workers 1 --run-id sealed'
+INSIDE
+vfs umount "$BOX" > /dev/null

@@ -23,6 +23,8 @@ def test_the_image_is_built_and_two_samples_pass_in_it() -> None:
     for problem in ("level1/rms_norm", "level3/vit_block"):
         assert re.search(rf"passed +{problem} ", done.stdout + done.stderr)
     assert re.search(r"uid=10001\(kdrun\)", done.stdout)
+    sealed = done.stdout.partition("root: touch: cannot touch '/here': Read-only file system")[2]
+    assert "output/runs/sealed/manifest.json" in sealed
 
 
 def test_the_image_holds_the_torch_that_kdrun_and_its_makefile_name() -> None:
