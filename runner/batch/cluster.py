@@ -204,7 +204,9 @@ def nodes() -> list[dict[str, Any]]:
 
 def described(address: str | None) -> Cluster:
     """The Ray that this process has joined, as it is now."""
-    resources = [node["Resources"] for node in nodes() if node["Alive"]]
+    alive = [node["Resources"] for node in nodes() if node["Alive"]]
+    # A head that runs nothing may have more memory than any node that does.
+    resources = [node for node in alive if node.get("CPU", 0)]
 
     def most(name: str) -> float:
         return max((node.get(name, 0) for node in resources), default=0)

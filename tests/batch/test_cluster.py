@@ -228,7 +228,11 @@ def test_problems_wait_for_a_node_that_can_hold_them_and_share_its_gpu_by_halves
     wait_for((tmp_path / "output/runs/waits/manifest.json").exists)
 
     at_once = subprocess.run(
-        [*command, "--problem", str(large)], cwd=tmp_path, capture_output=True, text=True
+        [*command, "--problem", str(large)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     (row,) = json.loads(at_once.stdout)["rows"]
     assert (row["status"], row["attempts"]) == ("too_large", 1)
