@@ -151,8 +151,8 @@ def _named_until(
 ) -> Iterator[tuple[str, int]]:
     """What the author's statements give names to, and the operation after which it has none."""
     holds: dict[tuple[Scope | None, str], str] = {}
-    following = (*graph.operations[1:], None)
-    for index, (op, after) in enumerate(zip(graph.operations, following, strict=True)):
+    for index, op in enumerate(graph.operations):
+        after = graph.operations[index + 1] if index + 1 < len(graph.operations) else None
         statement = _statement(op)
         if statement is None or (after is not None and _statement(after) == statement):
             continue  # a statement's result is that of its last operation

@@ -5,6 +5,7 @@ fetched before an interruption is not fetched again.
 """
 
 import errno
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -72,10 +73,13 @@ def pull(
         if any(done):
             DirectoryStore(destination).write_manifest(manifest)
     except OSError as error:
-        if isinstance(error, StoreError):
+        cause = error.__cause__ if isinstance(error, StoreError) else error
+        full = isinstance(cause, OSError) and cause.errno == errno.ENOSPC
+        if isinstance(error, StoreError) and not full:
             raise
-        hint = "free some space" if error.errno == errno.ENOSPC else "choose another DEST"
-        raise StoreError(f"{destination}: {error.strerror}", hint=hint) from error
+        hint = "free some space" if full else "choose another DEST"
+        what = os.strerror(errno.ENOSPC) if full else error.strerror
+        raise StoreError(f"{destination}: {what}", hint=hint) from error
     return [pulled for pulled in done if pulled is not None]
 
 

@@ -71,6 +71,11 @@ def test_names_of_a_module_s_forward_are_gone_when_it_returns(program: Program) 
     assert peak(graph).resident_bytes == 5 * 128  # x, what two is given, and its own three
 
 
+def test_a_program_that_computes_nothing_takes_its_inputs(program: Program) -> None:
+    estimated = demands(program("return x"))
+    assert (estimated.peak.resident_bytes, estimated.parts_bytes) == (128, 0)
+
+
 def test_a_part_by_itself_holds_what_it_is_given(program: Program) -> None:
     graph = program("x = x.exp()\nx = x.abs()\nx = x.neg()\nreturn x.sin()")
     assert peak(graph).resident_bytes == 3 * 128
