@@ -22,6 +22,7 @@ from runner.verify.findings import Findings
 from runner.verify.layout import Step
 from runner.verify.loading_files import CHILDREN, foreign_code
 from runner.verify.running import Bench
+from runner.verify.spilling import Spill, size_of
 from runner.verify.state import state_fault
 from runner.verify.weights import Weights, held_weights, state_after, transfer
 
@@ -57,8 +58,8 @@ class OpenStep:
 class Boundaries:
     """Steps that hold on inputs of their own, until the model calls their parents."""
 
-    def __init__(self, bench: Bench, findings: Findings) -> None:
-        self._bench, self._findings = bench, findings
+    def __init__(self, bench: Bench, spill: Spill, findings: Findings) -> None:
+        self._bench, self._spill, self._findings = bench, spill, findings
         self._waiting: dict[str, OpenStep] = {}
 
     def expect(self, opened: OpenStep) -> None:
@@ -92,15 +93,17 @@ class Boundaries:
             with _disable_current_modes(), self._bench.streaming or nullcontext():
                 end = self._bench.generators()
                 where = opened.step.folder
-                if all(tensor._version == version for tensor, version in before):
+                alone = f"{where} ran on inputs of its own alone: "
+                if any(tensor._version != version for tensor, version in before):
+                    self._findings.note(f"{alone}{component} writes into its inputs")
+                elif not self._spill.may_stay(size_of(output)):
+                    self._findings.note(f"{alone}no room beside the model")
+                else:
                     state = state_after(module) if self._bench.options.mode == "train" else {}
                     with self._findings.judging("step", where):
                         found = self._follow(opened, held, state, args, kwargs, output, begin)
                         opened.total |= found
                         self._findings.compared("step", where, opened.total)
-                else:
-                    writes = f"{component} writes into its inputs"
-                    self._findings.note(f"{where} ran on inputs of its own alone: {writes}")
                 end()
             return output
 

@@ -120,6 +120,10 @@ class Spill:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _RSS_UNIT
         return stays(size, peak, self._memory_bytes)
 
+    def may_stay(self, size: int) -> bool:
+        """The same, where nobody set a limit too."""
+        return self._memory_bytes is None or self.has_room_for(size)
+
     def aside(self, output: object, *, here: bool) -> object:
         """An output with its values: `here`, or on disk as far as that has room."""
         return output if here else self._on_disk(output, size_of(output))

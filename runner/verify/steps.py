@@ -82,7 +82,7 @@ class StepGate:
         self.files, self.layout, self.bench, self.spill = files, layout, bench, spill
         self.tests, self.power, self.findings = tests, power, findings
         self._witness = Witness(files, layout, bench, tests, findings)
-        self._boundaries = Boundaries(bench, findings)
+        self._boundaries = Boundaries(bench, spill, findings)
         self._calls: set[tuple[str, tuple[TensorMeta, ...], str]] = set()
 
     def judge(self, step: Step) -> None:

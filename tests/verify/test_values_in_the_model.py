@@ -57,3 +57,14 @@ def test_an_error_there_is_the_steps_verdict(model, judged, complaints):
     said = complaints(judged(model, trials=1), "step")
     assert "IndexError" in said[BLOCK_STEP]
     assert f"children/{FUSED}" in said[BLOCK_STEP]
+
+
+def test_where_there_is_no_room_the_verdict_is_that_on_its_own_inputs_and_says_so(
+    model, judged, monkeypatch
+):
+    monkeypatch.setattr("runner.verify.spilling.Spill.may_stay", lambda *_: False)
+    verdict = judged(model, trials=1)
+    assert verdict.status == "passed"
+    assert (
+        f"{BLOCK_STEP} ran on inputs of its own alone: no room beside the model" in verdict.health
+    )
