@@ -1,10 +1,6 @@
-"""The manifests: what `kdrun k8s render` writes is built by kustomize and valid, offline.
+"""The manifests: what `kdrun k8s render` writes is built by kustomize and valid, offline."""
 
-KubeRay's own schema is not in this repository: KUBERAY_CRDS names a folder with
-ray.io_rayjobs.yaml from its Helm chart, helm-chart/kuberay-operator/crds.
-"""
-
-import os
+import copy
 import shutil
 import subprocess
 import sys
@@ -16,6 +12,7 @@ import jsonschema
 import kubernetes_validate
 import pytest
 import yaml
+from kuberay_schema import KNOWN, kind_of, known, of_kuberay, tightened
 from pydantic import ByteSize
 
 from runner.batch.kubernetes import Pods, write
@@ -31,6 +28,7 @@ OVERLAYS = {
     "overlays/local": {"Job"},
     "overlays/gpu": {"RayJob"},
 }
+RAY_JOBS = ["base", "overlays/gpu"]
 COMMON = {"Namespace", "ServiceAccount", "ConfigMap", "NetworkPolicy"}
 Objects = dict[str, dict[str, Any]]
 
@@ -109,7 +107,7 @@ def test_core_objects_are_valid_and_have_no_field_that_is_none(
             kubernetes_validate.validate(each, "1.30", strict=True)
 
 
-@pytest.mark.parametrize("overlay", ["base", "overlays/gpu"])
+@pytest.mark.parametrize("overlay", RAY_JOBS)
 def test_pods_of_a_ray_job_are_valid_pods(rendered: dict[str, Objects], overlay: str) -> None:
     specs = list(pod_specs(rendered[overlay]["RayJob"]))
     assert (
@@ -121,82 +119,57 @@ def test_pods_of_a_ray_job_are_valid_pods(rendered: dict[str, Objects], overlay:
         kubernetes_validate.validate(pod, "1.30", strict=True)
 
 
-@pytest.mark.parametrize("overlay", ["base", "overlays/gpu"])
-def test_ray_jobs_are_what_kuberay_s_own_schema_says(
+@pytest.mark.parametrize("overlay", RAY_JOBS)
+def test_ray_jobs_have_the_fields_that_kuberay_s_schema_was_seen_to_have_and_no_others(
     rendered: dict[str, Objects], overlay: str
 ) -> None:
-    folder = os.environ.get("KUBERAY_CRDS")
-    if not folder:
-        pytest.skip("KUBERAY_CRDS names no folder with KubeRay's ray.io_rayjobs.yaml")
-    crd = yaml.safe_load((Path(folder) / "ray.io_rayjobs.yaml").read_text())
-    (version,) = [each for each in crd["spec"]["versions"] if each["name"] == "v1"]
-    schema = tightened(version["schema"]["openAPIV3Schema"])
     job = rendered[overlay]["RayJob"]
+    jsonschema.validate(job, known())
+    assert job["spec"]["submissionMode"] == "K8sJobMode"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"entryPoint": "x"}, "'entryPoint' was unexpected"),
+        ({"ttlSecondsAfterFinished": "600"}, "'600' is not of type 'integer'"),
+        ({"submitterConfig": {}}, "'backoffLimit' is a required property"),
+    ],
+)
+def test_a_misspelled_missing_or_mistyped_field_of_a_ray_job_is_found(
+    rendered: dict[str, Objects], changes: dict[str, Any], message: str
+) -> None:
+    job = rendered["base"]["RayJob"]
+    wrong = job | {"spec": job["spec"] | changes}
+    with pytest.raises(jsonschema.ValidationError, match=message):
+        jsonschema.validate(wrong, known())
+
+
+def test_ray_is_started_with_texts(rendered: dict[str, Objects]) -> None:
+    job = copy.deepcopy(rendered["base"]["RayJob"])
+    (group,) = job["spec"]["rayClusterSpec"]["workerGroupSpecs"]
+    group["rayStartParams"]["num-cpus"] = 4
+    with pytest.raises(jsonschema.ValidationError, match="4 is not of type 'string'"):
+        jsonschema.validate(job, known())
+
+
+def test_what_is_known_of_kuberay_s_schema_is_what_it_says() -> None:
+    schema = of_kuberay("rayjobs")
+    assert {name: kind_of(schema, name) for name in KNOWN} == KNOWN
+
+
+@pytest.mark.parametrize("overlay", RAY_JOBS)
+def test_ray_jobs_and_their_clusters_are_what_kuberay_s_own_schema_says(
+    rendered: dict[str, Objects], overlay: str
+) -> None:
+    job = rendered[overlay]["RayJob"]
+    schema = tightened(of_kuberay("rayjobs"))
     jsonschema.validate(job, schema)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(job | {"spec": job["spec"] | {"entryPoint": "x"}}, schema)
-
-
-CHECKED = {
-    "apiVersion",
-    "kind",
-    "metadata",
-    "spec.activeDeadlineSeconds",
-    "spec.backoffLimit",
-    "spec.entrypoint",
-    "spec.preRunningDeadlineSeconds",
-    "spec.rayClusterSpec.headGroupSpec.rayStartParams",
-    "spec.rayClusterSpec.headGroupSpec.serviceType",
-    "spec.rayClusterSpec.headGroupSpec.template",
-    "spec.rayClusterSpec.rayVersion",
-    "spec.rayClusterSpec.workerGroupSpecs.groupName",
-    "spec.rayClusterSpec.workerGroupSpecs.maxReplicas",
-    "spec.rayClusterSpec.workerGroupSpecs.minReplicas",
-    "spec.rayClusterSpec.workerGroupSpecs.rayStartParams",
-    "spec.rayClusterSpec.workerGroupSpecs.replicas",
-    "spec.rayClusterSpec.workerGroupSpecs.template",
-    "spec.shutdownAfterJobFinishes",
-    "spec.submissionMode",
-    "spec.submitterConfig.backoffLimit",
-    "spec.submitterPodTemplate",
-    "spec.ttlSecondsAfterFinished",
-}
-"""What KubeRay's own schema was seen to accept, by the test above; pods are checked as pods."""
-
-
-def fields(value: Any, above: str = "") -> Iterator[str]:
-    """The fields of a RayJob, down to pods and what is a map of anything."""
-    for key, each in value.items():
-        name = f"{above}{key}"
-        for part in each if isinstance(each, list) else [each]:
-            if isinstance(part, dict) and f"{name}" not in CHECKED:
-                yield from fields(part, f"{name}.")
-            else:
-                yield name
-
-
-@pytest.mark.parametrize("overlay", ["base", "overlays/gpu"])
-def test_ray_jobs_have_no_field_that_kuberay_s_schema_was_not_seen_to_accept(
-    rendered: dict[str, Objects], overlay: str
-) -> None:
-    assert set(fields(rendered[overlay]["RayJob"])) == CHECKED
-    assert rendered[overlay]["RayJob"]["spec"]["submissionMode"] == "K8sJobMode"
-
-
-def tightened(schema: Any) -> Any:
-    """A field that the schema does not know is an error; quantities may be texts or numbers."""
-    if isinstance(schema, list):
-        return [tightened(each) for each in schema]
-    if not isinstance(schema, dict):
-        return schema
-    if schema.get("x-kubernetes-int-or-string"):
-        return {"type": ["integer", "string"]}
-    made = {key: tightened(value) for key, value in schema.items()}
-    if isinstance(schema.get("properties"), dict) and schema.get("type") == "object":
-        made.setdefault("additionalProperties", False)
-    if made.get("properties", {}).get("metadata") == {"type": "object"}:
-        made["properties"]["metadata"] = {"type": "object"}
-    return made
+    cluster = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": job["metadata"]}
+    cluster["spec"] = job["spec"]["rayClusterSpec"]
+    jsonschema.validate(cluster, tightened(of_kuberay("rayclusters")))
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
