@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from runner.emit.layouts import extent, has_gaps, storage_order, windows_of_one
+from runner.emit.names import RESERVED, unique
 from runner.emit.recipes import Recipes
 from runner.graph.ir import Operation, Recipe, Ref, TensorSpec
 from runner.graph.operations import is_random
@@ -49,15 +51,18 @@ def inputs_text(program: Program, part: Part, names: Sequence[str]) -> list[str]
     """Statements of get_inputs(), the return included; `names` are those of forward's arguments."""
     recipes = Recipes({*names})
     own = {i.name: i for i in program.graph.inputs}
-    lines: list[str] = []
+    rules = {n: own[n].recipe if n in own else _constant(program, n) for n in part.io.inputs}
+    without = [name for name, recipe in rules.items() if recipe is None]
+    lines, windows = _windows(program, part, without, recipes.taken)
     results: list[str] = []
     for name, variable in zip(part.io.inputs, names, strict=True):
-        recipe = own[name].recipe if name in own else _constant(program, name)
-        if recipe is not None:
+        if (recipe := rules[name]) is not None:
             found, value = recipes.write(recipe)
+        elif name in windows:
+            found, value = [], windows[name]
         else:
             found, value = [], drawn(program, part, name)
-        if len(names) > 1 and (found or len(value) > 60):
+        if len(names) > 1 and (found or name in windows or len(value) > 60):
             found.append(f"{variable} = {value}")
             value = variable
         lines += found
@@ -89,7 +94,7 @@ def drawn(program: Program, part: Part, name: str) -> str:
     spec = program.spec(name)
     if name in program.graph.seen:
         return _as_laid_out(program.graph.seen[name], spec)
-    shape, back = _storage_order(spec)
+    shape, back = storage_order(spec)
     return _numbers(program, part, name, spec, shape) + back
 
 
@@ -255,21 +260,27 @@ def _drawn_below(program: Program, name: str) -> int | None:
     return None
 
 
-def _storage_order(spec: TensorSpec) -> tuple[tuple[int, ...], str]:
-    """(shape to draw, what turns it into the shape and strides wanted)."""
-    if spec.contiguous or not spec.stride:
-        return spec.shape, ""
-    real = [d for d in range(len(spec.shape)) if spec.stride[d] != 0 or spec.shape[d] == 1]
-    order = sorted(real, key=lambda d: (-spec.stride[d], d))
-    step, dense = 1, True
-    for d in reversed(order):
-        dense &= spec.shape[d] == 1 or spec.stride[d] == step
-        step *= spec.shape[d]
-    if dense and len(real) == len(spec.shape):
-        inverse = [order.index(d) for d in range(len(order))]
-        return tuple(spec.shape[d] for d in order), f".permute({', '.join(map(str, inverse))})"
-    if dense and order == real:
-        kept = tuple(n if d in real else 1 for d, n in enumerate(spec.shape))
-        return kept, f".expand({', '.join(map(str, spec.shape))})"
-    extent = 1 + sum((n - 1) * s for n, s in zip(spec.shape, spec.stride, strict=True))
-    return (extent,), f".as_strided({spec.shape}, {spec.stride})"
+def _windows(
+    program: Program, part: Part, names: Sequence[str], taken: set[str]
+) -> tuple[list[str], dict[str, str]]:
+    """Statements that draw buffers of which several inputs are windows, and those windows.
+
+    One by one, each with what lies between its own elements, they would take more memory than in
+    the model.
+    """
+    lines: list[str] = []
+    windows: dict[str, str] = {}
+    apart = [n for n in names if n not in program.graph.seen and has_gaps(program.spec(n))]
+    for group in windows_of_one(program, apart):
+        specs = {name: program.spec(name) for name in group}
+        length = max(begin + extent(specs[name]) for name, begin in group.items())
+        rules = {_numbers(program, part, name, specs[name], (length,)) for name in group}
+        if len(rules) == 1 and length < sum(map(extent, specs.values())):
+            buffer = unique("buffer", taken | RESERVED)
+            taken.add(buffer)
+            lines.append(f"{buffer} = {rules.pop()}")
+            for name, begin in group.items():
+                place = f"{specs[name].shape}, {specs[name].stride}"
+                place += f", {begin}" if begin else ""
+                windows[name] = f"{buffer}.as_strided({place})"
+    return lines, windows

@@ -16,7 +16,7 @@ from torch import nn
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
-from runner.verify.compare import tensors
+from runner.verify.compare import all_finite, pieces_of, tensors
 from runner.verify.operation import (
     COPIES,
     CREATES,
@@ -385,4 +385,4 @@ def _is_part(tensor: torch.Tensor) -> bool:
 
 def _finite(tensor: torch.Tensor) -> bool:
     with _disable_current_modes():
-        return not tensor.is_floating_point() or bool(torch.isfinite(tensor).all())
+        return all(map(all_finite, pieces_of(tensor)))
