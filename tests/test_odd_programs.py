@@ -208,6 +208,30 @@ ODD: dict[str, dict[str, str]] = {
         "inputs": "torch.randn(4, 16, dtype=torch.bfloat16)",
         "forward": "return torch.relu(self.a(x) * self.inv)",
     },
+    "a root of a product, the weights of a graph": {
+        "init": "self.a = nn.Linear(16, 8)",
+        "arguments": "x, edges",
+        "inputs": "torch.randn(9, 16), torch.randint(0, 9, (2, 40))",
+        "forward": "s, d = edges\n"
+        "deg = torch.zeros(9).scatter_add_(0, d, torch.ones(40)).clamp(min=1)\n"
+        "m = self.a(x)[s] * (deg[s] * deg[d]).rsqrt()[:, None]\n"
+        "return torch.zeros(9, 8).index_add_(0, d, m)",
+    },
+    "a spectrum of complex weights": {
+        "init": "self.a = nn.Parameter(torch.randn(8, 4, dtype=torch.cfloat) * 0.1)\n"
+        "self.c = nn.Parameter(torch.randn(8, 4, dtype=torch.cfloat))",
+        "inputs": "torch.randn(2, 8, 32)",
+        "forward": "powers = (self.a[..., None] * torch.arange(32)).exp()\n"
+        "k = torch.einsum('hn,hnl->hl', self.c, powers).real\n"
+        "y = torch.fft.rfft(x, n=64) * torch.fft.rfft(k, n=64)\n"
+        "return torch.fft.irfft(y, n=64)[..., :32]",
+    },
+    "angles": {
+        "init": "self.w = nn.Parameter(torch.randn(8, 16))",
+        "forward": "c = F.linear(F.normalize(x), F.normalize(self.w)).clamp(-0.99, 0.99)\n"
+        "far = torch.acosh(1 + x.square())\n"
+        "return torch.cos(torch.arccos(c) + 0.5), far, torch.logit(torch.sigmoid(x))",
+    },
     "logarithms of what must be positive": {
         "forward": "p = x.softmax(-1).mean(0)\n"
         "deg = (x > 0).sum(0).float().clamp(min=1).pow(-0.5)\n"

@@ -5,6 +5,7 @@ problem can do short of ending the process; who waits outside sees that.
 """
 
 import os
+import shutil
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -117,6 +118,8 @@ class Record(Document):
     """The verdicts in full; only asked for by `verify`."""
     findings: list[str] = Field(default_factory=list)
     """What does not pass, a line each, the first few; the answer of `judge`."""
+    given_bad_inputs: frozenset[str] = frozenset()
+    """Component files that gave NaN on what they draw, where nothing else is wrong."""
     facts: Facts | None = None
     """What the problem's program does; the answer of `facts`."""
 
@@ -219,6 +222,11 @@ def decompose(argument: str) -> str:
         # what a convolution asks for, and gives back untouched, takes nothing of the machine
         allow_memory(metadata.estimated_allocation_bytes - metadata.estimated_peak_bytes)
         record = _verified(task, stages, task.built)
+        if record.given_bad_inputs:
+            with stages("decompose"):
+                shutil.rmtree(task.built)
+                write(problem, graph, task.built, record.given_bad_inputs)
+            record = _verified(task, stages, task.built)
         return record.model_copy(update={"forecast": expected})
 
     return _run(argument, body)
@@ -273,7 +281,7 @@ def _verified(task: Task, stages: "Stages", directory: Path, *, write: bool = Tr
     from runner.verify import VerifyOptions, write_reports
     from runner.verify import verify as verify_directory
     from runner.verify.fitting import needs
-    from runner.verify.results import findings
+    from runner.verify.results import findings, given_bad_inputs
 
     device = _device(task.options.device)
     try:
@@ -306,6 +314,7 @@ def _verified(task: Task, stages: "Stages", directory: Path, *, write: bool = Tr
         max_diff=verification.max_diff,
         health=verification.health,
         findings=findings(verification.gates, MOST_FINDINGS),
+        given_bad_inputs=given_bad_inputs(verification.gates),
         verification=None if write else verification.model_dump(mode="json"),
     )
 
@@ -328,7 +337,8 @@ class Stages:
         try:
             yield
         finally:
-            self.seconds[name] = round(time.monotonic() - started, 3)
+            took = self.seconds.get(name, 0.0) + time.monotonic() - started
+            self.seconds[name] = round(took, 3)
             self.only_once()
 
     def detail(self, name: str) -> None:

@@ -68,6 +68,8 @@ class Emitter:
     source: str
     """Name of the problem file, for docstrings."""
     workloads: Mapping[int, Workload]
+    tame: frozenset[str] = frozenset()
+    """Component files whose inputs are drawn between 0 and 1."""
 
     def workload(self, part: Part) -> Workload:
         return self.workloads[id(part)]
@@ -152,9 +154,15 @@ def _imports(texts: Sequence[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def component_path(emitter: Emitter, part: Part) -> str:
+    """A part's file in the decomposition."""
+    return f"{LEVEL_FOLDER[part.level]}/{emitter.workload(part).name}.py"
+
+
 def functions(emitter: Emitter, part: Part, names: Sequence[str]) -> str:
     """get_inputs, get_init_inputs and get_expected_output_shape."""
-    lines = "\n".join(indented(inputs_text(emitter.program, part, names), 4))
+    tame = component_path(emitter, part) in emitter.tame
+    lines = "\n".join(indented(inputs_text(emitter.program, part, names, tame), 4))
     shapes = ", ".join(str(tuple(emitter.program.spec(n).shape)) for n in part.io.outputs)
     expected = "\n".join(fitted(f"return [{shapes}]", 4))
     return (

@@ -8,10 +8,16 @@ from pathlib import Path
 
 import runner
 from runner.emit.analysis import write_analysis, write_log
-from runner.emit.component import Component, Emitter, source_line, write_component
+from runner.emit.component import (
+    Component,
+    Emitter,
+    component_path,
+    source_line,
+    write_component,
+)
 from runner.emit.composition import write_composition
 from runner.emit.names import Namer
-from runner.emit.steps import child_names, component_path, original_name, write_steps
+from runner.emit.steps import child_names, original_name, write_steps
 from runner.errors import CaptureError
 from runner.graph.cost import flops
 from runner.graph.ir import Graph, Mode
@@ -48,12 +54,17 @@ def captured(problem: Problem, *, mode: Mode = "eval") -> Graph:
         raise CaptureError(problem.path, str(error)) from error
 
 
-def write(problem: Problem, graph: Graph, directory: Path) -> Tree:
-    """Take a captured program apart, and write it as `decompose` does."""
+def write(
+    problem: Problem, graph: Graph, directory: Path, tame: frozenset[str] = frozenset()
+) -> Tree:
+    """Take a captured program apart, and write it as `decompose` does.
+
+    `tame`: component files that draw numbers between 0 and 1, as others gave NaN.
+    """
     program = Program(graph, recognize(graph))
     root = partition(program, problem.source_level, problem.name)
     known = workloads(program, root)
-    emitter = Emitter(program, Namer(program), problem.path.name, known)
+    emitter = Emitter(program, Namer(program), problem.path.name, known, tame)
     components = _components(emitter, root)
     texts = {c.path: c.text for c in components.values()}
     for step in write_steps(emitter, components):

@@ -29,6 +29,11 @@ _NOT_NEGATIVE = {
 }  # fmt: skip
 _BOUNDED = {"tanh", "sin", "cos", "sign", "hardtanh", "cosine_similarity", "erf"}
 _NEEDS_POSITIVE = {"log", "log2", "log10", "sqrt", "rsqrt", "reciprocal", "lgamma"}
+_NEEDS_OVER_ONE = {"acosh", "arccosh"}
+_NEEDS_UNIT = {
+    "logit", "special_logit", "asin", "arcsin", "acos", "arccos", "atanh", "arctanh", "erfinv",
+    "special_ndtri",
+}  # fmt: skip
 # What it returns is whatever was there before.
 _NO_VALUES = {"empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided"}
 # Need a symmetric matrix with positive eigenvalues.
@@ -47,13 +52,17 @@ _INDEXES = {
 }  # fmt: skip
 
 
-def inputs_text(program: Program, part: Part, names: Sequence[str]) -> list[str]:
-    """Statements of get_inputs(), the return included; `names` are those of forward's arguments."""
+def inputs_text(program: Program, part: Part, names: Sequence[str], tame: bool) -> list[str]:
+    """Statements of get_inputs(), the return included; `names` are those of forward's arguments.
+
+    `tame`: numbers are drawn between 0 and 1, where all that roots, powers and logarithms make of
+    them is finite.
+    """
     recipes = Recipes({*names})
     own = {i.name: i for i in program.graph.inputs}
     rules = {n: own[n].recipe if n in own else _constant(program, n) for n in part.io.inputs}
     without = [name for name, recipe in rules.items() if recipe is None]
-    lines, windows = _windows(program, part, without, recipes.taken)
+    lines, windows = _windows(program, part, without, recipes.taken, tame)
     results: list[str] = []
     for name, variable in zip(part.io.inputs, names, strict=True):
         if (recipe := rules[name]) is not None:
@@ -61,7 +70,7 @@ def inputs_text(program: Program, part: Part, names: Sequence[str]) -> list[str]
         elif name in windows:
             found, value = [], windows[name]
         else:
-            found, value = [], drawn(program, part, name)
+            found, value = [], drawn(program, part, name, tame)
         if len(names) > 1 and (found or name in windows or len(value) > 60):
             found.append(f"{variable} = {value}")
             value = variable
@@ -89,17 +98,22 @@ def _constant(program: Program, name: str) -> Recipe | None:
     return Recipe(operations, name, specs)
 
 
-def drawn(program: Program, part: Part, name: str) -> str:
+def drawn(program: Program, part: Part, name: str, tame: bool) -> str:
     """An expression that draws a tensor like this value, with its shape, dtype and strides."""
     spec = program.spec(name)
     if name in program.graph.seen:
         return _as_laid_out(program.graph.seen[name], spec)
     shape, back = storage_order(spec)
-    return _numbers(program, part, name, spec, shape) + back
+    return _numbers(program, part, name, spec, shape, tame) + back
 
 
 def _numbers(
-    program: Program, part: Part, name: str, spec: TensorSpec, shape: tuple[int, ...]
+    program: Program,
+    part: Part,
+    name: str,
+    spec: TensorSpec,
+    shape: tuple[int, ...],
+    tame: bool,
 ) -> str:
     size = ", ".join(map(str, shape)) or "()"
     as_tuple = f"({size},)" if len(shape) == 1 else f"({', '.join(map(str, shape))})"
@@ -113,12 +127,18 @@ def _numbers(
         return f"torch.randint(0, {below}, {as_tuple}{'' if spec.dtype == 'int64' else dtype})"
     if spec.dtype.startswith("float8"):
         return f"torch.randn({size}).to(torch.{spec.dtype})"
+    if spec.dtype.startswith("complex"):
+        return f"torch.randn({size}{dtype})"
     maker = _maker(program, name)
     readers = {
         program.graph.operations[i].name
         for i in program.consumers.get(name, ())
         if i in part.operations
     }
+    if readers & _NEEDS_OVER_ONE:
+        return f"torch.rand({size}{dtype}).add(1.01)"
+    if tame or readers & _NEEDS_UNIT:
+        return f"torch.rand({size}{dtype}).clamp(0.01, 0.99)"
     if maker in _UNIT:
         return f"torch.rand({size}{dtype})"
     if readers & _NEEDS_DEFINITE:
@@ -172,11 +192,12 @@ def _is_root(op: Operation) -> bool:
 
 
 def _numbers_positive(op: Operation) -> bool:
-    """Whether it takes one tensor, and numbers that are not negative."""
+    """Whether it takes different tensors, and numbers that are not negative; a square is anyway."""
     if op.name not in {"add", "mul", "div"}:
         return True
-    others = [a for a in op.args[1:] if not isinstance(a, Ref)]
-    return len(list(op.refs())) == 1 and all(isinstance(a, (int, float)) and a >= 0 for a in others)
+    taken, others = list(op.refs()), [a for a in op.args[1:] if not isinstance(a, Ref)]
+    different = len({*taken}) == len(taken)
+    return different and all(isinstance(a, (int, float)) and a >= 0 for a in others)
 
 
 def _maker(program: Program, name: str) -> str:
@@ -261,7 +282,7 @@ def _drawn_below(program: Program, name: str) -> int | None:
 
 
 def _windows(
-    program: Program, part: Part, names: Sequence[str], taken: set[str]
+    program: Program, part: Part, names: Sequence[str], taken: set[str], tame: bool
 ) -> tuple[list[str], dict[str, str]]:
     """Statements that draw buffers of which several inputs are windows, and those windows.
 
@@ -274,7 +295,7 @@ def _windows(
     for group in windows_of_one(program, apart):
         specs = {name: program.spec(name) for name in group}
         length = max(begin + extent(specs[name]) for name, begin in group.items())
-        rules = {_numbers(program, part, name, specs[name], (length,)) for name in group}
+        rules = {_numbers(program, part, name, specs[name], (length,), tame) for name in group}
         if len(rules) == 1 and length < sum(map(extent, specs.values())):
             buffer = unique("buffer", taken | RESERVED)
             taken.add(buffer)

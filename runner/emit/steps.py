@@ -13,7 +13,7 @@ from runner.emit.items import Call
 from runner.emit.lines import WIDTH
 from runner.emit.names import camel, identifier, relative, unique
 from runner.emit.owned import Weight
-from runner.tree.document import LEVEL_FOLDER, LEVEL_NUMBER
+from runner.tree.document import LEVEL_NUMBER
 from runner.tree.part import Part, schedule
 from runner.tree.stems import attribute
 
@@ -210,8 +210,3 @@ def original_name(emitter: Emitter, part: Part, weight: Weight) -> str:
     """What an instance's weight is called in the author's model."""
     path = emitter.program.graph.states[part.io.states[weight.position]].path
     return f"{path.rpartition('.')[0]}.{weight.sibling}".lstrip(".") if weight.sibling else path
-
-
-def component_path(emitter: Emitter, part: Part) -> str:
-    """A part's file in the decomposition."""
-    return f"{LEVEL_FOLDER[part.level]}/{emitter.workload(part).name}.py"

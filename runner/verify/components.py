@@ -20,6 +20,7 @@ from runner.verify.layout import Layout
 from runner.verify.loading_files import CannotJudge, Files, attribute, foreign_code, relative
 from runner.verify.one_operation import KERNEL, WHOLE_PROBLEM, Allowance
 from runner.verify.operation import TensorMeta, meta_of
+from runner.verify.results import NOT_FINITE
 from runner.verify.running import Bench, Inputs
 from runner.verify.watching import Event, Watch
 from runner.verify.weights import plain_tensors, weights_of
@@ -184,7 +185,7 @@ def judge_output(
         fault = f"forward() returned {type(output).__name__} with no tensor in it"
     bad = sum(count_not_finite(tensor) for tensor in tensors(output))
     if bad and fault is None:
-        tests.not_finite[component.path] = f"gives NaN or infinity in {bad} elements"
+        tests.not_finite[component.path] = f"{NOT_FINITE} in {bad} elements"
     else:
         findings.found("self-test", component.path, fault)
 

@@ -39,6 +39,10 @@ COMPARED = frozenset({Verdict.PASSED, Verdict.FAILED, Verdict.VACUOUS})
 GOOD = frozenset({Verdict.PASSED, Verdict.NOTHING_TO_CHECK})
 
 
+NOT_FINITE = "gives NaN or infinity"
+"""How a self-test's reason begins where the component's own inputs may be to blame."""
+
+
 class _Document(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="strings")
 
@@ -235,3 +239,11 @@ def first_failure(gates: list[GateResult]) -> str | None:
         return f"{first.gate}: {first.component}: {first.reason}"
     unlooked = [gate.gate for gate in gates if gate.verdict not in GOOD]
     return f"{unlooked[0]}: {Verdict.NOT_RUN}" if unlooked else None
+
+
+def given_bad_inputs(gates: list[GateResult]) -> frozenset[str]:
+    """Components that gave NaN on what they draw; none where anything else is wrong."""
+    faults = [check for gate in gates for check in gate.checks if check.verdict not in GOOD]
+    if any(not (check.reason or "").startswith(NOT_FINITE) for check in faults):
+        return frozenset()
+    return frozenset(check.component for check in faults)

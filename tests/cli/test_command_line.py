@@ -55,6 +55,40 @@ def test_help_comes_within_300_ms() -> None:
     assert best < 0.3
 
 
+POWERS = """
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(8, 8)
+        self.p = nn.Parameter(torch.tensor(2.6))
+
+    def forward(self, x):
+        return self.fc(x.pow(self.p).mean(0).pow(1 / self.p))
+
+def get_inputs():
+    return [torch.rand(4, 8)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_what_gives_nan_on_normal_numbers_is_drawn_again_between_0_and_1(
+    kdrun: Kdrun, tmp_path: Path
+) -> None:
+    (tmp_path / "powers.py").write_text(POWERS)
+    done = kdrun("decompose", "powers.py")
+    assert done.code == 0, done.out
+    kernels = tmp_path / "output" / "custom" / "powers" / "level_0_kernel"
+    (power,) = kernels.glob("pow_8_*.py")
+    (linear,) = kernels.glob("linear_*.py")
+    assert "torch.rand(8).clamp(0.01, 0.99)" in power.read_text()
+    assert "torch.randn(8)" in linear.read_text()
+
+
 def test_the_version_is_told(kdrun: Kdrun) -> None:
     assert kdrun("--version").out == f"kdrun {__version__}\n"
 
