@@ -14,6 +14,9 @@ KdrunError                  exit code 2 unless said otherwise
 
 from pathlib import Path
 
+INTERRUPTED = 130
+"""Exit code of what Ctrl-C or SIGTERM ended."""
+
 
 class KdrunError(Exception):
     """Base of all errors that are shown to people as one line."""

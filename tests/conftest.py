@@ -2,9 +2,11 @@
 want one."""
 
 import os
+import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from faulty_proxy import FaultyProxy
@@ -19,6 +21,32 @@ def no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+
+
+@pytest.fixture
+def begin() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Start a command that does not outlive its test, however that ends."""
+    begun: list[subprocess.Popen[str]] = []
+
+    def begin(*command: str | Path, **options: Any) -> subprocess.Popen[str]:
+        run = subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            **options,
+        )
+        begun.append(run)
+        return run
+
+    # A shell's background job ignores SIGINT, and so would what it starts.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield begin
+    signal.signal(signal.SIGINT, before)
+    for run in begun:
+        if run.poll() is None:
+            run.kill()
+            run.communicate()
 
 
 @pytest.fixture(scope="session")

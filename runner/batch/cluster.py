@@ -24,6 +24,8 @@ OBJECT_STORE_BYTES = 100 << 20
 """Ours carries a few kilobytes a problem; Ray's default would take a third of the machine."""
 SHARE = 0.85
 """Of the memory that is free: the rest is for Ray's own processes and everybody else."""
+STARTS = 2
+"""Tries to start a Ray of our own: it gives its parts half a minute, which may not do."""
 REACH_S = 5.0
 """For an address to answer at all."""
 
@@ -37,6 +39,8 @@ _QUIET = {
     "RAY_DEDUP_LOGS_SKIP_REGEX": "^",
     # Children hold their own limits. Ray's monitor would kill a task for what others do.
     "RAY_memory_monitor_refresh_ms": "0",
+    # A driver that is told to go would wait for half a minute until its node is drained.
+    "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "0",
     # On a busy machine its parts need longer than it would wait for them.
     "RAY_raylet_start_wait_time_s": "180",
     "RAY_agent_register_timeout_ms": "180000",
@@ -117,8 +121,7 @@ def connect(settings: Settings) -> Iterator[Cluster]:
             options["runtime_env"] = {"working_dir": str(ours)}
         stack.callback(ray.shutdown)
         try:
-            with Path(os.devnull).open("w") as nowhere, redirect_stderr(nowhere):
-                ray.init(**options, logging_level=logging.ERROR, log_to_driver=False)
+            _started(options, tries=1 if address else STARTS)
         except Exception as error:  # Ray raises whatever went wrong inside it
             _refuse_another_version(address, str(error))
             line = str(error).strip().split("\n")[0] or type(error).__name__
@@ -128,6 +131,21 @@ def connect(settings: Settings) -> Iterator[Cluster]:
         cluster = described(address)
         _refuse_what_it_has_not(cluster, settings)
         yield cluster
+
+
+def _started(options: dict[str, Any], tries: int) -> None:
+    """Raises whatever Ray raises the last time."""
+    import ray
+
+    for left in reversed(range(tries)):
+        try:
+            with Path(os.devnull).open("w") as nowhere, redirect_stderr(nowhere):
+                ray.init(**options, logging_level=logging.ERROR, log_to_driver=False)
+            return
+        except Exception:
+            if not left:
+                raise
+            ray.shutdown()
 
 
 def _cores_of_our_own(settings: Settings) -> int:

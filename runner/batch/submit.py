@@ -15,7 +15,7 @@ from runner.batch.cluster import NO_CLUSTER, connect, is_client, usable_bytes
 from runner.batch.driver import Driver
 from runner.batch.events import Events, opened
 from runner.batch.holding import held
-from runner.batch.interrupts import listening
+from runner.batch.interrupts import listening, starting
 from runner.batch.machine import cores
 from runner.batch.metrics import Metrics
 from runner.batch.needs import Needs
@@ -176,6 +176,7 @@ def drive(submission: Submission, settings: Settings, say: Say) -> Manifest:
         UsageError: another process drives this run.
         ClusterError: no Ray, or not the one that was asked for.
         StoreError: results cannot be written.
+        KeyboardInterrupt: it was stopped before there was anything to stop.
     """
     run, items = submission.run, submission.items
     folder = run.store.run_directory(run.run_id)
@@ -185,7 +186,8 @@ def drive(submission: Submission, settings: Settings, say: Say) -> Manifest:
         watchers: list[Watcher] = [Events(stack.enter_context(opened(folder)), run.run_id)]
         cluster = NO_CLUSTER
         if submission.todo:
-            cluster = stack.enter_context(connect(settings))
+            with starting():
+                cluster = stack.enter_context(connect(settings))
             if not is_client(settings.address):  # whose nodes get ours, and which counts nothing
                 if settings.address is not None:
                     refuse_other_versions()

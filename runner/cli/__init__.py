@@ -3,7 +3,9 @@
 What a command needs is imported inside it: `kdrun --help` loads neither torch nor Ray.
 """
 
+import signal
 import sys
+from types import FrameType
 
 import click
 
@@ -13,17 +15,17 @@ from runner.cli.clusters import logs, stop
 from runner.cli.datasets import data
 from runner.cli.kubernetes import k8s
 from runner.cli.machine import doctor
-from runner.cli.options import INTERRUPTED
 from runner.cli.reports import diff, report, show, workloads
 from runner.cli.running import decompose, submit, verify
 from runner.cli.runs import pull, status
-from runner.errors import KdrunError
+from runner.errors import INTERRUPTED, KdrunError
 
 __all__ = ["cli", "main"]
 
 
 def main() -> None:
     """The command `kdrun`: every error is one line on stderr, and an exit code."""
+    signal.signal(signal.SIGTERM, _told_to_go)
     try:
         code = cli.main(prog_name="kdrun", standalone_mode=False)
     except click.ClickException as error:
@@ -55,6 +57,12 @@ for command in (
     *(data, doctor, k8s),
 ):
     cli.add_command(command)
+
+
+def _told_to_go(number: int, frame: FrameType | None) -> None:
+    """SIGTERM ends a command as Ctrl-C does, with nothing left behind; also a container's first
+    process, which the kernel lets ignore what it has no handler for."""
+    raise KeyboardInterrupt
 
 
 def _fail(message: str) -> None:

@@ -7,13 +7,13 @@ import click
 
 from runner.cli.options import (
     CONFIG,
-    INTERRUPTED,
     ON_CLUSTER,
     OUTPUT,
     STORE,
     new_console,
     settings_from,
 )
+from runner.errors import INTERRUPTED
 
 
 @click.command()

@@ -7,9 +7,6 @@ from typing import Any, TypeVar
 
 import click
 
-INTERRUPTED = 130
-"""Exit code after Ctrl-C."""
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 CONFIG = click.option("--config", type=click.Path(path_type=Path), help="A YAML file.")

@@ -9,7 +9,6 @@ import click
 from runner.cli.agents import decomposer_options
 from runner.cli.options import (
     DATA,
-    INTERRUPTED,
     LEVEL,
     MODE,
     ON_CLUSTER,
@@ -19,6 +18,7 @@ from runner.cli.options import (
     settings_from,
     working_options,
 )
+from runner.errors import INTERRUPTED
 
 
 @click.command()
