@@ -94,7 +94,7 @@ class Server:
     def _wait_until_it_writes(self) -> None:
         """The first write comes seconds after the first answer."""
         client = self.client()
-        end = time.monotonic() + 60
+        end = time.monotonic() + 240
         while time.monotonic() < end:
             with suppress(Exception):
                 if BUCKET not in {b["Name"] for b in client.list_buckets()["Buckets"]}:

@@ -98,7 +98,7 @@ def gpu(argument: str) -> str:
 
 def kill_the_server(argument: str) -> str:
     os.kill(os.getppid(), signal.SIGKILL)
-    time.sleep(10)
+    time.sleep(1000)
     return ""
 
 

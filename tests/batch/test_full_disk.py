@@ -44,7 +44,7 @@ def task(write: Callable[[str], Path], disk: Path) -> Callable[[str], Task]:
             options=RunOptions(trials=1),
             memory_bytes=2 * GIB,
             most_memory_bytes=4 * GIB,
-            timeout_s=60,
+            timeout_s=300,
         )
 
     return made

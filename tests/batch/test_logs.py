@@ -97,7 +97,7 @@ def test_a_log_is_among_a_problem_s_files_and_in_the_store_without_credentials(
         options=RunOptions(trials=1),
         memory_bytes=2 * GIB,
         most_memory_bytes=2 * GIB,
-        timeout_s=60,
+        timeout_s=300,
         target=Target(address=store.address, run_id="one"),
     )
     done = decompose(task, tmp_path / "log")

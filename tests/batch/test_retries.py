@@ -74,4 +74,4 @@ def test_a_repeat_says_where_how_long_and_at_what_cost() -> None:
     told = tried.repeat("out of memory", "full", attempt)
     assert (told.node, told.cpu_seconds, told.started) == ("far", 3.5, began)
     assert told.seconds is not None
-    assert 5 <= told.seconds < 10
+    assert 5 <= told.seconds < 60

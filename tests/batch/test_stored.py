@@ -53,7 +53,7 @@ def task(write: Callable[[str], Path], tmp_path: Path, store: RunStore) -> Calla
             options=RunOptions(trials=1),
             memory_bytes=2 * GIB,
             most_memory_bytes=4 * GIB,
-            timeout_s=60,
+            timeout_s=300,
             target=Target(address=store.address, run_id="one"),
         )
 

@@ -1,9 +1,9 @@
 """The door: quick, one line for an error, an exit code for each end, JSON and nothing else."""
 
 import json
+import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,13 +46,16 @@ def kdrun(
 
 
 def test_help_comes_within_300_ms() -> None:
+    """Of a core's time: what else a machine does is not the command's."""
     best = 9.0
     for _ in range(5):
-        started = time.perf_counter()
+        before = os.times()
         done = subprocess.run([KDRUN, "--help"], capture_output=True, text=True, check=True)
-        best = min(best, time.perf_counter() - started)
+        after = os.times()
+        user = after.children_user - before.children_user
+        best = min(best, user + after.children_system - before.children_system)
     assert "Usage: kdrun" in done.stdout
-    assert best < 0.3
+    assert 0 < best < 0.3
 
 
 POWERS = """

@@ -90,7 +90,7 @@ def start(where: Path, server: Server, run_id: str) -> subprocess.Popen[str]:
 
 
 def finish(run: subprocess.Popen[str]) -> dict[str, Any]:
-    out, err = run.communicate(timeout=120)
+    out, err = run.communicate(timeout=600)
     assert run.returncode == 0, err
     document: dict[str, Any] = json.loads(out)
     return document
@@ -123,7 +123,7 @@ def test_what_is_killed_at_random_and_repeated_ends_as_if_nothing_had_been(
     time.sleep(takes_s * chance.uniform(0.3, 0.8))
     own_server.kill()
     own_server.start()
-    err = run.communicate(timeout=120)[1]
+    err = run.communicate(timeout=600)[1]
     assert "Traceback" not in err
     assert len([line for line in err.splitlines() if line.startswith("kdrun: ")]) <= 1, err
 

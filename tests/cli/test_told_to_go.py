@@ -35,7 +35,7 @@ def get_init_inputs():
 HANGS = "import pathlib, time\npathlib.Path({flag!r}).touch()\ntime.sleep(1000)"
 
 
-def wait_for(what: Callable[[], Any], seconds: float = 240) -> Any:
+def wait_for(what: Callable[[], Any], seconds: float = 600) -> Any:
     end = time.monotonic() + seconds
     while not (found := what()):
         assert time.monotonic() < end, "it did not come"
