@@ -12,6 +12,7 @@ KdrunError                  exit code 2 unless said otherwise
 └── ClusterError            no Ray, or not the one that was asked for         (ConnectionError)
 """
 
+import errno
 from pathlib import Path
 
 INTERRUPTED = 130
@@ -75,6 +76,17 @@ class DatasetError(KdrunError, FileNotFoundError):
 
 class StoreError(KdrunError, OSError):
     """Results cannot be read or written."""
+
+
+def is_full(error: OSError) -> bool:
+    """Whether a disk, or this user's share of it, has no space left."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def unwritable(place: Path | str, error: OSError, setting: str) -> StoreError:
+    """What to say of a place that cannot be written to, and that `setting` names."""
+    hint = "free some space" if is_full(error) else f"choose another {setting}"
+    return StoreError(f"{place}: {error.strerror}", hint=hint)
 
 
 class ClusterError(KdrunError, ConnectionError):

@@ -23,7 +23,7 @@ from runner.batch import logs, rounds
 from runner.batch.child import Outcome, Request, run_child
 from runner.batch.machine import GIB
 from runner.batch.work import Record, Target, Task
-from runner.errors import KdrunError, StoreError
+from runner.errors import KdrunError, StoreError, is_full, unwritable
 from runner.store.directory import commit, put_in_place
 from runner.store.result import Decomposed, Document, ProblemResult, hash_files, sha256_of
 from runner.store.runs import RunStore
@@ -75,7 +75,7 @@ def perform(task_json: str, log: str) -> str:
 
 def _impossible(error: Exception) -> Record:
     cause = error.__cause__ if isinstance(error, KdrunError) else error
-    full = isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT)
+    full = isinstance(cause, OSError) and is_full(cause)
     return Record(status="failed", reason=str(error), stage="start", disk_full=full)
 
 
@@ -124,8 +124,7 @@ def give_up(task: Task, attempt: Attempt, log: Path) -> Attempt:
     except OSError as error:
         if isinstance(error, StoreError):
             raise
-        hint = "make space, or choose another --output"
-        raise StoreError(f"{task.directory}: {error.strerror}", hint=hint) from error
+        raise unwritable(task.directory, error, "--output") from error
 
 
 def stage_of(task: Task) -> str | None:

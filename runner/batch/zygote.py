@@ -65,7 +65,7 @@ def serve(request: dict[str, Any], wake: int) -> dict[str, Any]:
         _child(request, output_write)
     os.close(output_write)
     os.set_blocking(output, False)
-    timed_out = False
+    timed_out, filled_bytes = False, 0
     disk = _Disk(Path(request["directory"]))
     poll = select.poll()
     poll.register(0, 0)  # only its end
@@ -85,7 +85,8 @@ def serve(request: dict[str, Any], wake: int) -> dict[str, Any]:
             if reaped:
                 break
             timed_out = time.monotonic() >= deadline
-            if timed_out or disk.is_filled():
+            filled_bytes = disk.filled_bytes()
+            if timed_out or filled_bytes:
                 _kill_group(pid)
                 _, status, usage = os.wait4(pid, 0)
                 break
@@ -93,8 +94,8 @@ def serve(request: dict[str, Any], wake: int) -> dict[str, Any]:
         while log.copy(output):
             pass
     os.close(output)
-    full = disk.is_full()
-    filled_bytes = disk.written_bytes() if full else 0
+    full = filled_bytes > 0 or disk.is_full()  # it may have begun to write its file anew
+    filled_bytes = filled_bytes or disk.filled_bytes()
     disk.close()
     code = os.waitstatus_to_exitcode(status)
     return {
@@ -104,7 +105,7 @@ def serve(request: dict[str, Any], wake: int) -> dict[str, Any]:
         "peak_memory_bytes": usage.ru_maxrss * (1024 if sys.platform == "linux" else 1),
         "cpu_seconds": usage.ru_utime + usage.ru_stime,
         "disk_full": full,
-        "filled_bytes": filled_bytes if filled_bytes >= disk.least_bytes else 0,
+        "filled_bytes": filled_bytes,
         "seconds": time.monotonic() - started,
     }
 
@@ -241,11 +242,12 @@ class _Disk:
         space = os.fstatvfs(self.handle)
         return space.f_bavail * space.f_frsize < self.least_bytes
 
-    def is_filled(self) -> bool:
-        """Whether it is full, and with what the child wrote to its own directory."""
-        return self.is_full() and self.written_bytes() >= self.least_bytes
+    def filled_bytes(self) -> int:
+        """What the child wrote to its own directory, if that is what the disk is full with."""
+        written = self._written_bytes() if self.is_full() else 0
+        return written if written >= self.least_bytes else 0
 
-    def written_bytes(self) -> int:
+    def _written_bytes(self) -> int:
         total = 0
         for folder, _, names in os.walk(self.directory):
             for name in names:

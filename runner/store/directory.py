@@ -3,11 +3,12 @@
 import os
 import shutil
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from runner.errors import StoreError
+from runner.errors import StoreError, unwritable
 from runner.store.manifest import MANIFEST_FILE, Manifest
 from runner.store.result import RESULT_FILE, ProblemResult, first_mismatch
 
@@ -91,14 +92,16 @@ def write_pieces(path: Path, pieces: Iterable[str]) -> None:
     Raises:
         StoreError: the place cannot be written to.
     """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}")
         with temporary.open("w", encoding="utf-8") as file:
             file.writelines(pieces)
         temporary.replace(path)
     except OSError as error:
-        raise StoreError(f"{path}: {error.strerror}", hint="choose another --output") from error
+        with suppress(OSError):  # half of it takes space that is wanted
+            temporary.unlink(missing_ok=True)
+        raise unwritable(path, error, "--output") from error
 
 
 def put_in_place(built: Path, destination: Path) -> None:
@@ -115,9 +118,7 @@ def put_in_place(built: Path, destination: Path) -> None:
             destination.rename(old)
         built.rename(destination)
     except OSError as error:
-        raise StoreError(
-            f"{destination}: {error.strerror}", hint="choose another --output"
-        ) from error
+        raise unwritable(destination, error, "--output") from error
     shutil.rmtree(old, ignore_errors=True)
 
 

@@ -1,6 +1,5 @@
 """This file knows about a store in a directory: a key is a path, an object a whole file."""
 
-import errno
 import fcntl
 import hashlib
 import os
@@ -11,7 +10,7 @@ from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
 
-from runner.errors import StoreError
+from runner.errors import StoreError, unwritable
 from runner.store.objects import Blob, Conflict
 from runner.store.result import sha256_of
 
@@ -98,8 +97,7 @@ class FolderObjects:
             yield temporary
             temporary.replace(path)
         except OSError as error:
-            hint = "free some space" if error.errno == errno.ENOSPC else "choose another --store"
-            raise StoreError(f"{path}: {error.strerror}", hint=hint) from error
+            raise unwritable(path, error, "--store") from error
         finally:
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
@@ -111,9 +109,7 @@ class FolderObjects:
             self.root.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(self.root / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         except OSError as error:
-            raise StoreError(
-                f"{self.root}: {error.strerror}", hint="choose another --store"
-            ) from error
+            raise unwritable(self.root, error, "--store") from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield

@@ -4,15 +4,13 @@ Each problem is fetched aside, checked file by file, and takes its place as a wh
 fetched before an interruption is not fetched again.
 """
 
-import errno
-import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from runner.errors import StoreError
+from runner.errors import StoreError, is_full, unwritable
 from runner.store import layout
 from runner.store.contents import beside
 from runner.store.directory import DirectoryStore, put_in_place, write_atomically
@@ -74,12 +72,9 @@ def pull(
             DirectoryStore(destination).write_manifest(manifest)
     except OSError as error:
         cause = error.__cause__ if isinstance(error, StoreError) else error
-        full = isinstance(cause, OSError) and cause.errno == errno.ENOSPC
-        if isinstance(error, StoreError) and not full:
+        if not isinstance(cause, OSError) or (isinstance(error, StoreError) and not is_full(cause)):
             raise
-        hint = "free some space" if full else "choose another DEST"
-        what = os.strerror(errno.ENOSPC) if full else error.strerror
-        raise StoreError(f"{destination}: {what}", hint=hint) from error
+        raise unwritable(destination, cause, "DEST") from error
     return [pulled for pulled in done if pulled is not None]
 
 

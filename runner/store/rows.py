@@ -4,7 +4,6 @@ What stays in memory of a problem that has ended is where its row is. So a drive
 end of ten thousand problems as at their beginning, and composing a manifest is copying.
 """
 
-import errno
 import os
 import tempfile
 import weakref
@@ -13,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import overload
 
-from runner.errors import StoreError
+from runner.errors import unwritable
 from runner.store.result import Status
 from runner.store.row import Row, natural
 
@@ -35,7 +34,7 @@ class Rows(Sequence[Row]):
             folder.mkdir(parents=True, exist_ok=True)
             file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115 (closed below)
         except OSError as error:
-            raise _unwritable(folder, error) from error
+            raise unwritable(folder, error, "--output") from error
         weakref.finalize(self, file.close)
         self._descriptor = file.fileno()
         self._end = 0
@@ -107,7 +106,7 @@ class Rows(Sequence[Row]):
             while written < len(data):
                 written += os.pwrite(self._descriptor, data[written:], self._end + written)
         except OSError as error:
-            raise _unwritable(self._folder, error) from error
+            raise unwritable(self._folder, error, "--output") from error
         self._drop(row.label)
         self._places[row.label] = (self._end, len(data))
         self._end += len(data)
@@ -133,8 +132,3 @@ class Rows(Sequence[Row]):
 def texts(rows: Sequence[Row]) -> Iterator[str]:
     """Each row as it is in a manifest."""
     return rows.texts() if isinstance(rows, Rows) else (row.text() for row in rows)
-
-
-def _unwritable(folder: Path, error: OSError) -> StoreError:
-    hint = "free some space" if error.errno == errno.ENOSPC else "choose another --output"
-    return StoreError(f"{folder}: {error.strerror}", hint=hint)

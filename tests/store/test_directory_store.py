@@ -1,5 +1,6 @@
 """A directory of results: whole files or none, and runs by their ids."""
 
+import errno
 import os
 import socket
 import subprocess
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from runner.errors import StoreError
+from runner.errors import StoreError, unwritable
 from runner.store.directory import DirectoryStore, put_in_place, write_atomically
 from runner.store.manifest import Manifest
 from runner.store.row import Row
@@ -109,3 +110,18 @@ def test_a_place_that_cannot_be_written_is_a_store_error(tmp_path: Path) -> None
         write_atomically(tmp_path / "file" / "manifest.json", "x")
     with pytest.raises(StoreError, match="choose another --output"):
         put_in_place(tmp_path / "missing", tmp_path / "place")
+
+
+def test_a_disk_that_is_full_asks_for_space_and_not_for_another_place(disk: Path) -> None:
+    write_atomically(disk / "manifest.json", "before")
+    with pytest.raises(StoreError, match=r"manifest\.json: No space left on device; free some sp"):
+        write_atomically(disk / "manifest.json", "x" * (33 << 20))
+    assert (disk / "manifest.json").read_text() == "before"
+    assert [path.name for path in disk.iterdir()] == ["manifest.json"]
+
+
+def test_a_quota_that_is_used_up_is_a_disk_that_is_full() -> None:
+    used_up = OSError(errno.EDQUOT, "Disk quota exceeded")
+    assert str(unwritable("here", used_up, "--output")) == (
+        "here: Disk quota exceeded; free some space"
+    )
