@@ -7,7 +7,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -35,7 +37,7 @@ def test_more_than_there_is_cannot_be_asked_for(monkeypatch: pytest.MonkeyPatch)
 def test_the_folder_of_a_killed_driver_is_removed_and_that_of_a_living_one_is_not() -> None:
     program = (
         "import time\nfrom runner.batch.cluster import _folder\n"
-        "with _folder() as folder:\n    print(folder, flush=True)\n    time.sleep(60)"
+        "with _folder() as folder:\n    print(folder, flush=True)\n    time.sleep(1000)"
     )
     command = [sys.executable, "-c", program]
     driver = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -86,6 +88,34 @@ def test_what_a_cluster_has_not_is_refused_unless_nodes_may_come(
     cluster._refuse_what_it_has_not(has(), Settings(**asked, wait_for_nodes=True))
 
 
+@pytest.mark.parametrize(("fails", "starts"), [(1, True), (2, False)])
+def test_a_ray_of_our_own_that_is_not_up_in_time_is_started_once_more(
+    monkeypatch: pytest.MonkeyPatch, fails: int, starts: bool
+) -> None:
+    import ray
+
+    tries: list[str] = []
+
+    def late(**options: Any) -> None:
+        tries.append(options["address"])
+        if len(tries) <= fails:
+            raise RuntimeError("The current node timed out during startup.\nAnd more.")
+
+    monkeypatch.setattr(ray, "init", late)
+    monkeypatch.setattr(cluster, "_QUIET", {})  # this process' own
+    here = {"Alive": True, "Resources": {"CPU": 2, "memory": GIB}}
+    monkeypatch.setattr(cluster, "nodes", lambda: [here])
+    with ExitStack() as stack:
+        if starts:
+            assert stack.enter_context(cluster.connect(Settings())).nodes == 1
+        else:
+            with pytest.raises(
+                ClusterError, match=r"^Ray does not start: .* during startup\.; try"
+            ):
+                stack.enter_context(cluster.connect(Settings()))
+    assert tries == ["local", "local"]
+
+
 def test_parts_of_a_gpu_are_enough() -> None:
     some = has(gpus=1.0, node_gpus=1.0)
     cluster._refuse_what_it_has_not(some, Settings(num_gpus=0.5, device="cuda"))
@@ -124,7 +154,7 @@ def test_a_node_with_another_kdrun_is_refused_before_anything_is_started(
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 2
@@ -137,6 +167,10 @@ def test_a_node_with_another_kdrun_is_refused_before_anything_is_started(
 def nodes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A real Ray with a head that runs nothing, to which nodes can be added."""
     monkeypatch.setenv("RAY_memory_monitor_refresh_ms", "0")
+    # Ray gives a node half a minute to start, and a busy machine needs more: its clock goes slowly.
+    monkeypatch.setenv("RAY_gcs_server_port_wait_time_s", "600")
+    slow = SimpleNamespace(**vars(time) | {"monotonic": lambda: time.monotonic() / 20})
+    monkeypatch.setattr("ray._private.node.time", slow)
     from ray.cluster_utils import Cluster
 
     small = {"object_store_memory": 80 << 20, "include_dashboard": False}
@@ -145,11 +179,18 @@ def nodes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     made.shutdown()
 
 
-def wait_for(what: Callable[[], Any], seconds: float = 240) -> None:
+def wait_for(what: Callable[[], Any], seconds: float = 600) -> None:
     end = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < end, "it did not come"
         time.sleep(0.1)
+
+
+def tell_to_go(node: Any) -> None:
+    """And let it: Ray's own way to remove a node kills it after a second."""
+    (raylet,) = node.all_processes["raylet"]
+    raylet.process.terminate()
+    raylet.process.wait(timeout=240)
 
 
 HANGS_ONCE = """
@@ -162,7 +203,12 @@ if not (flag := pathlib.Path({hangs!r})).exists():
 
 @pytest.mark.parametrize(("told_to_go", "cause"), [(False, "node lost"), (True, "preempted")])
 def test_a_problem_whose_node_goes_away_is_done_on_another(
-    nodes: Any, write: Callable[[str], Path], tmp_path: Path, told_to_go: bool, cause: str
+    nodes: Any,
+    write: Callable[[str], Path],
+    begin: Callable[..., subprocess.Popen[str]],
+    tmp_path: Path,
+    told_to_go: bool,
+    cause: str,
 ) -> None:
     size = {"num_cpus": 1, "memory": 3 * GIB, "object_store_memory": 80 << 20}
     first = nodes.add_node(**size)
@@ -170,17 +216,13 @@ def test_a_problem_whose_node_goes_away_is_done_on_another(
     problem = write("whole")
     problem.write_text(problem.read_text() + HANGS_ONCE.format(hangs=str(hangs)))
     command = [KDRUN, "submit", "--problem", str(problem), "--run-id", "moved", "--json"]
-    run = subprocess.Popen(
-        [*command, "--address", nodes.address],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    run = begin(*command, "--address", nodes.address, cwd=tmp_path)
     wait_for(hangs.exists)
     nodes.add_node(**size)
+    if told_to_go:
+        tell_to_go(first)
     nodes.remove_node(first, allow_graceful=told_to_go)
-    out, err = run.communicate(timeout=300)
+    out, err = run.communicate(timeout=600)
     assert run.returncode == 0, err
     manifest = json.loads(out)
     assert manifest["cluster"]["address"] == nodes.address
@@ -209,7 +251,10 @@ def get_inputs():
 
 
 def test_problems_wait_for_a_node_that_can_hold_them_and_share_its_gpu_by_halves(
-    nodes: Any, write: Callable[[str], Path], tmp_path: Path
+    nodes: Any,
+    write: Callable[[str], Path],
+    begin: Callable[..., subprocess.Popen[str]],
+    tmp_path: Path,
 ) -> None:
     nodes.add_node(num_cpus=3, memory=GIB // 4, object_store_memory=80 << 20)
     seen = tmp_path / "seen"
@@ -223,13 +268,7 @@ def test_problems_wait_for_a_node_that_can_hold_them_and_share_its_gpu_by_halves
     command = [KDRUN, "submit", "--address", nodes.address, "--trials", "1", "--json"]
     asked = ["--wait-for-nodes", "--num-gpus", "0.5", "--run-id", "waits"]
     selected = [word for path in problems for word in ("--problem", str(path))]
-    waiting = subprocess.Popen(
-        [*command, *asked, *selected],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    waiting = begin(*command, *asked, *selected, cwd=tmp_path)
     wait_for((tmp_path / "output/runs/waits/manifest.json").exists)
 
     at_once = subprocess.run(
@@ -237,7 +276,7 @@ def test_problems_wait_for_a_node_that_can_hold_them_and_share_its_gpu_by_halves
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
     (row,) = json.loads(at_once.stdout)["rows"]
     assert (row["status"], row["attempts"]) == ("too_large", 1)
@@ -245,7 +284,7 @@ def test_problems_wait_for_a_node_that_can_hold_them_and_share_its_gpu_by_halves
     assert list(seen.iterdir()) == []  # while the others wait
 
     nodes.add_node(num_cpus=3, num_gpus=1, memory=7 * GIB, object_store_memory=80 << 20)
-    out, err = waiting.communicate(timeout=300)
+    out, err = waiting.communicate(timeout=600)
     assert waiting.returncode == 0, err
     told = sorted((seen / path.stem).read_text() for path in problems)
     assert told[:2] == ["GPU 0, 0 done before"] * 2
