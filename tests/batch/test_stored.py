@@ -70,6 +70,9 @@ def test_a_worker_sends_what_it_made_and_says_where_it_is(
     assert standing.result == done.result
     assert (done.artifact_prefix, done.result_sha256) == (standing.prefix, standing.sha256)
     assert store.damage("one", standing.result) is None
+    sent = [path for path in (tmp_path / "store/one").rglob("*") if path.is_file()]
+    sizes = [path.stat().st_size for path in sent if path.name != "result.json"]
+    assert done.uploaded_bytes == sum(sizes) > 0
 
 
 @pytest.mark.usefixtures("own_zygote")

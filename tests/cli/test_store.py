@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -52,7 +51,7 @@ def parent(pid):
 if pathlib.Path({flag!r}).exists():
     pathlib.Path({flag!r}).unlink()
     os.kill(parent(os.getppid()), 9)
-    time.sleep(9)
+    time.sleep(1000)
 """
 Kdrun = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -84,7 +83,7 @@ def kdrun(
         env=environment(server, **changes),
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         check=False,
     )
 
@@ -351,7 +350,7 @@ def test_a_store_that_cannot_be_written_is_one_line_before_any_work(
     (line,) = done.stderr.splitlines()
     assert re.match(rf"kdrun: .*({message})", line), line
     assert done.stdout == ""
-    assert time.monotonic() - started < 30
+    assert time.monotonic() - started < 120
     assert not (where / "output/runs/bad").exists()
 
 
@@ -393,14 +392,14 @@ def test_what_readme_says_about_buckets_works(
         env=environment(server, PATH=path, KDRUN_DATA="data/samples", KDRUN_MEMORY="5GiB"),
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     assert "pulled     here/level3/vit_block" in done.stdout
     assert done.stdout.rstrip().splitlines()[-7].startswith("passed  here/level3/vit_block")
 
 
-def wait_for(what: Callable[[], Any], seconds: float = 180) -> Any:
+def wait_for(what: Callable[[], Any], seconds: float = 600) -> Any:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if found := what():
@@ -410,7 +409,7 @@ def wait_for(what: Callable[[], Any], seconds: float = 180) -> Any:
 
 
 def test_a_driver_that_is_killed_is_finished_from_another_machine(
-    tmp_path: Path, server: Server
+    begin: Callable[..., subprocess.Popen[str]], tmp_path: Path, server: Server
 ) -> None:
     """Another machine: nothing of the first one's output directory is there."""
     flag = tmp_path / "hangs"
@@ -423,18 +422,13 @@ def test_a_driver_that_is_killed_is_finished_from_another_machine(
     write(tmp_path / "data", "3_kills_its_worker_once", KILLING.format(flag=str(kills)), level=1)
     store = f"s3://{BUCKET}/{tmp_path.name}"
     command = ["submit", "--data", "data", "--run-id", "killed", "--store", store, *MEMORY]
-    run = subprocess.Popen(
-        [KDRUN, *command, "--output", "one"],
-        cwd=tmp_path,
-        env=environment(server),
-        stderr=subprocess.DEVNULL,
-    )
+    run = begin(KDRUN, *command, "--output", "one", cwd=tmp_path, env=environment(server))
     client = server.client()
     committed = f"{tmp_path.name}/killed/level1/1_whole/result.json"
     wait_for(lambda: client.list_objects_v2(Bucket=BUCKET, Prefix=committed)["KeyCount"])
     time.sleep(1)
-    run.send_signal(signal.SIGKILL)
-    run.wait()
+    run.kill()
+    run.communicate()
     flag.unlink()
     again = kdrun(*command, "--output", "two", "--json", cwd=tmp_path, server=server)
     assert again.returncode == 0, again.stderr

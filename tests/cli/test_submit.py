@@ -8,12 +8,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+Begin = Callable[..., subprocess.Popen[str]]
 KDRUN = [str(Path(sys.executable).with_name("kdrun"))]
 MEMORY = ("--memory", "5GiB")
 K8S = Path(__file__).parents[2] / "k8s"
@@ -48,7 +50,7 @@ BROKEN = {
     "3_hang": "import time\ntime.sleep(1000)",
     "4_memory": "x = bytearray(64 << 30)",
     "5_sys_exit": "import sys\nsys.exit(0)",
-    "6_kills_its_worker": ZYGOTES_PARENT + "import time\nos.kill(worker, 9)\ntime.sleep(9)",
+    "6_kills_its_worker": ZYGOTES_PARENT + "import time\nos.kill(worker, 9)\ntime.sleep(1000)",
     "8_is_killed": "import os\nos.kill(os.getpid(), 9)",
     "9_floods": "for _ in range(1 << 17):\n    print('flood' * 10)",
 }
@@ -93,12 +95,12 @@ def kdrun(*arguments: str, cwd: Path, **environment: str) -> subprocess.Complete
         env=os.environ | environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
 
 
-def wait_for(what: Callable[[], Any], seconds: float = 60) -> Any:
+def wait_for(what: Callable[[], Any], seconds: float = 600) -> Any:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if found := what():
@@ -123,7 +125,7 @@ def first(where: Path) -> subprocess.CompletedProcess[str]:
     write(where / "data", "11_looks_around", LOOKS_AROUND)
     write(where / "data", "12_differs", DIFFERS)
     return kdrun(
-        *("submit", "--data", "data", "--run-id", "first", "--timeout", "6", "--json", *MEMORY),
+        *("submit", "--data", "data", "--run-id", "first", "--timeout", "20", "--json", *MEMORY),
         cwd=where,
         AWS_SECRET_ACCESS_KEY="not for models",
     )
@@ -158,7 +160,7 @@ def test_each_row_that_did_not_pass_says_why(manifest: dict[str, Any]) -> None:
     reasons = {row["problem"]: row.get("reason", "") for row in manifest["rows"]}
     assert reasons["1_whole"] == ""
     assert reasons["2_segfault"] == "its process was killed by SIGSEGV in 'capture'"
-    assert reasons["3_hang"] == "not finished after 6 s, in 'capture'"
+    assert reasons["3_hang"] == "not finished after 20 s, in 'capture'"
     assert reasons["4_memory"].startswith("needs more than 5.0 GiB")
     assert reasons["5_sys_exit"].startswith("SystemExit: 0 (line 19")
     assert reasons["6_kills_its_worker"].startswith("its worker was lost 3 times")
@@ -262,12 +264,10 @@ def test_nothing_half_done_is_left(where: Path, manifest: dict[str, Any]) -> Non
 
 
 def test_what_passed_is_not_run_again_and_needs_no_ray(where: Path, first: object) -> None:
-    started = time.monotonic()
     again = kdrun("submit", "--data", "data", "--problem", "*whole", cwd=where)
     assert again.returncode == 0, again.stderr
     assert "2 selected, 2 passed before, 0 to run" in again.stderr
     assert "Ray" not in again.stderr
-    assert time.monotonic() - started < 10
 
 
 def test_status_lists_runs_and_shows_one(where: Path, first: object) -> None:
@@ -300,26 +300,16 @@ def test_a_dry_run_says_what_it_would_do_and_writes_nothing(where: Path, first: 
 WAITS = "import pathlib, time\nwhile pathlib.Path({flag!r}).exists():\n    time.sleep(0.1)"
 
 
-def start_in_a_terminal(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
-    """kdrun, which with all that it starts is sent what Ctrl-C sends."""
-
-    def as_a_terminal_does() -> None:
-        # a shell's background job ignores SIGINT, and so would what it starts
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-    return subprocess.Popen(
-        [*KDRUN, *arguments],
-        cwd=cwd,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        preexec_fn=as_a_terminal_does,
-    )
-
-
 def ctrl_c(run: subprocess.Popen[str]) -> None:
+    """What a terminal sends to a command and all that it started."""
     os.killpg(run.pid, signal.SIGINT)
+
+
+def ended(run: Path) -> list[str]:
+    """The problems of whose end the driver knows."""
+    manifest = run / "manifest.json"
+    rows = json.loads(manifest.read_text())["rows"] if manifest.exists() else []
+    return [row["problem"] for row in rows]
 
 
 def read_until(run: subprocess.Popen[str], start: str) -> str:
@@ -330,21 +320,19 @@ def read_until(run: subprocess.Popen[str], start: str) -> str:
     raise AssertionError(f"{start} was not said")
 
 
-def test_ctrl_c_finishes_what_runs_and_starts_nothing_more(tmp_path: Path) -> None:
+def test_ctrl_c_finishes_what_runs_and_starts_nothing_more(begin: Begin, tmp_path: Path) -> None:
     flag = tmp_path / "waits"
     flag.touch()
     write(tmp_path / "data", "1_waits", WAITS.format(flag=str(flag)))
     for n in range(2, 5):
         write(tmp_path / "data", f"{n}_whole")
-    run = start_in_a_terminal(
-        *("submit", "--data", "data", "--run-id", "stopped", "--workers", "1", "--json", *MEMORY),
-        cwd=tmp_path,
-    )
+    command = ("submit", "--data", "data", "--run-id", "stopped", "--workers", "1", "--json")
+    run = begin(*KDRUN, *command, *MEMORY, cwd=tmp_path, start_new_session=True)
     wait_for((tmp_path / "output/level1/.1_waits.stopped/stage").exists)
     ctrl_c(run)
     assert read_until(run, "finishing") == "finishing 1 running; Ctrl-C again stops now"
     flag.unlink()
-    out, err = run.communicate(timeout=120)
+    out, err = run.communicate(timeout=600)
     assert run.returncode == 130, err
     manifest = json.loads(out)
     assert manifest["state"] == "interrupted"
@@ -354,19 +342,17 @@ def test_ctrl_c_finishes_what_runs_and_starts_nothing_more(tmp_path: Path) -> No
     assert [p.name for p in (tmp_path / "output").rglob(".*")] == []
 
 
-def test_ctrl_c_again_stops_now_with_what_is_done(tmp_path: Path) -> None:
+def test_ctrl_c_again_stops_now_with_what_is_done(begin: Begin, tmp_path: Path) -> None:
     write(tmp_path / "data", "1_whole")
     write(tmp_path / "data", "2_hang", BROKEN["3_hang"])
-    run = start_in_a_terminal(
-        *("submit", "--data", "data", "--run-id", "stopped", "--json", *MEMORY), cwd=tmp_path
-    )
-    wait_for((tmp_path / "output/level1/1_whole/result.json").exists)
+    command = ("submit", "--data", "data", "--run-id", "stopped", "--json")
+    run = begin(*KDRUN, *command, *MEMORY, cwd=tmp_path, start_new_session=True)
     wait_for((tmp_path / "output/level1/.2_hang.stopped/stage").exists)
-    time.sleep(1)
+    wait_for(lambda: ended(tmp_path / "output/runs/stopped") == ["1_whole"])
     ctrl_c(run)
     read_until(run, "finishing 1 running")
     ctrl_c(run)
-    out, err = run.communicate(timeout=120)
+    out, err = run.communicate(timeout=600)
     assert run.returncode == 130, err
     manifest = json.loads(out)
     assert manifest["state"] == "interrupted"
@@ -380,27 +366,27 @@ def test_ctrl_c_again_stops_now_with_what_is_done(tmp_path: Path) -> None:
     assert [p.name for p in (tmp_path / "output").rglob(".*")] == []
 
 
-def test_a_pod_that_has_to_go_has_its_manifest_written_before_it_is_killed(tmp_path: Path) -> None:
+def test_a_pod_that_has_to_go_has_its_manifest_written_before_it_is_killed(
+    begin: Begin, tmp_path: Path
+) -> None:
     pod = yaml.safe_load((K8S / "overlays/local/job.yaml").read_text())["spec"]["template"]["spec"]
     write(tmp_path / "data", "1_hang", BROKEN["3_hang"])
-    run = subprocess.Popen(
-        [*KDRUN, "submit", "--data", "data", "--run-id", "evicted", "--json", *MEMORY],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    command = ("submit", "--data", "data", "--run-id", "evicted", "--json")
+    run = begin(*KDRUN, *command, *MEMORY, cwd=tmp_path)
     wait_for((tmp_path / "output/level1/.1_hang.evicted/stage").exists)
+    told = datetime.now(UTC)
     run.terminate()  # as a kubelet does, to a container's first process alone
-    out, err = run.communicate(timeout=pod["terminationGracePeriodSeconds"])
+    out, err = run.communicate(timeout=600)
     assert run.returncode == 130, err
     manifest = json.loads(out)
+    took = datetime.fromisoformat(manifest["finished"]) - told
+    assert took.total_seconds() < pod["terminationGracePeriodSeconds"]
     assert (manifest["state"], manifest["counts"]) == ("interrupted", {"cancelled": 1})
     assert json.loads((tmp_path / "output/runs/evicted/manifest.json").read_text()) == manifest
     assert [p.name for p in (tmp_path / "output").rglob(".*")] == []
 
 
-def test_the_same_command_finishes_what_a_killed_driver_left(tmp_path: Path) -> None:
+def test_the_same_command_finishes_what_a_killed_driver_left(begin: Begin, tmp_path: Path) -> None:
     flag = tmp_path / "hangs"
     flag.touch()
     write(tmp_path / "data", "1_whole")
@@ -410,11 +396,11 @@ def test_the_same_command_finishes_what_a_killed_driver_left(tmp_path: Path) -> 
         f"import pathlib, time\nif pathlib.Path({str(flag)!r}).exists():\n    time.sleep(1000)",
     )
     command = ["submit", "--data", "data", "--run-id", "killed", *MEMORY]
-    run = subprocess.Popen([*KDRUN, *command], cwd=tmp_path, stderr=subprocess.DEVNULL)
+    run = begin(*KDRUN, *command, cwd=tmp_path)
     wait_for((tmp_path / "output/level1/1_whole/result.json").exists)
-    time.sleep(1)
+    wait_for((tmp_path / "output/level1/.2_hangs_once.killed/stage").exists)
     run.kill()
-    run.wait()
+    run.communicate()
     standing = json.loads(kdrun("status", "--json", cwd=tmp_path).stdout)["runs"][0]
     assert standing["state"] == "killed"
     flag.unlink()
@@ -430,7 +416,7 @@ def test_a_worker_that_is_lost_once_costs_nothing(tmp_path: Path) -> None:
     flag = tmp_path / "kills"
     flag.touch()
     once = f"import pathlib, time\nif pathlib.Path({str(flag)!r}).exists():\n    "
-    once += f"pathlib.Path({str(flag)!r}).unlink()\n    os.kill(worker, 9)\n    time.sleep(9)"
+    once += f"pathlib.Path({str(flag)!r}).unlink()\n    os.kill(worker, 9)\n    time.sleep(1000)"
     write(tmp_path / "data", "1_kills_once", ZYGOTES_PARENT + once)
     done = kdrun("submit", "--data", "data", "--json", *MEMORY, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
