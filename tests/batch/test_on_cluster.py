@@ -77,23 +77,35 @@ class Head:
         command += [f"--{name}={port}" for name, port in zip(names, ports[2:], strict=True)]
         self.metrics = f"http://127.0.0.1:{ports[2 + names.index('metrics-export-port')]}/metrics"
         self.log = place / "head.log"
+        more = {
+            "PATH": f"{BIN}:{os.environ['PATH']}",
+            "RAY_worker_niceness": "0",
+            "RAY_memory_monitor_refresh_ms": "0",
+            "RAY_metrics_report_interval_ms": "1000",
+            "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "0",  # 30 s, for nobody
+        }
+        for _ in range(3):  # Ray gives it half a minute, and a busy machine needs more
+            self._start(command, plain | token | more)
+            wait_for(lambda: self.up or self.process.poll() is not None)
+            if self.up:
+                break
+            self._kill()
+        assert self.up, self.log.read_text()
+
+    def _start(self, command: list[str], environment: dict[str, str]) -> None:
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
                 command,
-                cwd=place,
+                cwd=self.place,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                env=plain
-                | token
-                | {
-                    "PATH": f"{BIN}:{os.environ['PATH']}",
-                    "RAY_worker_niceness": "0",
-                    "RAY_memory_monitor_refresh_ms": "0",
-                    "RAY_metrics_report_interval_ms": "1000",
-                },
+                env=environment,
             )
-        wait_for(lambda: "Ray runtime started" in self.log.read_text(), 120)
+
+    @property
+    def up(self) -> bool:
+        return "Ray runtime started" in self.log.read_text()
 
     def kdrun(self, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -102,7 +114,7 @@ class Head:
             env=self.environment | more,
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=600,
         )
 
     def begin(self, *arguments: str) -> subprocess.Popen[str]:
@@ -123,10 +135,13 @@ class Head:
             os.killpg(self.process.pid, signal.SIGTERM)
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(timeout=15)
+        self._kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _kill(self) -> None:
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
-        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def free_ports(count: int) -> list[int]:
@@ -137,7 +152,7 @@ def free_ports(count: int) -> list[int]:
     return ports
 
 
-def wait_for(what: Callable[[], Any], seconds: float = 90) -> Any:
+def wait_for(what: Callable[[], Any], seconds: float = 600) -> Any:
     end = time.monotonic() + seconds
     while not (found := what()):
         assert time.monotonic() < end, "it did not come"
@@ -246,8 +261,8 @@ def test_a_lost_connection_is_made_again_and_ctrl_c_leaves_the_run_to_be_found_a
     relay.cut = False
     wait_for(lambda: any("answers again" in line for line in heard))
     follower.send_signal(signal.SIGINT)
-    assert follower.wait(timeout=60) == 130
-    listener.join(10)
+    assert follower.wait(timeout=300) == 130
+    listener.join(300)
     assert heard[-1].startswith("run left goes on at http://127.0.0.1:")
     assert "kdrun stop left" in heard[-1]
     again = head.kdrun(*command, "--on-cluster", head.address)
@@ -277,19 +292,24 @@ def test_a_run_s_figures_are_there_for_prometheus_while_it_goes_on(
     run = head.begin(*submit, "--on-cluster", head.address)
 
     def figures() -> str:
-        with urllib.request.urlopen(head.metrics, timeout=10) as answer:
-            lines = answer.read().decode().splitlines()
+        try:
+            with urllib.request.urlopen(head.metrics, timeout=60) as answer:
+                lines = answer.read().decode().splitlines()
+        except OSError:  # a busy machine
+            return ""
         return "\n".join(line for line in lines if 'run="counted"' in line)
 
-    ended = r'^ray_kdrun_problems_total\{.*status="passed".*\} 1\.0$'
-    wait_for(lambda: re.search(ended, figures(), re.MULTILINE))
-    found = figures()
-    assert re.search(r'^ray_kdrun_stage_seconds_bucket\{.*stage="verify".*\} 1\.0$', found, re.M)
-    uploaded = re.search(r"^ray_kdrun_uploaded_bytes_total\{.*\} (\S+)$", found, re.MULTILINE)
-    assert uploaded
+    def shown(line: str) -> re.Match[str]:
+        """Ray tells one figure at a time."""
+        found: re.Match[str] = wait_for(lambda: re.search(line, figures(), re.MULTILINE))
+        return found
+
+    shown(r'^ray_kdrun_problems_total\{.*status="passed".*\} 1\.0$')
+    shown(r'^ray_kdrun_stage_seconds_bucket\{.*stage="verify".*\} 1\.0$')
+    uploaded = shown(r"^ray_kdrun_uploaded_bytes_total\{.*\} (\S+)$")
     assert float(uploaded[1]) > 1000
     flag.unlink()
-    _, errors = run.communicate(timeout=120)
+    _, errors = run.communicate(timeout=600)
     assert run.returncode == 0, errors
 
 
@@ -302,7 +322,7 @@ def test_a_job_that_dies_is_one_line_and_the_same_command_again_does_what_is_lef
     manifest = head.desk / "mine/runs/dies/manifest.json"
     wait_for((head.desk / "mine/level1/.waits.dies/stage").exists)
     os.kill(json.loads(manifest.read_text())["driver_pid"], signal.SIGKILL)
-    _, errors = run.communicate(timeout=120)
+    _, errors = run.communicate(timeout=600)
     assert run.returncode == 2
     last = errors.splitlines()[-1]
     assert re.fullmatch(
