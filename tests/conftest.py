@@ -2,6 +2,7 @@
 want one."""
 
 import os
+import random
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -97,3 +98,11 @@ def proxy(running_proxy: FaultyProxy) -> FaultyProxy:
 def somewhere(tmp_path: Path) -> str:
     """A prefix of this test alone."""
     return tmp_path.name.replace("_", "-")[:60]
+
+
+@pytest.fixture
+def chance() -> random.Random:
+    """Other moments each time; a test that fails shows how to have the same ones."""
+    seed = int(os.environ.get("SEED") or random.SystemRandom().randrange(10**6))
+    print(f"the moments are those of SEED={seed}")
+    return random.Random(seed)

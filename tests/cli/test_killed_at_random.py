@@ -1,31 +1,38 @@
-"""Drivers and the server, killed at random moments: what is repeated ends as if nothing had been.
+"""Drivers, workers and the server, killed at random moments: what is repeated ends as if nothing
+had been.
 
-All problems have passed before in the output directory, so a run is nothing but its way into the
-store: planning, sending, committing, the manifest.
+Where a driver or the server is killed, all problems have passed before in the output directory: a
+run is nothing but its way into the store, which is planning, sending, committing, the manifest.
+Where a worker is, they are taken apart.
 """
 
 import json
+import os
 import random
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from object_server import BUCKET, WEED, Server
-from test_store import KDRUN, environment, without_times, write
+from stored_runs import KDRUN, MEMORY, environment, without_times, write
 
 from runner import __version__
 from runner.problems import identify
 from runner.store import Address, Figures, ProblemResult, RunOptions, RunStore
 from runner.store.result import RESULT_FILE, hash_files
+from runner.store.runs import differences
 
 PROBLEMS = 6
 FILES = 40
 DRIVERS_KILLED = 5
-SEED = 20260101
+RUNS_STRUCK = 6
+"""At most: a moment that was too late to hit anything is drawn again, and earlier."""
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +47,7 @@ def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.fixture(scope="module")
-def where(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made_before(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Problems, and the decompositions that an earlier run made of them."""
     folder = tmp_path_factory.mktemp("random")
     figures = Figures(
@@ -75,10 +82,10 @@ def where(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def start(where: Path, server: Server, run_id: str) -> subprocess.Popen[str]:
+def start(where: Path, server: Server, run_id: str, *more: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [
-            *(KDRUN, "submit", "--data", "data", "--run-id", run_id, "--json"),
+            *(KDRUN, "submit", "--data", "data", "--run-id", run_id, "--json", *more),
             *("--store", f"s3://{BUCKET}/random"),
         ],
         cwd=where,
@@ -89,9 +96,9 @@ def start(where: Path, server: Server, run_id: str) -> subprocess.Popen[str]:
     )
 
 
-def finish(run: subprocess.Popen[str]) -> dict[str, Any]:
+def finish(run: subprocess.Popen[str], exit_code: int = 0) -> dict[str, Any]:
     out, err = run.communicate(timeout=600)
-    assert run.returncode == 0, err
+    assert run.returncode == exit_code, err
     document: dict[str, Any] = json.loads(out)
     return document
 
@@ -107,19 +114,21 @@ def objects(server: Server, run_id: str) -> dict[str, str]:
 
 
 def test_what_is_killed_at_random_and_repeated_ends_as_if_nothing_had_been(
-    where: Path, own_server: Server, monkeypatch: pytest.MonkeyPatch
+    made_before: Path,
+    own_server: Server,
+    chance: random.Random,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     began = time.monotonic()
-    undisturbed = finish(start(where, own_server, "undisturbed"))
+    undisturbed = finish(start(made_before, own_server, "undisturbed"))
     takes_s = time.monotonic() - began
-    chance = random.Random(SEED)
     for n in range(DRIVERS_KILLED):
-        run = start(where, own_server, "killed")
+        run = start(made_before, own_server, "killed")
         # The first one certainly late enough to have sent something.
         time.sleep(takes_s * (0.8 if n == 0 else chance.uniform(0.3, 1)))
         run.kill()
         run.communicate()
-    run = start(where, own_server, "killed")
+    run = start(made_before, own_server, "killed")
     time.sleep(takes_s * chance.uniform(0.3, 0.8))
     own_server.kill()
     own_server.start()
@@ -127,7 +136,7 @@ def test_what_is_killed_at_random_and_repeated_ends_as_if_nothing_had_been(
     assert "Traceback" not in err
     assert len([line for line in err.splitlines() if line.startswith("kdrun: ")]) <= 1, err
 
-    final = finish(start(where, own_server, "killed"))
+    final = finish(start(made_before, own_server, "killed"))
 
     assert without_times(final) == without_times(undisturbed)
     assert final["counts"] == {"passed": PROBLEMS}
@@ -140,14 +149,116 @@ def test_what_is_killed_at_random_and_repeated_ends_as_if_nothing_had_been(
         assert store.damage("killed", standing.result) is None, label
 
 
-def test_two_drivers_of_one_run_end_with_one_manifest(where: Path, own_server: Server) -> None:
-    both = [start(where, own_server, "shared") for _ in range(2)]
+def test_two_drivers_of_one_run_end_with_one_manifest(
+    made_before: Path, own_server: Server
+) -> None:
+    both = [start(made_before, own_server, "shared") for _ in range(2)]
     for run in both:
         finish(run)
-    alone = finish(start(where, own_server, "alone"))
+    alone = finish(start(made_before, own_server, "alone"))
     client = own_server.client()
     key = "random/shared/manifest.json"
     final = json.loads(client.get_object(Bucket=BUCKET, Key=key)["Body"].read())
     assert final["state"] == "finished"
     assert without_times(final) == without_times(alone)
     assert objects(own_server, "shared") == objects(own_server, "alone")
+
+
+def test_workers_killed_at_random_and_a_run_repeated_end_as_if_nothing_had_been(
+    where: Path,
+    manifest: dict[str, Any],
+    server: Server,
+    chance: random.Random,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    began, ended = (datetime.fromisoformat(manifest[name]) for name in ("started", "finished"))
+    window_s = (ended - began).total_seconds()
+    output = ("--output", str(tmp_path), *MEMORY)
+    struck: list[str] = []
+    for n in range(RUNS_STRUCK):
+        run_id = f"struck-{tmp_path.name}-{n}"
+        run = start(where, server, run_id, *output)
+        struck += strike(run, chance.uniform(0, window_s), chance, below=False)
+        struck += strike(run, chance.uniform(0, window_s), chance, below=True)
+        err = run.communicate(timeout=600)[1]
+        assert run.returncode == 1, (struck, err)  # 4_broken
+        assert "Traceback" not in err
+        if struck:
+            break
+        window_s /= 2
+    assert struck
+
+    final = finish(start(where, server, run_id, *output), exit_code=1)
+
+    assert but_for_repeats(final) == but_for_repeats(manifest), struck
+    assert final["counts"] == manifest["counts"]
+    assert final["state"] == "finished"
+    assert not [path for path in tmp_path.glob("level*/*") if path.name.startswith(".")]
+    for name, value in environment(server).items():
+        monkeypatch.setenv(name, value)
+    there = RunStore(Address(uri=f"s3://{BUCKET}/random", endpoint_url=server.url))
+    undisturbed = RunStore(Address(uri=f"s3://{BUCKET}/cli", endpoint_url=server.url))
+    labels = undisturbed.labels("first")
+    for label, standing in undisturbed.all_standing("first", labels).items():
+        again = there.standing(run_id, label)
+        assert again is not None, label
+        assert differences(again.result, standing.result) == (), struck
+        assert there.damage(run_id, again.result) is None, struck
+
+
+def strike(
+    run: subprocess.Popen[str], after_s: float, chance: random.Random, *, below: bool
+) -> list[str]:
+    """Kill a worker some time after there is one; what it was, or nothing where none was left.
+
+    With `below`, what a worker has started may be what is killed: the server that forks children,
+    or a problem's child.
+    """
+    while not workers(run.pid):
+        if run.poll() is not None:
+            return []
+        time.sleep(0.05)
+    time.sleep(after_s)
+    victims = workers(run.pid)
+    if below:
+        victims = sorted({pid for worker in victims for pid in tree(worker)})
+    if not victims:
+        return []
+    victim = chance.choice(victims)
+    try:
+        what = Path(f"/proc/{victim}/cmdline").read_text()
+        os.kill(victim, signal.SIGKILL)
+    except OSError:  # it has just ended
+        return []
+    return [f"{after_s:.2f} s after a worker was there: {what}"]
+
+
+def workers(driver: int) -> list[int]:
+    """Ray's processes below a driver that are at work on a problem."""
+    found = []
+    for pid in tree(driver):
+        with suppress(OSError):
+            if Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"ray::decompose"):
+                found.append(pid)
+    return found
+
+
+def tree(root: int) -> list[int]:
+    """A process, and what lives below it."""
+    above: dict[int, int] = {}
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, parent = file.read_text().rpartition(")")[2].split()[:2]
+            if state not in "ZX":
+                above[int(file.parent.name)] = int(parent)
+    found = [root] if root in above else []
+    for pid in found:
+        found.extend(child for child, parent in above.items() if parent == pid)
+    return found
+
+
+def but_for_repeats(manifest: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows, save for how often each problem was tried."""
+    tries = {"attempts", "repeats"}
+    return [{k: v for k, v in row.items() if k not in tries} for row in without_times(manifest)]

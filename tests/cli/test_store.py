@@ -12,38 +12,9 @@ from typing import Any
 
 import pytest
 from object_server import BUCKET, KEY, READER_KEY, READER_SECRET, SECRET, Server
+from stored_runs import KDRUN, MEMORY, environment, kdrun, without_times, write
 
 ROOT = Path(__file__).parents[2]
-KDRUN = str(Path(sys.executable).with_name("kdrun"))
-MEMORY = ("--memory", "5GiB")
-WHOLE = '''\
-"""Doubling, and then a sum that is rectified."""
-
-import torch
-import torch.nn as nn
-
-
-class Model(nn.Module):
-    def forward(self, x):
-        return torch.relu(x * 2 + 1)
-
-
-def get_inputs():
-    return [torch.randn(2, 3)]
-
-
-def get_init_inputs():
-    return []
-'''
-PRYING = """
-import os, pathlib, sys
-seen = [*os.environ.items(), *sys.argv]
-for file in ("environ", "cmdline"):
-    seen.append(pathlib.Path(f"/proc/self/{file}").read_bytes())
-    seen.append(pathlib.Path(f"/proc/{os.getppid()}/{file}").read_bytes())
-print("seen:", seen)
-print("working in:", {p.name: p.read_text() for p in pathlib.Path().iterdir() if p.is_file()})
-"""
 KILLING = """
 import os, pathlib, time
 def parent(pid):
@@ -53,74 +24,6 @@ if pathlib.Path({flag!r}).exists():
     os.kill(parent(os.getppid()), 9)
     time.sleep(1000)
 """
-Kdrun = Callable[..., subprocess.CompletedProcess[str]]
-
-
-def write(folder: Path, name: str, more: str = "", level: int = 2) -> Path:
-    path = folder / f"level{level}" / f"{name}.py"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(WHOLE + more + "\n")
-    return path
-
-
-def environment(server: Server, **changes: str) -> dict[str, str]:
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("AWS_", "KDRUN_"))}
-    return kept | {
-        "AWS_ACCESS_KEY_ID": KEY,
-        "AWS_SECRET_ACCESS_KEY": SECRET,
-        "AWS_EC2_METADATA_DISABLED": "true",
-        "KDRUN_S3_ENDPOINT_URL": server.url,
-        **changes,
-    }
-
-
-def kdrun(
-    *arguments: str, cwd: Path, server: Server, **changes: str
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [KDRUN, *arguments],
-        cwd=cwd,
-        env=environment(server, **changes),
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-
-
-def without_times(manifest: dict[str, Any]) -> list[dict[str, Any]]:
-    """The rows, save for what two runs of the same cannot share."""
-    changing = {"seconds", "peak_memory_bytes", "node", "artifact_prefix", "result_sha256"}
-    changing |= {"requested_memory_bytes", "seconds_by_stage", "cpu_seconds", "uploaded_bytes"}
-    return [{k: v for k, v in row.items() if k not in changing} for row in manifest["rows"]]
-
-
-@pytest.fixture(scope="module")
-def where(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("stored")
-
-
-@pytest.fixture(scope="module")
-def first(where: Path, server: Server) -> subprocess.CompletedProcess[str]:
-    """One run into a bucket: two problems that pass, one that pries, one that is broken."""
-    write(where / "data", "1_whole")
-    write(where / "data", "2_whole", level=1)
-    write(where / "data", "3_prying", PRYING)
-    (where / "data/level1/4_broken.py").write_text("x = 1\n")
-    return kdrun(
-        *("submit", "--data", "data", "--run-id", "first", "--json", *MEMORY),
-        *("--store", f"s3://{BUCKET}/cli"),
-        cwd=where,
-        server=server,
-        SOME_PASSWORD="not for models",
-    )
-
-
-@pytest.fixture(scope="module")
-def manifest(first: subprocess.CompletedProcess[str]) -> dict[str, Any]:
-    assert first.returncode == 1, first.stderr
-    document: dict[str, Any] = json.loads(first.stdout)
-    return document
 
 
 def test_a_run_goes_to_the_bucket_with_every_result(
