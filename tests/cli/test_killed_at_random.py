@@ -186,7 +186,7 @@ def test_workers_killed_at_random_and_a_run_repeated_end_as_if_nothing_had_been(
         assert "Traceback" not in err
         if struck:
             break
-        window_s /= 2
+        window_s /= 3
     assert struck
 
     final = finish(start(where, server, run_id, *output), exit_code=1)
@@ -219,7 +219,8 @@ def strike(
         if run.poll() is not None:
             return []
         time.sleep(0.05)
-    time.sleep(after_s)
+    with suppress(subprocess.TimeoutExpired):
+        run.wait(after_s)
     victims = workers(run.pid)
     if below:
         victims = sorted({pid for worker in victims for pid in tree(worker)})
