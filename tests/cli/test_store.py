@@ -132,7 +132,11 @@ def test_status_is_known_from_the_store_alone(
     reader = {"AWS_ACCESS_KEY_ID": READER_KEY, "AWS_SECRET_ACCESS_KEY": READER_SECRET}
     listed = kdrun("status", *store, cwd=tmp_path, server=server, **reader)
     assert re.search(r"first +finished .* 3 +1 +0\n", listed.stdout), listed
-    one = kdrun("status", "first", *store, cwd=tmp_path, server=server)
+    keys = f"[store]\naws_access_key_id = {READER_KEY}\naws_secret_access_key = {READER_SECRET}\n"
+    (tmp_path / "keys").write_text(keys)
+    profile = {"AWS_PROFILE": "store", "AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / "keys")}
+    named = {"KDRUN_STORE": store[1], "AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}
+    one = kdrun("status", "first", cwd=tmp_path, server=server, **profile, **named)
     assert "error      level1/4_broken: no class Model" in one.stdout
     assert f"kdrun pull first --store s3://{BUCKET}/cli" in one.stdout
     document = json.loads(kdrun("status", *store, "--json", cwd=tmp_path, server=server).stdout)
