@@ -173,7 +173,7 @@ def test_workers_killed_at_random_and_a_run_repeated_end_as_if_nothing_had_been(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     began, ended = (datetime.fromisoformat(manifest[name]) for name in ("started", "finished"))
-    window_s = (ended - began).total_seconds()
+    window_s = 0.7 * (ended - began).total_seconds()  # a worker is there a while after the start
     undisturbed = [row for row in manifest["rows"] if row["status"] == "passed"]
     again = ["--output", str(tmp_path), *MEMORY]
     for row in undisturbed:
