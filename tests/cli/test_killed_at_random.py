@@ -175,12 +175,12 @@ def test_workers_killed_at_random_and_a_run_repeated_end_as_if_nothing_had_been(
     began, ended = (datetime.fromisoformat(manifest[name]) for name in ("started", "finished"))
     window_s = 0.7 * (ended - began).total_seconds()  # a worker is there a while after the start
     undisturbed = [row for row in manifest["rows"] if row["status"] == "passed"]
-    again = ["--output", str(tmp_path), *MEMORY]
-    for row in undisturbed:
-        again += ["--problem", row["problem"]]
+    problems = [part for row in undisturbed for part in ("--problem", row["problem"])]
     struck: list[str] = []
     for n in range(RUNS_STRUCK):
         run_id = f"struck-{tmp_path.name}-{n}"
+        output = tmp_path / str(n)  # what passed in that of the run before would only be sent
+        again = ["--output", str(output), *MEMORY, *problems]
         run = start(where, server, run_id, *again)
         struck += strike(run, chance.uniform(0, window_s), chance, below=False)
         struck += strike(run, chance.uniform(0, window_s), chance, below=True)
@@ -197,7 +197,7 @@ def test_workers_killed_at_random_and_a_run_repeated_end_as_if_nothing_had_been(
     assert but_for_repeats(final) == but_for_repeats(manifest | {"rows": undisturbed}), struck
     assert final["counts"] == {"passed": len(undisturbed)}
     assert final["state"] == "finished"
-    assert not [path for path in tmp_path.glob("level*/*") if path.name.startswith(".")]
+    assert not [path for path in output.glob("level*/*") if path.name.startswith(".")]
     for name, value in environment(server).items():
         monkeypatch.setenv(name, value)
     there = RunStore(Address(uri=f"s3://{BUCKET}/random", endpoint_url=server.url))
