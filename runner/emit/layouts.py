@@ -73,13 +73,14 @@ def _skipped(program: Program, op: Operation, name: str) -> int | None:
     source, result = program.spec(next(op.refs())), program.spec(name)
     at = op.outputs.index(name)
     dim, first = op.arg("dim", 0), _first(op, at)
-    assert isinstance(dim, int)
+    if not isinstance(dim, int):  # several are squeezed
+        return 0 if source.numel == result.numel else None
     if op.name == "chunk" and isinstance(chunks := op.arg("chunks"), int):
         first = at * ceil(source.shape[dim] / chunks)
     if first is None:
         rearranges = source.numel == result.numel and source.dtype == result.dtype
         return 0 if op.name == "expand" or (rearranges and op.name != "as_strided") else None
-    return (first + source.shape[dim] if first < 0 else first) * source.stride[dim]
+    return max(first + source.shape[dim] if first < 0 else first, 0) * source.stride[dim]
 
 
 def _first(op: Operation, at: int) -> int | None:

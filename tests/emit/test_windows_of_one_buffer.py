@@ -27,6 +27,8 @@ WINDOWS = {
     "unbound": "_, a, b = y.view(4, 3, 4).unbind(1)",
     "selected": "a, b = y.view(4, 3, 4)[:, 2], y.view(4, 3, 4)[:, 0]",
     "slices": "a, b = y[:, 1:6], y[:, -5:]",
+    "slices from before the beginning": "a, b = y[:, -20:5], y[:, 5:10]",
+    "squeezed twice": "a, b = (t.view(4, 1, 6, 1).squeeze((1, 3)) for t in y.split(6, dim=1))",
     "every second": "a, b = y[:, 0::2], y[:, 1::2]",
     "windows that share elements": "a, b = y[:, :-1], y[:, 1:]",
     "turned": "a, b = (t.view(4, 2, 3).transpose(1, 2) for t in y.split(6, dim=1))",
