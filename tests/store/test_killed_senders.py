@@ -6,7 +6,9 @@ Killed is a process of its own, by SIGKILL, as the kernel would.
 import os
 import random
 import signal
+import sys
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -53,10 +55,13 @@ def killed(work: Callable[[], object], after_s: float | None) -> bool:
     if pid == 0:
         code = 1
         try:
-            bucket._client.cache_clear()  # its connections are the parent's
+            bucket._client.cache_clear()  # the parent's: what is made now has its own connections
             work()
             code = 0
+        except BaseException:
+            traceback.print_exc()
         finally:
+            sys.stderr.flush()
             os._exit(code)
     if after_s is not None:
         time.sleep(after_s)
@@ -76,7 +81,10 @@ def test_what_a_killed_sender_has_sent_is_whole_or_does_not_stand_and_is_finishe
         assert standing is None or store.damage(f"run-{n}", standing.result) is None
         return standing is not None
 
-    n = kill_at_random(lambda n: store.publish(f"run-{n}", result, directory), stands, chance)
+    def send(n: int) -> None:
+        RunStore(store.address).publish(f"run-{n}", result, directory)
+
+    n = kill_at_random(send, stands, chance)
 
     store.publish(f"run-{n}", result, directory)
     assert stands(n)
@@ -95,7 +103,9 @@ def test_what_a_killed_pull_has_brought_is_whole_or_not_there_and_the_next_one_b
     run = store.save(manifest(*rows), labels)
 
     def bring(n: int) -> list[str]:
-        done = pull(store, run, tmp_path / f"to-{n}", lambda _: True, lambda _: None)
+        done = pull(
+            RunStore(store.address), run, tmp_path / f"to-{n}", lambda _: True, lambda _: None
+        )
         return [each.what for each in done if not each.well]
 
     def is_whole(n: int) -> bool:
