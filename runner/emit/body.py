@@ -17,12 +17,14 @@ from runner.emit.loops import common_stem, one_of, without_number
 from runner.emit.names import RESERVED, Namer, unique
 from runner.emit.owned import Owned, Weight
 from runner.emit.spelling import Text, literal, spell, subscript
-from runner.graph.ir import Operation, Ref
+from runner.graph.ir import Operation, Ref, Scope
 from runner.graph.operations import is_random
 from runner.tree.interface import Program
 from runner.tree.part import Part
 
 INDENT = 8
+LARGE_BYTES = 16 << 20
+"""What is left of a module that has returned is let go where it takes as much."""
 _SUBSCRIPTS = {"slice.Tensor", "select.int", "unsqueeze.default"}
 
 
@@ -85,7 +87,10 @@ class _Writer:
         self.inlined: set[str] = set()
         self.names: dict[str, str] = {}
         self.live: dict[str, str] = {}
-        """Variable -> the value that it holds."""
+        """Variable -> the value that it holds and that is still read."""
+        self.held: dict[str, str] = {}
+        """Variable -> the value that it holds, read or not."""
+        self.ends = self._ends()
         self.attributes: dict[int, str] = {}
         self._make_owned()
         self.arguments = self._name_arguments()
@@ -286,9 +291,38 @@ class _Writer:
                 if targets
                 else f"_ = {text}  # never read, as in the original"
             )
+            if not ends and (left := self._left_behind(position, last, s)):
+                lines.append(f"del {', '.join(left)}")
         if returns is not None:
             return [*lines, returns(lambda n: self._final(n).text)]
         return [*lines, "return " + ", ".join(self._final(n).text for n in self.part.io.outputs)]
+
+    def _left_behind(self, position: int, last: dict[str, int], s: int) -> list[str]:
+        """Variables of modules that have returned in the original, which held them no longer."""
+        left = [
+            variable
+            for variable, value in self.held.items()
+            if last.get(value, -1) <= s
+            and self.program.spec(value).nbytes >= LARGE_BYTES
+            and self._has_returned(value, position)
+        ]
+        for variable in left:
+            del self.held[variable]
+        return left
+
+    def _has_returned(self, value: str, position: int) -> bool:
+        """Whether the author's module that made a value runs in none of the items to come."""
+        op = self.program.graph.operations[self.program.producers[value]]
+        scope = next((scope for scope in reversed(op.scopes) if not scope.builtin), None)
+        return scope is not None and self.ends.get(scope, -1) <= position
+
+    def _ends(self) -> dict[Scope, int]:
+        """For each call of a module, the last item that runs a part of it."""
+        ends: dict[Scope, int] = {}
+        for position, item in enumerate(self.items):
+            for i in item.part.operations if isinstance(item, Call) else (item,):
+                ends |= dict.fromkeys(self.program.graph.operations[i].scopes, position)
+        return ends
 
     def _loop(self, position: int) -> list[str]:
         run = self.flow.loops[position]
@@ -299,7 +333,7 @@ class _Writer:
         shared = weights_key(first) == weights_key(last)
         each = "_" if shared else one_of(attribute, {*self.live, *RESERVED})
         arguments = ", ".join(self._final(n).text for n in first.part.io.inputs)
-        self.live[variable] = result
+        self.live[variable] = self.held[variable] = result
         self.names[result] = variable
         several = f"range({len(run)})" if shared else f"self.{attribute}"
         call = f"self.{attribute}" if shared else each
@@ -328,7 +362,7 @@ class _Writer:
                 targets.append("_")
                 continue
             variable = self._variable(name)
-            self.live[variable] = name
+            self.live[variable] = self.held[variable] = name
             self.names[name] = variable
             targets.append(variable)
         if all(t == "_" for t in targets):
