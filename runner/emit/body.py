@@ -1,8 +1,7 @@
 """This file knows about writing a class: its `__init__` and `forward` for a part of the program.
 
 What runs in `forward` are operations, or calls of other emitted classes with the views between
-them. Values keep the author's variable names where those are free; a value that is used once in the
-statement that computes it stays inside that statement's expression.
+them. Values keep the author's variable names where those are free.
 """
 
 from __future__ import annotations
@@ -12,20 +11,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from runner.emit.items import Call, Item, ItemFlow, weights_key
-from runner.emit.lines import WIDTH, indented
+from runner.emit.lines import indented
 from runner.emit.loops import common_stem, one_of, without_number
 from runner.emit.names import RESERVED, Namer, unique
 from runner.emit.owned import Owned, Weight
-from runner.emit.spelling import Text, literal, spell, subscript
-from runner.graph.ir import Operation, Ref, Scope
-from runner.graph.operations import is_random
+from runner.emit.statements import INDENT, LARGE_BYTES, Statements, shape_comment
+from runner.graph.ir import Scope
 from runner.tree.interface import Program
 from runner.tree.part import Part
-
-INDENT = 8
-LARGE_BYTES = 16 << 20
-"""What is left of a module that has returned is let go where it takes as much."""
-_SUBSCRIPTS = {"slice.Tensor", "select.int", "unsqueeze.default"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +77,7 @@ class _Writer:
         self.program, self.namer, self.part, self.items = program, namer, part, items
         self.owned = Owned(program, part.io.states, part.module_path)
         self.flow = ItemFlow(program, part, items)
-        self.inlined: set[str] = set()
+        self.statements = Statements(program, namer, part, items, self.flow, self.owned)
         self.names: dict[str, str] = {}
         self.live: dict[str, str] = {}
         """Variable -> the value that it holds and that is still read."""
@@ -149,124 +142,20 @@ class _Writer:
             return None
         return min(inputs, key=lambda v: producers.get(v, -1))
 
-    # --- what is a statement, and what is inside one ----------------------------------------------
-
-    def _choose_inlined(self) -> None:
-        for position, item in enumerate(self.items):
-            if not isinstance(item, Call):
-                text = self._expression(item, self._draft)
-                if len(text.text) > self._room(item):
-                    self.inlined -= set(self.flow.reads(item))
-            elif sum(len(self._draft(n).text) + 2 for n in self.flow.reads(item)) > self._room(
-                item
-            ) - len(item.attribute):
-                self.inlined -= set(self.flow.reads(item))
-            if self._can_be_inlined(position, item):
-                self.inlined.add(self.flow.makes(item)[0])
-
-    def _room(self, item: Item) -> int:
-        """Columns for an expression, beside its target and the comment with its shape."""
-        makes = self.flow.makes(item)
-        if makes == self.part.io.outputs and len(makes) == 1:
-            return WIDTH - INDENT - len("return ")
-        targets = sum(len(self.namer.of(name)) + 2 for name in makes)
-        comment = len(_shape_comment(self.program, makes[0])) if len(makes) == 1 else 0
-        return WIDTH - INDENT - targets - 1 - comment
-
-    def _can_be_inlined(self, position: int, item: Item) -> bool:
-        if isinstance(item, Call) or len(self.flow.makes(item)) != 1:
-            return False
-        op = self.program.graph.operations[item]
-        (name,) = op.outputs
-        if (
-            self.flow.uses.get(name) != 1
-            or op.listed
-            or is_random(op)
-            or self.flow.producer[name] != position
-        ):
-            return False
-        reader = self.items[self.flow.reader[name]]
-        if self.flow.reader[name] in self.flow.loops:
-            return False
-        if isinstance(reader, Call):
-            first = next(
-                op
-                for i in reader.part.operations
-                if not (op := self.program.graph.operations[i]).view
-            )
-            return op.view and _statement(op) == _statement(first)
-        other = self.program.graph.operations[reader]
-        return not is_random(other) and _statement(op) == _statement(other)
-
-    def _draft(self, name: str) -> Text:
-        if name in self.inlined:
-            item = self.items[self.flow.producer[name]]
-            assert isinstance(item, int)
-            return self._expression(item, self._draft)
-        if self.program.is_state(name):
-            return self.owned.state(name)
-        return Text(self.namer.of(name))
-
-    def _final(self, name: str) -> Text:
-        if name in self.inlined:
-            item = self.items[self.flow.producer[name]]
-            assert isinstance(item, int)
-            return self._expression(item, self._final)
-        if self.program.is_state(name):
-            return self.owned.state(name)
-        return Text(self.names[name])
-
-    def _expression(self, item: int, value: Callable[[str], Text]) -> Text:
-        op = self.program.graph.operations[item]
-        found = self.owned.module(op)
-        if found is not None:
-            attribute, call = found
-            return Text(f"self.{attribute}({', '.join(_argument(a, value) for a in call.inputs)})")
-        run = self._subscripts(op)
-        if len(run) > 1:
-            text = subscript(run, value)
-            if text is not None:
-                return text
-        return spell(op, value)
-
-    def _subscripts(self, op: Operation) -> list[Operation]:
-        """The operation and those before it that one pair of brackets can hold."""
-        run = [op]
-        while run[0].target in _SUBSCRIPTS:
-            source = run[0].args[0]
-            if not isinstance(source, Ref) or source.name not in self.inlined:
-                break
-            before = self.items[self.flow.producer[source.name]]
-            assert isinstance(before, int)
-            if self.program.graph.operations[before].target not in _SUBSCRIPTS:
-                break
-            run.insert(0, self.program.graph.operations[before])
-        return run
-
-    def _leaves(self, item: Item) -> list[str]:
-        """Variables that a statement reads."""
-        found: list[str] = []
-        for name in self.flow.reads(item):
-            if name in self.inlined:
-                found += self._leaves(self.items[self.flow.producer[name]])
-            else:
-                found.append(name)
-        return found
-
     # --- forward ----------------------------------------------------------------------------------
 
     def forward(self, returns: Callable[[Callable[[str], str]], str] | None) -> list[str]:
         """The statements of `forward`."""
-        self._choose_inlined()
+        self.statements.choose()
         statements = [
             (position, item)
             for position, item in enumerate(self.items)
             if position not in self.flow.repeats
-            and not (len(self.flow.makes(item)) == 1 and self.flow.makes(item)[0] in self.inlined)
+            and not any(map(self.statements.is_inside, self.flow.makes(item)))
         ]
         last: dict[str, int] = {}
         for s, (_, item) in enumerate(statements):
-            for name in self._leaves(item):
+            for name in self.statements.leaves(item):
                 last[name] = s
         for name in self.part.io.outputs:
             last[name] = len(statements)
@@ -284,7 +173,7 @@ class _Writer:
                 and not self._listed(item)
             ):
                 return [*lines, f"return {text}"]
-            dying = [n for n in self._leaves(item) if last[n] == s]
+            dying = [n for n in self.statements.leaves(item) if last[n] == s]
             targets = self._targets(item, last, s, dying)
             lines.append(
                 self._commented(f"{targets} = {text}", item)
@@ -294,8 +183,8 @@ class _Writer:
             if not ends and (left := self._left_behind(position, last, s)):
                 lines.append(f"del {', '.join(left)}")
         if returns is not None:
-            return [*lines, returns(lambda n: self._final(n).text)]
-        return [*lines, "return " + ", ".join(self._final(n).text for n in self.part.io.outputs)]
+            return [*lines, returns(self._read)]
+        return [*lines, "return " + ", ".join(self._read(n) for n in self.part.io.outputs)]
 
     def _left_behind(self, position: int, last: dict[str, int], s: int) -> list[str]:
         """Variables of modules that have returned in the original, which held them no longer."""
@@ -332,24 +221,27 @@ class _Writer:
         attribute = self.attributes[position]
         shared = weights_key(first) == weights_key(last)
         each = "_" if shared else one_of(attribute, {*self.live, *RESERVED})
-        arguments = ", ".join(self._final(n).text for n in first.part.io.inputs)
+        arguments = ", ".join(self._read(n) for n in first.part.io.inputs)
         self.live[variable] = self.held[variable] = result
         self.names[result] = variable
         several = f"range({len(run)})" if shared else f"self.{attribute}"
         call = f"self.{attribute}" if shared else each
         return [
             f"for {each} in {several}:",
-            f"    {variable} = {call}({arguments}){_shape_comment(self.program, result)}",
+            f"    {variable} = {call}({arguments}){shape_comment(self.program, result)}",
         ]
 
     def _listed(self, item: Item) -> bool:
         return not isinstance(item, Call) and self.program.graph.operations[item].listed
 
+    def _read(self, name: str) -> str:
+        return self.statements.value(name, self.names.__getitem__)
+
     def _right_side(self, position: int, item: Item) -> str:
         if isinstance(item, Call):
-            arguments = ", ".join(self._final(n).text for n in item.part.io.inputs)
+            arguments = ", ".join(self._read(n) for n in item.part.io.inputs)
             return f"self.{self.attributes[position]}({arguments})"
-        return self._expression(item, self._final).text
+        return self.statements.expression(item, self.names.__getitem__)
 
     def _targets(self, item: Item, last: dict[str, int], s: int, dying: list[str]) -> str:
         for name in dying:
@@ -384,19 +276,4 @@ class _Writer:
 
     def _commented(self, line: str, item: Item) -> str:
         makes = [n for n in self.flow.makes(item) if n in self.names]
-        return line + _shape_comment(self.program, makes[0]) if len(makes) == 1 else line
-
-
-def _shape_comment(program: Program, name: str) -> str:
-    return f"  # {list(program.spec(name).shape)}"
-
-
-def _argument(arg: object, value: Callable[[str], Text]) -> str:
-    if isinstance(arg, tuple):
-        inner = ", ".join(_argument(a, value) for a in arg)
-        return f"({inner},)" if len(arg) == 1 else f"({inner})"
-    return literal(arg, value).text  # type: ignore[arg-type]
-
-
-def _statement(op: Operation) -> object:
-    return (op.origin.file, op.origin.statement) if op.origin else id(op)
+        return line + shape_comment(self.program, makes[0]) if len(makes) == 1 else line

@@ -1,0 +1,191 @@
+"""This file knows about what is a statement of an emitted `forward`, and what is inside one.
+
+A value that is used once, in the author's statement that computes it, stays inside that statement's
+expression, if that fits a line.
+"""
+
+from collections.abc import Callable, Sequence
+
+from runner.emit.items import Call, Item, ItemFlow
+from runner.emit.lines import WIDTH
+from runner.emit.names import Namer
+from runner.emit.owned import Owned
+from runner.emit.spelling import Text, literal, spell, subscript
+from runner.graph.ir import Operation, Ref
+from runner.graph.operations import is_random
+from runner.tree.interface import Program
+from runner.tree.part import Part
+
+INDENT = 8
+LARGE_BYTES = 16 << 20
+"""From here on, a variable holds a value no longer than the original did."""
+_SUBSCRIPTS = {"slice.Tensor", "select.int", "unsqueeze.default"}
+
+
+class Statements:
+    """Of the items of one `forward`."""
+
+    def __init__(
+        self,
+        program: Program,
+        namer: Namer,
+        part: Part,
+        items: Sequence[Item],
+        flow: ItemFlow,
+        owned: Owned,
+    ) -> None:
+        self.program, self.namer, self.part, self.items = program, namer, part, items
+        self.flow, self.owned = flow, owned
+        self.inlined: set[str] = set()
+        self.split: set[str] = set()
+        """What has a name because a statement would be too long."""
+
+    def choose(self) -> None:
+        """Decide it, for all values."""
+        for position, item in enumerate(self.items):
+            if not isinstance(item, Call):
+                if len(self.expression(item, self.namer.of)) > self._room(item):
+                    self._split(item)
+            else:
+                given = (self.value(name, self.namer.of) for name in self.flow.reads(item))
+                if sum(len(each) + 2 for each in given) > self._room(item) - len(item.attribute):
+                    self._split(item)
+            if self._can_be_inlined(position, item) and not self._holds_what_is_split(item):
+                self.inlined.add(self.flow.makes(item)[0])
+
+    def is_inside(self, name: str) -> bool:
+        """Whether a value has no statement of its own."""
+        return name in self.inlined
+
+    def value(self, name: str, variable: Callable[[str], str]) -> str:
+        """A value where it is read; `variable` says what those with a statement are called."""
+        return self._value(name, variable).text
+
+    def expression(self, item: int, variable: Callable[[str], str]) -> str:
+        """The right side of an operation's statement."""
+        return self._expression(item, variable).text
+
+    def leaves(self, item: Item) -> list[str]:
+        """Variables that a statement reads."""
+        found: list[str] = []
+        for name in self.flow.reads(item):
+            if name in self.inlined:
+                found += self.leaves(self.items[self.flow.producer[name]])
+            else:
+                found.append(name)
+        return found
+
+    def _split(self, item: Item) -> None:
+        """A statement that is too long: what this item reads is computed in others before it."""
+        reads = set(self.flow.reads(item))
+        self.split |= reads & self.inlined
+        self.inlined -= reads
+
+    def _holds_what_is_split(self, item: Item) -> bool:
+        """Whether a large value that got a name would still be held while another is computed.
+
+        The author's statement had let go of it. If what is computed of it is a statement, too, that
+        takes the name over.
+        """
+        (name,) = self.flow.makes(item)
+        if not any(each in self.split and self._is_large(each) for each in self.flow.reads(item)):
+            return False
+        self.split.add(name)
+        together = set(self.flow.reads(self.items[self.flow.reader[name]])) - {name}
+        return any(self._is_large(each) and self._is_made_inside(each) for each in together)
+
+    def _is_large(self, name: str) -> bool:
+        return self.program.spec(name).nbytes >= LARGE_BYTES
+
+    def _is_made_inside(self, name: str) -> bool:
+        position = self.flow.producer.get(name)
+        return position is not None and self._can_be_inlined(position, self.items[position])
+
+    def _room(self, item: Item) -> int:
+        """Columns for an expression, beside its target and the comment with its shape."""
+        makes = self.flow.makes(item)
+        if makes == self.part.io.outputs and len(makes) == 1:
+            return WIDTH - INDENT - len("return ")
+        targets = sum(len(self.namer.of(name)) + 2 for name in makes)
+        comment = len(shape_comment(self.program, makes[0])) if len(makes) == 1 else 0
+        return WIDTH - INDENT - targets - 1 - comment
+
+    def _can_be_inlined(self, position: int, item: Item) -> bool:
+        if isinstance(item, Call) or len(self.flow.makes(item)) != 1:
+            return False
+        op = self.program.graph.operations[item]
+        (name,) = op.outputs
+        if (
+            self.flow.uses.get(name) != 1
+            or op.listed
+            or is_random(op)
+            or self.flow.producer[name] != position
+        ):
+            return False
+        reader = self.items[self.flow.reader[name]]
+        if self.flow.reader[name] in self.flow.loops:
+            return False
+        if isinstance(reader, Call):
+            first = next(
+                op
+                for i in reader.part.operations
+                if not (op := self.program.graph.operations[i]).view
+            )
+            return op.view and _statement(op) == _statement(first)
+        other = self.program.graph.operations[reader]
+        return not is_random(other) and _statement(op) == _statement(other)
+
+    def _value(self, name: str, variable: Callable[[str], str]) -> Text:
+        if name in self.inlined:
+            item = self.items[self.flow.producer[name]]
+            assert isinstance(item, int)
+            return self._expression(item, variable)
+        if self.program.is_state(name):
+            return self.owned.state(name)
+        return Text(variable(name))
+
+    def _expression(self, item: int, variable: Callable[[str], str]) -> Text:
+        def value(name: str) -> Text:
+            return self._value(name, variable)
+
+        op = self.program.graph.operations[item]
+        found = self.owned.module(op)
+        if found is not None:
+            attribute, call = found
+            return Text(f"self.{attribute}({', '.join(_argument(a, value) for a in call.inputs)})")
+        run = self._subscripts(op)
+        if len(run) > 1:
+            text = subscript(run, value)
+            if text is not None:
+                return text
+        return spell(op, value)
+
+    def _subscripts(self, op: Operation) -> list[Operation]:
+        """The operation and those before it that one pair of brackets can hold."""
+        run = [op]
+        while run[0].target in _SUBSCRIPTS:
+            source = run[0].args[0]
+            if not isinstance(source, Ref) or source.name not in self.inlined:
+                break
+            before = self.items[self.flow.producer[source.name]]
+            assert isinstance(before, int)
+            if self.program.graph.operations[before].target not in _SUBSCRIPTS:
+                break
+            run.insert(0, self.program.graph.operations[before])
+        return run
+
+
+def shape_comment(program: Program, name: str) -> str:
+    """What stands behind a statement that makes a value."""
+    return f"  # {list(program.spec(name).shape)}"
+
+
+def _argument(arg: object, value: Callable[[str], Text]) -> str:
+    if isinstance(arg, tuple):
+        inner = ", ".join(_argument(a, value) for a in arg)
+        return f"({inner},)" if len(arg) == 1 else f"({inner})"
+    return literal(arg, value).text  # type: ignore[arg-type]
+
+
+def _statement(op: Operation) -> object:
+    return (op.origin.file, op.origin.statement) if op.origin else id(op)

@@ -1,0 +1,82 @@
+"""Emitted code holds large values no longer than the original did: to run it takes no more."""
+
+import runpy
+from typing import Any
+
+import torch
+from models import NO_INIT, Decomposed
+from torch import nn
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode
+
+MODEL = """
+import math
+
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.qkv = nn.Linear(256, 768, bias=False)
+        self.out = nn.Linear(256, 256, bias=False)
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).split(256, dim=-1)
+        scores = q @ k.transpose(1, 2)
+        weights = F.softmax(scores, dim=-1)
+        y = weights @ v
+        return self.out(y)
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.attention = Attention()
+        self.up = nn.Linear(256, 1024, bias=False)
+        self.down = nn.Linear(1024, 256, bias=False)
+
+    def forward(self, x):
+        x = x + self.attention(x)
+        x = self.up(x)
+        x = 0.5 * x * (1.0 + torch.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3.0)))
+        return self.down(x)
+
+def get_inputs(): return [torch.randn(20, 1024, 256)]
+"""
+
+
+class Peak(TorchDispatchMode):
+    """The most that storages take at once, of those that operations make."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sizes: dict[StorageWeakRef, int] = {}
+        self.bytes = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for tensor in result if isinstance(result, (tuple, list)) else (result,):
+            storage = tensor.untyped_storage()
+            self.sizes[StorageWeakRef(storage)] = storage.nbytes()
+        alive = (n for reference, n in self.sizes.items() if not reference.expired())
+        self.bytes = max(self.bytes, sum(alive))
+        return result
+
+
+def peak(model: nn.Module, inputs: list[torch.Tensor]) -> int:
+    """Of one forward."""
+    with torch.no_grad(), Peak() as measured:
+        model(*inputs)
+    return measured.bytes
+
+
+def test_a_composition_and_each_component_take_no_more_than_the_original(
+    decomposed: Decomposed,
+) -> None:
+    directory = decomposed(MODEL + NO_INIT)
+    original = runpy.run_path(str(directory / "original.py"))
+    inputs = original["get_inputs"]()
+    most = peak(original["Model"](), inputs)
+    assert most > 4 * 80 << 20  # four values of the GELU
+    composed = runpy.run_path(str(directory / "verification/composition_test.py"))
+    assert peak(composed["ComposedModel"](), inputs) <= most
+    for file in directory.glob("level_*/*.py"):
+        component = runpy.run_path(str(file))
+        assert peak(component["Model"](), component["get_inputs"]()) <= most, file.name
