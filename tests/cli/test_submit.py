@@ -412,18 +412,28 @@ def test_the_same_command_finishes_what_a_killed_driver_left(begin: Begin, tmp_p
     assert rows["2_hangs_once"]["attempts"] == 1
 
 
-def test_a_worker_that_is_lost_once_costs_nothing(tmp_path: Path) -> None:
+def test_a_worker_that_is_lost_once_costs_nothing_and_the_others_go_on_from_problem_to_problem(
+    tmp_path: Path,
+) -> None:
     flag = tmp_path / "kills"
     flag.touch()
     once = f"import pathlib, time\nif pathlib.Path({str(flag)!r}).exists():\n    "
     once += f"pathlib.Path({str(flag)!r}).unlink()\n    os.kill(worker, 9)\n    time.sleep(1000)"
     write(tmp_path / "data", "1_kills_once", ZYGOTES_PARENT + once)
-    done = kdrun("submit", "--data", "data", "--json", *MEMORY, cwd=tmp_path)
+    for n in range(2, 7):
+        write(tmp_path / "data", f"{n}_whole", ZYGOTES_PARENT + "print('worker', worker)")
+    command = ("submit", "--data", "data", "--run-id", "lost", "--workers", "2", "--json")
+    done = kdrun(*command, *MEMORY, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert not flag.exists()
-    (row,) = json.loads(done.stdout)["rows"]
+    row, *others = json.loads(done.stdout)["rows"]
     assert [repeat["cause"] for repeat in row["repeats"]] == ["worker lost"]
     assert row["attempts"] == 2
+    assert {other["attempts"] for other in others} == {1}
+    said = [path.read_text() for path in (tmp_path / "output/runs/lost/logs").rglob("*_whole.log")]
+    assert len(said) == 5
+    workers = re.findall(r"^worker (\d+)$", "".join(said), re.MULTILINE)
+    assert 1 <= len(set(workers)) < 5  # some did several
 
 
 def test_a_problem_that_needs_more_than_was_estimated_gets_more_and_the_row_says_so(
