@@ -108,9 +108,18 @@ def write_component(emitter: Emitter, workload: Workload, parent: str) -> Compon
 
 def main(emitter: Emitter, part: Part) -> str:
     """What a file does where it is run: its tests, if the machine can hold the part."""
+    gib = f"{_held_bytes(emitter, part) / 2**30:.1f}"
+    return _MAIN % (_LARGE % {"gib": gib} if is_large(emitter, part) else "")
+
+
+def is_large(emitter: Emitter, part: Part) -> bool:
+    """Whether what goes in and comes out takes so much that its tests have to mind it."""
+    return _held_bytes(emitter, part) > LARGE_BYTES
+
+
+def _held_bytes(emitter: Emitter, part: Part) -> int:
     held = (*part.io.inputs, *part.io.outputs, *part.io.states)
-    needed = sum(emitter.program.spec(name).nbytes for name in held)
-    return _MAIN % (_LARGE % {"gib": f"{needed / 2**30:.1f}"} if needed > LARGE_BYTES else "")
+    return sum(emitter.program.spec(name).nbytes for name in held)
 
 
 def _items(emitter: Emitter, part: Part, classes: dict[str, Written]) -> Sequence[Item]:

@@ -10,7 +10,7 @@ from runner.emit.component import Component, Emitter, main
 from runner.emit.items import Call, Item
 from runner.emit.lines import WIDTH, indented
 from runner.emit.names import camel, identifier, unique
-from runner.emit.steps import COMPARE, original_name
+from runner.emit.steps import comparison, original_name
 from runner.graph.ir import Ref
 from runner.tree.interface import Program
 from runner.tree.part import Part, schedule
@@ -77,7 +77,7 @@ def compare(problem, seed, control=False):
     kwargs = getattr(problem, "get_input_kwargs", dict)()
     with torch.no_grad():
         torch.manual_seed(seed)
-        expected = tensors(original(*args, **kwargs))
+        expected = %(expected)s
         del original, theirs
         torch.manual_seed(seed)
         actual = tensors(composed(*args, **kwargs))
@@ -100,10 +100,12 @@ def wrong(output):
     """A hundredth more; integers one more, booleans the other way round."""
     if isinstance(output, tuple):
         return tuple(wrong(part) for part in output)
+    place = output if output.is_contiguous() else None  # in place: it may be large
     if output.dtype == torch.bool:
-        return ~output
-    counts = not (output.is_floating_point() or output.is_complex())
-    return output + 1 if counts else output * 1.01
+        return torch.logical_not(output, out=place)
+    if output.is_floating_point() or output.is_complex():
+        return torch.mul(output, 1.01, out=place)
+    return torch.add(output, 1, out=place)
 
 
 def build(problem):
@@ -154,15 +156,16 @@ def write_composition(
         prologue=[] if plain or not inputs else [f"{_unpacked(inputs)} = tensors((args, kwargs))"],
     )
     weights: dict[str, str] = {w.local: original_name(emitter, root, w) for w in written.weights}
+    compare, expected = comparison(emitter, root, "original(*args, **kwargs)")
     made = "\n".join(indented((f'{classes[name]} = kernel("{name}")' for name in sorted(names)), 0))
     return (
         _HEAD.format(title=title, count=len(kernels), files=len(names))
         + f"{made}\n\n\n{written.text}\n\n\n"
         + "# Parameter or buffer of ComposedModel -> that of the original.\n"
         + _mapping(weights)
-        + COMPARE
+        + compare
         + "\n"
-        + _TESTS % {"mode": program.graph.mode, **_seeds(program)}
+        + _TESTS % {"mode": program.graph.mode, "expected": expected, **_seeds(program)}
         + main(emitter, root)
     )
 
