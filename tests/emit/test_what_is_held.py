@@ -3,8 +3,9 @@
 import runpy
 from typing import Any
 
+import pytest
 import torch
-from models import NO_INIT, Decomposed
+from models import NO_INIT, Decomposed, output_of
 from torch import nn
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -80,3 +81,43 @@ def test_a_composition_and_each_component_take_no_more_than_the_original(
     for file in directory.glob("level_*/*.py"):
         component = runpy.run_path(str(file))
         assert peak(component["Model"](), component["get_inputs"]()) <= most, file.name
+
+
+RETURNED = {
+    "one": "y",
+    "several": "(y, x + 1)",
+    "another order in memory": "y.transpose(0, 1)",
+    "the same element often": "y[:, :1].expand(4, 8)",
+    "whole numbers": "y.argmax(dim=-1)",
+    "truth": "y > 0",
+    "complex": "torch.fft.fft(y)",
+    "half precision": "y.bfloat16()",
+    "NaN": "torch.where(y > 0, y, torch.nan)",
+}
+
+
+@pytest.mark.parametrize("way", RETURNED)
+def test_what_large_parts_return_waits_on_disk_for_the_other_side(
+    decomposed: Decomposed, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    model = """
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(8, 8)
+
+    def forward(self, x):
+        y = torch.sigmoid(self.fc(x))
+        return {returned}
+
+def get_inputs(): return [torch.randn(4, 8)]
+"""
+    source = model.replace("{returned}", RETURNED[way]) + NO_INIT
+    small = decomposed(source, into="small")
+    monkeypatch.setattr("runner.emit.component.LARGE_BYTES", 0)
+    large = decomposed(source, into="large")
+    for tests in ("verification/composition_test.py", "steps/step_1_*/refactored.py"):
+        (plain,), (file,) = small.glob(tests), large.glob(tests)
+        assert "[aside(tensor) for tensor in" in file.read_text()
+        assert "aside" not in plain.read_text()
+        assert output_of(file) == output_of(plain) == "PASS"
