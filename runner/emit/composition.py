@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 
 from runner.emit.body import write_class
-from runner.emit.component import Component, Emitter, main
+from runner.emit.component import Component, Emitter, is_large, main
 from runner.emit.items import Call, Item
 from runner.emit.lines import WIDTH, indented
 from runner.emit.names import camel, identifier, unique
@@ -100,12 +100,11 @@ def wrong(output):
     """A hundredth more; integers one more, booleans the other way round."""
     if isinstance(output, tuple):
         return tuple(wrong(part) for part in output)
-    place = output if output.is_contiguous() else None  # in place: it may be large
-    if output.dtype == torch.bool:
-        return torch.logical_not(output, out=place)
+%(place)s    if output.dtype == torch.bool:
+        return torch.logical_not(output%(out)s)
     if output.is_floating_point() or output.is_complex():
-        return torch.mul(output, 1.01, out=place)
-    return torch.add(output, 1, out=place)
+        return torch.mul(output, 1.01%(out)s)
+    return torch.add(output, 1%(out)s)
 
 
 def build(problem):
@@ -120,6 +119,12 @@ def build(problem):
     return problem.Model(*arguments)
 
 '''
+
+_IN_PLACE = {
+    "place": "    place = output if output.is_contiguous() else None  # no room for another\n",
+    "out": ", out=place",
+}
+"""Where nothing else shares the output: what it is compared with is in a file."""
 
 
 def write_composition(
@@ -157,6 +162,7 @@ def write_composition(
     )
     weights: dict[str, str] = {w.local: original_name(emitter, root, w) for w in written.weights}
     compare, expected = comparison(emitter, root, "original(*args, **kwargs)")
+    in_place = _IN_PLACE if is_large(emitter, root) else {"place": "", "out": ""}
     made = "\n".join(indented((f'{classes[name]} = kernel("{name}")' for name in sorted(names)), 0))
     return (
         _HEAD.format(title=title, count=len(kernels), files=len(names))
@@ -165,7 +171,7 @@ def write_composition(
         + _mapping(weights)
         + compare
         + "\n"
-        + _TESTS % {"mode": program.graph.mode, "expected": expected, **_seeds(program)}
+        + _TESTS % {"mode": program.graph.mode, "expected": expected, **in_place, **_seeds(program)}
         + main(emitter, root)
     )
 
