@@ -16,7 +16,7 @@ from typing import Any, Literal
 from pydantic import ConfigDict, Field
 
 from runner.batch.machine import GIB, resident_bytes
-from runner.batch.needs import Forecast, Needs, than_the_largest
+from runner.batch.needs import Forecast, Needs, granted_for, than_the_largest
 from runner.batch.zygote import allow_memory
 from runner.errors import (
     CaptureError,
@@ -221,6 +221,9 @@ def decompose(argument: str) -> str:
             )
         # what a convolution asks for, and gives back untouched, takes nothing of the machine
         allow_memory(metadata.estimated_allocation_bytes - metadata.estimated_peak_bytes)
+        # as much as a run gives: what is kept, and so the peak, is the same in a run and alone
+        enough = min(task.memory_bytes, granted_for(expected.expected_bytes))
+        task = task.model_copy(update={"memory_bytes": enough})
         record = _verified(task, stages, task.built)
         if record.given_bad_inputs:
             with stages("decompose"):

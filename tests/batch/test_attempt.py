@@ -1,6 +1,7 @@
 """One attempt at a problem: how each way to end becomes a status, a reason, and files."""
 
 import json
+import shutil
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -8,10 +9,13 @@ from typing import Any
 
 import pytest
 
+from runner.batch import work
 from runner.batch.attempt import Attempt, decompose, estimate, give_up, perform, verify
 from runner.batch.machine import GIB
 from runner.batch.work import Task
 from runner.store.result import ProblemResult, RunOptions, first_mismatch
+from runner.verify import VerifyOptions
+from runner.verify import verify as verify_directory
 
 pytestmark = pytest.mark.usefixtures("own_zygote")
 Make = Callable[..., Task]
@@ -91,6 +95,24 @@ def test_what_comes_with_a_task_may_be_any_bytes(task: Make, log: Path) -> None:
         "error",
         "not UTF-8: byte 0xff (line 1); save the file as UTF-8",
     )
+
+
+def test_the_gates_use_what_a_run_would_give_them_however_much_there_is(
+    task: Make, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[int | None] = []
+
+    def verify_noting(directory: Path, options: VerifyOptions, watch: Callable[[str], None]) -> Any:
+        given.append(options.memory_bytes)
+        return verify_directory(directory, options, watch)
+
+    monkeypatch.setattr("runner.verify.verify", verify_noting)
+    for memory in (2 * GIB, 64 * GIB):
+        made = task(memory_bytes=memory, most_memory_bytes=64 * GIB)
+        made.scratch.mkdir(parents=True, exist_ok=True)
+        assert json.loads(work.decompose(made.model_dump_json()))["status"] == "passed"
+        shutil.rmtree(made.scratch)
+    assert given == [2 * GIB, 2 * GIB]
 
 
 def test_verifying_a_directory_does_not_touch_it(task: Make, log: Path) -> None:
