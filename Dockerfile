@@ -47,7 +47,7 @@ RUN /opt/kdrun/bin/pip install -q --no-deps --target /opt/app .
 FROM ${BASE}
 # A login shell, as KubeRay starts Ray with, sets PATH anew: profile.d says it again.
 RUN useradd --uid 10001 --create-home kdrun \
-    && mkdir /work && chown kdrun:kdrun /work \
+    && mkdir /scratch && chown kdrun:kdrun /scratch \
     && echo 'export PATH=/opt/app/bin:/opt/kdrun/bin:$PATH' > /etc/profile.d/kdrun.sh
 COPY --from=dependencies /opt/kdrun /opt/kdrun
 COPY --from=kdrun /opt/app /opt/app
@@ -58,7 +58,7 @@ ENV PATH=/opt/app/bin:/opt/kdrun/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/u
     NVIDIA_DRIVER_CAPABILITIES=compute,utility
 # By number: Kubernetes can only see of a number that it is not root's.
 USER 10001:10001
-# Only these two are written to; the rest may be read-only: --read-only --tmpfs /tmp -v DIR:/work
-WORKDIR /work
+# Only these two are written to; the rest may be read-only: --read-only --tmpfs /tmp -v DIR:/scratch
+WORKDIR /scratch
 HEALTHCHECK --interval=60s --timeout=30s --start-period=30s CMD ["kdrun", "doctor"]
 ENTRYPOINT ["kdrun"]

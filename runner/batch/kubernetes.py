@@ -191,7 +191,7 @@ def _account() -> Document:
 
 def _config(settings: Settings) -> Document:
     said = settings.model_dump(mode="json", exclude_defaults=True, exclude=PLACES)
-    said["output"] = "/work/output"
+    said["output"] = "/scratch/output"
     said["run_id"] = settings.run_id or NAME
     said["memory"] = f"{(settings.memory or MEMORY_BYTES) / GIB:g}GiB"
     text = yaml.safe_dump(said, sort_keys=True)
@@ -347,7 +347,7 @@ def _container(
         },
         "volumeMounts": [
             {"name": "config", "mountPath": str(Path(CONFIG_FILE).parent), "readOnly": True},
-            {"name": "work", "mountPath": "/work"},
+            {"name": "scratch", "mountPath": "/scratch"},
             {"name": "tmp", "mountPath": "/tmp"},
         ],
     }
@@ -400,7 +400,7 @@ def _template(container: Document, restart: str | None = None) -> Document:
             "containers": [container],
             "volumes": [
                 {"name": "config", "configMap": {"name": f"{NAME}-config"}},
-                {"name": "work", "emptyDir": {"sizeLimit": SCRATCH}},
+                {"name": "scratch", "emptyDir": {"sizeLimit": SCRATCH}},
                 {"name": "tmp", "emptyDir": {"sizeLimit": "8Gi"}},
             ],
         }

@@ -64,7 +64,7 @@ if [ "${1:-}" = --build-only ]; then exit 0; fi
 in_box id
 # Its user can write where it must and nowhere else, so that a read-only root is no loss.
 elsewhere=$(in_box find / -xdev -writable ! -type l ! -path '/proc/*' ! -path '/sys/*' ! -path '/dev/*' \
-  ! -path '/tmp*' ! -path '/var/tmp*' ! -path '/run/*' ! -path '/work*' ! -path '/home/kdrun*' \
+  ! -path '/tmp*' ! -path '/var/tmp*' ! -path '/run/*' ! -path '/scratch*' ! -path '/home/kdrun*' \
   2> /dev/null || true)
 [ -z "$elsewhere" ] || { echo "its user can write to: $elsewhere" >&2; exit 1; }
 in_box kdrun doctor
@@ -75,7 +75,7 @@ echo "two samples in $((SECONDS - started)) s"
 # A login shell finds it as well.
 in_box bash -lc 'kdrun --version && command -v ray'
 
-# As in a pod: nobody, root neither, can write to the root file system, and only /tmp and /work are
+# As in a pod: nobody, root neither, can write to the root file system, and only /tmp and /scratch are
 # anything else.
 root=$(vfs mount "$BOX")
 mapfile -t environment < <(
@@ -87,11 +87,11 @@ root=$1
 shift
 mount --bind "$root" "$root"
 for place in proc sys dev; do mount --rbind "/$place" "$root/$place"; done
-for place in tmp work; do mount -t tmpfs -o mode=1777 none "$root/$place"; done
+for place in tmp scratch; do mount -t tmpfs -o mode=1777 none "$root/$place"; done
 mount -o remount,bind,ro "$root"
 said=$(LC_ALL=C chroot "$root" touch /here 2>&1) && { echo "its root is not read-only" >&2; exit 1; }
 echo "root: $said"
 chroot --userspec=10001:10001 "$root" env -i "$@" HOME=/home/kdrun bash -c '
-  cd /work && kdrun doctor && kdrun submit --problem rms_norm --workers 1 --run-id sealed'
+  cd /scratch && kdrun doctor && kdrun submit --problem rms_norm --workers 1 --run-id sealed'
 INSIDE
 vfs umount "$BOX" > /dev/null

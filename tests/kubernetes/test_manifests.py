@@ -204,7 +204,7 @@ def test_the_config_is_what_the_run_reads(
     ):
         file = tmp_path / "kdrun.yaml"
         file.write_text(rendered[overlay]["ConfigMap"]["data"]["kdrun.yaml"])
-        places = {"output": Path("/work/output"), "on_cluster": None}
+        places = {"output": Path("/scratch/output"), "on_cluster": None}
         wanted = settings.model_copy(update=changes | places)
         assert load({}, file).model_dump() == wanted.model_dump()
 
