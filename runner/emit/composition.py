@@ -68,10 +68,10 @@ def compare(problem, seed, control=False):
         given = theirs[source].data
         is_buffer = not isinstance(mine[name], nn.Parameter)
         mine[name].data = given.clone() if is_buffer else given
-    ran = []  # kernels, in the order in which they end
-    for module in composed.modules():
+    ran = []  # names of kernels, in the order in which they end
+    for name, module in composed.named_modules():
         if type(module).__name__ == "Model":
-            module.register_forward_hook(lambda kernel, *_: ran.append(kernel))
+            module.register_forward_hook(lambda *_, name=name: ran.append(name))
     torch.manual_seed(seed)
     args = problem.get_inputs()
     kwargs = getattr(problem, "get_input_kwargs", dict)()
@@ -85,7 +85,8 @@ def compare(problem, seed, control=False):
     del actual
     if not (control and ran):
         return False
-    ran[-1].register_forward_hook(lambda kernel, inputs, output: wrong(output))
+    last = composed.get_submodule(ran[-1])
+    last.register_forward_hook(lambda kernel, inputs, output: wrong(output))
     with torch.no_grad():
         torch.manual_seed(seed)
         actual = tensors(composed(*args, **kwargs))

@@ -1,5 +1,6 @@
 """Emitted code holds large values no longer than the original did: to run it takes no more."""
 
+import gc
 import runpy
 from typing import Any
 
@@ -81,6 +82,20 @@ def test_a_composition_and_each_component_take_no_more_than_the_original(
     for file in directory.glob("level_*/*.py"):
         component = runpy.run_path(str(file))
         assert peak(component["Model"](), component["get_inputs"]()) <= most, file.name
+
+
+def test_one_seed_s_models_are_gone_before_the_next_seed_s(decomposed: Decomposed) -> None:
+    directory = decomposed(MODEL.replace("20, 1024", "2, 4") + NO_INIT)
+    test = runpy.run_path(str(directory / "verification/composition_test.py"))
+    problem = test["load"](directory / "original.py")
+    gc.collect()
+    gc.disable()  # models that only it would find are still there
+    try:
+        test["compare"](problem, seed=1)
+        left = [each for each in gc.get_objects() if type(each) is nn.Linear]
+    finally:
+        gc.enable()
+    assert left == []
 
 
 RETURNED = {
