@@ -6,7 +6,7 @@ parts of that in turn. No value is kept for it, and no forward runs but those of
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any
@@ -96,18 +96,37 @@ class Boundaries:
                 alone = f"{where} ran on inputs of its own alone: "
                 if any(tensor._version != version for tensor, version in before):
                     self._findings.note(f"{alone}{component} writes into its inputs")
-                elif not self._spill.may_stay(size_of(output)):
-                    self._findings.note(f"{alone}no room beside the model")
                 else:
                     state = state_after(module) if self._bench.options.mode == "train" else {}
-                    with self._findings.judging("step", where):
-                        found = self._follow(opened, held, state, args, kwargs, output, begin)
-                        opened.total |= found
-                        self._findings.compared("step", where, opened.total)
+                    with self._held(plain(output), [args, kwargs, held]) as expected:
+                        if expected is None and output is not None:
+                            self._findings.note(f"{alone}no room beside the model")
+                        else:
+                            self._judge(opened, held, state, args, kwargs, expected, begin)
                 end()
             return output
 
         return watched
+
+    def _held(self, output: object, others: object) -> AbstractContextManager[object]:
+        """What the parent gave, in memory or on disk while its refactored self runs."""
+        if self._spill.may_stay(size_of(output)):
+            return nullcontext(output)
+        return self._spill.away(output, others)
+
+    def _judge(
+        self,
+        opened: OpenStep,
+        held: Weights,
+        state: Weights,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        expected: object,
+        begin: Callable[[], None],
+    ) -> None:
+        with self._findings.judging("step", opened.step.folder):
+            opened.total |= self._follow(opened, held, state, args, kwargs, expected, begin)
+            self._findings.compared("step", opened.step.folder, opened.total)
 
     def _follow(
         self,
@@ -116,7 +135,7 @@ class Boundaries:
         state: Weights,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
-        expected: Any,
+        expected: object,
         begin: Callable[[], None],
     ) -> Difference:
         bench, file = self._bench, f"{opened.step.folder}/refactored.py"
@@ -134,7 +153,7 @@ class Boundaries:
                 actual = plain(model(*args, **kwargs))
         finally:
             settle(f"{file}: forward")
-        difference = compare(plain(expected), actual, STEP)
+        difference = compare(expected, actual, STEP)
         difference |= state_fault(state, model, opened.mapping)
         if difference.reason:
             return replace(difference, reason=IN_THE_MODEL + difference.reason)

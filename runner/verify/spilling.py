@@ -133,6 +133,39 @@ class Spill:
         return _mapped_tensors(output, lambda t: t.whole() if isinstance(t, SpilledTensor) else t)
 
     @contextmanager
+    def away(self, output: object, others: object) -> Iterator[object]:
+        """The output on disk, and what its tensors hold free for others to use meanwhile.
+
+        They hold it again afterwards. None where that cannot be: something of `others` lies in the
+        same memory, tensors overlap in it, or the disk has no room.
+        """
+        gone = tensors(output)
+        lent = {s.data_ptr(): s for s in (t.untyped_storage() for t in gone) if s.nbytes()}
+        size = sum(storage.nbytes() for storage in lent.values())
+        others_hold = {tensor.untyped_storage().data_ptr() for tensor in tensors(others)}
+        own = others_hold.isdisjoint(lent) and all(s.resizable() for s in lent.values())
+        if not own or sum(tensor.nbytes for tensor in gone) > size or not self._has_disk(size):
+            yield None
+            return
+        sizes = {key: storage.nbytes() for key, storage in lent.items()}
+        written = {id(tensor): self._write(tensor) for tensor in gone if tensor.numel()}
+        kept = _mapped_tensors(output, lambda tensor: written[id(tensor)])
+        for storage in lent.values():
+            storage.resize_(0)
+        try:
+            yield kept
+        finally:
+            for key, storage in lent.items():
+                storage.resize_(sizes[key])
+            for tensor in gone:
+                if tensor.numel():
+                    source = written[id(tensor)]
+                    for piece, values in zip(pieces_of(tensor.data), source.pieces(), strict=True):
+                        piece.copy_(values)
+            for source in written.values():
+                shutil.rmtree(source.folder, ignore_errors=True)
+
+    @contextmanager
     def values(self) -> Iterator[None]:
         """Keep large outputs with their values, on disk."""
         self._values = True
@@ -142,9 +175,10 @@ class Spill:
             self._values = False
 
     def _on_disk(self, output: object, size: int) -> object:
-        if size > 0.8 * shutil.disk_usage(tempfile.gettempdir()).free:
-            return output
-        return _mapped_tensors(output, self._write)
+        return _mapped_tensors(output, self._write) if self._has_disk(size) else output
+
+    def _has_disk(self, size: int) -> bool:
+        return size <= 0.8 * shutil.disk_usage(tempfile.gettempdir()).free
 
     def _write(self, tensor: torch.Tensor) -> SpilledTensor:
         if self._folder is None:

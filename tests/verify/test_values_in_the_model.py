@@ -59,10 +59,21 @@ def test_an_error_there_is_the_steps_verdict(model, judged, complaints):
     assert f"children/{FUSED}" in said[BLOCK_STEP]
 
 
-def test_where_there_is_no_room_the_verdict_is_that_on_its_own_inputs_and_says_so(
-    model, judged, monkeypatch
-):
+@pytest.mark.parametrize("larger", LARGE, ids=["inputs", "weights"])
+def test_where_memory_is_short_it_fails_there_too(larger, model, judged, complaints, monkeypatch):
     monkeypatch.setattr("runner.verify.spilling.Spill.may_stay", lambda *_: False)
+    change_original(model, *larger)
+    verdict = judged(model, trials=1)
+    assert verdict.status == "passed"
+    assert not [line for line in verdict.health if "alone" in line]
+    change_fusion(model, f"max({LARGE[larger]}) > 20")
+    said = complaints(judged(model, trials=1), "step")
+    assert said.keys() == {BLOCK_STEP, FUSED_STEP}
+
+
+def test_where_there_is_no_room_on_disk_either_the_verdict_says_so(model, judged, monkeypatch):
+    monkeypatch.setattr("runner.verify.spilling.Spill.may_stay", lambda *_: False)
+    monkeypatch.setattr("runner.verify.spilling.Spill._has_disk", lambda *_: False)
     verdict = judged(model, trials=1)
     assert verdict.status == "passed"
     assert (

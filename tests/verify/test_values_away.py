@@ -1,0 +1,72 @@
+"""An output whose memory others use meanwhile: on disk then, and as it was afterwards."""
+
+from copy import deepcopy
+
+import pytest
+import torch
+
+from runner.verify.compare import STEP, compare, tensors
+from runner.verify.spilling import Spill
+
+OUTPUTS = {
+    "a tensor": lambda x: x,
+    "turned in memory": lambda x: x.transpose(0, 1),
+    "several of one buffer": lambda x: (x[:, :3], {"rest": x[:, 3:]}),
+    "overlapping pieces of several": lambda x: [x, x * 2, 7, None],
+    "half precision": lambda x: x.bfloat16(),
+    "truth": lambda x: x > 0,
+    "conjugate": lambda x: torch.complex(x, x).conj(),
+    "nothing in it": lambda x: (x, x[:0]),
+    "a number": lambda x: x.sum(),
+}
+
+
+def held(output):
+    return [tensor.untyped_storage().nbytes() for tensor in tensors(output)]
+
+
+@pytest.mark.parametrize("make", OUTPUTS.values(), ids=OUTPUTS)
+def test_the_memory_is_free_meanwhile_and_the_same_tensors_hold_the_same_after(make):
+    output = make(torch.randn(4, 6))
+    before, sizes = deepcopy(output), held(output)
+    versions = [tensor._version for tensor in tensors(output)]
+
+    with Spill(1) as spill, spill.away(output, [torch.ones(3)]) as kept:
+        assert not any(held(output))
+        assert compare(kept, before, STEP).bitwise_equal
+    assert held(output) == sizes
+    assert compare(before, output, STEP).bitwise_equal
+    assert [tensor._version for tensor in tensors(output)] == versions
+
+
+def test_they_hold_it_again_where_the_work_meanwhile_fails(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    output = torch.arange(5.0)
+    with pytest.raises(ArithmeticError), Spill(1) as spill, spill.away(output, []):
+        raise ArithmeticError
+    assert output.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
+    assert not list(tmp_path.iterdir())
+
+
+SHARED = torch.ones(4, 6)
+CANNOT = {
+    "an input": (SHARED[0], SHARED[1]),
+    "a weight": (SHARED, {"weight": SHARED.t()}),
+    "a number many times": (torch.ones(1).expand(4), []),
+    "somebody else's memory": (torch.from_numpy(torch.ones(3).numpy()), []),
+}
+
+
+@pytest.mark.parametrize(("output", "others"), CANNOT.values(), ids=CANNOT)
+def test_what_others_read_too_stays(output, others):
+    with Spill(1) as spill, spill.away(output, others) as kept:
+        assert kept is None
+        assert output.ravel()[0] == 1
+
+
+def test_it_stays_where_the_disk_is_full(monkeypatch):
+    monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"free": 100})())
+    output = torch.ones(1000)
+    with Spill(1) as spill, spill.away(output, []) as kept:
+        assert kept is None
+        assert output.sum() == 1000
