@@ -15,11 +15,13 @@ from torch import nn
 from torch.utils._python_dispatch import _disable_current_modes
 
 from runner.problems import plain
-from runner.verify.compare import STEP, Difference, compare, tensors
+from runner.verify.compare import STEP, compare
 from runner.verify.components import components_in, made
 from runner.verify.confinement import settle
+from runner.verify.difference import Difference
 from runner.verify.findings import Findings
 from runner.verify.layout import Step
+from runner.verify.leaves import tensors
 from runner.verify.loading_files import CHILDREN, foreign_code
 from runner.verify.running import Bench
 from runner.verify.spilling import Spill, size_of

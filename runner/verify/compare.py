@@ -1,21 +1,21 @@
-"""This file knows about comparing two outputs: structure, shapes, dtypes, then values, in pieces.
-
-Pieces are cut by shape alone, so that an output of many GiB is compared with a few MB of scratch
-space, also when one side waits on disk.
-"""
+"""This file knows about comparing two outputs: structure, shapes, dtypes, then values."""
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import cast
 
 import torch
 
-from runner.problems import members
-
-PIECE = 1 << 20
-"""Elements that are compared at once: few enough that every pass but the first is in a cache."""
+from runner.verify.difference import Difference, unequal
+from runner.verify.leaves import (
+    Elsewhere,
+    all_finite,
+    as_tensor,
+    is_tensor,
+    leaves,
+    pieces_of,
+    structure,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,55 +45,7 @@ COMPOSITION = STEP | {torch.float32: Tolerance(1e-5, 1e-6, max_diff=1e-4)}
 VACUOUS = "it would pass with a kernel's output a hundredth larger"
 """What is said of a comparison whose negative control was not noticed."""
 
-_NO_TENSOR = {type(None), bool, int, float, str, torch.dtype, torch.device}
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-
-
-class Elsewhere(ABC):
-    """A tensor that is not here: on disk, or only remembered."""
-
-    shape: tuple[int, ...]
-    dtype: torch.dtype
-
-    @abstractmethod
-    def pieces(self) -> Iterator[torch.Tensor]:
-        """The pieces that `pieces_of` cut. ValuesNeeded where the values are gone."""
-
-    def agrees(self, actual: torch.Tensor) -> "Difference | None":
-        """The difference from a tensor, where that can be told without the values."""
-        return None
-
-
-class ValuesNeeded(Exception):
-    """Outputs differ, and the values of one are gone: run that side again, and keep them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """How far two values are apart."""
-
-    max_diff: float = 0.0
-    bitwise_equal: bool = True
-    reason: str | None = None
-    """What is wrong, in one line; None where they are equal within tolerance."""
-    not_finite: bool = False
-    """Both sides hold NaN or infinity in the same places: equal, and worth saying."""
-    noticed: bool = False
-    """The negative control: the comparison fails where what it compares is made wrong."""
-
-    def __or__(self, other: "Difference") -> "Difference":
-        return Difference(
-            max(self.max_diff, other.max_diff),
-            self.bitwise_equal and other.bitwise_equal,
-            self.reason or other.reason,
-            self.not_finite or other.not_finite,
-            self.noticed or other.noticed,
-        )
-
-
-def unequal(reason: str) -> Difference:
-    """A difference that no number describes: shapes, structure, a NaN on one side."""
-    return Difference(math.inf, False, reason)
 
 
 def compare(
@@ -127,11 +79,11 @@ def fault(
     if structure(expected) != structure(actual):
         return f"{structure(actual)} instead of {structure(expected)}"
     for (name, one), (_, other) in zip(leaves(expected), leaves(actual), strict=True):
-        if not is_tensor(one) or _tensor(one).shape != _tensor(other).shape:
+        if not is_tensor(one) or as_tensor(one).shape != as_tensor(other).shape:
             if reason := _compare_leaf(name, one, other, tolerances).reason:
                 return reason
             continue
-        tolerance = tolerances.get(_tensor(one).dtype, EXACT)
+        tolerance = tolerances.get(as_tensor(one).dtype, EXACT)
         for piece, value in zip(pieces_of(one), pieces_of(other), strict=True):
             found = _compare_leaf(name, piece, value, {piece.dtype: tolerance})
             if found.reason:
@@ -152,7 +104,7 @@ def identical(one: object, other: object) -> bool:
             continue
         if mine is yours or _one_place(mine, yours):
             continue
-        first, second = _tensor(mine), _tensor(yours)
+        first, second = as_tensor(mine), as_tensor(yours)
         if tuple(first.shape) != tuple(second.shape) or first.dtype != second.dtype:
             return False
         if not all(
@@ -222,96 +174,7 @@ def scaled(tensor: torch.Tensor) -> torch.Tensor:
 
 def compared_elements(output: object) -> int:
     """How many numbers an output holds."""
-    return sum(math.prod(_tensor(leaf).shape) for _, leaf in leaves(output) if is_tensor(leaf))
-
-
-def structure(value: object) -> str:
-    """The nesting of an output in words, such as `tuple(tensor, dict(mask: tensor))`."""
-    if is_tensor(value):
-        return "tensor"
-    if isinstance(value, Mapping):
-        return f"dict({', '.join(f'{key}: {structure(item)}' for key, item in value.items())})"
-    if isinstance(value, tuple | list):
-        kind = "tuple" if isinstance(value, tuple) else "list"
-        return f"{kind}({', '.join(structure(item) for item in value)})"
-    return "None" if value is None else type(value).__name__
-
-
-def leaves(value: object, name: str = "output") -> Iterator[tuple[str, object]]:
-    """What is not a tuple, list, dict or object that holds something, with its place."""
-    if isinstance(value, Mapping):
-        for key, item in value.items():
-            yield from leaves(item, f"{name}[{key!r}]")
-    elif isinstance(value, tuple | list):
-        for index, item in enumerate(value):
-            yield from leaves(item, f"{name}[{index}]")
-    elif not is_tensor(value) and (held := members(value)) is not None:
-        for key, item in held.items():
-            yield from leaves(item, f"{name}.{key}")
-    else:
-        yield name, value
-
-
-def tensors(value: object) -> list[torch.Tensor]:
-    """All tensors of an output or of a list of inputs, in order."""
-    found: list[torch.Tensor] = []
-    _collect(value, found)
-    return found
-
-
-def _collect(value: object, found: list[torch.Tensor]) -> None:
-    """What `leaves` finds, without the names: asked of every argument of every operation."""
-    if type(value) in _NO_TENSOR:
-        return
-    if isinstance(value, torch.Tensor):
-        found.append(value)
-    elif isinstance(value, tuple | list):
-        for item in value:
-            _collect(item, found)
-    elif isinstance(value, dict | Mapping):
-        for item in value.values():
-            _collect(item, found)
-    elif not isinstance(value, Elsewhere) and (held := members(value)) is not None:
-        for item in held.values():
-            _collect(item, found)
-
-
-def all_finite(piece: torch.Tensor) -> bool:
-    """Whether no element is NaN or infinite; a sum mostly settles it, without scratch space."""
-    if not (piece.is_floating_point() or piece.is_complex()):
-        return True
-    wide = torch.complex128 if piece.is_complex() else torch.float32
-    total = piece.sum(dtype=None if piece.dtype.itemsize >= 4 else wide)
-    return bool(torch.isfinite(total)) or bool(torch.isfinite(piece).all())
-
-
-def is_tensor(value: object) -> bool:
-    """Whether a leaf is a tensor, here or on disk."""
-    return isinstance(value, torch.Tensor | Elsewhere)
-
-
-def _tensor(leaf: object) -> "torch.Tensor | Elsewhere":
-    return cast("torch.Tensor | Elsewhere", leaf)
-
-
-def pieces_of(value: object) -> Iterator[torch.Tensor]:
-    """A tensor in row-major pieces of at most PIECE elements; where it is cut, its shape says."""
-    if isinstance(value, torch.Tensor):
-        yield from _cut(value)
-    else:
-        yield from cast(Elsewhere, value).pieces()
-
-
-def _cut(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
-    if tensor.numel() <= PIECE:
-        yield tensor
-        return
-    rows = max(1, PIECE // (tensor.numel() // tensor.shape[0]))
-    for part in torch.split(tensor, rows):
-        if part.numel() <= PIECE:
-            yield part
-        else:
-            yield from _cut(part[0])
+    return sum(math.prod(as_tensor(leaf).shape) for _, leaf in leaves(output) if is_tensor(leaf))
 
 
 def _compare_leaf(
@@ -320,7 +183,7 @@ def _compare_leaf(
     if not is_tensor(one):
         same = one == other or (one != one and other != other)
         return Difference() if same else unequal(f"{name} is {other!r} instead of {one!r}")
-    expected, actual = _tensor(one), _tensor(other)
+    expected, actual = as_tensor(one), as_tensor(other)
     if tuple(expected.shape) != tuple(actual.shape):
         return unequal(f"{name} has shape {list(actual.shape)} instead of {list(expected.shape)}")
     if expected.dtype != actual.dtype:

@@ -13,10 +13,10 @@ import torch
 from torch import nn
 
 from runner.tree.document import Node
-from runner.verify.compare import all_finite, pieces_of, tensors
 from runner.verify.drawing import RepeatedDraws
 from runner.verify.findings import Findings
 from runner.verify.layout import Layout
+from runner.verify.leaves import all_finite, pieces_of, tensors
 from runner.verify.loading_files import CannotJudge, Files, attribute, foreign_code, relative
 from runner.verify.one_operation import KERNEL, WHOLE_PROBLEM, Allowance
 from runner.verify.operation import TensorMeta, meta_of

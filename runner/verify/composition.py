@@ -15,14 +15,7 @@ from torch import nn
 
 from runner.problems import LoadedProblem, check_outputs, load_problem, read_problem
 from runner.tree.document import Node
-from runner.verify.compare import (
-    COMPOSITION,
-    VACUOUS,
-    Difference,
-    ValuesNeeded,
-    compare_with_control,
-    compared_elements,
-)
+from runner.verify.compare import COMPOSITION, VACUOUS, compare_with_control, compared_elements
 from runner.verify.components import (
     SelfTests,
     allowance,
@@ -36,6 +29,7 @@ from runner.verify.components import (
 )
 from runner.verify.confinement import settle
 from runner.verify.coverage import coverage_fault, covered, unread
+from runner.verify.difference import Difference
 from runner.verify.findings import Findings
 from runner.verify.health import (
     UNEXAMINED,
@@ -46,6 +40,7 @@ from runner.verify.health import (
     without_effect,
 )
 from runner.verify.layout import COMPOSITION_TEST, KERNEL_FOLDER, ORIGINAL, Layout, as_names
+from runner.verify.leaves import ValuesNeeded
 from runner.verify.loading_files import CannotJudge, Files, attribute, foreign_code
 from runner.verify.one_operation import Calls, too_much
 from runner.verify.power import MODEL, Comparison, PowerGate, comparable

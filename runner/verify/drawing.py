@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from runner.verify.compare import tensors
+from runner.verify.leaves import tensors
 from runner.verify.loading_files import CannotJudge
 from runner.verify.options import DRAWN_AGAIN_BYTES
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from runner.verify.arithmetic import said_of
-from runner.verify.compare import Difference
+from runner.verify.difference import Difference
 from runner.verify.loading_files import CannotJudge
 from runner.verify.options import VerifyOptions
 from runner.verify.power_report import Power

@@ -11,7 +11,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from runner.verify.compare import STEP, fault, is_tensor, leaves, pieces_of, tensors
+from runner.verify.compare import STEP, fault
+from runner.verify.leaves import is_tensor, leaves, pieces_of, tensors
 from runner.verify.loading_files import CannotJudge
 from runner.verify.options import EXAMINED_BYTES
 from runner.verify.running import Bench, Inputs, Seen, SharedInputs

@@ -15,8 +15,8 @@ from typing import Any, Self
 
 from runner.errors import KdrunError
 from runner.problems import out_of_memory
-from runner.verify.compare import ValuesNeeded
 from runner.verify.integrity import leave_modes, modes_on
+from runner.verify.leaves import ValuesNeeded
 
 CHILDREN = "children"
 _LONGEST_REASON = 300

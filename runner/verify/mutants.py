@@ -10,7 +10,8 @@ from typing import Any, Literal, TypeAlias
 import torch
 from torch import nn
 
-from runner.verify.compare import scaled, tensors
+from runner.verify.compare import scaled
+from runner.verify.leaves import tensors
 from runner.verify.operation import TensorMeta, meta_of
 from runner.verify.power_report import Kind
 from runner.verify.replaying import Given, Use, Wrong

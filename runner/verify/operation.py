@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from runner.verify.compare import tensors
+from runner.verify.leaves import tensors
 
 TensorMeta = tuple[tuple[int, ...], str]
 """Shape and dtype."""

@@ -12,18 +12,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from runner.verify.compare import (
-    Difference,
-    Tolerance,
-    compare,
-    fault,
-    is_tensor,
-    leaves,
-    pieces_of,
-)
+from runner.verify.compare import Tolerance, compare, fault
+from runner.verify.difference import Difference
 from runner.verify.findings import Findings
 from runner.verify.health import constant_output
 from runner.verify.layout import Layout, Step
+from runner.verify.leaves import is_tensor, leaves, pieces_of
 from runner.verify.loading_files import CannotJudge, foreign_code
 from runner.verify.mutants import Mutant, mutants_of
 from runner.verify.power_report import KernelPower, MutantResult, Power, Unseen

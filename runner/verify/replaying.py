@@ -14,7 +14,8 @@ from torch import nn
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import _disable_current_modes
 
-from runner.verify.compare import identical, tensors
+from runner.verify.compare import identical
+from runner.verify.leaves import tensors
 from runner.verify.operation import TensorMeta, meta_of
 from runner.verify.spilling import Spill, size_of
 

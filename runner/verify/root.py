@@ -10,14 +10,7 @@ from typing import Any
 
 from runner.tree.document import ROOT
 from runner.verify.boundaries import OpenStep
-from runner.verify.compare import (
-    COMPOSITION,
-    compare_with_control,
-    identical,
-    is_tensor,
-    leaves,
-    tensors,
-)
+from runner.verify.compare import COMPOSITION, compare_with_control, identical
 from runner.verify.components import (
     Component,
     SelfTests,
@@ -30,6 +23,7 @@ from runner.verify.components import (
 from runner.verify.drawing import DrawsOther
 from runner.verify.findings import Findings
 from runner.verify.layout import Layout
+from runner.verify.leaves import is_tensor, leaves, tensors
 from runner.verify.loading_files import CannotJudge, Files, foreign_code
 from runner.verify.operation import meta_of
 from runner.verify.running import Bench, Inputs, SharedInputs

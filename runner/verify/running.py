@@ -15,9 +15,9 @@ import torch
 from torch import nn
 
 from runner.problems import plain
-from runner.verify.compare import tensors
 from runner.verify.confinement import settle
 from runner.verify.drawing import Draws
+from runner.verify.leaves import tensors
 from runner.verify.loading_files import CannotJudge, foreign_code
 from runner.verify.options import VerifyOptions
 from runner.verify.spilling import compact

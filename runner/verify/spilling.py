@@ -20,14 +20,8 @@ from typing import Any, Self
 
 import torch
 
-from runner.verify.compare import (
-    Difference,
-    Elsewhere,
-    ValuesNeeded,
-    all_finite,
-    pieces_of,
-    tensors,
-)
+from runner.verify.difference import Difference
+from runner.verify.leaves import Elsewhere, ValuesNeeded, all_finite, pieces_of, tensors
 from runner.verify.options import stays
 
 _RSS_UNIT = 1024 if sys.platform == "linux" else 1

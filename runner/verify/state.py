@@ -9,7 +9,8 @@ from dataclasses import replace
 import torch
 from torch import nn
 
-from runner.verify.compare import STEP, Difference, compare
+from runner.verify.compare import STEP, compare
+from runner.verify.difference import Difference
 from runner.verify.weights import Weights, weights_of
 
 

@@ -8,13 +8,7 @@ from dataclasses import dataclass, replace
 from torch import nn
 
 from runner.verify.boundaries import Boundaries, OpenStep
-from runner.verify.compare import (
-    STEP,
-    VACUOUS,
-    ValuesNeeded,
-    compare_with_control,
-    compared_elements,
-)
+from runner.verify.compare import STEP, VACUOUS, compare_with_control, compared_elements
 from runner.verify.components import (
     Component,
     SelfTests,
@@ -29,6 +23,7 @@ from runner.verify.components import (
 from runner.verify.coverage import coverage_fault, covered, unread
 from runner.verify.findings import Findings
 from runner.verify.layout import Layout, Step, weight_map
+from runner.verify.leaves import ValuesNeeded
 from runner.verify.loading_files import CannotJudge, Files, attribute, foreign_code
 from runner.verify.operation import TensorMeta
 from runner.verify.power import Comparison, PowerGate, comparable

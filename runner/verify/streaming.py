@@ -15,9 +15,9 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_map
 
-from runner.verify.compare import tensors
 from runner.verify.deferred import Deferred, Place, Step, fill, takes_kind_only
 from runner.verify.drawing import BLOCK
+from runner.verify.leaves import tensors
 from runner.verify.weights import move, one_value, plain_tensors, weights_of
 
 DEFERRED_BYTES = 1 << 16

@@ -16,7 +16,7 @@ from torch import nn
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
-from runner.verify.compare import all_finite, pieces_of, tensors
+from runner.verify.leaves import all_finite, pieces_of, tensors
 from runner.verify.operation import (
     COPIES,
     CREATES,

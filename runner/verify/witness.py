@@ -11,7 +11,7 @@ from typing import Any
 from torch import nn
 from torch.utils._python_dispatch import _disable_current_modes
 
-from runner.verify.compare import identical, tensors
+from runner.verify.compare import identical
 from runner.verify.components import (
     Component,
     SelfTests,
@@ -22,6 +22,7 @@ from runner.verify.components import (
 from runner.verify.drawing import DrawsOther, places
 from runner.verify.findings import Findings
 from runner.verify.layout import Layout
+from runner.verify.leaves import tensors
 from runner.verify.loading_files import Files
 from runner.verify.operation import meta_of
 from runner.verify.running import Bench, Inputs

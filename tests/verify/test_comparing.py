@@ -8,15 +8,16 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.verify import compare as subject
-from runner.verify.compare import COMPOSITION, STEP, compare, would_notice
+from runner.verify.compare import COMPOSITION, STEP, compare, fault, identical, scaled, would_notice
+from runner.verify.difference import Difference
+from runner.verify.leaves import ValuesNeeded, all_finite
 from runner.verify.spilling import Spill, compact, size_of
 
 
 def test_equal_tensors_are_equal_to_the_bit():
     x = torch.randn(3, 4)
 
-    assert compare(x, x.clone(), STEP) == subject.Difference(0.0, True, None, False)
+    assert compare(x, x.clone(), STEP) == Difference(0.0, True, None, False)
 
 
 def test_a_difference_within_tolerance_is_measured_and_no_longer_bitwise():
@@ -132,7 +133,7 @@ def test_pieces_see_what_the_whole_would_show(shape, piece, transposed, spilled,
     if transposed and x.dim() > 1:
         x, y = x.transpose(0, 1), y.transpose(0, 1)
     with pytest.MonkeyPatch.context() as patch, Spill(1) as spill, spill.values():
-        patch.setattr(subject, "PIECE", piece)
+        patch.setattr("runner.verify.leaves.PIECE", piece)
         expected = spill.keep(x) if spilled else x
         difference = compare(expected, y, STEP)
 
@@ -186,8 +187,8 @@ def test_digests_tell_equal_outputs_and_ask_for_values_otherwise(dtype):
     with Spill(1) as spill:
         kept = spill.keep((x, None))
 
-    assert compare(kept, (x.clone(), None), STEP) == subject.Difference()
-    with pytest.raises(subject.ValuesNeeded):
+    assert compare(kept, (x.clone(), None), STEP) == Difference()
+    with pytest.raises(ValuesNeeded):
         compare(kept, (x.logical_not().to(dtype), None), STEP)
     assert "shape" in str(compare(kept, (x.t(), None), STEP).reason)
 
@@ -202,8 +203,8 @@ def test_digests_remember_that_something_was_not_finite():
 def test_a_sum_that_overflows_is_no_infinity(dtype):
     largest = torch.finfo(dtype).max
 
-    assert subject.all_finite(torch.full((100,), largest, dtype=dtype))
-    assert not subject.all_finite(torch.tensor([1.0, math.nan], dtype=dtype))
+    assert all_finite(torch.full((100,), largest, dtype=dtype))
+    assert not all_finite(torch.tensor([1.0, math.nan], dtype=dtype))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int16, torch.uint8])
@@ -211,17 +212,17 @@ def test_a_sum_that_overflows_is_no_infinity(dtype):
 def test_one_bit_is_a_difference_wherever_a_tensor_begins(dtype, begin):
     x = torch.arange(4096).to(dtype)[begin:]
     y = x.clone()
-    assert subject.identical(x, y)
+    assert identical(x, y)
 
     y.view(torch.uint8)[-1] ^= 1
 
-    assert not subject.identical(x, y)
+    assert not identical(x, y)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
 def test_a_control_of_small_numbers_is_what_the_comparison_says(dtype):
     for size in torch.logspace(-9, 0, 60).tolist():
         x = torch.full((5,), size).to(dtype)
-        noticed = bool(subject.fault(x, subject.scaled(x), STEP))
+        noticed = bool(fault(x, scaled(x), STEP))
 
         assert would_notice(x, x, STEP, bitwise=True) == noticed

@@ -5,7 +5,8 @@ from copy import deepcopy
 import pytest
 import torch
 
-from runner.verify.compare import STEP, compare, tensors
+from runner.verify.compare import STEP, compare
+from runner.verify.leaves import tensors
 from runner.verify.spilling import Spill
 
 OUTPUTS = {
