@@ -29,7 +29,7 @@ from runner.batch.driver import Driver
 from runner.batch.plan import Item
 from runner.batch.run import Run
 from runner.batch.submit import prepare
-from runner.batch.work import Record, Task
+from runner.batch.task import Record, Task
 from runner.config import Settings
 from runner.problems import Problem
 from runner.store.directory import DirectoryStore

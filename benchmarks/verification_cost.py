@@ -157,7 +157,7 @@ def from_result(directory: Path) -> Cost | None:
 def in_child(function: str, problem: Problem, room: Path, options: argparse.Namespace) -> Cost:
     from runner.batch.child import Request, run_child
     from runner.batch.cluster import usable_bytes
-    from runner.batch.work import Task
+    from runner.batch.task import Task
     from runner.store.result import RunOptions
 
     scratch = room / "scratch"
@@ -193,7 +193,7 @@ def run_plain(argument: str) -> str:
     """In a child: the plain program."""
     import torch
 
-    from runner.batch.work import Task
+    from runner.batch.task import Task
     from runner.problems import load_problem, read_problem, seed
 
     task = Task.model_validate_json(argument)
@@ -210,12 +210,13 @@ def run_plain(argument: str) -> str:
 
 def run_kdrun(argument: str) -> str:
     """In a child: everything that kdrun does to a problem."""
-    from runner.batch import work
+    from runner.batch.task import Record, Task
+    from runner.batch.work import decompose
 
-    task = work.Task.model_validate_json(argument)
+    task = Task.model_validate_json(argument)
     task.built.mkdir(parents=True)
     wall, cpu = time.perf_counter(), time.process_time()
-    record = work.Record.model_validate_json(work.decompose(argument))
+    record = Record.model_validate_json(decompose(argument))
     cost = spent(wall, cpu)
     stages = {name: took for name, took in record.seconds.items() if name != "verify"}
     results = task.built / "verification" / "test_results.json"

@@ -10,7 +10,7 @@ from runner.batch.cluster import usable_bytes
 from runner.batch.machine import cores
 from runner.batch.plan import label
 from runner.batch.submit import run_options
-from runner.batch.work import Record, Task
+from runner.batch.task import Record, Task
 from runner.config import Settings
 from runner.errors import UsageError
 from runner.problems import identify

@@ -22,7 +22,7 @@ from runner import __version__
 from runner.batch import logs, rounds
 from runner.batch.child import Outcome, Request, run_child
 from runner.batch.machine import GIB
-from runner.batch.work import Record, Target, Task
+from runner.batch.task import Record, Target, Task
 from runner.errors import KdrunError, StoreError, is_full, unwritable
 from runner.store.directory import commit, put_in_place
 from runner.store.result import Decomposed, Document, ProblemResult, hash_files, sha256_of

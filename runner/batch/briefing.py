@@ -8,7 +8,7 @@ from runner.batch import attempt, decomposer
 from runner.batch.cluster import usable_bytes
 from runner.batch.machine import cores
 from runner.batch.submit import run_options
-from runner.batch.work import Task
+from runner.batch.task import Task
 from runner.config import Settings
 from runner.errors import ProblemError, UsageError
 from runner.problems import Problem, data_root, problem_files, select

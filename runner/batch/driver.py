@@ -24,7 +24,8 @@ from runner.batch.keeping import Keeper
 from runner.batch.needs import NO_BOUND, Needs, threads
 from runner.batch.plan import Item
 from runner.batch.run import Run, Watcher
-from runner.batch.work import Record, too_large
+from runner.batch.task import Record
+from runner.batch.work import too_large
 from runner.errors import ClusterError, StoreError
 from runner.store.manifest import Manifest, RunState
 from runner.store.row import Cause, Row

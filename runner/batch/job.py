@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from runner.batch.attempt import Attempt
 from runner.batch.needs import Needs
 from runner.batch.plan import Item
-from runner.batch.work import Task
+from runner.batch.task import Task
 from runner.config import Retries
 from runner.store.row import Cause, Repeat
 

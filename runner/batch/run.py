@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from runner.batch.plan import Item
-from runner.batch.work import Target, Task
+from runner.batch.task import Target, Task
 from runner.config import Settings
 from runner.store.directory import DirectoryStore
 from runner.store.manifest import Job

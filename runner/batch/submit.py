@@ -23,8 +23,8 @@ from runner.batch.plan import Item, label, plan
 from runner.batch.progress import watch
 from runner.batch.run import Run, Watcher, Watchers
 from runner.batch.stored import claimed, plan_over, send, store_of, unfinished
+from runner.batch.task import Record
 from runner.batch.versions import refuse_other_versions
-from runner.batch.work import Record
 from runner.config import Settings
 from runner.errors import UsageError
 from runner.problems import Problem, data_root, problem_files, select

@@ -12,7 +12,7 @@ import pytest
 from runner.batch import work
 from runner.batch.attempt import Attempt, decompose, estimate, give_up, perform, verify
 from runner.batch.machine import GIB
-from runner.batch.work import Task
+from runner.batch.task import Task
 from runner.store.result import ProblemResult, RunOptions, first_mismatch
 from runner.verify import VerifyOptions
 from runner.verify import verify as verify_directory

@@ -9,7 +9,7 @@ import pytest
 
 from runner.batch.attempt import Attempt, decompose, perform
 from runner.batch.machine import GIB
-from runner.batch.work import Task
+from runner.batch.task import Task
 from runner.errors import StoreError
 from runner.store.result import ProblemResult, RunOptions
 from runner.store.row import Row

@@ -10,7 +10,7 @@ import pytest
 from runner.batch import logs
 from runner.batch.attempt import decompose
 from runner.batch.machine import GIB
-from runner.batch.work import Target, Task
+from runner.batch.task import Target, Task
 from runner.config import Settings
 from runner.errors import StoreError, UsageError
 from runner.store import Address, RunOptions, RunStore

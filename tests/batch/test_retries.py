@@ -11,7 +11,7 @@ from runner.batch.job import Job
 from runner.batch.machine import GIB
 from runner.batch.needs import NO_BOUND, Needs
 from runner.batch.plan import Item
-from runner.batch.work import Record
+from runner.batch.task import Record
 from runner.config import Retries
 from runner.problems import Problem
 from runner.store.row import Cause

@@ -13,7 +13,7 @@ from runner.batch.attempt import decompose, give_up
 from runner.batch.machine import GIB
 from runner.batch.plan import Item
 from runner.batch.stored import plan_over, unfinished
-from runner.batch.work import Target, Task
+from runner.batch.task import Target, Task
 from runner.problems import Problem, identify
 from runner.store import (
     Address,
