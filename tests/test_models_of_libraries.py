@@ -3,14 +3,13 @@
 import importlib.util
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from commands import KDRUN
 
 from runner.tree.document import Tree
 
-KDRUN = str(Path(sys.executable).with_name("kdrun"))
 SMALL = '"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2'
 HEADS = f'{SMALL}, "num_attention_heads": 4'
 

@@ -13,14 +13,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from commands import KDRUN, wait_for
 
 from runner.batch import cluster
 from runner.batch.cluster import usable_bytes
 from runner.batch.machine import GIB
 from runner.config import Settings
 from runner.errors import ClusterError
-
-KDRUN = str(Path(sys.executable).with_name("kdrun"))
 
 
 def test_problems_may_take_85_percent_of_what_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,13 +176,6 @@ def nodes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, **small})
     yield made
     made.shutdown()
-
-
-def wait_for(what: Callable[[], Any], seconds: float = 600) -> None:
-    end = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < end, "it did not come"
-        time.sleep(0.1)
 
 
 def tell_to_go(node: Any) -> None:

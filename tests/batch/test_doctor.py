@@ -2,16 +2,15 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from commands import KDRUN
 
 from runner.batch.doctor import Finding, examine
 from runner.config import Settings
 from runner.store import Address, RunStore
 
-KDRUN = str(Path(sys.executable).with_name("kdrun"))
 SAMPLES = Path(__file__).parents[2] / "data/samples"
 
 

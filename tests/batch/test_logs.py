@@ -1,11 +1,11 @@
 """What problems print: kept with their files, shown from here and from a store, no credentials."""
 
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from commands import KDRUN
 
 from runner.batch import logs
 from runner.batch.attempt import decompose
@@ -17,8 +17,6 @@ from runner.store import Address, RunOptions, RunStore
 from runner.store.directory import DirectoryStore
 from runner.verify import VerifyOptions, verify
 from tests.store.documents import manifest, row
-
-KDRUN = str(Path(sys.executable).with_name("kdrun"))
 
 
 @pytest.fixture

@@ -2,13 +2,12 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
+from commands import KDRUN
 from object_server import KEY, SECRET, Server
 
-KDRUN = str(Path(sys.executable).with_name("kdrun"))
 MEMORY = ("--memory", "5GiB")
 WHOLE = '''\
 """Doubling, and then a sum that is rectified."""

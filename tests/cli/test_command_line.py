@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from commands import KDRUN
 
 from runner import __version__
 from runner.cli import main
 
 ROOT = Path(__file__).parents[2]
-KDRUN = str(Path(sys.executable).with_name("kdrun"))
 
 
 @dataclass(frozen=True)

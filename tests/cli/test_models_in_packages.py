@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from commands import KDRUN
 
 from runner.tree.document import Tree
-
-KDRUN = str(Path(sys.executable).with_name("kdrun"))
 
 PACKAGE = {
     "__init__.py": "",

@@ -4,12 +4,12 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import click
 import pytest
 import yaml
+from commands import KDRUN
 
 from runner import cli
 
@@ -26,7 +26,6 @@ COMMANDS = [
     if line.removeprefix("$ ").startswith(("kdrun ", "make "))
 ]
 SESSIONS = [block for language, block in BLOCKS if language == "console"]
-KDRUN = str(Path(sys.executable).with_name("kdrun"))
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import wait_for
 from object_server import BUCKET, KEY, READER_KEY, READER_SECRET, SECRET, Server
 from stored_runs import KDRUN, MEMORY, environment, kdrun, without_times, write
 
@@ -304,15 +305,6 @@ def test_what_readme_says_about_buckets_works(
     assert done.returncode == 0, done.stderr
     assert "pulled     here/level3/vit_block" in done.stdout
     assert done.stdout.rstrip().splitlines()[-7].startswith("passed  here/level3/vit_block")
-
-
-def wait_for(what: Callable[[], Any], seconds: float = 600) -> Any:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if found := what():
-            return found
-        time.sleep(0.1)
-    raise AssertionError("it did not come")
 
 
 def test_a_driver_that_is_killed_is_finished_from_another_machine(

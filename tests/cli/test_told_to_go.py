@@ -2,17 +2,13 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from commands import KDRUN, Begin, wait_for
 
-Begin = Callable[..., subprocess.Popen[str]]
-KDRUN = str(Path(sys.executable).with_name("kdrun"))
 PROBLEM = """\
 import torch
 import torch.nn as nn
@@ -33,14 +29,6 @@ def get_init_inputs():
     return []
 """
 HANGS = "import pathlib, time\npathlib.Path({flag!r}).touch()\ntime.sleep(1000)"
-
-
-def wait_for(what: Callable[[], Any], seconds: float = 600) -> Any:
-    end = time.monotonic() + seconds
-    while not (found := what()):
-        assert time.monotonic() < end, "it did not come"
-        time.sleep(0.02)
-    return found
 
 
 def children(pid: int, program: str) -> Iterator[int]:

@@ -3,12 +3,10 @@
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
+from commands import KDRUN
 from scripted import command
-
-KDRUN = str(Path(sys.executable).with_name("kdrun"))
 
 
 def kdrun(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
