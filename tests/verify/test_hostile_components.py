@@ -4,8 +4,8 @@ import json
 import shutil
 from pathlib import Path
 
-import decompositions
 import pytest
+from files_by_hand import component, composed, node
 
 STEP = "steps/step_1_conv_relu_to_kernel"
 COMPOSED = "verification/composition_test.py"
@@ -27,12 +27,12 @@ def lone(made, init, forward):
     for folder in ("steps", "level_1_fusion", "level_0_kernel"):
         shutil.rmtree(made.directory / folder)
     kernel, shape = "level_0_kernel/all.py", "(2, 4, 6, 6)"
-    made.write(kernel, decompositions.component(init, forward, "torch.randn(2, 3, 8, 8)", shape))
+    made.write(kernel, component(init, forward, "torch.randn(2, 3, 8, 8)", shape))
     weights = {f"all.conv.{w}": f"conv.{w}" for w in ("weight", "bias")}
-    test = decompositions.composed({"all": "A"}, "self.all = A()", "return self.all(x)", weights)
+    test = composed({"all": "A"}, "self.all = A()", "return self.all(x)", weights)
     made.write(COMPOSED, test)
     x, y = [(2, 3, 8, 8)], [(2, 4, 6, 6)]
-    made.tree({"root": decompositions.node(kernel, "kernel", x, y)})
+    made.tree({"root": node(kernel, "kernel", x, y)})
     return kernel
 
 
