@@ -323,9 +323,9 @@ def _rehash(made, shape):
 
     def change(tree):
         tree["metadata"].update(source_sha256=digest)
-        for node in tree["nodes"].values():
-            node.update(input_shapes=[shape], output_shapes=[shape])
-            node.update(input_strides=[[shape[1], 1]])
+        for each in tree["nodes"].values():
+            each.update(input_shapes=[shape], output_shapes=[shape])
+            each.update(input_strides=[[shape[1], 1]])
 
     made.edit_tree(change)
     assert json.loads(made.read("decomposition_tree.json"))
