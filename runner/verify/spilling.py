@@ -128,35 +128,37 @@ class Spill:
 
     @contextmanager
     def away(self, output: object, others: object) -> Iterator[object]:
-        """The output on disk, and what its tensors hold free for others to use meanwhile.
+        """The output on disk, and the memory that it alone holds free for others to use meanwhile.
 
-        They hold it again afterwards. None where that cannot be: something of `others` lies in the
-        same memory, tensors overlap in it, or the disk has no room.
+        Its tensors hold it again afterwards, with the same bytes; what lies in the memory of
+        `others`, too, stays. None where the disk has no room.
         """
-        gone = tensors(output)
-        lent = {s.data_ptr(): s for s in (t.untyped_storage() for t in gone) if s.nbytes()}
-        size = sum(storage.nbytes() for storage in lent.values())
-        others_hold = {tensor.untyped_storage().data_ptr() for tensor in tensors(others)}
-        own = others_hold.isdisjoint(lent) and all(s.resizable() for s in lent.values())
-        if not own or sum(tensor.nbytes for tensor in gone) > size or not self._has_disk(size):
+        theirs = {tensor.untyped_storage().data_ptr() for tensor in tensors(others)}
+        own: dict[int, torch.UntypedStorage] = {}
+        moved: dict[int, torch.Tensor] = {}
+        for tensor in tensors(output):
+            storage = tensor.untyped_storage()
+            if storage.nbytes() and storage.resizable() and storage.data_ptr() not in theirs:
+                own[storage.data_ptr()] = storage
+                moved[id(tensor)] = tensor
+        size = sum(storage.nbytes() for storage in own.values())
+        if not self._has_disk(size + sum(tensor.nbytes for tensor in moved.values())):
             yield None
             return
-        sizes = {key: storage.nbytes() for key, storage in lent.items()}
-        written = {id(tensor): self._write(tensor) for tensor in gone if tensor.numel()}
-        kept = _mapped_tensors(output, lambda tensor: written[id(tensor)])
-        for storage in lent.values():
+        values = {key: self._write(tensor) for key, tensor in moved.items() if tensor.numel()}
+        whole = [(storage, self._write(_bytes_of(storage))) for storage in own.values()]
+        kept = _mapped_tensors(output, lambda tensor: values.get(id(tensor), tensor))
+        for storage, _ in whole:
             storage.resize_(0)
         try:
             yield kept
         finally:
-            for key, storage in lent.items():
-                storage.resize_(sizes[key])
-            for tensor in gone:
-                if tensor.numel():
-                    source = written[id(tensor)]
-                    for piece, values in zip(pieces_of(tensor.data), source.pieces(), strict=True):
-                        piece.copy_(values)
-            for source in written.values():
+            for storage, source in whole:
+                storage.resize_(source.shape[0])
+                pieces = pieces_of(_bytes_of(storage))
+                for piece, before in zip(pieces, source.pieces(), strict=True):
+                    piece.copy_(before)
+            for source in [*values.values(), *(source for _, source in whole)]:
                 shutil.rmtree(source.folder, ignore_errors=True)
 
     @contextmanager
@@ -184,6 +186,10 @@ class Spill:
             _mapped(folder / str(n), piece, shared=True).copy_(piece)
         shape, stride = tuple(tensor.shape), tuple(tensor.stride())
         return SpilledTensor(folder, shape, tensor.dtype, stride, tensor.device)
+
+
+def _bytes_of(storage: torch.UntypedStorage) -> torch.Tensor:
+    return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
 
 
 def _digested(tensor: torch.Tensor) -> DigestedTensor:

@@ -13,12 +13,16 @@ OUTPUTS = {
     "a tensor": lambda x: x,
     "turned in memory": lambda x: x.transpose(0, 1),
     "several of one buffer": lambda x: (x[:, :3], {"rest": x[:, 3:]}),
-    "overlapping pieces of several": lambda x: [x, x * 2, 7, None],
+    "several and no tensors": lambda x: [x, x * 2, 7, None, x],
     "half precision": lambda x: x.bfloat16(),
     "truth": lambda x: x > 0,
     "conjugate": lambda x: torch.complex(x, x).conj(),
     "nothing in it": lambda x: (x, x[:0]),
     "a number": lambda x: x.sum(),
+    "the same often": lambda x: (x[:, :1].clone().expand(4, 8), x, x[:, :1].expand(4, 6)),
+    "one and its last": lambda x: (x, x[-1]),
+    "windows that overlap": lambda x: x.unfold(1, 3, 1),
+    "a part": lambda x: x[1:3, 2:],
 }
 
 
@@ -49,20 +53,27 @@ def test_they_hold_it_again_where_the_work_meanwhile_fails(tmp_path, monkeypatch
     assert not list(tmp_path.iterdir())
 
 
+def test_all_that_lies_in_the_same_memory_is_there_again():
+    buffer = torch.arange(12.0).view(3, 4)
+    with Spill(1) as spill, spill.away(buffer[1], []) as kept:
+        assert kept.shape == (4,)
+    assert buffer.flatten().tolist() == list(range(12))
+
+
 SHARED = torch.ones(4, 6)
-CANNOT = {
+STAYING = {
     "an input": (SHARED[0], SHARED[1]),
     "a weight": (SHARED, {"weight": SHARED.t()}),
-    "a number many times": (torch.ones(1).expand(4), []),
     "somebody else's memory": (torch.from_numpy(torch.ones(3).numpy()), []),
 }
 
 
-@pytest.mark.parametrize(("output", "others"), CANNOT.values(), ids=CANNOT)
-def test_what_others_read_too_stays(output, others):
-    with Spill(1) as spill, spill.away(output, others) as kept:
-        assert kept is None
-        assert output.ravel()[0] == 1
+@pytest.mark.parametrize(("output", "others"), STAYING.values(), ids=STAYING)
+def test_what_others_hold_too_stays(output, others):
+    with Spill(1) as spill, spill.away((output, output * 2), others) as kept:
+        assert kept[0] is output
+        assert not isinstance(kept[1], torch.Tensor)
+        assert output.sum() == output.numel()
 
 
 def test_it_stays_where_the_disk_is_full(monkeypatch):
