@@ -104,7 +104,11 @@ class Boundaries:
                         if expected is None and output is not None:
                             self._findings.note(f"{alone}no room beside the model")
                         else:
-                            self._judge(opened, held, state, args, kwargs, expected, begin)
+                            with self._findings.judging("step", where):
+                                opened.total |= self._follow(
+                                    opened, held, state, args, kwargs, expected, begin
+                                )
+                                self._findings.compared("step", where, opened.total)
                 end()
             return output
 
@@ -115,20 +119,6 @@ class Boundaries:
         if self._spill.may_stay(size_of(output)):
             return nullcontext(output)
         return self._spill.away(output, others)
-
-    def _judge(
-        self,
-        opened: OpenStep,
-        held: Weights,
-        state: Weights,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        expected: object,
-        begin: Callable[[], None],
-    ) -> None:
-        with self._findings.judging("step", opened.step.folder):
-            opened.total |= self._follow(opened, held, state, args, kwargs, expected, begin)
-            self._findings.compared("step", opened.step.folder, opened.total)
 
     def _follow(
         self,

@@ -4,28 +4,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from whole_problem import WHOLE
 
 from runner.batch import child
-
-WHOLE = '''\
-"""Doubling, as small as a problem can be."""
-
-import torch
-import torch.nn as nn
-
-
-class Model(nn.Module):
-    def forward(self, x):
-        return x * 2
-
-
-def get_inputs():
-    return [torch.randn(2, 3)]
-
-
-def get_init_inputs():
-    return []
-'''
 
 AT_IMPORT = {
     "segfault": "import ctypes\nctypes.string_at(0)",

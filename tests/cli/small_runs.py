@@ -5,28 +5,10 @@ import subprocess
 from pathlib import Path
 
 from commands import KDRUN
+from whole_problem import WHOLE
 
 MEMORY = ("--memory", "5GiB")
 HANGS = "import time\ntime.sleep(1000)"
-WHOLE = '''\
-"""Doubling, as small as a problem can be."""
-
-import torch
-import torch.nn as nn
-
-
-class Model(nn.Module):
-    def forward(self, x):
-        return x * 2
-
-
-def get_inputs():
-    return [torch.randn(2, 3)]
-
-
-def get_init_inputs():
-    return []
-'''
 
 
 def write(folder: Path, name: str, more: str = "") -> Path:

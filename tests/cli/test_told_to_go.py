@@ -8,26 +8,8 @@ from pathlib import Path
 
 import pytest
 from commands import KDRUN, Begin, wait_for
+from whole_problem import WHOLE
 
-PROBLEM = """\
-import torch
-import torch.nn as nn
-
-{first}
-
-
-class Model(nn.Module):
-    def forward(self, x):
-        return x * 2
-
-
-def get_inputs():
-    return [torch.randn(2, 3)]
-
-
-def get_init_inputs():
-    return []
-"""
 HANGS = "import pathlib, time\npathlib.Path({flag!r}).touch()\ntime.sleep(1000)"
 
 
@@ -47,7 +29,7 @@ def test_a_run_whose_ray_is_still_starting_ends_within_seconds(
     begin: Begin, tmp_path: Path, number: signal.Signals
 ) -> None:
     (tmp_path / "level1").mkdir()
-    (tmp_path / "level1/1_whole.py").write_text(PROBLEM.format(first=""))
+    (tmp_path / "level1/1_whole.py").write_text(WHOLE)
     command = ("submit", "--data", ".", "--run-id", "early", "--memory", "2GiB")
     run = begin(KDRUN, *command, cwd=tmp_path)
     raylet = wait_for(lambda: next(children(run.pid, "raylet"), None))
@@ -67,7 +49,7 @@ def test_a_run_whose_ray_is_still_starting_ends_within_seconds(
 def test_a_problem_that_is_decomposed_ends_with_its_command(begin: Begin, tmp_path: Path) -> None:
     flag = tmp_path / "hangs"
     problem = tmp_path / "hangs.py"
-    problem.write_text(PROBLEM.format(first=HANGS.format(flag=str(flag))))
+    problem.write_text(WHOLE + HANGS.format(flag=str(flag)))
     run = begin(KDRUN, "decompose", problem, cwd=tmp_path)
     wait_for(flag.exists)
     run.terminate()
