@@ -30,6 +30,8 @@ class Part:
     """The module calls that hold it, outermost first."""
     reason: str
     kernel: Kernel | None = None
+    groups: tuple[tuple[int, ...], ...] = ()
+    """Straight lines of kernels among the children of a fusion, by their positions there."""
 
     @property
     def module_path(self) -> str:
