@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import pairwise
+from typing import Protocol
 
 from runner.graph.ir import Graph, Operation
 from runner.graph.operations import is_random, reads_only_shape
@@ -91,10 +92,17 @@ def values_read(op: Operation) -> Iterator[str]:
         yield name
 
 
-class Contracted:
-    """The flow with groups of operations put together, each as one node; it never has a cycle."""
+class Readers(Protocol):
+    """A data flow of numbered steps, of operations or of kernels."""
 
-    def __init__(self, flow: Flow) -> None:
+    users: list[tuple[int, ...]]
+    """For each step, the steps that read its values."""
+
+
+class Contracted:
+    """A data flow with groups of steps put together, each as one node; it never has a cycle."""
+
+    def __init__(self, flow: Readers) -> None:
         self.flow = flow
         self.group_of: dict[int, int] = {}
         self.groups: list[set[int]] = []

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from runner.graph.ir import Ref, substitute
-from runner.tree.fusing import KernelFlow, fuse, is_join
+from runner.tree.fusing import KernelFlow, is_join, lines
 from runner.tree.regions import Region
 from runner.tree.repeats import Repeat, repeats
 
@@ -122,8 +122,8 @@ def _is_block(flow: KernelFlow, unit: Sequence[int | Region]) -> bool:
     kernels = set(_kernels(unit))
     if len(kernels) < SMALLEST:
         return False
-    chains = fuse(flow, kernels)
-    if len(chains) == 1 and set(chains[0].kernels) == kernels:
+    found = lines(flow, kernels)
+    if len(found) == 1 and set(found[0].kernels) == kernels:
         return False
     neighbours: dict[int, set[int]] = {k: set() for k in kernels}
     for k in kernels:

@@ -1,35 +1,34 @@
-"""This file knows about which adjacent kernels one launch could run.
+"""Fusions: which kernels an engineer would name together, and which run as one straight line.
 
-Those are straight lines around one contraction, and two named patterns with more. A fusion has one
-exit: whatever a member computes is read inside, except what the last one gives back. So fusions
-can never wait for each other.
+The letters b and c of rule 5 (docs/decisions/how-a-model-comes-apart.md), and what depends on no
+input of the model.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from runner.graph.recognize import Kernel
+from runner.graph.terms import snake_case
 from runner.tree.interface import Program, interface
 
 _STAND_ALONE = {"other", "random", "creation"}
-_JOINS = {"cat", "stack", "hstack", "vstack", "dstack"}
-_GATES = {"swiglu", "geglu", "reglu", "glu", "gated_tanh"}
-_GATE_LINEAR = {"linear", "matmul", "expert_linear"}
+_CONCATENATIONS = {"cat", "stack", "hstack", "vstack", "dstack"}
+_ATTENTION = "attention"
+_EXPERTS = {"topk_router", "expert_linear", "expert_combine", "expert_dispatch"}
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
-    """Kernels (positions in the kernel list), the views between them, and why they are together."""
+class Fusion:
+    """Kernels (positions in the kernel list) that are drawn together, and why."""
 
     kernels: tuple[int, ...]
-    views: tuple[int, ...]
     reason: str
-    pattern: str | None = None
-    """Its name in the field, for the named patterns."""
+    stem: str | None = None
+    """Its name in the field; None where its operations name it."""
 
 
 class KernelFlow:
-    """Which kernel reads what of which, looking through views."""
+    """The kernels' data flow: which kernel reads what of which, looking through views."""
 
     def __init__(self, program: Program) -> None:
         self.program, self.kernels, self.owner = program, program.kernels, program.owner
@@ -47,6 +46,7 @@ class KernelFlow:
             )
         self.contractions = [int(k.kind == "contraction") for k in self.kernels]
         self._exits: dict[int, tuple[frozenset[int], frozenset[int], bool]] = {}
+        self.users = [tuple(sorted(self.exits(k)[0])) for k in range(len(self.kernels))]
 
     def base(self, name: str) -> str:
         """The value that a chain of views between kernels looks at."""
@@ -110,76 +110,24 @@ class KernelFlow:
         self._readers[name] = (frozenset(readers), frozenset(views), returned)
         return self._readers[name]
 
+    def ancestors(self, k: int, among: Collection[int]) -> set[int]:
+        """The kernels of a set that a kernel's result depends on."""
+        found: set[int] = set()
+        waiting = [k]
+        while waiting:
+            for _, made_by in self.activations(waiting.pop()):
+                if made_by is not None and made_by in among and made_by not in found:
+                    found.add(made_by)
+                    waiting.append(made_by)
+        return found
 
-def fuse(flow: KernelFlow, kernels: Iterable[int]) -> list[Chain]:
-    """Fusions among some kernels, each of two or more; the others stand alone."""
-    chosen = sorted(kernels)
-    taken: set[int] = set()
-    chains: list[Chain] = []
-    for named in (_attention_core, _gated_mlp):
-        for k in chosen:
-            found = named(flow, k, set(chosen) - taken)
-            if found is not None and not taken & set(found):
-                pattern = named.__name__.strip("_")
-                chains.append(_chain(flow, sorted(found), _REASONS[pattern], pattern))
-                taken.update(found)
-    line_of: dict[int, list[int]] = {}
-    lines: list[list[int]] = []
-    for k in chosen:
-        if k in taken:
-            continue
-        line = _joins_line(flow, k, line_of)
-        if line is None:
-            line = []
-            lines.append(line)
-        line.append(k)
-        line_of[k] = line
-    for line in lines:
-        if len(line) > 1:
-            around = any(flow.contractions[k] for k in line)
-            reason = "a straight line of data flow" + (" around one contraction" if around else "")
-            chains.append(_chain(flow, line, reason))
-    return chains
+    def only_reader(self, k: int) -> int | None:
+        """The one kernel that reads a kernel's result, where the model does not return it."""
+        readers, _, returned = self.exits(k)
+        return min(readers) if len(readers) == 1 and not returned else None
 
 
-_REASONS = {
-    "attention_core": "attention core: matmul, scale and mask, softmax, matmul",
-    "gated_mlp": "gated MLP: two projections of one input, an activation on one, their product",
-}
-
-
-def _chain(flow: KernelFlow, kernels: list[int], reason: str, pattern: str | None = None) -> Chain:
-    inside = set(kernels)
-    views: set[int] = set()
-    for k in kernels:
-        readers, between, returned = flow.exits(k)
-        if readers and readers <= inside and not returned:
-            views |= between
-    return Chain(tuple(kernels), tuple(sorted(views)), reason, pattern)
-
-
-def _joins_line(flow: KernelFlow, k: int, line_of: dict[int, list[int]]) -> list[int] | None:
-    """The line that a kernel continues: that of its main input, if nobody else reads it."""
-    kernel = flow.kernels[k]
-    if kernel.kind in _STAND_ALONE:
-        return None
-    activations = flow.activations(k)
-    if not activations or is_join(flow, k):
-        return None
-    main = max(activations, key=lambda a: flow.program.spec(a[0]).numel)[1]
-    if main is None or main not in line_of or flow.kernels[main].kind in _STAND_ALONE:
-        return None
-    line = line_of[main]
-    if line[-1] != main or not _only_reader(flow, main, k):
-        return None
-    if sum(flow.contractions[m] for m in line) + flow.contractions[k] > 1:
-        return None
-    return line
-
-
-def _only_reader(flow: KernelFlow, k: int, reader: int) -> bool:
-    readers, _, returned = flow.exits(k)
-    return readers == {reader} and not returned
+# --- joins ----------------------------------------------------------------------------------------
 
 
 def is_join(flow: KernelFlow, k: int) -> bool:
@@ -188,111 +136,181 @@ def is_join(flow: KernelFlow, k: int) -> bool:
     activations = flow.activations(k)
     if len(activations) < 2 or kernel.kind == "contraction":
         return False
-    if kernel.operation in _JOINS:
+    if kernel.operation in _CONCATENATIONS:
         return True
-    if kernel.kind not in {"pointwise", "copy"}:
-        return False
-    largest = max(flow.program.spec(name).numel for name, _ in activations)
-    return sum(flow.program.spec(name).numel == largest for name, _ in activations) > 1
+    return kernel.kind in {"pointwise", "copy"} and len(_streams(flow, k)) > 1
 
 
-def _next(flow: KernelFlow, k: int, allowed: set[int]) -> int | None:
-    """The only kernel that reads `k`, if it is one of the allowed."""
-    readers, _, returned = flow.exits(k)
-    if len(readers) != 1 or returned:
-        return None
-    (reader,) = readers
-    return reader if reader in allowed else None
+def _streams(flow: KernelFlow, k: int) -> list[tuple[str, int | None]]:
+    """The activations that a kernel reads, of the largest size."""
+    activations = flow.activations(k)
+    sizes = [flow.program.spec(name).numel for name, _ in activations]
+    return [a for a, size in zip(activations, sizes, strict=True) if size == max(sizes)]
 
 
-_LAYOUTS = {"contiguous_copy", "merge_heads"}
-_BETWEEN = {"pointwise", "copy", "reduction", "normalization"}
+def is_residual(flow: KernelFlow, k: int, inside: Collection[int]) -> bool:
+    """Whether a kernel adds a value to what a branch made of it; `inside`: the kernels of a layer.
 
-
-def _attention_core(flow: KernelFlow, k: int, allowed: set[int]) -> list[int] | None:
-    """softmax(scale(q @ kᵀ) + mask) @ v, and a copy of the result into another layout.
-
-    The query or the keys may be scaled before their product, and scores meet a mask or a bias,
-    whoever made it: nothing else reads what is in between.
+    The value is the layer's own input, or a result that the branch reads too.
     """
-    if not _is_matmul(flow, k) or k not in allowed:
-        return None
-    found, softmaxes = [*_scales(flow, k, allowed), k], 0
-    while (after := _next(flow, found[-1], allowed)) is not None:
-        kernel = flow.kernels[after]
-        found.append(after)
-        if _is_matmul(flow, after):
-            if not softmaxes:
-                return None
-            copy = _next(flow, after, allowed)
-            if copy is not None and flow.kernels[copy].operation in _LAYOUTS:
-                found.append(copy)
-            return found
-        if "softmax" in kernel.operation:
-            softmaxes += 1
-        elif kernel.kind not in _BETWEEN or (is_join(flow, after) and not _biases(kernel)):
-            return None
-    return None
-
-
-def _scales(flow: KernelFlow, k: int, allowed: set[int]) -> list[int]:
-    """What multiplies the query or the keys by a number, for this product alone."""
-    return sorted(
-        made_by
-        for _, made_by in flow.activations(k)
-        if made_by in allowed
-        and flow.kernels[made_by].operation in {"mul", "div"}
-        and len(flow.activations(made_by)) == 1
-        and _only_reader(flow, made_by, k)
+    if flow.kernels[k].operation != "add" or not is_join(flow, k):
+        return False
+    makers = [m if m in inside else None for _, m in _streams(flow, k)]
+    return any(
+        branch is not None
+        and (
+            skip is None
+            or (len(flow.exits(skip)[0]) > 1 and skip in flow.ancestors(branch, inside))
+        )
+        for n, skip in enumerate(makers)
+        for branch in (*makers[:n], *makers[n + 1 :])
     )
 
 
-def _biases(kernel: Kernel) -> bool:
-    return kernel.operation in {"add", "sub", "mul", "masked_fill", "where"}
+# --- blocks up to a residual join -----------------------------------------------------------------
 
 
-def _is_matmul(flow: KernelFlow, k: int) -> bool:
-    """A contraction of two activations."""
+def blocks_up_to_joins(
+    flow: KernelFlow, stretches: Iterable[Sequence[int]], joins: Collection[int]
+) -> list[Fusion]:
+    """The part of each unbroken stretch up to a residual join, where it holds a contraction.
+
+    A normalisation that alone reads the join's sum closes the block (post-norm).
+    """
+    found = []
+    for stretch in stretches:
+        block: list[int] = []
+        for position, k in enumerate(stretch):
+            block.append(k)
+            after = next(iter(stretch[position + 1 :]), None)
+            if k in joins:
+                ended = not (_is_norm(flow, after) and flow.only_reader(k) == after)
+            else:
+                ended = len(block) > 1 and block[-2] in joins
+            if ended and any(flow.contractions[m] for m in block):
+                reason = "all that leads up to a residual add"
+                found.append(Fusion(tuple(block), reason, block_stem(flow, block)))
+            if ended:
+                block = []
+    return found
+
+
+def _is_norm(flow: KernelFlow, k: int | None) -> bool:
+    return k is not None and flow.kernels[k].kind == "normalization"
+
+
+def block_stem(flow: KernelFlow, kernels: Iterable[int]) -> str:
+    """What the field calls a block that ends in a residual add."""
+    operations = [flow.kernels[k].operation for k in kernels]
+    special = special_stem(operations)
+    if special:
+        return special
+    convolutions = any(name.startswith("conv") for name in operations)
+    return "residual_block" if convolutions else "mlp_block"
+
+
+def special_stem(operations: Sequence[str]) -> str | None:
+    """`moe_block` where there are experts, `attention_block` where there is attention."""
+    if _EXPERTS.intersection(operations):
+        return "moe_block"
+    return "attention_block" if any(name.endswith(_ATTENTION) for name in operations) else None
+
+
+# --- what depends on no input ---------------------------------------------------------------------
+
+
+def constant_fusions(flow: KernelFlow, kernels: Collection[int]) -> list[Fusion]:
+    """Connected kernels that depend on parameters and shapes alone."""
+    left = {k for k in kernels if flow.constant[k]}
+    found = []
+    while left:
+        waiting, group = [min(left)], set[int]()
+        while waiting:
+            k = waiting.pop()
+            if k in left:
+                left.discard(k)
+                group.add(k)
+                waiting += [*flow.users[k], *(m for _, m in flow.inputs[k] if m is not None)]
+        if len(group) > 1:
+            stem = _assigned_to(flow, max(group))
+            found.append(Fusion(tuple(sorted(group)), "depends on no input of the model", stem))
+    return found
+
+
+def _assigned_to(flow: KernelFlow, k: int) -> str | None:
+    """The author's variable for a kernel's result: `relative_position_bias`."""
+    origin = flow.program.graph.operations[max(flow.kernels[k].members)].origin
+    targets = origin.targets if origin is not None else ()
+    return snake_case(targets[0]) if len(targets) == 1 and len(targets[0]) > 2 else None
+
+
+# --- straight lines -------------------------------------------------------------------------------
+
+
+def lines(flow: KernelFlow, kernels: Iterable[int]) -> list[Fusion]:
+    """Straight lines of data flow around at most one contraction, each of two kernels or more."""
+    chosen = set(kernels)
+    line_of: dict[int, list[int]] = {}
+    found: list[list[int]] = []
+    for k in sorted(chosen):
+        line = _continued(flow, k, line_of, chosen)
+        if line is None:
+            line = []
+            found.append(line)
+        line.append(k)
+        line_of[k] = line
+    around = " around one contraction"
+    return [
+        Fusion(
+            tuple(line),
+            "a straight line of data flow"
+            + (around if any(flow.contractions[k] for k in line) else ""),
+        )
+        for line in found
+        if len(line) > 1
+    ]
+
+
+def _continued(
+    flow: KernelFlow, k: int, line_of: dict[int, list[int]], chosen: Collection[int]
+) -> list[int] | None:
+    """The line that a kernel continues: that of its main input, if nobody else reads it."""
+    if flow.kernels[k].kind in _STAND_ALONE or not flow.activations(k):
+        return None
+    join = is_join(flow, k)
+    if join and flow.kernels[k].kind != "pointwise":
+        return None
+    ends = [m for _, m in _streams(flow, k) if m is not None and m in line_of]
+    free = [m for m in ends[: None if join else 1] if _may_continue(flow, k, line_of[m])]
+    if not free:
+        return None
+    return line_of[max(free, key=lambda m: (len(flow.ancestors(m, chosen)), -m))]
+
+
+def _may_continue(flow: KernelFlow, k: int, line: list[int]) -> bool:
+    if flow.only_reader(line[-1]) != k or flow.kernels[line[-1]].kind in _STAND_ALONE:
+        return False
+    if flow.contractions[k] and any(_is_sum(flow, m) for m in line):
+        return False
+    return sum(flow.contractions[m] for m in line) + flow.contractions[k] <= 1
+
+
+def _is_sum(flow: KernelFlow, k: int) -> bool:
+    """Two streams are added or multiplied: the end of a line, but for what has no contraction."""
+    return flow.kernels[k].kind == "pointwise" and is_join(flow, k)
+
+
+def why_alone(flow: KernelFlow, k: int) -> str:
+    """Why a kernel is in no line, in one sentence for the log."""
     kernel = flow.kernels[k]
-    named = kernel.operation in {"matmul", "bmm", "baddbmm", "einsum"}
-    return kernel.kind == "contraction" and named and len(flow.activations(k)) == 2
-
-
-def _gated_mlp(flow: KernelFlow, k: int, allowed: set[int]) -> list[int] | None:
-    """act(x @ gate) * (x @ up), and the projection down where nobody else reads the product."""
-    kernel = flow.kernels[k]
-    if k not in allowed or kernel.operation not in {"mul", *_GATES}:
-        return None
-    sources = [made_by for _, made_by in flow.activations(k)]
-    if len(sources) != 2 or not is_join(flow, k):
-        return None
-    members = {k}
-    projections = []
-    for source in sources:
-        while source is not None and flow.kernels[source].operation not in _GATE_LINEAR:
-            pointwise = (
-                flow.kernels[source].kind == "pointwise" and len(flow.activations(source)) == 1
-            )
-            if source not in allowed or not pointwise or len(members) > 4:
-                return None
-            members.add(source)
-            source = flow.activations(source)[0][1]
-        if source is None or source not in allowed or len(flow.activations(source)) != 1:
-            return None
-        projections.append(source)
-        members.add(source)
-    activated = kernel.operation in _GATES or len(members) > 3
-    if len(set(projections)) != 2 or not activated:
-        return None
-    bases = {flow.base(flow.activations(p)[0][0]) for p in projections}
-    closed = all(flow.exits(m)[0] <= members and not flow.exits(m)[2] for m in members - {k})
-    if len(bases) != 1 or not closed:
-        return None
-    down = _next(flow, k, allowed)
-    if (
-        down is not None
-        and flow.kernels[down].operation in _GATE_LINEAR
-        and len(flow.activations(down)) == 1
-    ):
-        members.add(down)
-    return sorted(members)
+    if flow.constant[k]:
+        return "stands alone: it depends on no input of the model"
+    if kernel.kind in _STAND_ALONE:
+        return f"stands alone: {kernel.operation} is no step of a line"
+    if len(flow.activations(k)) > 1:
+        return "stands alone: several streams of data meet in it"
+    if flow.contractions[k]:
+        return "stands alone: a contraction whose neighbours are in other parts"
+    if len(flow.exits(k)[0]) > 1 or flow.exits(k)[2]:
+        return "stands alone: its result is read in several places"
+    return "stands alone: its neighbours are in other parts"

@@ -1,29 +1,42 @@
-"""This file knows about how a graph of kernels comes apart: model, layers, fusions, kernels.
+"""The partition of a graph of kernels: model, layers, fusions, kernels.
 
-level1 is one kernel, level2 one fusion of kernels; everything else follows the author's modules for
-layers and the data flow for fusions.
+DESIGN's rules 5 and 6; docs/decisions/how-a-model-comes-apart.md gives the reasons.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from runner.graph.flow import Contracted
 from runner.graph.ir import Scope
 from runner.graph.recognize import Kernel
 from runner.graph.terms import snake_case
 from runner.tree.blocks import Block, blocks
 from runner.tree.document import Level
-from runner.tree.fusing import Chain, KernelFlow, fuse
+from runner.tree.fusing import (
+    Fusion,
+    KernelFlow,
+    blocks_up_to_joins,
+    constant_fusions,
+    is_residual,
+    lines,
+    special_stem,
+    why_alone,
+)
 from runner.tree.interface import Interface, Program, interface, shared_scopes
 from runner.tree.part import Part, in_order
-from runner.tree.regions import Region, is_stack, layer_classes, regions
+from runner.tree.regions import Region, is_container, is_frame, is_numbered, layer_classes, regions
 from runner.tree.stems import attribute, container_stem, fusion_stem
 
 _MOSTLY = 0.75
-"""Of a call's kernels, what its blocks hold where it is only the frame around them."""
+"""Of a call's kernels, what is held by its blocks where it is only the frame around them."""
+_LARGEST_FUSION = 16
+"""Kernels in a module call that is drawn as one fusion."""
+_HEAD_CONTRACTIONS = 3
+"""Linear layers in an output head."""
 
 
 def partition(program: Program, source_level: str, problem_name: str) -> Part:
@@ -38,10 +51,13 @@ class _Partition:
         self.source_level = source_level
         self.title = snake_case(re.sub(r"^\d+_", "", problem_name)) or "model"
         self.flow = KernelFlow(program)
+        self.groups = Contracted(self.flow)
         self.everything = tuple(range(len(self.graph.operations)))
         self.calls = Counter(program.scopes)
         self.frames = {scopes[:depth] for scopes in program.scopes for depth in range(len(scopes))}
+        self.number = {kernel.members: k for k, kernel in enumerate(program.kernels)}
         self.region = regions(program)
+        self.straight = {id(r) for r in self.region.walk() if self._is_straight(r)}
         self.views: dict[Scope | None, set[int]] = {}
         """For each module call the views between kernels that it makes."""
         for i, op in enumerate(self.graph.operations):
@@ -53,54 +69,59 @@ class _Partition:
         if self.source_level == "level1" or len(self.kernels) < 2:
             return self._root_kernel()
         if self.source_level == "level2":
+            kernels = range(len(self.kernels))
             return self._whole(
-                "fusion",
-                self._kernel_parts(range(len(self.kernels))),
-                "level2: a fusion of its kernels",
+                "fusion", self._kernel_parts(kernels), "level2: a fusion of its kernels"
             )
-        if self.source_level == "level3" and self._one_block():
-            children, layers = self._contents(self.region), False
+        if self._is_one_block():
+            level: Level = "layer"
+            children = self._contents(self.region)
+            reason = "one building block: what goes in has the form of what comes out"
         else:
-            children, layers = self._model_contents(self.region)
+            level, children, reason = "model", self._model_contents(), "the whole model"
         if self.source_level != "level3" and len(children) == 1:
             only = children[0]
-            return self._whole(
-                only.level, list(only.children) or children, f"all of it: {only.reason}"
-            )
+            reason = f"all of it: {only.reason}"
+            return self._whole(only.level, list(only.children) or children, reason)
         while len(children) == 1 and children[0].children:
-            layers = layers and children[0].level == "layer"
             children = list(children[0].children)
-        if layers or not self._same_form():
-            return self._whole("model", children, "the whole model")
-        return self._whole(
-            "layer", children, "one building block: what goes in has the form of what comes out"
-        )
+        return self._whole(level, children, reason)
 
-    def _one_block(self) -> bool:
-        """A single block, also where its parts are modules that could be layers.
+    def _is_one_block(self) -> bool:
+        """Whether the problem is one building block, a layer, and not a model.
 
-        That is: no stack, no class three times, and no image, which is four-dimensional with at
-        most four channels.
+        Its first input and output are feature maps of one rank, three or more, and one batch size;
+        it repeats no block; and no image, which is four-dimensional with at most four channels,
+        comes into modules of its own.
         """
-        fused = {id(r) for r in self.region.walk() if self._is_fusion(r)}
         classes = Counter(
-            r.scope.cls for r in self.region.walk() if id(r) not in fused and r.scope is not None
+            r.scope.cls
+            for r in self.region.walk()
+            if id(r) not in self.straight and r.scope is not None and not is_container(r.scope)
         )
-        own = [times for cls, times in classes.items() if cls not in {"Sequential", "ModuleList"}]
         first = self.program.spec(self.graph.inputs[0].name).shape if self.graph.inputs else ()
-        image = len(first) == 4 and first[1] <= 4 and bool(classes)
-        stacks = layer_classes(self.flow, self.region, fused)
-        unrolled = any(b.count > 2 for b in blocks(self.flow, self.region, fused))
-        is_one = not stacks and not unrolled and not image and max(own, default=0) < 3
-        return self._same_form() and is_one
+        modules = any(id(r) not in self.straight for r in self.region.walk())
+        image = len(first) == 4 and first[1] <= 4 and modules
+        return (
+            self._same_form()
+            and not image
+            and max(classes.values(), default=0) < 3
+            and not layer_classes(self.flow, self.region, self.straight)
+            and not any(b.count > 2 for b in blocks(self.flow, self.region, self.straight))
+        )
 
     def _same_form(self) -> bool:
-        """Input and output are floating, of the same rank, three or more: feature maps."""
+        """Input and output are floating, of one rank, three or more, and of one batch size."""
         inputs = [self.program.spec(i.name) for i in self.graph.inputs]
         outputs = [self.program.spec(n) for n in self.graph.output_names()]
         ends = inputs[:1] + outputs[:1]
-        ranks = {len(spec.shape) for spec in ends}
-        return len(ranks) == 1 and ranks.pop() >= 3 and all(spec.floating for spec in ends)
+        forms = {(len(spec.shape), *spec.shape[:1]) for spec in ends}
+        return (
+            len(ends) == 2
+            and len(forms) == 1
+            and min(forms)[0] >= 3
+            and all(spec.floating for spec in ends)
+        )
 
     def _root_kernel(self) -> Part:
         if len(self.kernels) == 1:
@@ -140,59 +161,256 @@ class _Partition:
         )
         parts = in_order(self.program, self.everything, children)
         root = self._root_interface()
-        return Part(level, self.title, stem, self.everything, parts, root, (), reason)
+        groups = self._groups(parts) if level == "fusion" else ()
+        return Part(
+            level, self.title, stem, self.everything, parts, root, (), reason, groups=groups
+        )
 
-    # --- what a region holds ----------------------------------------------------------------------
+    # --- a model ----------------------------------------------------------------------------------
 
-    def _contents(self, region: Region) -> list[Part]:
-        """Fusions and kernels of a region: a call is a fusion, or its contents stand for it."""
-        loose: list[int] = []
+    def _model_contents(self) -> list[Part]:
+        """The layers, fusions and kernels of a model."""
+        classes = layer_classes(self.flow, self.region, self.straight)
         parts: list[Part] = []
-        self._dissolve(region, loose, parts)
-        return parts + self._fused(loose)
-
-    def _model_contents(self, region: Region) -> tuple[list[Part], bool]:
-        """(layers, fusions and kernels of a model, whether there are layers among them)."""
-        fused = {id(r) for r in region.walk() if self._is_fusion(r)}
-        classes = layer_classes(self.flow, region, fused)
-        loose: list[int] = []
-        parts: list[Part] = []
-        found = False
-        queue = [region]
+        loose_parts: list[Part] = []
+        queue = [self.region]
         while queue:
             current = queue.pop()
-            repeated = blocks(self.flow, current, fused)
+            repeated = blocks(self.flow, current, self.straight)
             parts += [self._block(block, current) for block in repeated]
-            found |= bool(repeated)
             inside = {id(item) for block in repeated for item in block.items}
             numbers = {item for block in repeated for item in block.items if isinstance(item, int)}
+            loose: list[int] = []
             for item in current.items:
                 if isinstance(item, int):
                     loose += [item] if item not in numbers else []
                 elif id(item) in inside:
                     continue
-                elif id(item) in fused:
-                    parts.append(self._region_fusion(item))
-                elif is_stack(self.flow, item, fused, classes) or self._is_blocks(item, fused):
+                elif id(item) in self.straight or self._is_head(item):
+                    parts.append(self._call(item, list(item.kernels())))
+                elif is_frame(self.flow, item, self.straight, classes) or self._is_blocks(item):
                     queue.append(item)
                 else:
-                    layer = self._layer(item)
-                    found |= layer.level == "layer"
-                    parts.append(layer)
-        return parts + self._fused(loose), found
+                    parts.append(self._layer(item))
+            fusions = constant_fusions(self.flow, loose)
+            taken = {k for fusion in fusions for k in fusion.kernels}
+            parts += map(self._fusion, fusions)
+            loose_parts += self._lines_and_kernels([k for k in loose if k not in taken])
+        if any(part.level == "layer" for part in parts):
+            loose_parts = [self._as_head(part) for part in loose_parts]
+        return parts + loose_parts
 
-    def _is_blocks(self, region: Region, fused: set[int]) -> bool:
+    def _is_blocks(self, region: Region) -> bool:
         """A call that is little more than blocks one after the other."""
-        held = sum(1 for b in blocks(self.flow, region, fused) for _ in b.region().kernels())
+        found = blocks(self.flow, region, self.straight)
+        held = sum(1 for block in found for _ in block.region().kernels())
         return held >= _MOSTLY * sum(1 for _ in region.kernels())
+
+    def _is_head(self, region: Region) -> bool:
+        """A call that ends in the model's result, with a few linear layers and no other block."""
+        kernels = list(region.kernels())
+        contractions = [self.kernels[k].operation for k in kernels if self.flow.contractions[k]]
+        return (
+            len(kernels) <= _LARGEST_FUSION
+            and set(contractions) == {"linear"}
+            and len(contractions) <= _HEAD_CONTRACTIONS
+            and any(self.flow.exits(k)[2] for k in kernels)
+        )
+
+    def _as_head(self, part: Part) -> Part:
+        """A line of a model that ends in a linear layer and the result is the output head."""
+        ends = not self.program.returned.isdisjoint(part.io.outputs)
+        if ends and any(child.stem == "linear" for child in part.children):
+            return replace(part, name="output_head", stem="output_head")
+        return part
 
     def _block(self, block: Block, around: Region) -> Part:
         region = block.region()
         children = self._contents(region)
         inside = {i for child in children for i in child.operations}
+        operations = tuple(sorted(inside | self._views_between(inside, region.kernels())))
+        place = attribute(around.scope.path) if around.scope is not None else ""
+        stem = f"{place}_{block.stem}" if place and block.stem == "stage" else block.stem
+        reason = f"what the program repeats {block.count} times, one after the other"
+        name = f"{block.stem}_{block.number}"
+        return self._parent("layer", name, stem, operations, children, reason)
+
+    def _layer(self, region: Region) -> Part:
+        assert region.scope is not None
+        children = self._contents(region)
+        operations = self._with_views(children, region)
+        cls = region.scope.cls
+        stem = container_stem(region.scope.path) if is_container(region.scope) else snake_case(cls)
+        reason = f"a call of {cls}, whose kernels one straight line cannot hold"
+        name = attribute(region.scope.path) or stem
+        return self._parent("layer", name, stem, operations, children, reason)
+
+    # --- a layer ----------------------------------------------------------------------------------
+
+    def _contents(self, region: Region) -> list[Part]:
+        """The fusions and kernels of a layer, by rule 5, a to d."""
+        kernels = list(region.kernels())
+        fusions = constant_fusions(self.flow, kernels)
+        taken = {k for fusion in fusions for k in fusion.kernels}
+        joins = {k for k in kernels if is_residual(self.flow, k, set(kernels))}
+        parts = [*map(self._fusion, fusions), *self._pieces(region, taken, joins)]
+        if len(parts) == 1 and parts[0].children:
+            parts = self._lines_and_kernels(kernels)
+        return list(parts[0].children) or parts if len(parts) == 1 else parts
+
+    def _pieces(self, region: Region, taken: set[int], joins: Collection[int]) -> list[Part]:
+        items = list(self._items(region, taken, joins))
+        stretches: list[list[int]] = [[]]
+        for item in items:
+            if isinstance(item, Part):
+                stretches.append([])
+            else:
+                stretches[-1].append(item)
+        parts = [item for item in items if isinstance(item, Part)]
+        loose = {k for stretch in stretches for k in stretch}
+        if len(joins) > 1:
+            for fusion in blocks_up_to_joins(self.flow, stretches, joins):
+                if self.groups.allows(fusion.kernels):
+                    self.groups.add(fusion.kernels)
+                    parts.append(self._fusion(fusion))
+                    loose -= set(fusion.kernels)
+        return parts + self._lines_and_kernels(sorted(loose))
+
+    def _items(
+        self, region: Region, taken: set[int], joins: Collection[int]
+    ) -> Iterator[int | Part]:
+        """What a call holds, in the order in which it runs: its own calls as fusions."""
+        for item in region.items:
+            if isinstance(item, int):
+                if item not in taken:
+                    yield item
+                continue
+            kernels = [k for k in item.kernels() if k not in taken]
+            if self._is_body(item, region):
+                yield from self._items(item, taken, joins)
+            elif len(kernels) == 1:
+                yield kernels[0]
+            elif kernels and len(kernels) <= _LARGEST_FUSION and self.groups.allows(kernels):
+                self.groups.add(kernels)
+                yield self._call(item, kernels)
+            elif kernels:
+                yield from self._pieces(item, taken, joins)
+
+    def _is_body(self, region: Region, around: Region) -> bool:
+        """A container that holds most of what is around it is no part of it, but its body."""
+        assert region.scope is not None
+        kernels = list(region.kernels())
+        return (
+            is_container(region.scope)
+            and len(kernels) >= _MOSTLY * sum(1 for _ in around.kernels())
+            and sum(self.flow.contractions[k] for k in kernels) > 1
+        )
+
+    # --- fusions and kernels ----------------------------------------------------------------------
+
+    def _is_straight(self, region: Region) -> bool:
+        inside = set(region.kernels())
+        found = lines(self.flow, inside)
+        return len(found) == 1 and set(found[0].kernels) == inside
+
+    def _call(self, region: Region, kernels: list[int]) -> Part:
+        """A call of a module as a fusion, named by its class or its attribute."""
+        assert region.scope is not None
+        children = self._kernel_parts(kernels)
+        operations = self._with_views(children, region)
+        stem = self._call_stem(region.scope, kernels)
+        numbered = is_numbered(region.scope) and not is_container(region.scope)
+        name = stem if numbered else attribute(region.scope.path) or stem
+        reason = f"a call of {region.scope.cls}"
+        return self._parent("fusion", name, stem, operations, children, reason)
+
+    def _call_stem(self, scope: Scope, kernels: Sequence[int]) -> str:
+        ends = kernels[-2:] if self.kernels[kernels[-1]].kind == "normalization" else kernels[-1:]
+        if any(is_residual(self.flow, k, set(kernels)) for k in ends):
+            special = special_stem([self.kernels[k].operation for k in kernels])
+            if special:
+                return special
+        if not is_container(scope):
+            return snake_case(scope.cls)
+        return self._line_stem(kernels) if is_numbered(scope) else attribute(scope.path)
+
+    def _fusion(self, fusion: Fusion) -> Part:
+        children = self._kernel_parts(fusion.kernels)
+        inside = {i for child in children for i in child.operations}
+        operations = tuple(sorted(inside | self._views_between(inside, fusion.kernels)))
+        stem = fusion.stem or self._line_stem(fusion.kernels)
+        return self._parent("fusion", stem, stem, operations, children, fusion.reason)
+
+    def _parent(
+        self,
+        level: Level,
+        name: str,
+        stem: str,
+        operations: tuple[int, ...],
+        children: list[Part],
+        reason: str,
+    ) -> Part:
+        parts = in_order(self.program, operations, children)
+        return Part(
+            level,
+            name,
+            stem,
+            operations,
+            parts,
+            interface(self.program, operations),
+            shared_scopes(kernel.scopes for part in parts for kernel in part.kernels()),
+            reason,
+            groups=self._groups(parts) if level == "fusion" else (),
+        )
+
+    def _groups(self, parts: Sequence[Part]) -> tuple[tuple[int, ...], ...]:
+        """The straight lines among a fusion's kernels, none where it is one itself."""
+        place = {self.number[part.operations]: n for n, part in enumerate(parts)}
+        found = [tuple(sorted(place[k] for k in line.kernels)) for line in lines(self.flow, place)]
+        return tuple(found) if found != [tuple(range(len(parts)))] else ()
+
+    def _lines_and_kernels(self, loose: Sequence[int]) -> list[Part]:
+        found = lines(self.flow, loose)
+        taken = {k for line in found for k in line.kernels}
+        alone = [k for k in loose if k not in taken]
+        return [*map(self._fusion, found), *self._kernel_parts(alone, alone=True)]
+
+    def _line_stem(self, kernels: Sequence[int]) -> str:
+        """Its operations; where they are too many, those that tell most about it."""
+        for untold in (set[str](), {"copy"}, {"copy", "pointwise"}):
+            told = [self.kernels[k] for k in kernels if self.kernels[k].kind not in untold]
+            stem = fusion_stem([kernel.operation for kernel in told], "")
+            if stem:
+                return stem if len(told) > 1 else f"{stem}_fusion"
+        return "fusion"
+
+    def _kernel_parts(self, kernels: Iterable[int], alone: bool = False) -> list[Part]:
+        return [self._kernel_part(k, alone) for k in kernels]
+
+    def _kernel_part(self, k: int, alone: bool) -> Part:
+        kernel, scopes = self.kernels[k], self.program.scopes[k]
+        own = scopes and self.calls[scopes] == 1 and scopes not in self.frames
+        name = (attribute(scopes[-1].path) if own else "") or kernel.operation
+        reason = f"{kernel.reason}; {why_alone(self.flow, k)}" if alone else kernel.reason
+        return Part(
+            "kernel",
+            name,
+            kernel.operation,
+            kernel.members,
+            (),
+            interface(self.program, kernel.members),
+            scopes,
+            reason,
+            kernel,
+        )
+
+    # --- views ------------------------------------------------------------------------------------
+
+    def _views_between(self, inside: set[int], kernels: Iterable[int]) -> set[int]:
+        """The views of what some operations make that some of them read."""
         made = {n for i in inside for n in self.graph.operations[i].outputs}
         views: set[int] = set()
-        for i in sorted(i for k in region.kernels() for i in self.flow.exits(k)[1]):
+        for i in sorted(i for k in kernels for i in self.flow.exits(k)[1]):
             if set(self.graph.operations[i].refs()) <= made:
                 views.add(i)
                 made.update(self.graph.operations[i].outputs)
@@ -202,55 +420,7 @@ class _Partition:
                 views.remove(i)
             else:
                 read.update(self.graph.operations[i].refs())
-        operations = tuple(sorted(inside | views))
-        place = attribute(around.scope.path) if around.scope is not None else ""
-        stem = f"{place}_{block.stem}" if place and block.stem == "stage" else block.stem
-        return Part(
-            "layer",
-            f"{block.stem}_{block.number}",
-            stem,
-            operations,
-            in_order(self.program, operations, children),
-            interface(self.program, operations),
-            self._common(region.kernels()),
-            f"what the program repeats {block.count} times, one after the other",
-        )
-
-    def _is_fusion(self, region: Region) -> bool:
-        inside = set(region.kernels())
-        chains = fuse(self.flow, inside)
-        return len(chains) == 1 and set(chains[0].kernels) == inside
-
-    def _dissolve(self, region: Region, loose: list[int], parts: list[Part]) -> None:
-        for item in region.items:
-            if not isinstance(item, Region):
-                loose.append(item)
-            elif self._is_fusion(item):
-                parts.append(self._region_fusion(item))
-            else:
-                self._dissolve(item, loose, parts)
-
-    def _layer(self, region: Region) -> Part:
-        assert region.scope is not None
-        children = self._contents(region)
-        scopes = self._common(region.kernels())
-        operations = self._with_views(children, region)
-        cls = region.scope.cls
-        stem = (
-            snake_case(cls)
-            if cls not in {"Sequential", "ModuleList"}
-            else container_stem(region.scope.path)
-        )
-        return Part(
-            "layer",
-            attribute(region.scope.path) or stem,
-            stem,
-            operations,
-            in_order(self.program, operations, children),
-            interface(self.program, operations),
-            scopes,
-            f"a call of {cls}, whose kernels one fusion cannot hold",
-        )
+        return views
 
     def _with_views(self, children: Sequence[Part], region: Region) -> tuple[int, ...]:
         """Operations of a module call: its parts, and the views between them that it makes."""
@@ -274,62 +444,3 @@ class _Partition:
             if readers & (inside | kept):
                 kept.add(i)
         return kept
-
-    def _region_fusion(self, region: Region) -> Part:
-        (chain,) = fuse(self.flow, region.kernels())
-        assert region.scope is not None
-        part = self._fusion(chain)
-        return replace(part, name=attribute(region.scope.path) or part.name)
-
-    def _fused(self, loose: list[int]) -> list[Part]:
-        chains = fuse(self.flow, loose)
-        taken = {k for chain in chains for k in chain.kernels}
-        return [self._fusion(chain) for chain in chains] + self._kernel_parts(
-            k for k in loose if k not in taken
-        )
-
-    def _fusion(self, chain: Chain) -> Part:
-        children = self._kernel_parts(chain.kernels)
-        operations = tuple(sorted({i for c in children for i in c.operations} | set(chain.views)))
-        stem = chain.pattern or self._chain_stem(chain.kernels)
-        return Part(
-            "fusion",
-            stem,
-            stem,
-            operations,
-            in_order(self.program, operations, children),
-            interface(self.program, operations),
-            self._common(chain.kernels),
-            chain.reason,
-        )
-
-    def _chain_stem(self, kernels: Sequence[int]) -> str:
-        """Its operations; where they are too many, those that tell most about it."""
-        for untold in (set[str](), {"copy"}, {"copy", "pointwise"}):
-            told = [self.kernels[k] for k in kernels if self.kernels[k].kind not in untold]
-            stem = fusion_stem([kernel.operation for kernel in told], "")
-            if stem:
-                return stem if len(told) > 1 else f"{stem}_fusion"
-        return "fusion"
-
-    def _kernel_parts(self, kernels: Iterable[int]) -> list[Part]:
-        return [self._kernel_part(k) for k in kernels]
-
-    def _kernel_part(self, k: int) -> Part:
-        kernel, scopes = self.kernels[k], self.program.scopes[k]
-        alone = scopes and self.calls[scopes] == 1 and scopes not in self.frames
-        name = (attribute(scopes[-1].path) if alone else "") or kernel.operation
-        return Part(
-            "kernel",
-            name,
-            kernel.operation,
-            kernel.members,
-            (),
-            interface(self.program, kernel.members),
-            scopes,
-            kernel.reason,
-            kernel,
-        )
-
-    def _common(self, kernels: Iterable[int]) -> tuple[Scope, ...]:
-        return shared_scopes(self.program.scopes[k] for k in kernels)

@@ -11,6 +11,8 @@ from runner.graph.ir import Scope
 from runner.tree.fusing import KernelFlow
 from runner.tree.interface import Program
 
+_MOSTLY = 0.5
+"""Of a call's kernels, what its blocks hold where it is only the frame around them."""
 _NUMBERED = re.compile(r"^(?P<container>.*?)\.?\d+$")
 
 
@@ -60,8 +62,17 @@ def _collapse(region: Region) -> None:
         if isinstance(item, Region):
             _collapse(item)
             while isinstance(item, Region) and len(item.items) == 1:
-                item = item.items[0]
+                item = _merged(item, item.items[0])
             region.items[position] = item
+
+
+def _merged(outer: Region, inner: int | Region) -> int | Region:
+    """A call that holds another one alone: the two as one, by the name that tells more."""
+    if isinstance(inner, int) or outer.scope is None or inner.scope is None:
+        return inner
+    container = is_container(inner.scope) and not is_container(outer.scope)
+    numbered = _NUMBERED.match(outer.scope.path) and not _NUMBERED.match(inner.scope.path)
+    return Region(outer.scope, inner.items) if container or numbered else inner
 
 
 def layer_classes(flow: KernelFlow, root: Region, fused: set[int]) -> set[str]:
@@ -73,22 +84,38 @@ def layer_classes(flow: KernelFlow, root: Region, fused: set[int]) -> set[str]:
     for region in [root, *root.walk()]:
         if blocks := _stacked(flow, region, fused):
             classes |= {
-                b.scope.cls for b in blocks if b.scope is not None and _is_name(b.scope.cls)
+                b.scope.cls for b in blocks if b.scope is not None and not is_container(b.scope)
             }
     return classes
 
 
-def is_stack(flow: KernelFlow, region: Region, fused: set[int], classes: set[str]) -> bool:
-    """Whether a call is only the frame around layers, and so no layer itself."""
-    if _stacked(flow, region, fused):
-        return True
-    return any(
-        r.scope is not None and r.scope.cls in classes for r in region.walk() if id(r) not in fused
-    )
+def is_frame(flow: KernelFlow, region: Region, fused: set[int], classes: set[str]) -> bool:
+    """Whether a call is little more than the frame around layers, and so no layer itself."""
+    held = sum(1 for block in _blocks(flow, region, fused, classes) for _ in block.kernels())
+    return held >= _MOSTLY * sum(1 for _ in region.kernels())
 
 
-def _is_name(cls: str) -> bool:
-    return cls not in {"Sequential", "ModuleList"}
+def _blocks(
+    flow: KernelFlow, region: Region, fused: set[int], classes: set[str]
+) -> Iterator[Region]:
+    """The outermost calls in a region that a stack repeats."""
+    stacked = {id(block) for block in _stacked(flow, region, fused)}
+    for inner in region.inner():
+        named = inner.scope is not None and inner.scope.cls in classes and id(inner) not in fused
+        if named or id(inner) in stacked:
+            yield inner
+        else:
+            yield from _blocks(flow, inner, fused, classes)
+
+
+def is_numbered(scope: Scope) -> bool:
+    """Whether a call is known by its place in a container alone: `layers.3`."""
+    return scope.path.rpartition(".")[2].isdigit()
+
+
+def is_container(scope: Scope) -> bool:
+    """A class that says nothing about what it holds."""
+    return scope.builtin and scope.cls in {"Sequential", "ModuleList", "ModuleDict"}
 
 
 def _stacked(flow: KernelFlow, region: Region, fused: set[int]) -> list[Region]:

@@ -1,0 +1,313 @@
+"""Names of component files: operation, dimensions, what tells a workload from others, dtype."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from math import prod
+
+from runner.graph.ir import Arg, Operation, Ref, Symbol, TensorSpec
+from runner.graph.operations import kind
+from runner.tree.interface import Program
+from runner.tree.part import Part
+
+LONGEST_NAME = 60
+_MOST_SHAPES = 3
+_MOST_WORDS = 4
+
+DTYPE_CODES = {
+    "float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float64": "fp64", "int64": "i64",
+    "int32": "i32", "int16": "i16", "int8": "i8", "uint8": "u8", "bool": "bool", "complex64": "c64",
+    "complex128": "c128", "float8_e4m3fn": "fp8e4m3", "float8_e5m2": "fp8e5m2",
+}  # fmt: skip
+
+
+def names(program: Program, parts: Mapping[Hashable, Part]) -> dict[Hashable, tuple[str, str]]:
+    """The name of each workload, given an instance of it, and why it has that name."""
+    dimensions: tuple[tuple[Callable[[Program, Part], str], str], ...] = (
+        (lambda *_: "", "operation, dimensions, dtype"),
+        (_beside_weights,
+         "with the input's shape, since the parameters alone would name two workloads"),
+        (_every_input,
+         "with all its inputs' shapes, since the first alone would name two workloads"),
+        (_in_and_out,
+         "with the output's shape, since the input's alone would name two workloads"),
+    )  # fmt: skip
+    named: dict[Hashable, tuple[str, str]] = {}
+    left: Iterable[Hashable] = list(parts)
+    for shapes, why in dimensions:
+        proposals = {k: file_name(program, parts[k], shapes(program, parts[k])) for k in left}
+        left = _give(proposals, why, named)
+    words = _differing_words(program, {key: parts[key] for key in left})
+    why = "with a word for what differs, since two workloads have the same shapes"
+    for count in range(1, _MOST_WORDS + 1):
+        proposals = {
+            k: file_name(program, parts[k], words="_".join(words[k][:count])) for k in left
+        }
+        left = _give(proposals, why, named)
+    proposals = {k: file_name(program, parts[k], words=_digest(k)) for k in left}
+    why = "with a hash of its attributes, since two workloads would share the name"
+    if left := _give(proposals, why, named):
+        raise ValueError(f"workloads that cannot be told apart: {left}")
+    return named
+
+
+def _give(
+    proposals: Mapping[Hashable, str], why: str, named: dict[Hashable, tuple[str, str]]
+) -> list[Hashable]:
+    """Name each workload whose proposal is its alone; returns the others."""
+    times = Counter([*proposals.values(), *(name for name, _ in named.values())])
+    named.update((key, (name, why)) for key, name in proposals.items() if times[name] == 1)
+    return [key for key, name in proposals.items() if times[name] > 1]
+
+
+def _digest(key: Hashable) -> str:
+    return hashlib.sha256(repr(key).encode()).hexdigest()[:8]
+
+
+def file_name(program: Program, part: Part, dimensions: str = "", words: str = "") -> str:
+    """`conv2d_3x64_k7s2p3_fp32`: operation, dimensions (its own or those given), words, dtype.
+
+    A name that would be too long says fewer of the operations.
+    """
+    own, attributes, _ = _signature(program, part)
+    pieces = [dimensions or own, attributes, words, _dtype(program, part)]
+    rest = "_".join(piece for piece in pieces if piece)
+    stem = part.stem
+    while len(stem) + 1 + len(rest) > LONGEST_NAME and "_" in stem:
+        stem = stem.rpartition("_")[0]
+    return "_".join(filter(None, (stem, rest)))
+
+
+# --- words for what differs -----------------------------------------------------------------------
+
+
+def _differing_words(program: Program, parts: Mapping[Hashable, Part]) -> dict[Hashable, list[str]]:
+    """For each workload the words that not all workloads of its name have."""
+    words = {key: list(_words(program, part)) for key, part in parts.items()}
+    alike: dict[str, list[Hashable]] = {}
+    for key, part in parts.items():
+        alike.setdefault(file_name(program, part), []).append(key)
+    found = {}
+    for keys in alike.values():
+        common = set.intersection(*(set(words[key]) for key in keys))
+        for key in keys:
+            found[key] = list(dict.fromkeys(word for word in words[key] if word not in common))
+    return found
+
+
+def _words(program: Program, part: Part) -> Iterator[str]:
+    """What can be said about a part, the most telling first."""
+    operations = [program.graph.operations[i] for i in part.operations]
+    if part.children and any(op.name == "roll" for op in operations):
+        yield "shifted"
+    for kernel in part.kernels():
+        yield from _telling(program, kernel)
+    inside = list(part.kernels()) if part.children else []
+    yield from (kernel.stem for kernel in inside)
+    for kernel in inside:
+        own, attributes, _ = _signature(program, kernel)
+        yield "_".join(filter(None, (kernel.stem, own, attributes)))
+    for op in operations:
+        if not op.view:
+            for name, value in (*zip(op.schema, op.args, strict=False), *op.kwargs):
+                word = _spelled(value)
+                if word:
+                    yield _SHORT.get(name, name.strip("_")) + word
+    for name in (*part.io.inputs, *part.io.states, *part.io.outputs):
+        if (layout := _layout(program.spec(name))) is not None:
+            yield layout
+    for name in part.io.states:
+        yield program.graph.states[name].kind
+    for op in operations:
+        yield op.name.strip("_")
+
+
+_SHORT = {"dim": "d", "dims": "d", "other": "by", "index": "at", "start": "from", "end": "to"}
+
+
+def _spelled(value: Arg) -> str:
+    """A number, or several, in letters that a file name can have: `0p5`, `m1`, `3_3`."""
+    if isinstance(value, tuple):
+        found = [_spelled(item) for item in value]
+        return "_".join(found) if all(found) else ""
+    if isinstance(value, Symbol):
+        return DTYPE_CODES.get(value.text.removeprefix("torch."), "")
+    if isinstance(value, (bool, int, float)):
+        return repr(value).lower().replace("-", "m").replace(".", "p").replace("+", "")
+    return ""
+
+
+def _layout(spec: TensorSpec) -> str | None:
+    """How a tensor lies in memory, where it is not row by row: `permuted_0_2_1`, `strided`."""
+    if spec.contiguous:
+        return None
+    order = sorted(range(len(spec.shape)), key=lambda d: (-spec.stride[d], d))
+    dense = spec.dense().stride == spec.stride
+    return "permuted_" + "_".join(map(str, order)) if dense else "strided"
+
+
+def _telling(program: Program, kernel: Part) -> list[str]:
+    """What people name a kernel by: `causal`, `window16`, `l2_bidirectional`, `s3_3`."""
+    operations = [program.graph.operations[i] for i in kernel.operations]
+    if kernel.stem.endswith("attention"):
+        return list(_masks(operations))
+    last = operations[-1]
+    if last.name == "roll":
+        return ["s" + _spelled(last.arg("shifts"))]
+    words = []
+    for op in operations:
+        if op.name in {"lstm", "gru", "rnn_tanh", "rnn_relu"}:
+            layers = op.arg("num_layers", 1)
+            words += [f"l{layers}"] if layers != 1 else []
+            words += ["bidirectional"] if op.arg("bidirectional") is True else []
+    return words
+
+
+_TRIANGLES = {"tril", "triu"}
+_ORDERS = {"lt", "gt", "le", "ge", "less", "greater", "less_equal", "greater_equal"}
+
+
+def _masks(operations: Sequence[Operation]) -> Iterator[str]:
+    """Which positions an attention sees, where it makes the mask itself; whether it has sinks."""
+    bounds = [op for op in operations if op.name in _TRIANGLES | _ORDERS]
+    if bounds or any(op.arg("is_causal") is True for op in operations):
+        yield "causal"
+    numbers = [n for op in bounds for n in (*op.args, op.arg("diagonal")) if type(n) is int]
+    widths = [abs(n) for n in numbers if abs(n) > 1]
+    if widths:
+        yield f"window{max(widths)}"
+    if any(op.name in {"cat", "concat", "concatenate"} for op in operations):
+        yield "sinks"
+
+
+# --- dimensions -----------------------------------------------------------------------------------
+
+
+def _beside_weights(program: Program, part: Part) -> str:
+    dimensions, _, fixed = _signature(program, part)
+    return f"{dimensions}_{_input_shape(program, part)}" if fixed else dimensions
+
+
+def _every_input(program: Program, part: Part) -> str:
+    """Each input's shape, and those of a kernel's weights."""
+    own = part.io.states if part.level == "kernel" else ()
+    shapes = [_shape(program.spec(n)) for n in (*part.io.inputs, *own)]
+    if len(shapes) > _MOST_SHAPES:
+        return _beside_weights(program, part)
+    dimensions, _, fixed = _signature(program, part)
+    return "_".join(dict.fromkeys([dimensions, *shapes] if fixed else shapes))
+
+
+def _in_and_out(program: Program, part: Part) -> str:
+    outputs = dict.fromkeys(_shape(program.spec(n)) for n in part.io.outputs[:_MOST_SHAPES])
+    return f"{_beside_weights(program, part)}_to_{'_'.join(outputs)}"
+
+
+def _signature(program: Program, part: Part) -> tuple[str, str, bool]:
+    """(dimensions, attributes, whether the dimensions are those of parameters)."""
+    operations = [program.graph.operations[i] for i in part.operations]
+    kernels = [part.kernel] if part.kernel else [p.kernel for p in part.kernels()]
+    contractions = sum(kernel is not None and kernel.kind == "contraction" for kernel in kernels)
+    told = "_".join(_telling(program, part)) if part.level == "kernel" else ""
+    if part.level in {"kernel", "fusion"} and contractions <= 1:
+        for op in operations:
+            if dims := _parameter_dimensions(program, op):
+                text = "_".join(filter(None, (_window(program, op), told)))
+                return "x".join(map(str, dims)), text, True
+        for op in operations:
+            if "pool" in op.name and "adaptive" not in op.name:
+                return _input_shape(program, part), _window(program, op), False
+    several = contractions > 0 and part.level == "kernel" and not part.stem.endswith("attention")
+    return _input_shape(program, part, all_of_them=several), told, False
+
+
+def _parameter_dimensions(program: Program, op: Operation) -> tuple[int, ...]:
+    """In, then out, of an operation with a weight of the model."""
+    if op.name in {"lstm", "gru", "rnn_tanh", "rnn_relu"}:
+        weights = op.arg("params")
+        first = weights[0] if isinstance(weights, tuple) and weights else None
+        if isinstance(first, Ref) and program.is_state(first.name):
+            rows, columns = program.spec(first.name).shape
+            return (columns, rows // {"lstm": 4, "gru": 3}.get(op.name, 1))
+        return ()
+    weight = op.arg("weight")
+    if not isinstance(weight, Ref) or not program.is_state(weight.name):
+        return _largest_weight(program, op) if kind(op) == "contraction" else ()
+    shape = program.spec(weight.name).shape
+    groups = op.arg("groups", 1)
+    count = groups if isinstance(groups, int) else 1
+    if op.name == "linear" and len(shape) == 2:
+        return (shape[1], shape[0])
+    if op.name.startswith("conv_transpose"):
+        return (shape[0], shape[1] * count)
+    if op.name.startswith("conv"):
+        return (shape[1] * count, shape[0])
+    if op.name in {"embedding", "bilinear"}:
+        return shape
+    return ()
+
+
+def _largest_weight(program: Program, op: Operation) -> tuple[int, ...]:
+    """Shape of the weight that a contraction reads, also through views."""
+    found: list[tuple[int, ...]] = []
+    for name in op.refs():
+        while (i := program.producers.get(name)) is not None and program.graph.operations[i].view:
+            name = next(program.graph.operations[i].refs())
+        if program.is_state(name):
+            found.append(program.spec(name).shape)
+    return max(found, key=prod, default=())
+
+
+# How a window moves: the argument, its letter in the file's name, and what is not worth saying.
+_WINDOW = (
+    ("stride", "s", "1"),
+    ("padding", "p", "0"),
+    ("output_padding", "o", "0"),
+    ("dilation", "d", "1"),
+    ("groups", "g", "1"),
+)
+
+
+def _window(program: Program, op: Operation) -> str:
+    """`k7s2p3`: kernel, stride, padding, dilation, groups, where they are not the usual ones."""
+    text = ""
+    weight = op.arg("weight")
+    kernel = op.arg("kernel_size")
+    if isinstance(weight, Ref) and op.name.startswith("conv"):
+        kernel = program.spec(weight.name).shape[2:]
+    if kernel is not None:
+        text += "k" + _size(kernel)
+    for name, code, usual in _WINDOW:
+        value = op.arg(name)
+        if value is not None and value != () and _size(value) != usual:
+            text += code + _size(value)
+    return text
+
+
+def _size(value: object) -> str:
+    if isinstance(value, tuple):
+        sizes = [str(v) for v in value]
+        return sizes[0] if len(set(sizes)) == 1 else "x".join(sizes)
+    return str(value)
+
+
+def _input_shape(program: Program, part: Part, all_of_them: bool = False) -> str:
+    names: Iterable[str] = part.io.inputs or part.io.outputs
+    specs = [program.spec(n) for n in names]
+    if not specs:
+        return ""
+    if all_of_them:
+        return "_".join(dict.fromkeys(_shape(s) for s in specs[:3]))
+    return _shape(max(specs, key=lambda s: s.numel) if part.level == "kernel" else specs[0])
+
+
+def _shape(spec: TensorSpec) -> str:
+    return "x".join(map(str, spec.shape)) or "scalar"
+
+
+def _dtype(program: Program, part: Part) -> str:
+    specs = [program.spec(n) for n in (*part.io.outputs, *part.io.states, *part.io.inputs)]
+    chosen = next((s for s in specs if s.floating), specs[0] if specs else None)
+    return DTYPE_CODES.get(chosen.dtype, chosen.dtype) if chosen else ""
