@@ -83,9 +83,7 @@ class _Partition:
             only = children[0]
             reason = f"all of it: {only.reason}"
             return self._whole(only.level, list(only.children) or children, reason)
-        while len(children) == 1 and children[0].children:
-            children = list(children[0].children)
-        return self._whole(level, children, reason)
+        return self._whole(level, _opened(children), reason)
 
     def _is_one_block(self) -> bool:
         """Whether the problem is one building block, a layer, and not a model.
@@ -186,7 +184,7 @@ class _Partition:
                     loose += [item] if item not in numbers else []
                 elif id(item) in inside:
                     continue
-                elif id(item) in self.straight or self._is_head(item):
+                elif id(item) in self.straight or self._is_small(item, classes):
                     parts.append(self._call(item, list(item.kernels())))
                 elif is_frame(self.flow, item, self.straight, classes) or self._is_blocks(item):
                     queue.append(item)
@@ -206,16 +204,18 @@ class _Partition:
         held = sum(1 for block in found for _ in block.region().kernels())
         return held >= _MOSTLY * sum(1 for _ in region.kernels())
 
-    def _is_head(self, region: Region) -> bool:
-        """A call that ends in the model's result, with a few linear layers and no other block."""
+    def _is_small(self, region: Region, classes: Collection[str]) -> bool:
+        """A call in a model that is a fusion: with one contraction, or the output head.
+
+        A head gives the model's result with a few linear layers and no other contraction.
+        """
         kernels = list(region.kernels())
         contractions = [self.kernels[k].operation for k in kernels if self.flow.contractions[k]]
-        return (
-            len(kernels) <= _LARGEST_FUSION
-            and set(contractions) == {"linear"}
-            and len(contractions) <= _HEAD_CONTRACTIONS
-            and any(self.flow.exits(k)[2] for k in kernels)
-        )
+        assert region.scope is not None
+        if region.scope.cls in classes or len(kernels) > _LARGEST_FUSION:
+            return False
+        head = set(contractions) == {"linear"} and any(self.flow.exits(k)[2] for k in kernels)
+        return len(contractions) <= (_HEAD_CONTRACTIONS if head else 1)
 
     def _as_head(self, part: Part) -> Part:
         """A line of a model that ends in a linear layer and the result is the output head."""
@@ -254,9 +254,7 @@ class _Partition:
         taken = {k for fusion in fusions for k in fusion.kernels}
         joins = {k for k in kernels if is_residual(self.flow, k, set(kernels))}
         parts = [*map(self._fusion, fusions), *self._pieces(region, taken, joins)]
-        if len(parts) == 1 and parts[0].children:
-            parts = self._lines_and_kernels(kernels)
-        return list(parts[0].children) or parts if len(parts) == 1 else parts
+        return parts if len(parts) > 1 else self._lines_and_kernels(kernels)
 
     def _pieces(self, region: Region, taken: set[int], joins: Collection[int]) -> list[Part]:
         items = list(self._items(region, taken, joins))
@@ -350,7 +348,7 @@ class _Partition:
         children: list[Part],
         reason: str,
     ) -> Part:
-        parts = in_order(self.program, operations, children)
+        parts = in_order(self.program, operations, _opened(children))
         return Part(
             level,
             name,
@@ -444,3 +442,10 @@ class _Partition:
             if readers & (inside | kept):
                 kept.add(i)
         return kept
+
+
+def _opened(parts: list[Part]) -> list[Part]:
+    """Parts without a wrapper around all of them."""
+    while len(parts) == 1 and parts[0].children:
+        parts = list(parts[0].children)
+    return parts
