@@ -1,4 +1,4 @@
-"""Trees as the papers' figures have them: each model's outline, written by hand in its docstring."""
+"""Each model's tree is the outline in its docstring, written by hand as its paper's figure is."""
 
 import ast
 from pathlib import Path

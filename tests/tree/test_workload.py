@@ -51,7 +51,12 @@ def names(apart: Apart, init: str, forward: str, inputs: str, level: str = "leve
         ("pass", "return x.argmax(1)", "torch.rand(4, 5, dtype=torch.float64)",
          "argmax_4x5_fp64"),
         ("self.m = nn.LSTM(10, 20, num_layers=2, batch_first=True)", "return self.m(x)[0]",
-         "torch.rand(2, 5, 10)", "lstm_10x20_fp32"),
+         "torch.rand(2, 5, 10)", "lstm_10x20_l2_fp32"),
+        ("self.m = nn.LSTM(10, 20, bidirectional=True)", "return self.m(x)[0]",
+         "torch.rand(2, 5, 10)", "lstm_10x20_bidirectional_fp32"),
+        ("pass", "return x.roll((3, -3), (1, 2))", "torch.rand(2, 8, 8)", "roll_2x8x8_s3_m3_fp32"),
+        ("pass", "return F.scaled_dot_product_attention(x, x, x, is_causal=True)",
+         "torch.rand(2, 8, 8)", "scaled_dot_product_attention_2x8x8_causal_fp32"),
     ],
 )  # fmt: skip
 def test_a_file_is_called_by_operation_dimensions_and_dtype(
@@ -73,24 +78,42 @@ def test_the_input_tells_apart_what_the_parameters_do_not(apart: Apart) -> None:
     assert found[2] == "conv2d_3x3_1x3x7x7_k3_fp32"
 
 
-def test_attributes_that_a_name_does_not_say_add_a_hash_and_never_a_number(apart: Apart) -> None:
-    forward = "return F.softmax(x, 0) + F.softmax(x, 1)"
-    first, second, _ = names(apart, "pass", forward, "torch.rand(4, 4)")
-    assert first != second
-    assert first.startswith("softmax_4x4_fp32_")
-    assert second.startswith("softmax_4x4_fp32_")
-    assert all(len(name.rpartition("_")[2]) == 8 for name in (first, second))
-
-
-def test_one_one_point_zero_and_true_are_three_attributes(apart: Apart) -> None:
-    forward = "return (x * 1).exp() + (x * 1.0).exp()"
+@pytest.mark.parametrize(
+    ("forward", "expected"),
+    [
+        (
+            "return F.softmax(x, 0) + F.softmax(x, 1)",
+            ["softmax_4x4_d0_fp32", "softmax_4x4_d1_fp32"],
+        ),
+        ("return (x - 0.5).exp() + (x - 2).exp()", ["sub_4x4_by0p5_fp32", "sub_4x4_by2_fp32"]),
+        ("return x.exp() + x.T.exp()", ["exp_4x4_fp32", "exp_4x4_permuted_1_0_fp32"]),
+        ("return (x * 1).exp() + (x * 1.0).exp()", ["mul_4x4_by1_fp32", "mul_4x4_by1p0_fp32"]),
+    ],
+)
+def test_a_word_tells_apart_workloads_of_the_same_shapes(
+    apart: Apart, forward: str, expected: list[str]
+) -> None:
     found = names(apart, "pass", forward, "torch.rand(4, 4)")
-    assert len({name for name in found if name.startswith("mul")}) == 2
+    operation = expected[0].partition("_")[0]
+    assert sorted(name for name in found if name.startswith(operation)) == sorted(expected)
 
 
-def test_strides_make_another_workload(apart: Apart) -> None:
-    found = names(apart, "pass", "return x.exp() + x.T.exp()", "torch.rand(4, 4)")
-    assert len({name for name in found if name.startswith("exp")}) == 2
+def test_a_hash_stands_only_where_no_word_can_be_said(apart: Apart) -> None:
+    forward = "return x + torch.tensor([1.0, 2.0, 3.0, 4.0]) + torch.tensor([4.0, 3.0, 2.0, 1.0])"
+    found = [name for name in names(apart, "pass", forward, "torch.rand(4, 4)") if "add" in name]
+    assert len(set(found)) == 2
+    assert all(len(name.split("_")[-2]) == 8 for name in found)
+
+
+def test_no_name_is_longer_than_sixty_characters(apart: Apart) -> None:
+    init = "self.conv = nn.ConvTranspose3d(300, 300, 3, stride=2, padding=1, groups=300)"
+    forward = "return F.adaptive_avg_pool3d(torch.relu(self.conv(x)), 1)"
+    program, root = apart(
+        MODEL.format(init=init, forward=forward, inputs="torch.rand(1, 300, 3, 3, 3)"), "level2"
+    )
+    known = workloads(program, root)
+    assert all(len(known[id(part)].name) <= 60 for part in root.walk())
+    assert known[id(root)].name.startswith("conv_transpose3d_relu_")
 
 
 @given(st.text(max_size=30))

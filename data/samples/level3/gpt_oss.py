@@ -231,7 +231,7 @@ class MixtureOfExperts(nn.Module):
         return x + mixed.view_as(x)
 
 
-class TransformerLayer(nn.Module):
+class TransformerBlock(nn.Module):
     def __init__(self, config: Config, layer_index: int):
         super().__init__()
         window = config.sliding_window if layer_index % 2 == 0 else None
@@ -258,7 +258,7 @@ class Model(nn.Module):
         super().__init__()
         config = Config(*values)
         self.embedding = nn.Embedding(config.vocab_size, config.hidden_size, dtype=DTYPE)
-        self.layers = nn.ModuleList(TransformerLayer(config, i) for i in range(config.num_layers))
+        self.layers = nn.ModuleList(TransformerBlock(config, i) for i in range(config.num_layers))
         self.output_head = OutputHead(config)
 
     def forward(self, token_ids: Tensor) -> Tensor:
