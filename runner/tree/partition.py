@@ -185,6 +185,7 @@ class _Partition:
                 elif id(item) in inside:
                     continue
                 elif id(item) in self.straight or self._is_small(item, classes):
+                    self.groups.add(list(item.kernels()))
                     parts.append(self._call(item, list(item.kernels())))
                 elif is_frame(self.flow, item, self.straight, classes) or self._is_blocks(item):
                     queue.append(item)
@@ -212,7 +213,7 @@ class _Partition:
         kernels = list(region.kernels())
         contractions = [self.kernels[k].operation for k in kernels if self.flow.contractions[k]]
         assert region.scope is not None
-        if region.scope.cls in classes or len(kernels) > _LARGEST_FUSION:
+        if region.scope.cls in classes or not self._may_be_fusion(kernels):
             return False
         head = set(contractions) == {"linear"} and any(self.flow.exits(k)[2] for k in kernels)
         return len(contractions) <= (_HEAD_CONTRACTIONS if head else 1)
@@ -288,7 +289,7 @@ class _Partition:
                 yield from self._items(item, taken, joins)
             elif len(kernels) == 1:
                 yield kernels[0]
-            elif kernels and len(kernels) <= _LARGEST_FUSION and self.groups.allows(kernels):
+            elif kernels and self._may_be_fusion(kernels):
                 self.groups.add(kernels)
                 yield self._call(item, kernels)
             elif kernels:
@@ -305,6 +306,10 @@ class _Partition:
         )
 
     # --- fusions and kernels ----------------------------------------------------------------------
+
+    def _may_be_fusion(self, kernels: Collection[int]) -> bool:
+        """Whether a call's kernels are few, and wait for no part that waits for them."""
+        return len(kernels) <= _LARGEST_FUSION and self.groups.allows(kernels)
 
     def _is_straight(self, region: Region) -> bool:
         inside = set(region.kernels())
