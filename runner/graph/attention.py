@@ -50,7 +50,7 @@ def _parts(grouping: Grouping, probabilities: int) -> list[int] | None:
     parts = {*before, probabilities, *after}
     for product in (before[0], after[-1]):
         parts.update(_prepared(grouping, product))
-    back = _only_reader(grouping, after[-1])
+    back = grouping.only_reader(after[-1])
     raised = any(_is_cast(grouping, part) for part in parts)
     if back is not None and raised and _is_cast(grouping, back):
         parts.add(back)
@@ -78,20 +78,15 @@ def _from_scores(grouping: Grouping, group: int, left: int) -> list[int] | None:
 def _to_output(grouping: Grouping, group: int) -> list[int] | None:
     """What probabilities go through, and their product with values."""
     found: list[int] = []
-    reader = _only_reader(grouping, group)
+    reader = grouping.only_reader(group)
     while reader is not None and len(found) < _FARTHEST:
         found.append(reader)
         if is_product(grouping, reader):
             return found
         if not _passes(grouping, reader):
             return None
-        reader = _only_reader(grouping, reader)
+        reader = grouping.only_reader(reader)
     return None
-
-
-def _only_reader(grouping: Grouping, group: int) -> int | None:
-    readers = grouping.readers(group)
-    return next(iter(readers)) if len(readers) == 1 and -1 not in readers else None
 
 
 def _passes(grouping: Grouping, group: int) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from runner.graph.constants import cones, constant_name
 from runner.graph.contexts import name_in_context
 from runner.graph.flow import Contracted, Flow, values_read
-from runner.graph.ir import Operation
+from runner.graph.ir import Operation, Scope
 from runner.graph.operations import field_name, is_random, kind, reads_only_shape
 
 
@@ -45,6 +45,12 @@ class Grouping:
         self.contracted = Contracted(flow)
         self.names: list[str] = []
         self.reasons: list[str] = []
+        self.calls: dict[tuple[Scope, ...], set[int]] = {}
+        """What each call of a module computes from what comes in, its children's calls included."""
+        for index, op in enumerate(flow.operations):
+            if not op.view and not flow.constant[index]:
+                for depth in range(1, len(op.scopes) + 1):
+                    self.calls.setdefault(op.scopes[:depth], set()).add(index)
 
     def take(self, candidates: Iterable[Candidate]) -> None:
         for candidate in candidates:
@@ -140,6 +146,11 @@ class Grouping:
                     found[value] = maker
         return found
 
+    def only_reader(self, group: int) -> int | None:
+        """The one kernel that reads a kernel's results, if there is one."""
+        readers = self.readers(group)
+        return next(iter(readers)) if len(readers) == 1 and -1 not in readers else None
+
     def readers(self, group: int) -> frozenset[int]:
         """The kernels that read a kernel's results; -1 where the model returns one."""
         members, found = self.contracted.groups[group], set[int]()
@@ -197,16 +208,23 @@ class Grouping:
         return inside
 
     def _views_before(self, members: Collection[int]) -> set[int]:
-        """Views of what comes in that only these operations read, written where they stand."""
+        """Views of what comes in that only these operations read, written where they stand.
+
+        That is in a statement of theirs, or in a module call of which they are all.
+        """
         flow, inside = self.flow, set[int]()
         waiting = sorted(members, reverse=True)
-        places = {_place(flow.operations[i]) for i in members if not flow.operations[i].view}
+        compute = [flow.operations[i] for i in members if not flow.operations[i].view]
+        statements = {_statement(op) for op in compute}
+        calls = {op.scopes for op in compute if self.calls.get(op.scopes, members) <= members}
         while waiting:
             for source in flow.sources[waiting.pop()]:
                 op = flow.operations[source]
                 if source in self.contracted.group_of or source in inside or not op.view:
                     continue
-                if flow.of_state[source] or flow.constant[source] or _place(op) not in places:
+                if flow.of_state[source] or flow.constant[source]:
+                    continue
+                if op.scopes not in calls and _statement(op) not in statements:
                     continue
                 if not flow.leaves(source, inside.union(members)):
                     inside.add(source)
@@ -303,7 +321,7 @@ class Grouping:
         return [node for node in order if node >= 0]
 
 
-def _place(op: Operation) -> tuple[object, ...]:
+def _statement(op: Operation) -> tuple[object, ...]:
     """The statement that an operation stands in."""
     return (op.scopes, op.origin.file, op.origin.statement) if op.origin else (op.scopes, "", 0)
 

@@ -30,14 +30,9 @@ def _joined(grouping: Grouping, group: int) -> bool:
     """To its producer where nobody else reads that, else to its only reader."""
     makers = list(grouping.operands(group).values())
     maker = makers[0] if len(makers) == 1 else None
-    readers = grouping.readers(group)
-    partners = []
-    if maker is not None and grouping.readers(maker) == {group}:
-        partners.append(maker)
-    if len(readers) == 1 and -1 not in readers:
-        partners.extend(readers)
-    for partner in partners:
-        if any(is_random(op) for op in grouping.compute(partner)):
+    served = maker is not None and grouping.only_reader(maker) == group
+    for partner in (maker if served else None, grouping.only_reader(group)):
+        if partner is None or any(map(is_random, grouping.compute(partner))):
             continue
         reason = f"{grouping.reasons[partner]}; with a copy of its layout"
         if grouping.join((group, partner), grouping.names[partner], reason):

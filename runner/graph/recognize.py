@@ -8,13 +8,16 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from runner.graph.attention import attention
+from runner.graph.experts import gathered_experts
 from runner.graph.flow import Flow
 from runner.graph.grouping import Candidate, Grouping, Kernel
 from runner.graph.ir import Graph, Operation, Scope
 from runner.graph.operations import is_named_activation, kind
 from runner.graph.layouts import layouts
+from runner.graph.owned import owned
 from runner.graph.patterns import Found, Patterns
 from runner.graph.rearrangements import rearranged
+from runner.graph.rotations import rotations
 from runner.graph.terms import snake_case
 
 __all__ = ["Kernel", "modules", "recognize"]
@@ -32,8 +35,11 @@ def recognize(graph: Graph) -> tuple[Kernel, ...]:
     grouping.take(map(_spelled, patterns.everywhere(grouping.contracted.group_of)))
     grouping.take(_rearrangements(grouping.flow))
     grouping.take_the_rest()
+    rotations(grouping)
+    gathered_experts(grouping)
     attention(grouping)
     layouts(grouping)
+    owned(grouping)
     grouping.fold_constants()
     return grouping.kernels()
 
