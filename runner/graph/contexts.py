@@ -3,7 +3,7 @@
 from runner.graph.flow import Flow
 from runner.graph.guards import CHOICES
 from runner.graph.ir import Operation, Ref, references
-from runner.graph.operations import field_name
+from runner.graph.operations import field_name, kind
 from runner.graph.rearrangements import ATTENTION_PRODUCTS, readers_of
 
 
@@ -16,6 +16,8 @@ def name_in_context(index: int, flow: Flow) -> tuple[str, str]:
         return "repeat_kv", "each head of keys or values, for several of the queries"
     if op.name in _PICKS and _chosen(op, flow):
         return "expert_dispatch", "rows in the order of the experts that a router chose"
+    if op.name in ATTENTION_PRODUCTS and _weighs_experts(op, flow):
+        return "expert_combine", "the sum of the experts' results by a router's weights"
     return field_name(op), f"{op.name} is an operation of its own"
 
 
@@ -84,4 +86,43 @@ def _chosen(op: Operation, flow: Flow) -> bool:
         if made.name in CHOICES:
             return True
         waiting += [flow.producer.get(name) for name in made.refs() if not values[name].floating]
+    return False
+
+
+def _weighs_experts(op: Operation, flow: Flow) -> bool:
+    """A product with a router's weights: each stands for one result, over which they are summed."""
+    refs = list(op.refs())
+    if len(refs) != 2:
+        return False
+    for gates, results in (refs, refs[::-1]):
+        if _weighted(op, gates, results, flow) and _of_router(gates, flow):
+            return True
+    return False
+
+
+def _weighted(op: Operation, gates: str, results: str, flow: Flow) -> bool:
+    if op.name == "einsum":
+        spelled, _, out = str(op.args[0]).replace(" ", "").partition("->")
+        letters = dict(zip(op.refs(), spelled.split(","), strict=True))
+        summed = set(letters[gates]) - set(out)
+        return len(summed) > 0 and set(letters[gates]) < set(letters[results])
+    shapes = [flow.graph.values[name].shape for name in op.refs()]
+    left = gates == next(op.refs())
+    return min(map(len, shapes)) > 2 and shapes[0 if left else 1][-2 if left else -1] == 1
+
+
+def _of_router(name: str, flow: Flow) -> bool:
+    """Weights that a router's choice leads to, by numbers alone: not what its indices pick."""
+    waiting, seen = [flow.producer.get(name)], set[int]()
+    while waiting and len(seen) < _NEAR:
+        index = waiting.pop(0)
+        if index is None or index in seen:
+            continue
+        seen.add(index)
+        op = flow.operations[index]
+        if op.name in CHOICES:
+            return True
+        if kind(op) != "contraction":
+            floats = (n for n in op.refs() if flow.graph.values[n].floating)
+            waiting += [flow.producer.get(n) for n in floats]
     return False

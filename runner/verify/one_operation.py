@@ -80,8 +80,12 @@ def too_much(watch: Watch, calls: Calls, use: Call, allowed: Allowance) -> str |
     """What makes a kernel more than one operation, in one line, from one use of it."""
     first, last = use.operations
     spans = {a - first: b - first for a, b in calls.spans if first <= a and b <= last}
-    groups = list(_groups(watch.trace.events[first:last], spans))
+    events = watch.trace.events[first:last]
+    weights = _of_weights(events, watch)
+    groups = [group for group in _groups(events, spans) if not _puts_together(group, weights)]
     contractions = [group for group in groups if any(_is(_CONTRACTIONS, e) for e in group)]
+    if _is_attention(events, groups, contractions, weights):
+        return None
     if len(contractions) > allowed.contractions:
         return f"is {len(contractions)} contractions ({_shown(contractions)}), not one operation"
     rest = [group for group in groups if group not in contractions]
@@ -89,7 +93,8 @@ def too_much(watch: Watch, calls: Calls, use: Call, allowed: Allowance) -> str |
     if frozenset(whole) in _TOGETHER:
         return None
     if contractions and rest and not allowed.epilogue:
-        biases = [group for group in rest if _is_bias(group, watch)]
+        picked, rest = _without_picked_weights(rest, weights)
+        biases = [group for group in rest if _is_bias(group, weights | picked)]
         if len(biases) > 1 or len(biases) < len(rest):
             return f"is more than one operation: {_shown([*contractions, *rest])}"
     if len(whole) + len(contractions) > allowed.whole:
@@ -115,9 +120,94 @@ def _is(table: tuple[str, ...], event: Event) -> bool:
     return any(name == known or (len(known) > 4 and name.startswith(known)) for known in table)
 
 
-def _is_bias(group: list[Event], watch: Watch) -> bool:
+def _is_bias(group: list[Event], weights: frozenset[int]) -> bool:
     """The addition of a weight."""
-    return all(e.operation.name == "add" and watch.weights_in(e.reads) for e in group)
+    return all(e.operation.name == "add" and e.reads & weights for e in group)
+
+
+# --- weights --------------------------------------------------------------------------------------
+
+
+def _of_weights(events: list[Event], watch: Watch) -> frozenset[int]:
+    """The storages of weights, and of what is computed from weights and constants alone."""
+    found = {n for event in events for n in event.reads if watch.weights_in([n])}
+    constant: set[int] = set()
+    for event in events:
+        if event.constant:
+            constant |= event.writes
+        elif event.reads and event.reads <= found | constant:
+            found |= event.writes
+    return frozenset(found)
+
+
+def _puts_together(group: list[Event], weights: frozenset[int]) -> bool:
+    """Weights laid side by side, such as a query's and a value's bias."""
+    return all(e.operation.name in {"cat", "stack"} and e.writes <= weights for e in group)
+
+
+def _without_picked_weights(
+    rest: list[list[Event]], weights: frozenset[int]
+) -> tuple[frozenset[int], list[list[Event]]]:
+    """What is picked from weights by an index, and the other groups: experts' weights."""
+    picks = [group for group in rest if all(_picks(e, weights) for e in group)]
+    picked = frozenset(n for group in picks for e in group for n in e.writes)
+    return picked, [group for group in rest if group not in picks]
+
+
+def _picks(event: Event, weights: frozenset[int]) -> bool:
+    return event.operation.name in _PICKS and bool(event.reads & weights)
+
+
+_PICKS = {"index", "index_select", "embedding", "gather"}
+
+
+# --- attention ------------------------------------------------------------------------------------
+
+_AROUND_SCORES = {
+    *("add", "sub", "rsub", "mul", "div", "neg", "tanh", "clamp", "clamp_max", "maximum", "minimum"),
+    *("masked_fill", "where", "cat", "nan_to_num", "native_dropout", "bernoulli", "index_select"),
+    *("eq", "ne", "lt", "le", "gt", "ge", "logical_not", "bitwise_not", "logical_and", "repeat"),
+    *("logical_or", "bitwise_and", "bitwise_or", "bernoulli_", "div_", "pow", "empty_like"),
+}
+"""Scales, masks, biases, caps, sinks, dropout; the keys and values repeated."""
+_SOFTMAX = {"_softmax", "exp", "sum", "amax", "max", "logsumexp", "_log_softmax"}
+_PROBABILITIES = {"relu", "clamp_min", "sigmoid", *_SOFTMAX}
+
+
+def _is_attention(
+    events: list[Event],
+    groups: list[list[Event]],
+    contractions: list[list[Event]],
+    weights: frozenset[int],
+) -> bool:
+    """Scores of two activations, probabilities of them, and their product with a third one.
+
+    Or the one operator that is all of this, with its operands scaled or repeated.
+    """
+    rest = [e for group in groups if group not in contractions for e in group]
+    names = {event.operation.name for event in rest if not event.writes <= weights}
+    products = [e for group in contractions for e in group if _is(_CONTRACTIONS, e)]
+    if any(event.reads & weights for event in products) or not products:
+        return False
+    if len(contractions) == 1:
+        fused = _is(("_scaled_dot_product",), products[0])
+        return fused and names <= {"mul", "div", "index_select", "repeat"}
+    if len(contractions) != 2 or not names <= _AROUND_SCORES | _PROBABILITIES:
+        return False
+    if groups[-1] is not contractions[1]:
+        return False
+    scores = {n for event in contractions[0] for n in event.writes}
+    probabilities: set[int] = set()
+    for event in events[events.index(contractions[0][-1]) + 1 :]:
+        if event in contractions[1]:
+            return bool(event.reads & probabilities) and not event.reads & scores
+        makes = event.reads & scores and event.operation.name in _PROBABILITIES
+        if makes or event.reads & probabilities:
+            probabilities |= event.writes
+            scores -= event.writes
+        elif event.reads & scores:
+            scores |= event.writes
+    return False
 
 
 def _name(group: list[Event]) -> str:

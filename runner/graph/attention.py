@@ -1,0 +1,142 @@
+"""Attention is one kernel: scores, what makes them probabilities, and their product with values.
+
+softmax(scale(q @ kᵀ) + mask) @ v (Vaswani et al., 2017), by whichever operators, with a relu in
+the softmax's place too. A part belongs to it where nothing outside of the attention reads it.
+"""
+
+from collections.abc import Iterator
+
+from runner.graph.grouping import Grouping
+from runner.graph.ir import Operation, Ref
+from runner.graph.layouts import is_layout
+from runner.graph.operations import kind
+
+_PROBABILITIES = {
+    "softmax": "scaled_dot_product_attention",
+    "relu": "relu_attention",
+    "squared_relu": "squared_relu_attention",
+    "sigmoid": "sigmoid_attention",
+}
+"""What makes probabilities of scores, and the attention's name with it."""
+_FUSED = "scaled_dot_product_attention"
+_PRODUCTS = {"matmul", "mm", "bmm", "baddbmm", "einsum"}
+_MEETS = {"add", "sub", "mul", "div", "masked_fill", "where", "cat", "maximum", "minimum"}
+"""How scores meet a mask, a bias or a sink that comes in."""
+_REPEATS = {"repeat_kv", "repeat_interleave"}
+_SCALES = {"mul", "div"}
+
+
+def attention(grouping: Grouping) -> None:
+    """Join the kernels of each attention of a program."""
+    for group in grouping.alive():
+        name = grouping.names[group]
+        if name == _FUSED:
+            around = [group, *_prepared(grouping, group)]
+            if len(around) > 1:
+                grouping.join(around, name, "attention, with its keys and values repeated")
+        elif name in _PROBABILITIES:
+            parts = _parts(grouping, group)
+            if parts is not None:
+                reason = f"attention: {', '.join(grouping.names[g] for g in sorted(parts))}"
+                grouping.join(parts, _PROBABILITIES[name], reason)
+
+
+def _parts(grouping: Grouping, probabilities: int) -> list[int] | None:
+    """The kernels from the product of queries and keys to the product with values."""
+    before = _from_scores(grouping, probabilities, _FARTHEST)
+    after = _to_output(grouping, probabilities)
+    if before is None or after is None:
+        return None
+    parts = {*before, probabilities, *after}
+    for product in (before[0], after[-1]):
+        parts.update(_prepared(grouping, product))
+    back = grouping.only_reader(after[-1])
+    raised = any(_is_cast(grouping, part) for part in parts)
+    if back is not None and raised and _is_cast(grouping, back):
+        parts.add(back)
+    return sorted(parts)
+
+
+_FARTHEST = 12
+"""Kernels between a product and the softmax; the longest that was seen has 5."""
+
+
+def _from_scores(grouping: Grouping, group: int, left: int) -> list[int] | None:
+    """The product that makes scores, and what they go through on their way to `group`."""
+    for maker in grouping.operands(group).values():
+        if maker is None or grouping.readers(maker) != {group} or not left:
+            continue
+        if is_product(grouping, maker):
+            return [maker]
+        if _passes(grouping, maker):
+            found = _from_scores(grouping, maker, left - 1)
+            if found is not None:
+                return [*found, maker]
+    return None
+
+
+def _to_output(grouping: Grouping, group: int) -> list[int] | None:
+    """What probabilities go through, and their product with values."""
+    found: list[int] = []
+    reader = grouping.only_reader(group)
+    while reader is not None and len(found) < _FARTHEST:
+        found.append(reader)
+        if is_product(grouping, reader):
+            return found
+        if not _passes(grouping, reader):
+            return None
+        reader = grouping.only_reader(reader)
+    return None
+
+
+def _passes(grouping: Grouping, group: int) -> bool:
+    """Whether scores may go through: a scale, a mask, a bias, a cap, a cast, a sink, a copy."""
+    kinds = grouping.kind(group)
+    if kinds not in {"pointwise", "copy"}:
+        return False
+    return len(grouping.operands(group)) == 1 or grouping.names[group] in _MEETS
+
+
+def is_product(grouping: Grouping, group: int) -> bool:
+    """Whether a kernel is the product of two activations."""
+    compute = grouping.compute(group)
+    if len(compute) != 1 or compute[0].name not in _PRODUCTS:
+        return False
+    factors = list(_factors(compute[0]))
+    states = grouping.flow.graph.states
+    return len(factors) == 2 and all(grouping.maker(f)[0] not in states for f in factors)
+
+
+def _factors(op: Operation) -> Iterator[str]:
+    """The names of what a product multiplies."""
+    args = op.args[1:] if op.name in {"einsum", "baddbmm"} else op.args
+    listed = args[0] if op.name == "einsum" else args[: 3 if op.name == _FUSED else 2]
+    assert isinstance(listed, tuple)
+    yield from (arg.name for arg in listed if isinstance(arg, Ref))
+
+
+# --- queries, keys and values ---------------------------------------------------------------------
+
+
+def _prepared(grouping: Grouping, product: int) -> list[int]:
+    """What scales, casts or repeats an operand for this product alone."""
+    (op,) = (op for op in grouping.compute(product) if kind(op) == "contraction")
+    makers = [grouping.maker(name)[1] for name in _factors(op)]
+    return [part for maker in makers for part in _preparing(grouping, maker, product)]
+
+
+def _preparing(grouping: Grouping, maker: int | None, reader: int) -> list[int]:
+    """A maker that only prepares, and those before it; copies only where one of those is before."""
+    if maker is None or grouping.readers(maker) != {reader}:
+        return []
+    operands = list(grouping.operands(maker).values())
+    if len(operands) != 1:
+        return []
+    before = _preparing(grouping, operands[0], maker)
+    if _is_cast(grouping, maker) or grouping.names[maker] in _SCALES | _REPEATS:
+        return [maker, *before]
+    return [maker, *before] if before and is_layout(grouping, maker) else []
+
+
+def _is_cast(grouping: Grouping, group: int) -> bool:
+    return grouping.names[group] == "cast"

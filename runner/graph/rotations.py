@@ -1,0 +1,52 @@
+"""A query and a key that one call rotates by one table are one `rope` (Su et al., 2021)."""
+
+from collections.abc import Iterator
+
+from runner.graph.flow import values_read
+from runner.graph.grouping import Grouping
+from runner.graph.ir import Scope
+from runner.graph.unify import CASTS
+
+
+def rotations(grouping: Grouping) -> None:
+    """Join each rotation with the next one by the same table in the same call of a module."""
+    waiting: dict[tuple[object, ...], int] = {}
+    for group in grouping.alive():
+        if grouping.names[group] != "rope":
+            continue
+        key = (_call(grouping, group), _table(grouping, group))
+        before = waiting.pop(key, None)
+        reason = "rope: query and key, rotated by one table"
+        if before is None or not grouping.join((before, group), "rope", reason, results=2):
+            waiting[key] = group
+
+
+def _call(grouping: Grouping, group: int) -> tuple[Scope, ...]:
+    return tuple(s for s in grouping.compute(group)[-1].scopes if not s.builtin)
+
+
+def _table(grouping: Grouping, group: int) -> frozenset[str]:
+    """The values that tell the angles: all that a rotation reads but its largest operand."""
+    read = dict.fromkeys(_read(grouping, group))
+    specs = grouping.flow.graph.values
+    rotated = max(read, key=lambda name: specs[name].numel)
+    return frozenset(_origin(grouping, name) for name in read if name != rotated)
+
+
+def _read(grouping: Grouping, group: int) -> Iterator[str]:
+    members, flow = grouping.contracted.groups[group], grouping.flow
+    for index in sorted(members):
+        for name in values_read(flow.operations[index]):
+            if flow.producer.get(name) not in members:
+                yield name
+
+
+def _origin(grouping: Grouping, name: str) -> str:
+    """The value behind views and casts."""
+    flow = grouping.flow
+    while (index := flow.producer.get(name)) is not None:
+        op = flow.operations[index]
+        if not op.view and op.name not in CASTS:
+            break
+        name = next(op.refs())
+    return name
