@@ -151,11 +151,15 @@ def _streams(flow: KernelFlow, k: int) -> list[tuple[str, int | None]]:
 def is_residual(flow: KernelFlow, k: int, inside: Collection[int]) -> bool:
     """Whether a kernel adds a value to what a branch made of it; `inside`: the kernels of a layer.
 
-    The value is the layer's own input, or a result that the branch reads too.
+    The value is the layer's own input, or a whole result that the branch reads too.
     """
     if flow.kernels[k].operation != "add" or not is_join(flow, k):
         return False
-    makers = [m if m in inside else None for _, m in _streams(flow, k)]
+    streams = _streams(flow, k)
+    size = flow.program.spec(streams[0][0]).numel
+    if any(flow.program.spec(flow.base(name)).numel != size for name, _ in streams):
+        return False
+    makers = [m if m in inside else None for _, m in streams]
     return any(
         branch is not None
         and (

@@ -39,13 +39,14 @@ def names(program: Program, parts: Mapping[Hashable, Part]) -> dict[Hashable, tu
     for shapes, why in dimensions:
         proposals = {k: file_name(program, parts[k], shapes(program, parts[k])) for k in left}
         left = _give(proposals, why, named)
-    words = _differing_words(program, {key: parts[key] for key in left})
     why = "with a word for what differs, since two workloads have the same shapes"
-    for count in range(1, _MOST_WORDS + 1):
-        proposals = {
-            k: file_name(program, parts[k], words="_".join(words[k][:count])) for k in left
-        }
-        left = _give(proposals, why, named)
+    for said in (_kernel_words, _all_words):
+        words = _differing(program, {key: parts[key] for key in left}, said)
+        for count in range(1, _MOST_WORDS + 1):
+            proposals = {
+                k: file_name(program, parts[k], words="_".join(words[k][:count])) for k in left
+            }
+            left = _give(proposals, why, named)
     proposals = {k: file_name(program, parts[k], words=_digest(k)) for k in left}
     why = "with a hash of its attributes, since two workloads would share the name"
     if left := _give(proposals, why, named):
@@ -69,46 +70,58 @@ def _digest(key: Hashable) -> str:
 def file_name(program: Program, part: Part, dimensions: str = "", words: str = "") -> str:
     """`conv2d_3x64_k7s2p3_fp32`: operation, dimensions (its own or those given), words, dtype.
 
-    A name that would be too long says fewer of the operations.
+    A name that would be too long says fewer attributes, and then fewer of the operations.
     """
     own, attributes, _ = _signature(program, part)
-    pieces = [dimensions or own, attributes, words, _dtype(program, part)]
-    rest = "_".join(piece for piece in pieces if piece)
-    stem = part.stem
-    while len(stem) + 1 + len(rest) > LONGEST_NAME and "_" in stem:
+    while True:
+        pieces = (part.stem, dimensions or own, attributes, words, _dtype(program, part))
+        name = "_".join(filter(None, pieces))
+        if len(name) <= LONGEST_NAME or "_" not in attributes:
+            break
+        attributes = attributes.rpartition("_")[0]
+    stem, rest = part.stem, name[len(part.stem) :]
+    while len(stem + rest) > LONGEST_NAME and "_" in stem:
         stem = stem.rpartition("_")[0]
-    return "_".join(filter(None, (stem, rest)))
+    return stem + rest
 
 
 # --- words for what differs -----------------------------------------------------------------------
 
 
-def _differing_words(program: Program, parts: Mapping[Hashable, Part]) -> dict[Hashable, list[str]]:
+def _differing(
+    program: Program,
+    parts: Mapping[Hashable, Part],
+    words: Callable[[Program, Part], Iterator[str]],
+) -> dict[Hashable, list[str]]:
     """For each workload the words that not all workloads of its name have."""
-    words = {key: list(_words(program, part)) for key, part in parts.items()}
-    alike: dict[str, list[Hashable]] = {}
+    alike: dict[str, dict[Hashable, list[str]]] = {}
     for key, part in parts.items():
-        alike.setdefault(file_name(program, part), []).append(key)
+        alike.setdefault(file_name(program, part), {})[key] = list(words(program, part))
     found = {}
-    for keys in alike.values():
-        common = set.intersection(*(set(words[key]) for key in keys))
-        for key in keys:
-            found[key] = list(dict.fromkeys(word for word in words[key] if word not in common))
+    for said in alike.values():
+        common = set.intersection(*map(set, said.values()))
+        for key, own in said.items():
+            found[key] = list(dict.fromkeys(word for word in own if word not in common))
     return found
 
 
-def _words(program: Program, part: Part) -> Iterator[str]:
-    """What can be said about a part, the most telling first."""
-    operations = [program.graph.operations[i] for i in part.operations]
-    if part.children and any(op.name == "roll" for op in operations):
+def _kernel_words(program: Program, part: Part) -> Iterator[str]:
+    """What people name a part by: how its kernels differ from the usual, and which they are."""
+    if part.children and any(kernel.stem == "roll" for kernel in part.kernels()):
         yield "shifted"
     for kernel in part.kernels():
         yield from _telling(program, kernel)
-    inside = list(part.kernels()) if part.children else []
-    yield from (kernel.stem for kernel in inside)
-    for kernel in inside:
+    for kernel in part.kernels():
+        yield kernel.stem
+
+
+def _all_words(program: Program, part: Part) -> Iterator[str]:
+    """Whatever can be said about a part, the most telling first."""
+    yield from _kernel_words(program, part)
+    for kernel in part.kernels() if part.children else ():
         own, attributes, _ = _signature(program, kernel)
         yield "_".join(filter(None, (kernel.stem, own, attributes)))
+    operations = [program.graph.operations[i] for i in part.operations]
     for op in operations:
         if not op.view:
             for name, value in (*zip(op.schema, op.args, strict=False), *op.kwargs):
@@ -152,12 +165,10 @@ def _telling(program: Program, kernel: Part) -> list[str]:
     """What people name a kernel by: `causal`, `window16`, `l2_bidirectional`, `s3_3`."""
     operations = [program.graph.operations[i] for i in kernel.operations]
     if kernel.stem.endswith("attention"):
-        return list(_masks(operations))
-    last = operations[-1]
-    if last.name == "roll":
-        return ["s" + _spelled(last.arg("shifts"))]
+        return list(_masks(program, kernel, operations))
     words = []
     for op in operations:
+        words += ["s" + _spelled(op.arg("shifts"))] if op.name == "roll" else []
         if op.name in {"lstm", "gru", "rnn_tanh", "rnn_relu"}:
             layers = op.arg("num_layers", 1)
             words += [f"l{layers}"] if layers != 1 else []
@@ -167,19 +178,33 @@ def _telling(program: Program, kernel: Part) -> list[str]:
 
 _TRIANGLES = {"tril", "triu"}
 _ORDERS = {"lt", "gt", "le", "ge", "less", "greater", "less_equal", "greater_equal"}
+_FILLS = {"masked_fill", "where"}
 
 
-def _masks(operations: Sequence[Operation]) -> Iterator[str]:
-    """Which positions an attention sees, where it makes the mask itself; whether it has sinks."""
-    bounds = [op for op in operations if op.name in _TRIANGLES | _ORDERS]
-    if bounds or any(op.arg("is_causal") is True for op in operations):
-        yield "causal"
+def _masks(program: Program, kernel: Part, operations: Sequence[Operation]) -> Iterator[str]:
+    """Which positions an attention sees, as far as it knows itself; whether it has sinks."""
+    graph = program.graph
+    tables = [
+        state
+        for name in kernel.io.states
+        if (state := graph.states[name]).kind != "parameter" and _is_square(program.spec(name))
+    ]
+    recipes = [op for state in tables if state.recipe for op in state.recipe.operations]
+    bounds = [op for op in (*operations, *recipes) if op.name in _TRIANGLES | _ORDERS]
     numbers = [n for op in bounds for n in (*op.args, op.arg("diagonal")) if type(n) is int]
     widths = [abs(n) for n in numbers if abs(n) > 1]
+    if bounds or any(op.arg("is_causal") is True for op in operations):
+        yield "causal"
+    elif tables or any(op.name in _FILLS for op in operations):
+        yield "masked"
     if widths:
         yield f"window{max(widths)}"
     if any(op.name in {"cat", "concat", "concatenate"} for op in operations):
         yield "sinks"
+
+
+def _is_square(spec: TensorSpec) -> bool:
+    return len(spec.shape) > 1 and 1 < spec.shape[-1] == spec.shape[-2]
 
 
 # --- dimensions -----------------------------------------------------------------------------------
@@ -201,8 +226,10 @@ def _every_input(program: Program, part: Part) -> str:
 
 
 def _in_and_out(program: Program, part: Part) -> str:
-    outputs = dict.fromkeys(_shape(program.spec(n)) for n in part.io.outputs[:_MOST_SHAPES])
-    return f"{_beside_weights(program, part)}_to_{'_'.join(outputs)}"
+    """The input's shape and that of the outputs, where it is another one."""
+    own, before = _beside_weights(program, part), _input_shape(program, part)
+    after = list(dict.fromkeys(_shape(program.spec(n)) for n in part.io.outputs[:_MOST_SHAPES]))
+    return own if after == [before] else f"{own}_to_{'_'.join(after)}"
 
 
 def _signature(program: Program, part: Part) -> tuple[str, str, bool]:

@@ -269,7 +269,7 @@ class _Partition:
         loose = {k for stretch in stretches for k in stretch}
         if len(joins) > 1:
             for fusion in blocks_up_to_joins(self.flow, stretches, joins):
-                if self.groups.allows(fusion.kernels):
+                if self._may_be_fusion(fusion.kernels):
                     self.groups.add(fusion.kernels)
                     parts.append(self._fusion(fusion))
                     loose -= set(fusion.kernels)
