@@ -25,29 +25,15 @@ DTYPE_CODES = {
 
 def names(program: Program, parts: Mapping[Hashable, Part]) -> dict[Hashable, tuple[str, str]]:
     """The name of each workload, given an instance of it, and why it has that name."""
-    dimensions: tuple[tuple[Callable[[Program, Part], str], str], ...] = (
-        (lambda *_: "", "operation, dimensions, dtype"),
-        (_beside_weights,
-         "with the input's shape, since the parameters alone would name two workloads"),
-        (_every_input,
-         "with all its inputs' shapes, since the first alone would name two workloads"),
-        (_in_and_out,
-         "with the output's shape, since the input's alone would name two workloads"),
-    )  # fmt: skip
     named: dict[Hashable, tuple[str, str]] = {}
-    left: Iterable[Hashable] = list(parts)
-    for shapes, why in dimensions:
-        proposals = {k: file_name(program, parts[k], shapes(program, parts[k])) for k in left}
-        left = _give(proposals, why, named)
-    why = "with a word for what differs, since two workloads have the same shapes"
-    for said in (_kernel_words, _all_words):
-        words = _differing(program, {key: parts[key] for key in left}, said)
+    left = _give({key: file_name(program, part) for key, part in parts.items()},
+                 "operation, dimensions, dtype", named)  # fmt: skip
+    for words, why in _WORDS:
+        told = _differing(program, {key: parts[key] for key in left}, words)
         for count in range(1, _MOST_WORDS + 1):
-            proposals = {
-                k: file_name(program, parts[k], words="_".join(words[k][:count])) for k in left
-            }
+            proposals = {key: file_name(program, parts[key], told[key][:count]) for key in left}
             left = _give(proposals, why, named)
-    proposals = {k: file_name(program, parts[k], words=_digest(k)) for k in left}
+    proposals = {key: file_name(program, parts[key], [_digest(key)]) for key in left}
     why = "with a hash of its attributes, since two workloads would share the name"
     if left := _give(proposals, why, named):
         raise ValueError(f"workloads that cannot be told apart: {left}")
@@ -67,14 +53,16 @@ def _digest(key: Hashable) -> str:
     return hashlib.sha256(repr(key).encode()).hexdigest()[:8]
 
 
-def file_name(program: Program, part: Part, dimensions: str = "", words: str = "") -> str:
-    """`conv2d_3x64_k7s2p3_fp32`: operation, dimensions (its own or those given), words, dtype.
+def file_name(program: Program, part: Part, words: Sequence[str] = ()) -> str:
+    """`conv2d_3x64_k7s2p3_fp32`: operation, dimensions, what tells it from others, dtype.
 
     A name that would be too long says fewer attributes, and then fewer of the operations.
     """
-    own, attributes, _ = _signature(program, part)
+    own, attributes, fixed = _signature(program, part)
+    if fixed and words[:1] == [_input_shape(program, part)]:
+        own, words = f"{own}_{words[0]}", words[1:]
     while True:
-        pieces = (part.stem, dimensions or own, attributes, words, _dtype(program, part))
+        pieces = (part.stem, own, attributes, *words, _dtype(program, part))
         name = "_".join(filter(None, pieces))
         if len(name) <= LONGEST_NAME or "_" not in attributes:
             break
@@ -105,8 +93,20 @@ def _differing(
     return found
 
 
+def _shape_words(program: Program, part: Part) -> Iterator[str]:
+    """Shapes: the input's beside its parameters', all inputs', and the outputs' if others."""
+    first = _input_shape(program, part)
+    yield first
+    own = part.io.states if part.level == "kernel" else ()
+    yield from (_shape(program.spec(n)) for n in (*part.io.inputs, *own)[:_MOST_SHAPES])
+    after = dict.fromkeys(_shape(program.spec(n)) for n in part.io.outputs[:_MOST_SHAPES])
+    if list(after) != [first]:
+        yield f"to_{'_'.join(after)}"
+
+
 def _kernel_words(program: Program, part: Part) -> Iterator[str]:
     """What people name a part by: how its kernels differ from the usual, and which they are."""
+    yield from _shape_words(program, part)
     if part.children and any(kernel.stem == "roll" for kernel in part.kernels()):
         yield "shifted"
     for kernel in part.kernels():
@@ -137,6 +137,11 @@ def _all_words(program: Program, part: Part) -> Iterator[str]:
         yield op.name.strip("_")
 
 
+_WORDS = (
+    (_shape_words, "with the shapes that differ, since one shape would name two workloads"),
+    (_kernel_words, "with a word for what differs, since two workloads have the same shapes"),
+    (_all_words, "with an attribute that differs, since two workloads have the same shapes"),
+)
 _SHORT = {"dim": "d", "dims": "d", "other": "by", "index": "at", "start": "from", "end": "to"}
 
 
@@ -208,28 +213,6 @@ def _is_square(spec: TensorSpec) -> bool:
 
 
 # --- dimensions -----------------------------------------------------------------------------------
-
-
-def _beside_weights(program: Program, part: Part) -> str:
-    dimensions, _, fixed = _signature(program, part)
-    return f"{dimensions}_{_input_shape(program, part)}" if fixed else dimensions
-
-
-def _every_input(program: Program, part: Part) -> str:
-    """Each input's shape, and those of a kernel's weights."""
-    own = part.io.states if part.level == "kernel" else ()
-    shapes = [_shape(program.spec(n)) for n in (*part.io.inputs, *own)]
-    if len(shapes) > _MOST_SHAPES:
-        return _beside_weights(program, part)
-    dimensions, _, fixed = _signature(program, part)
-    return "_".join(dict.fromkeys([dimensions, *shapes] if fixed else shapes))
-
-
-def _in_and_out(program: Program, part: Part) -> str:
-    """The input's shape and that of the outputs, where it is another one."""
-    own, before = _beside_weights(program, part), _input_shape(program, part)
-    after = list(dict.fromkeys(_shape(program.spec(n)) for n in part.io.outputs[:_MOST_SHAPES]))
-    return own if after == [before] else f"{own}_to_{'_'.join(after)}"
 
 
 def _signature(program: Program, part: Part) -> tuple[str, str, bool]:

@@ -153,8 +153,8 @@ def test_equal_blocks_are_one_file_whatever_their_place_in_a_container(apart: Ap
     known = workloads(program, root)
     assert [known[id(c)].name for c in root.children] == [
         "stem_1x3x8x8_fp32",
-        "features_block_1x4x8x8_to_1x4x8x8_fp32",
-        "features_block_1x4x8x8_to_1x4x8x8_fp32",
+        "features_block_1x4x8x8_fp32",
+        "features_block_1x4x8x8_fp32",
         "features_block_1x4x8x8_to_1x6x8x8_fp32",
         "features_block_1x6x8x8_fp32",
         "mean_1x6x8x8_fp32",
