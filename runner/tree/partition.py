@@ -452,5 +452,6 @@ class _Partition:
 def _opened(parts: list[Part]) -> list[Part]:
     """Parts without a wrapper around all of them."""
     while len(parts) == 1 and parts[0].children:
-        parts = list(parts[0].children)
+        why = f"stands alone: a step of {parts[0].stem}, which is all there is"
+        parts = [replace(part, reason=f"{part.reason}; {why}") for part in parts[0].children]
     return parts
