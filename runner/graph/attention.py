@@ -38,7 +38,8 @@ def attention(grouping: Grouping) -> None:
             parts = _parts(grouping, group)
             if parts is not None:
                 reason = f"attention: {', '.join(grouping.names[g] for g in sorted(parts))}"
-                grouping.join(parts, _PROBABILITIES[name], reason)
+                results = 1 + bool(_unread(grouping, group))
+                grouping.join(parts, _PROBABILITIES[name], reason, results)
 
 
 def _parts(grouping: Grouping, probabilities: int) -> list[int] | None:
@@ -78,8 +79,9 @@ def _from_scores(grouping: Grouping, group: int, left: int) -> list[int] | None:
 def _to_output(grouping: Grouping, group: int) -> list[int] | None:
     """What probabilities go through, and their product with values."""
     found: list[int] = []
-    reader = grouping.only_reader(group)
-    while reader is not None and len(found) < _FARTHEST:
+    readers = grouping.readers(group) - _unread(grouping, group)
+    reader = next(iter(readers)) if len(readers) == 1 else None
+    while reader is not None and reader >= 0 and len(found) < _FARTHEST:
         found.append(reader)
         if is_product(grouping, reader):
             return found
@@ -87,6 +89,11 @@ def _to_output(grouping: Grouping, group: int) -> list[int] | None:
             return None
         reader = grouping.only_reader(reader)
     return None
+
+
+def _unread(grouping: Grouping, group: int) -> set[int]:
+    """Readers whose own result nobody reads: nn.MultiheadAttention's mean of its weights."""
+    return {r for r in grouping.readers(group) if r >= 0 and not grouping.readers(r)}
 
 
 def _passes(grouping: Grouping, group: int) -> bool:

@@ -130,7 +130,7 @@ def _is_bias(group: list[Event], weights: frozenset[int]) -> bool:
 
 def _of_weights(events: list[Event], watch: Watch) -> frozenset[int]:
     """The storages of weights, and of what is computed from weights and constants alone."""
-    found = {n for event in events for n in event.reads if watch.weights_in([n])}
+    found = set(watch.owned)
     constant: set[int] = set()
     for event in events:
         if event.constant:

@@ -111,7 +111,10 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         for name, tensor in (weights or {}).items():
             if tensor.numel():
                 self._weights.setdefault(self._number(tensor), []).append(name)
-        self.may_read([*(weights or {}).values(), *others])
+        owned = [*(weights or {}).values(), *others]
+        self.owned = self.numbers_of(owned)
+        """The storages of weights and of those other tensors."""
+        self.may_read(owned)
 
     def may_read(self, values: object) -> None:
         """Tensors that exist before the forward and belong to it: its inputs."""

@@ -82,6 +82,8 @@ class Event:
     """Depends on an input or on a tensor that the model owns."""
     on_inputs: bool
     """Depends on an input."""
+    on_weights: bool
+    """Reads what depends on nothing but tensors that the model owns."""
     into_part: bool
     """An operation in place on a part of a tensor."""
     updates: bool
@@ -157,6 +159,7 @@ class Counting(TorchDispatchMode):
                 frozenset(writes),
                 touched,
                 bool((sources | writes) & self._on_inputs) or random,
+                bool(sources & (self._live - self._on_inputs)),
                 into_part,
                 bool({self.number(t) for t in written} & self._owned),
                 self.inside,

@@ -12,11 +12,19 @@ from checker.counting import CONTRACTIONS, Counted, Event, Spec, counted
 from checker.directory import Directory
 from checker.findings import Finding
 from checker.running import Ran
-from checker.structure import COMPOUND, is_whole_model, operation_of
+from checker.structure import ATTENTIONS, COMPOUND, is_whole_model, operation_of
 
 COMPOSITION = "verification/composition_test.py"
 WITH_A_CONTRACTION = {"move", "add", "mul", "zeros", "sum"}
 """What one contraction dispatches besides itself: its bias, its layout."""
+PICKS = {"index", "index_select", "embedding"}
+"""How the weights of the chosen experts are gathered."""
+PROBABILITIES = {"_softmax", "exp", "relu", "clamp_min", "sigmoid"}
+IN_ATTENTION = PROBABILITIES | {
+    "sub", "rsub", "div", "tanh", "masked_fill", "where", "cat", "amax", "max", "maximum", "pow",
+    "clamp", "index_select", "repeat", "native_dropout", "bernoulli", "fill",
+}  # fmt: skip
+"""What scales, masks, caps and casts scores, and what repeats keys and values."""
 
 
 @dataclass(frozen=True)
@@ -171,20 +179,51 @@ def one_operation(directory: Directory, seen: Seen) -> Iterator[Finding]:
 
 
 def _says_one_thing(file: str, ran: Ran) -> Iterator[Finding]:
-    if operation_of(file) in COMPOUND:
+    operation = operation_of(file)
+    if operation in COMPOUND:
         return
     for event in ran.unused:
         if not event.updates:
             yield Finding(3, file, f"computes {event.counted} for nobody")
     contractions = [e for e in ran.events if e.counted.name in CONTRACTIONS]
-    if len(contractions) > 1:
+    if operation in ATTENTIONS:
+        yield from _attends(file, ran.events)
+    elif len(contractions) > 1:
         yield Finding(3, file, f"holds {len(contractions)} contractions")
     elif contractions:
         for event in ran.events:
-            if event.on_inputs and event.counted.name not in CONTRACTIONS | WITH_A_CONTRACTION:
+            beside = event.on_inputs and event.counted.name not in CONTRACTIONS | WITH_A_CONTRACTION
+            if beside and not (event.on_weights and event.counted.name in PICKS):
                 yield Finding(3, file, f"does {event.counted} beside its contraction")
     if len(_pieces(ran.events)) > 1:
         yield Finding(3, file, "does two things that have nothing to do with each other")
+
+
+def _attends(file: str, events: list[Event]) -> Iterator[Finding]:
+    """Scores, probabilities of them, their product with values, and nothing of a weight's."""
+    products = [n for n, e in enumerate(events) if e.counted.name in CONTRACTIONS]
+    if not 1 <= len(products) <= 2:
+        yield Finding(3, file, f"is an attention of {len(products)} contractions")
+    for n in products:
+        if events[n].on_weights:
+            yield Finding(3, file, f"projects by {events[n].counted}")
+    for event in events:
+        name = event.counted.name
+        if event.on_inputs and name not in CONTRACTIONS | WITH_A_CONTRACTION | IN_ATTENTION:
+            yield Finding(3, file, f"does {event.counted} in an attention")
+    if len(products) == 2 and not _probabilities(events, *products):
+        yield Finding(3, file, "holds two contractions and no probabilities between them")
+
+
+def _probabilities(events: list[Event], first: int, second: int) -> bool:
+    """Whether the second product reads what a softmax or the like made of the first one's."""
+    scores, weights = set(events[first].writes), set[int]()
+    for event in events[first + 1 : second]:
+        if event.reads & weights or (event.reads & scores and event.counted.name in PROBABILITIES):
+            weights |= event.writes
+        elif event.reads & scores:
+            scores |= event.writes
+    return bool(events[second].reads & weights)
 
 
 def _pieces(events: list[Event]) -> list[set[int]]:

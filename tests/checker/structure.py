@@ -16,10 +16,14 @@ from checker.sources import foreign_imports, pasted_constants, sameness
 
 COMPOUND = {
     "einsum", "lstm", "gru", "rnn", "lstm_cell", "gru_cell", "rnn_cell", "bilinear",
-    "scaled_dot_product_attention", "native_multi_head_attention", "tensordot", "multi_dot",
+    "native_multi_head_attention", "tensordot", "multi_dot",
     "linalg_multi_dot", "chain_matmul", "cdist", "kron",
 }  # fmt: skip
 """Operations that people call as one and that dispatch as several, contractions among them."""
+ATTENTIONS = {
+    "scaled_dot_product_attention", "relu_attention", "squared_relu_attention", "sigmoid_attention",
+}  # fmt: skip
+"""Two products with probabilities between them, or one operator that is all of it."""
 
 
 # --- 4 and 5: levels ------------------------------------------------------------------------------
@@ -54,7 +58,7 @@ def is_whole_model(source_level: str, root: dict[str, Any]) -> bool:
 
 
 def _operators() -> set[str]:
-    return set(dir(torch)) | set(dir(torch.nn.functional)) | set(dir(torch.Tensor)) | COMPOUND
+    return set(dir(torch)) | set(dir(torch.nn.functional)) | set(dir(torch.Tensor)) | COMPOUND | ATTENTIONS
 
 
 _ROOTS = {

@@ -10,6 +10,10 @@ ROUTERS = [
     "v, i = x.softmax(-1).topk(2)\nreturn v / v.sum(-1, keepdim=True), i",
     "p = F.softmax(x.float(), dim=-1)\nv, i = torch.topk(p, 2)\nv /= v.sum(-1, True)\nreturn v, i",
     "v, i = torch.topk(x.sigmoid(), 2)\nreturn v / (v.sum(-1, keepdim=True) + 1e-20) * 2.5, i",
+    "v, i = x.topk(2)\nreturn torch.zeros(4, 8).scatter(1, i, v.softmax(-1))",
+    "p = x.softmax(-1)\nv, i = p.topk(2)\n"
+    "return torch.zeros_like(p).scatter(1, i, v / v.sum(-1, keepdim=True))",
+    "v, i = x.softmax(-1).topk(2)\nreturn torch.zeros(4, 8).scatter(-1, i, v)",
     "v, i = x.softmax(-1).topk(2)\nreturn v * 2, i + 1",
     "v, i = x.softmax(-1).max(-1)\nreturn v * 2, i + 1",
 ]
@@ -19,6 +23,12 @@ ROUTERS = [
 def test_choosing_the_best_experts_is_one_kernel(program: Program, forward: str) -> None:
     assert names(program(forward))[0] == "topk_router"
     assert set(names(program(forward))) <= {"topk_router", "mul", "add"}
+
+
+def test_a_router_right_after_its_projection_is_a_kernel_of_its_own(program: Program) -> None:
+    forward = "v, i = torch.topk(self.gate(x), k=2)\nreturn torch.softmax(v, dim=1), i"
+    graph = program(forward, init="self.gate = nn.Linear(8, 4)")
+    assert names(graph) == ["linear", "topk_router"]
 
 
 NO_ROUTERS = {
@@ -77,6 +87,62 @@ def test_experts_that_all_run_are_combined_by_the_routers_weights(program: Progr
     """
     init = "self.gate, self.up = nn.Linear(8, 3), nn.Linear(8, 8)"
     assert names(program(forward, init=init))[-1] == "expert_combine"
+
+
+COMBINED = {
+    "einsum": "return torch.einsum('bec,be->bc', h, w)",
+    "einsum, the weights first": "return torch.einsum('te,teh->th', w, h)",
+    "matmul": "return (w[:, None] @ h).squeeze(1)",
+    "bmm": "return torch.bmm(w.unsqueeze(1), h).squeeze(1)",
+    "a sum": "return (h * w[..., None]).sum(dim=1)",
+}
+GATHERED = """\
+v, i = torch.topk(self.gate(x), 2)
+w = v.softmax(-1)
+h = torch.einsum("beck,bk->bec", self.weight[i], x) + self.bias[i, ...]
+"""
+STACKS = """\
+self.gate = nn.Linear(8, 4)
+self.weight, self.bias = (nn.Parameter(torch.ones(4, 6, *n)) for n in ((8,), ()))
+"""
+
+
+@pytest.mark.parametrize("combined", COMBINED.values(), ids=COMBINED)
+def test_weights_picked_for_each_token_are_a_linear_of_experts(
+    program: Program, combined: str
+) -> None:
+    graph = program(GATHERED + combined, init=STACKS)
+    assert names(graph) == ["linear", "topk_router", "expert_linear", "expert_combine"]
+
+
+def test_experts_without_a_bias_by_a_batched_product(program: Program) -> None:
+    forward = """\
+    v, i = torch.topk(self.gate(x), 1)
+    h = torch.bmm(torch.index_select(self.weight, 0, i.flatten()), x[:, :, None]).squeeze(-1)
+    return h * v.sigmoid()
+    """
+    found = names(program(forward, init=STACKS))
+    assert found[:3] == ["linear", "topk_router", "expert_linear"]
+
+
+def test_vectors_that_are_picked_are_no_experts(program: Program) -> None:
+    graph = program(
+        "return F.linear(self.words(i), self.weight)",
+        arguments="i",
+        inputs="torch.randint(0, 9, (4,))",
+        init="self.words = nn.Embedding(9, 8)\nself.weight = nn.Parameter(torch.ones(6, 8))",
+    )
+    assert names(graph) == ["embedding", "linear"]
+
+
+def test_a_product_with_what_no_router_chose_combines_no_experts(program: Program) -> None:
+    graph = program(
+        "w = self.gate(x).softmax(-1)\nreturn torch.einsum('bec,be->bc', h, w)",
+        arguments="x, h",
+        inputs="torch.randn(4, 8), torch.randn(4, 4, 5)",
+        init=STACKS,
+    )
+    assert "expert_combine" not in names(graph)
 
 
 def test_rows_that_the_caller_chooses_are_only_indexed(program: Program) -> None:

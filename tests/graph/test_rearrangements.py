@@ -107,35 +107,6 @@ def test_patches_are_put_back(program: Program, forward: str) -> None:
     assert names(program(forward, inputs="torch.randn(2, 6, 96)")) == ["unpatchify"]
 
 
-HEADS = {
-    "laid out anew": (
-        """\
-        q, k, v = (p.view(2, 6, 4, 2).transpose(1, 2) for p in self.qkv(x).chunk(3, -1))
-        h = (q @ k.transpose(-1, -2)).softmax(-1) @ v
-        return h.transpose(1, 2).contiguous().view(2, 6, 8)
-        """,
-        ["linear", "matmul", "softmax", "matmul", "merge_heads"],
-    ),
-    "in one batch": (
-        """\
-        q, k, v = (
-            p.reshape(2, 6, 4, 2).permute(0, 2, 1, 3).reshape(8, 6, 2)
-            for p in self.qkv(x).split(8, dim=-1)
-        )
-        h = torch.bmm(torch.bmm(q, k.mT).softmax(-1), v)
-        return h.view(2, 4, 6, 2).permute(0, 2, 1, 3).reshape(2, 6, 8)
-        """,
-        ["linear", *["split_heads"] * 3, "bmm", "softmax", "bmm", "merge_heads"],
-    ),
-}
-
-
-@pytest.mark.parametrize(("forward", "kernels"), HEADS.values(), ids=HEADS)
-def test_heads_are_split_and_merged(program: Program, forward: str, kernels: list[str]) -> None:
-    graph = program(forward, inputs="torch.randn(2, 6, 8)", init="self.qkv = nn.Linear(8, 24)")
-    assert sorted(names(graph)) == sorted(kernels)
-
-
 REPEATED = [
     "k = k[:, :, None].expand(2, 2, 3, 5, 4).reshape(2, 6, 5, 4)",
     "k = k.unsqueeze(2).expand(-1, -1, 3, -1, -1).contiguous().view(2, 6, 5, 4)",

@@ -3,7 +3,14 @@
 EXPERTS = (
     ("topk_router", (  # Shazeer et al., 2017: weights of the best experts, the others zero
         "scatter(zeros_like(x), topk_indices(x), softmax(topk(x)))",
+        "scatter(y, topk_indices(x), softmax(topk(x)))",
         "softmax(scatter(zeros_like(x), topk_indices(x), topk(x)))",
+        "scatter(zeros_like(y), topk_indices(softmax(x)),"
+        " topk(softmax(x)) / (sum(topk(softmax(x)), d) [+ eps]))",
+        "scatter(y, topk_indices(softmax(x)),"
+        " topk(softmax(x)) / (sum(topk(softmax(x)), d) [+ eps]))",
+        "scatter(zeros_like(y), topk_indices(softmax(x)), topk(softmax(x)))",
+        "scatter(y, topk_indices(softmax(x)), topk(softmax(x)))",
         "topk(softmax(x)) / (sum(topk(softmax(x)), d) [+ eps]) [* c]",
         "topk(softmax(x)) / clamp(sum(topk(softmax(x)), d), eps)",
         "topk(sigmoid(x)) / (sum(topk(sigmoid(x)), d) [+ eps]) [* c]",

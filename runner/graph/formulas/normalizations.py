@@ -60,6 +60,11 @@ NORMALIZATIONS = (
         "sum(x / norm(x, 2, d) * (y / norm(y, 2, d)), d)",
         "sum(x / clamp(norm(x, 2, d), eps) * (y / clamp(norm(y, 2, d), eps)), d)",
     )),
+    ("masked_mean", (
+        "sum(x * y, d) / sum(y, d)",
+        "sum(x * y, d) / clamp(sum(y, d), eps)",
+        "sum(x * y, d) / (sum(y, d) + eps)",
+    )),
     ("l1_norm", (
         "x / (norm(x, 1, d) [+ eps])",
         "x / clamp(norm(x, 1, d), eps)",
