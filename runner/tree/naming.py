@@ -49,6 +49,9 @@ def _give(
     return [key for key, name in proposals.items() if times[name] > 1]
 
 
+_SHORTER = {"scaled_dot_product_attention": "attention"}
+
+
 def _digest(key: Hashable) -> str:
     return hashlib.sha256(repr(key).encode()).hexdigest()[:8]
 
@@ -68,6 +71,8 @@ def file_name(program: Program, part: Part, words: Sequence[str] = ()) -> str:
             break
         attributes = attributes.rpartition("_")[0]
     stem, rest = part.stem, name[len(part.stem) :]
+    if len(name) > LONGEST_NAME:
+        stem = _SHORTER.get(stem, stem)
     while len(stem + rest) > LONGEST_NAME and "_" in stem:
         stem = stem.rpartition("_")[0]
     return stem + rest
@@ -196,8 +201,9 @@ def _masks(program: Program, kernel: Part, operations: Sequence[Operation]) -> I
     ]
     recipes = [op for state in tables if state.recipe for op in state.recipe.operations]
     bounds = [op for op in (*operations, *recipes) if op.name in _TRIANGLES | _ORDERS]
-    numbers = [n for op in bounds for n in (*op.args, op.arg("diagonal")) if type(n) is int]
-    widths = [abs(n) for n in numbers if abs(n) > 1]
+    offsets = [op for op in operations if op.name in {"add", "sub"} and _counts(program, op)]
+    told = [n for op in (*bounds, *offsets) for n in (*op.args, op.arg("diagonal"))]
+    widths = [abs(n) for n in told if type(n) is int and abs(n) > 1]
     if bounds or any(op.arg("is_causal") is True for op in operations):
         yield "causal"
     elif tables or any(op.name in _FILLS for op in operations):
@@ -206,6 +212,11 @@ def _masks(program: Program, kernel: Part, operations: Sequence[Operation]) -> I
         yield f"window{max(widths)}"
     if any(op.name in {"cat", "concat", "concatenate"} for op in operations):
         yield "sinks"
+
+
+def _counts(program: Program, op: Operation) -> bool:
+    """Whether an operation gives whole numbers, such as positions."""
+    return program.spec(op.outputs[0]).dtype.startswith("int")
 
 
 def _is_square(spec: TensorSpec) -> bool:
