@@ -37,8 +37,8 @@ class _DenseLayer(nn.Module):
 class _DenseBlock(nn.ModuleDict):
     def __init__(self, inside: int, growth_rate: int) -> None:
         super().__init__()
-        for i in range(2):
-            self.add_module(f"denselayer{i + 1}", _DenseLayer(inside + i * growth_rate, growth_rate))
+        self.add_module("denselayer1", _DenseLayer(inside, growth_rate))
+        self.add_module("denselayer2", _DenseLayer(inside + growth_rate, growth_rate))
 
     def forward(self, init_features: Tensor) -> Tensor:
         features = [init_features]

@@ -25,12 +25,12 @@ from torch import Tensor, nn
 
 class Conv2dNormActivation(nn.Sequential):
     def __init__(
-        self, inside: int, outside: int, kernel: int, stride: int = 1, groups: int = 1, act: bool = True
+        self, inside: int, outside: int, kernel: int, stride: int = 1, groups: int = 1, act=nn.SiLU
     ) -> None:
         super().__init__(
             nn.Conv2d(inside, outside, kernel, stride, kernel // 2, groups=groups, bias=False),
             nn.BatchNorm2d(outside),
-            *([nn.SiLU(inplace=True)] if act else []),
+            *([act(inplace=True)] if act else []),
         )
 
 
@@ -56,7 +56,7 @@ class MBConv(nn.Module):
             *expand,
             Conv2dNormActivation(hidden, hidden, 3, stride, groups=hidden),
             SqueezeExcitation(hidden, 2),
-            Conv2dNormActivation(hidden, outside, 1, act=False),
+            Conv2dNormActivation(hidden, outside, 1, act=None),
         )
 
     def forward(self, x: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""minGPT: the MLP is a ModuleDict that a lambda calls, the attention a module (Radford et al., 2019).
+"""minGPT: a lambda calls the MLP, a ModuleDict; the attention is a module (Radford et al., 2019).
 
 minigpt (model)
   2 x embedding

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 
 class ConvBNReLU(nn.Sequential):
-    def __init__(self, inside: int, outside: int, kernel: int = 3, stride: int = 1, groups: int = 1):
+    def __init__(self, inside: int, outside: int, kernel: int = 3, stride: int = 1, groups=1):
         super().__init__(
             nn.Conv2d(inside, outside, kernel, stride, kernel // 2, groups=groups, bias=False),
             nn.BatchNorm2d(outside),
