@@ -12,7 +12,7 @@ from runner.graph.terms import snake_case
 from runner.tree.interface import Program, interface
 
 _STAND_ALONE = {"other", "random", "creation"}
-_CONCATENATIONS = {"cat", "stack", "hstack", "vstack", "dstack"}
+CONCATENATIONS = {"cat", "stack", "hstack", "vstack", "dstack"}
 _ATTENTION = "attention"
 _EXPERTS = {"topk_router", "expert_linear", "expert_combine", "expert_dispatch"}
 
@@ -136,7 +136,7 @@ def is_join(flow: KernelFlow, k: int) -> bool:
     activations = flow.activations(k)
     if len(activations) < 2 or kernel.kind == "contraction":
         return False
-    if kernel.operation in _CONCATENATIONS:
+    if kernel.operation in CONCATENATIONS:
         return True
     return kernel.kind in {"pointwise", "copy"} and len(_streams(flow, k)) > 1
 

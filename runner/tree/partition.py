@@ -328,13 +328,14 @@ class _Partition:
         return self._parent("fusion", name, stem, operations, children, reason)
 
     def _call_stem(self, scope: Scope, kernels: Sequence[int]) -> str:
+        own = snake_case(scope.cls)
         ends = kernels[-2:] if self.kernels[kernels[-1]].kind == "normalization" else kernels[-1:]
         if any(is_residual(self.flow, k, set(kernels)) for k in ends):
             special = special_stem([self.kernels[k].operation for k in kernels])
-            if special:
+            if special and (special.removesuffix("_block") not in own or own in special):
                 return special
         if not is_container(scope):
-            return snake_case(scope.cls)
+            return own
         return self._line_stem(kernels) if is_numbered(scope) else attribute(scope.path)
 
     def _fusion(self, fusion: Fusion) -> Part:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from runner.graph.ir import Scope
-from runner.tree.fusing import KernelFlow
+from runner.tree.fusing import CONCATENATIONS, KernelFlow
 from runner.tree.interface import Program
 
 _MOSTLY = 0.5
@@ -129,9 +129,21 @@ def _stacked(flow: KernelFlow, region: Region, fused: set[int]) -> list[Region]:
         if match:
             groups.setdefault((scope.cls, match["container"]), []).append(inner)
     for blocks in groups.values():
-        if len(blocks) > 1 and all(_feeds(flow, a, b) for a, b in pairwise(blocks)):
+        chained = len(blocks) > 1 and all(_feeds(flow, a, b) for a, b in pairwise(blocks))
+        if chained and not _concatenated(flow, blocks):
             return blocks
     return []
+
+
+def _concatenated(flow: KernelFlow, blocks: list[Region]) -> bool:
+    """Whether a concatenation reads what several calls gave: they are one dense block."""
+    block_of = {k: n for n, block in enumerate(blocks) for k in block.kernels()}
+    for k, kernel in enumerate(flow.kernels):
+        if kernel.operation in CONCATENATIONS:
+            read = {block_of.get(m) for _, m in flow.activations(k) if m is not None}
+            if len(read - {None, block_of.get(k)}) > 1:
+                return True
+    return False
 
 
 def _feeds(flow: KernelFlow, first: Region, second: Region) -> bool:

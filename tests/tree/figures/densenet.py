@@ -9,7 +9,8 @@ densenet (model)
   dense_block (layer)
     2 x dense_layer: cat, batch_norm, relu, conv2d, batch_norm, relu, conv2d
     cat
-  output_head: batch_norm, relu, adaptive_avg_pool2d, linear
+  batch_norm
+  output_head: relu, adaptive_avg_pool2d, linear
 """
 
 from collections import OrderedDict

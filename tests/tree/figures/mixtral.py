@@ -12,7 +12,8 @@ mixtral (model)
     4 x mixtral_block_sparse_top2_mlp: linear, linear, swiglu, linear
     expert_combine
     add
-  output_head: rms_norm, linear
+  rms_norm
+  linear
 """
 
 import torch
