@@ -296,7 +296,17 @@ def _may_continue(flow: KernelFlow, k: int, line: list[int]) -> bool:
         return False
     if flow.contractions[k] and any(_is_sum(flow, m) for m in line):
         return False
+    if _is_norm(flow, k) and _is_norm(flow, line[0]) and _leads_to_contraction(flow, k):
+        return False
     return sum(flow.contractions[m] for m in line) + flow.contractions[k] <= 1
+
+
+def _leads_to_contraction(flow: KernelFlow, k: int) -> bool:
+    """Whether a norm is the first step of the next contraction's line (pre-activation)."""
+    after = flow.only_reader(k)
+    while after is not None and not flow.contractions[after] and not is_join(flow, after):
+        after = flow.only_reader(after)
+    return after is not None and flow.contractions[after] > 0
 
 
 def _is_sum(flow: KernelFlow, k: int) -> bool:

@@ -170,7 +170,7 @@ class _Partition:
         """The layers, fusions and kernels of a model."""
         classes = layer_classes(self.flow, self.region, self.straight)
         parts: list[Part] = []
-        loose_parts: list[Part] = []
+        loose_of: list[list[int]] = []
         queue = [self.region]
         while queue:
             current = queue.pop()
@@ -191,13 +191,27 @@ class _Partition:
                     queue.append(item)
                 else:
                     parts.append(self._layer(item))
+            loose_of.append(loose)
+        layers = any(part.level == "layer" for part in parts)
+        head = self._head([k for loose in loose_of for k in loose]) if layers else None
+        taken = set(head.kernels if head is not None else ())
+        for loose in loose_of:
             fusions = constant_fusions(self.flow, loose)
-            taken = {k for fusion in fusions for k in fusion.kernels}
+            taken |= {k for fusion in fusions for k in fusion.kernels}
             parts += map(self._fusion, fusions)
-            loose_parts += self._lines_and_kernels([k for k in loose if k not in taken])
-        if any(part.level == "layer" for part in parts):
-            loose_parts = [self._as_head(part) for part in loose_parts]
-        return parts + loose_parts
+            parts += self._lines_and_kernels([k for k in loose if k not in taken])
+        return [*parts, self._fusion(head)] if head is not None else parts
+
+    def _head(self, loose: list[int]) -> Fusion | None:
+        """The line that ends in a linear layer and the model's result: `rms_norm, linear`.
+
+        It may begin in a module that is only the frame around the layers.
+        """
+        for line in lines(self.flow, loose):
+            operations = {self.kernels[k].operation for k in line.kernels}
+            if "linear" in operations and self.flow.exits(line.kernels[-1])[2]:
+                return replace(line, stem="output_head")
+        return None
 
     def _is_blocks(self, region: Region) -> bool:
         """A call that is little more than blocks one after the other."""
@@ -217,13 +231,6 @@ class _Partition:
             return False
         head = set(contractions) == {"linear"} and any(self.flow.exits(k)[2] for k in kernels)
         return len(contractions) <= (_HEAD_CONTRACTIONS if head else 1)
-
-    def _as_head(self, part: Part) -> Part:
-        """A line of a model that ends in a linear layer and the result is the output head."""
-        ends = not self.program.returned.isdisjoint(part.io.outputs)
-        if ends and any(child.stem == "linear" for child in part.children):
-            return replace(part, name="output_head", stem="output_head")
-        return part
 
     def _block(self, block: Block, around: Region) -> Part:
         region = block.region()

@@ -205,6 +205,7 @@ def test_repeated_blocks_are_layers_and_the_module_around_them_is_only_a_frame(
         block,
         ("fusion", "linear", "softmax"),
     )
+    assert root.children[-1].stem == "output_head"
     assert [c.name for c in root.children[1:4]] == ["layers_0", "layers_1", "layers_2"]
     assert root.children[1].stem == "block"
 
@@ -320,6 +321,44 @@ def test_a_norm_of_the_sum_closes_the_block_before_it(apart: Apart) -> None:
         "  add_layer_norm: add, layer_norm",
         "  mlp_block: linear, linear, swiglu, linear, add, layer_norm",
     ]
+
+
+def test_what_leads_to_the_next_contraction_from_its_norm_on_goes_with_that(apart: Apart) -> None:
+    _, root = apart(
+        """
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.bn1, self.bn2 = nn.BatchNorm2d(4), nn.BatchNorm2d(4)
+                self.conv1 = nn.Conv2d(4, 4, 3, padding=1)
+                self.conv2 = nn.Conv2d(4, 4, 3, padding=1)
+
+            def forward(self, x):
+                h = self.conv1(torch.relu(self.bn1(x)))
+                return x + self.conv2(torch.relu(self.bn2(h)))
+
+        def get_inputs(): return [torch.rand(2, 4, 8, 8)]
+        def get_init_inputs(): return []
+        """
+    )
+    assert outline(root) == (
+        "layer",
+        ("fusion", "batch_norm", "relu", "conv2d"),
+        ("fusion", "batch_norm", "relu", "conv2d", "add"),
+    )
+
+
+def test_an_output_head_may_begin_in_the_frame_around_the_layers(apart: Apart) -> None:
+    frame = STACK.replace(
+        "x = layer(x)\n        return x", "x = layer(x)\n        return self.norm(x)"
+    )
+    frame = frame.replace(
+        "class Encoder(nn.Module):\n    def __init__(self):\n        super().__init__()",
+        "class Encoder(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.norm = nn.LayerNorm(8)",
+    )
+    _, root = apart(frame)
+    assert drawn(root).splitlines()[-1] == "  output_head: layer_norm, linear, softmax"
 
 
 def test_with_one_residual_add_only_there_are_lines_and_no_blocks(apart: Apart) -> None:

@@ -9,8 +9,7 @@ densenet (model)
   dense_block (layer)
     2 x dense_layer: cat, batch_norm, relu, conv2d, batch_norm, relu, conv2d
     cat
-  batch_norm
-  output_head: relu, adaptive_avg_pool2d, linear
+  output_head: batch_norm, relu, adaptive_avg_pool2d, linear
 """
 
 from collections import OrderedDict

@@ -12,8 +12,7 @@ mixtral (model)
     4 x mixtral_block_sparse_top2_mlp: linear, linear, swiglu, linear
     expert_combine
     add
-  rms_norm
-  linear
+  output_head: rms_norm, linear
 """
 
 import torch

@@ -24,8 +24,7 @@ scaled_dot_product_attention, linear, add
     t5_layer_cross_attention: rms_norm, linear, linear, linear, \
 scaled_dot_product_attention, linear, add
     t5_layer_ff: rms_norm, linear, relu, linear, add
-  rms_norm
-  output_head: mul, linear
+  output_head: rms_norm, mul, linear
 """
 
 import math
