@@ -215,9 +215,10 @@ class Grouping:
         """
         flow, inside = self.flow, set[int]()
         waiting = sorted(members, reverse=True)
-        compute = [flow.operations[i] for i in members if not flow.operations[i].view]
+        working = (i for i in members if not flow.operations[i].view and not flow.constant[i])
+        compute = [flow.operations[i] for i in working]
         statements = {_statement(op) for op in compute}
-        calls = {op.scopes for op in compute if self.calls.get(op.scopes, members) <= members}
+        calls = {op.scopes for op in compute if op.scopes and self.calls[op.scopes] <= members}
         while waiting:
             for source in flow.sources[waiting.pop()]:
                 op = flow.operations[source]

@@ -190,7 +190,8 @@ def _is_attention(
     if any(event.reads & weights for event in products) or not products:
         return False
     if len(contractions) == 1:
-        fused = _is(("_scaled_dot_product",), products[0])
+        within = {event.operation.name for event in contractions[0]}
+        fused = any("softmax" in name or "_scaled_dot_product" in name for name in within)
         return fused and names <= {"mul", "div", "index_select", "repeat"}
     if len(contractions) != 2 or not names <= _AROUND_SCORES | _PROBABILITIES:
         return False
