@@ -114,12 +114,12 @@ class Grouping:
     def alive(self) -> list[int]:
         """The kernels, in the order of their last operations."""
         groups = self.contracted.groups
-        return sorted((g for g, members in enumerate(groups) if members), key=lambda g: max(groups[g]))
+        return sorted((g for g, m in enumerate(groups) if m), key=lambda g: max(groups[g]))
 
     def compute(self, group: int) -> list[Operation]:
         """A kernel's operations that move or compute something, in order."""
-        operations = self.flow.operations
-        return [operations[i] for i in sorted(self.contracted.groups[group]) if not operations[i].view]
+        members = sorted(self.contracted.groups[group])
+        return [op for op in map(self.flow.operations.__getitem__, members) if not op.view]
 
     def kind(self, group: int) -> str:
         return main_kind(self.compute(group))
@@ -160,7 +160,8 @@ class Grouping:
 
     def _read_by(self, index: int) -> set[int]:
         """Constants that borrow a value's shape are read by whoever reads them."""
-        found = {-1} if self.flow.returned.intersection(self.flow.operations[index].outputs) else set()
+        returned = self.flow.returned.intersection(self.flow.operations[index].outputs)
+        found = {-1} if returned else set[int]()
         for user in self.flow.users[index]:
             group = self.contracted.group_of.get(user)
             found |= self._read_by(user) if group is None else {group}
@@ -207,16 +208,17 @@ class Grouping:
                 inside.add(index)
         return inside
 
-    def _views_before(self, members: Collection[int]) -> set[int]:
+    def _views_before(self, members: set[int]) -> set[int]:
         """Views of what comes in that only these operations read, written where they stand.
 
         That is in a statement of theirs, or in a module call of which they are all.
         """
         flow, inside = self.flow, set[int]()
         waiting = sorted(members, reverse=True)
-        compute = [flow.operations[i] for i in members if not flow.operations[i].view]
+        working = (i for i in members if not flow.operations[i].view and not flow.constant[i])
+        compute = [flow.operations[i] for i in working]
         statements = {_statement(op) for op in compute}
-        calls = {op.scopes for op in compute if self.calls.get(op.scopes, members) <= members}
+        calls = {op.scopes for op in compute if op.scopes and self.calls[op.scopes] <= members}
         while waiting:
             for source in flow.sources[waiting.pop()]:
                 op = flow.operations[source]

@@ -12,8 +12,8 @@ from runner.graph.experts import gathered_experts
 from runner.graph.flow import Flow
 from runner.graph.grouping import Candidate, Grouping, Kernel
 from runner.graph.ir import Graph, Operation, Scope
-from runner.graph.operations import is_named_activation, kind
 from runner.graph.layouts import layouts
+from runner.graph.operations import is_named_activation, kind
 from runner.graph.owned import owned
 from runner.graph.patterns import Found, Patterns
 from runner.graph.rearrangements import rearranged

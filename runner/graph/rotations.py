@@ -25,12 +25,20 @@ def _call(grouping: Grouping, group: int) -> tuple[Scope, ...]:
     return tuple(s for s in grouping.compute(group)[-1].scopes if not s.builtin)
 
 
-def _table(grouping: Grouping, group: int) -> frozenset[str]:
-    """The values that tell the angles: all that a rotation reads but its largest operand."""
+def _table(grouping: Grouping, group: int) -> tuple[str, ...]:
+    """The values that tell the angles: all that a rotation reads but what it rotates.
+
+    That depends on an input; where the table does too, it is the largest, and read by this alone.
+    """
     read = dict.fromkeys(_read(grouping, group))
-    specs = grouping.flow.graph.values
-    rotated = max(read, key=lambda name: specs[name].numel)
-    return frozenset(_origin(grouping, name) for name in read if name != rotated)
+    flow, operands = grouping.flow, grouping.operands(group)
+    rotated = max(
+        (name for name in read if grouping.maker(name)[0] in operands),
+        key=lambda name: (flow.graph.values[name].numel, -len(flow.consumers[name])),
+    )
+    rotated = grouping.maker(rotated)[0]
+    others = (name for name in read if grouping.maker(name)[0] != rotated)
+    return tuple(dict.fromkeys(_origin(grouping, name) for name in others))
 
 
 def _read(grouping: Grouping, group: int) -> Iterator[str]:

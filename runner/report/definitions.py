@@ -32,8 +32,8 @@ ENTRYPOINT = "make_inputs"
 ANY_VALUES = (
     "conv", "linear", "matmul", "bmm", "einsum", "add", "sub", "mul", "cat", "relu", "gelu", "silu",
     "sigmoid", "tanh", "softmax", "layer_norm", "group_norm", "batch_norm", "max_pool", "avg_pool",
-    "adaptive_", "mean", "sum", "scaled_dot_product", "swiglu", "rms_norm", "contiguous_copy",
-    "reshape_copy", "stack", "pad", "hardtanh", "leaky_relu", "hardswish", "mish", "elu",
+    "adaptive_", "mean", "sum", "scaled_dot_product", "swiglu", "rms_norm", "transpose_copy",
+    "permute_copy", "stack", "pad", "hardtanh", "leaky_relu", "hardswish", "mish", "elu",
 )  # fmt: skip
 """Operations that normal values suit as well as those which reach them in the model."""
 

@@ -164,10 +164,10 @@ _PICKS = {"index", "index_select", "embedding", "gather"}
 # --- attention ------------------------------------------------------------------------------------
 
 _AROUND_SCORES = {
-    *("add", "sub", "rsub", "mul", "div", "neg", "tanh", "clamp", "clamp_max", "maximum", "minimum"),
-    *("masked_fill", "where", "cat", "nan_to_num", "native_dropout", "bernoulli", "index_select"),
-    *("eq", "ne", "lt", "le", "gt", "ge", "logical_not", "bitwise_not", "logical_and", "repeat"),
-    *("logical_or", "bitwise_and", "bitwise_or", "bernoulli_", "div_", "pow", "empty_like"),
+    *("add", "sub", "rsub", "mul", "div", "neg", "pow", "tanh", "clamp", "clamp_max", "maximum"),
+    *("minimum", "masked_fill", "where", "cat", "nan_to_num", "native_dropout", "bernoulli"),
+    *("eq", "ne", "lt", "le", "gt", "ge", "logical_not", "logical_and", "logical_or"),
+    *("bitwise_not", "bitwise_and", "bitwise_or", "index_select", "repeat"),
 }
 """Scales, masks, biases, caps, sinks, dropout; the keys and values repeated."""
 _SOFTMAX = {"_softmax", "exp", "sum", "amax", "max", "logsumexp", "_log_softmax"}
@@ -190,7 +190,8 @@ def _is_attention(
     if any(event.reads & weights for event in products) or not products:
         return False
     if len(contractions) == 1:
-        fused = _is(("_scaled_dot_product",), products[0])
+        within = {event.operation.name for event in contractions[0]}
+        fused = any("softmax" in name or "_scaled_dot_product" in name for name in within)
         return fused and names <= {"mul", "div", "index_select", "repeat"}
     if len(contractions) != 2 or not names <= _AROUND_SCORES | _PROBABILITIES:
         return False

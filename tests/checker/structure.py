@@ -58,7 +58,8 @@ def is_whole_model(source_level: str, root: dict[str, Any]) -> bool:
 
 
 def _operators() -> set[str]:
-    return set(dir(torch)) | set(dir(torch.nn.functional)) | set(dir(torch.Tensor)) | COMPOUND | ATTENTIONS
+    functions = {*dir(torch), *dir(torch.nn.functional), *dir(torch.Tensor)}
+    return functions | COMPOUND | ATTENTIONS
 
 
 _ROOTS = {

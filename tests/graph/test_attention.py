@@ -91,9 +91,7 @@ SPELLINGS = {
         "a = q @ k.transpose(-2, -1)\ne = torch.exp(a - a.amax(-1, keepdim=True))\n"
         "y = (e / e.sum(-1, keepdim=True)) @ v"
     ),
-    "capped": (
-        "a = torch.tanh(q @ k.transpose(-2, -1) / 30.0) * 30.0\ny = a.softmax(-1) @ v"
-    ),
+    "capped": ("a = torch.tanh(q @ k.transpose(-2, -1) / 30.0) * 30.0\ny = a.softmax(-1) @ v"),
     "with sinks": (
         "a = q @ k.transpose(-2, -1)\n"
         "a = torch.cat((a, self.sinks.view(1, 2, 1, 1).expand(b, 2, s, 1)), dim=-1)\n"
@@ -280,7 +278,7 @@ NOT_QUITE = {
 
 @pytest.mark.parametrize("lines", NOT_QUITE.values(), ids=NOT_QUITE)
 def test_what_is_not_quite_it_is_none(program: Program, lines: str) -> None:
-    init = "self.keys = nn.Parameter(torch.rand(4, 5))\nself.values = nn.Parameter(torch.rand(5, 4))\n"
+    init = "self.keys, self.values = (nn.Parameter(torch.rand(n, 9 - n)) for n in (4, 5))\n"
     found = names(attending(program, lines, init=init))
     assert not any("attention" in name for name in found)
 

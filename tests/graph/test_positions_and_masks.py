@@ -96,6 +96,101 @@ def test_rotating_in_the_complex_plane_is_one_kernel(program: Program, forward: 
     assert names(graph) == ["rope"]
 
 
+ROTARY = """\
+def rotate(x, cos, sin):
+    a, b = x.chunk(2, -1)
+    return torch.cat((a * cos - b * sin, b * cos + a * sin), dim=-1)
+
+def table(length, size):
+    speed = 10000 ** (-torch.arange(0, size, 2) / size)
+    angles = torch.outer(torch.arange(length, dtype=torch.float32), speed)
+    return angles.cos(), angles.sin()
+
+class Rotary(nn.Module):
+    def forward(self, q, k):
+        cos, sin = table(q.shape[1], q.shape[-1])
+        return rotate(q, cos, sin), rotate(k, cos, sin)
+
+class Rotate(nn.Module):
+    def forward(self, x, cos, sin):
+        return rotate(x, cos, sin)
+
+class Buffered(nn.Module):
+    def __init__(self):
+        super().__init__()
+        cos, sin = table(16, 4)
+        self.register_buffer("cos", cos)
+        self.register_buffer("sin", sin)
+
+    def rotate(self, x):
+        length = x.shape[1]
+        return rotate(x, self.cos[:length].to(x.dtype), self.sin[:length].to(x.dtype))
+
+    def forward(self, q, k):
+        return self.rotate(q), self.rotate(k)
+"""
+TOGETHER = {
+    "by a module that makes the table": "q, k = self.rotary(q, k)",
+    "by a module that holds the table": "q, k = self.buffered(q, k)",
+    "in two statements": (
+        "cos, sin = table(5, 4)\nq = rotate(q, cos, sin)\nk = rotate(k, cos, sin)"
+    ),
+    "by a table that comes in": "c, s = x[0, :, :2].sin(), x[0, :, 2:4].exp()\n"
+    "q, k = rotate(q, c, s), rotate(k, c, s)",
+}
+
+
+@pytest.mark.parametrize("rotated", TOGETHER.values(), ids=TOGETHER)
+def test_a_query_and_a_key_that_one_call_rotates_are_one_kernel(
+    program: Program, rotated: str
+) -> None:
+    graph = program(
+        f"q, k = self.qk(x).view(2, 2, 5, 4).unbind(1)\n{rotated}\nreturn q, k + 1",
+        inputs="torch.randn(2, 5, 8)",
+        init="self.qk = nn.Linear(8, 8)\nself.rotary, self.buffered = Rotary(), Buffered()",
+        classes=ROTARY,
+    )
+    kernels = recognize(graph)
+    (rope,) = (kernel for kernel in kernels if kernel.operation == "rope")
+    assert {k.operation for k in kernels} <= {"linear", "sin", "exp", "rope", "add"}
+    cats = [i for i in rope.members if graph.operations[i].name == "cat"]
+    assert len(cats) == 2, "both are rotated in it"
+
+
+APART = {
+    "two calls": "return rotate(q, c, s), self.rotate(k, c, s)",
+    "two tables": "return rotate(q, c, s), rotate(k, s, c)",
+    "one after the other": "q = rotate(q, c, s)\nreturn q, rotate(k + q.exp().sum(), c, s)",
+}
+
+
+@pytest.mark.parametrize("forward", APART.values(), ids=APART)
+def test_other_rotations_are_a_kernel_each(program: Program, forward: str) -> None:
+    graph = program(
+        forward,
+        arguments="q, k, c, s",
+        inputs="torch.randn(5, 4), torch.randn(5, 4), torch.randn(5, 2), torch.randn(5, 2)",
+        init="self.rotate = Rotate()",
+        classes=ROTARY,
+    )
+    assert names(graph).count("rope") == 2
+
+
+def test_a_table_for_all_layers_is_a_kernel_of_its_own(program: Program) -> None:
+    forward = """\
+    cos, sin = table(5, 4)
+    for _ in range(2):
+        q, k = self.qk(x).chunk(2, -1)
+        x = x + rotate(q, cos, sin).repeat(1, 2) * rotate(k, cos, sin).repeat(1, 2)
+    return x
+    """
+    graph = program(
+        forward, inputs="torch.randn(5, 8)", init="self.qk = nn.Linear(8, 8)", classes=ROTARY
+    )
+    found = names(graph)
+    assert (found.count("rope_table"), found.count("rope")) == (1, 2)
+
+
 NO_ROPES = {
     "the rotation is halved": "return x * cos + torch.cat((-x[..., 4:], x[..., 2:6]), -1)",
     "no sign": "return x * cos + torch.cat((x[..., 4:], x[..., :4]), -1)",

@@ -68,6 +68,54 @@ def test_two_contractions_are_two_kernels(softmax, judged, complaints):
     assert "is 2 contractions (mm, mm)" in complaints(judged(softmax, trials=1), "rules")[path]
 
 
+ATTENTIONS = {
+    "scaled": "torch.softmax(x @ x.T / 4, dim=1) @ x",
+    "masked": "torch.softmax((x @ x.T).masked_fill(torch.ones(4, 4).triu(1) > 0, -1e9), 1) @ x",
+    "with a sink": "torch.softmax(torch.cat((x @ x.T, x[:, :1]), 1), dim=1)[:, :-1] @ x",
+    "capped": "torch.softmax(torch.tanh(x @ x.T / 9) * 9, dim=1) @ x",
+    "in another precision": "(torch.softmax(x.double() @ x.double().T, 1) @ x.double()).float()",
+    "with a relu": "torch.relu(x @ x.T) @ x",
+    "by einsum": "torch.einsum('ij,jk->ik', torch.einsum('ij,kj->ik', x, x).softmax(1), x)",
+    "all in one": "F.scaled_dot_product_attention(x[None] * 2, x[None], x[None])[0]",
+}
+
+
+@pytest.mark.parametrize("spelled", ATTENTIONS.values(), ids=ATTENTIONS)
+def test_attention_is_one_operation(softmax, judged, spelled):
+    softmax.edit("original.py", "import torch\n", "import torch\nimport torch.nn.functional as F\n")
+    for path in ("original.py", "level_0_kernel/softmax_4x16_fp32.py"):
+        softmax.edit(path, "torch.softmax(x, dim=1)", spelled)
+    _rehash(softmax, shape=[4, 16])
+
+    assert judged(softmax, trials=1).gate("rules").verdict == "passed"
+
+
+NO_ATTENTIONS = {
+    "no probabilities": "torch.tanh(x @ x.T) @ x",
+    "probabilities of something else": "(x @ x.T * torch.softmax(x[:, :4], 1)) @ x",
+    "three products": "torch.softmax(x @ x.T, dim=1) @ x @ x.T @ x",
+    "a norm after it": "F.layer_norm(torch.softmax(x @ x.T, dim=1) @ x, (16,))",
+    "a sum after it": "(torch.softmax(x @ x.T, dim=1) @ x).cumsum(1)",
+}
+
+
+@pytest.mark.parametrize("spelled", NO_ATTENTIONS.values(), ids=NO_ATTENTIONS)
+def test_what_only_resembles_attention_is_more_than_one(softmax, judged, complaints, spelled):
+    path = "level_0_kernel/softmax_4x16_fp32.py"
+    softmax.edit(path, "torch.softmax(x, dim=1)", spelled)
+
+    assert "contractions" in complaints(judged(softmax, trials=1), "rules")[path]
+
+
+@pytest.mark.parametrize("activation", ["softmax(-1)", "relu()"])
+def test_an_mlp_is_no_attention(fusion, judged, complaints, activation):
+    w = "self.conv.weight.flatten(1)"
+    forward = f"return (x.flatten()[None, :27] @ {w}.T).{activation} @ {w}"
+    kernel = lone(fusion, "self.conv = nn.Conv2d(3, 4, kernel_size=3)", forward)
+
+    assert "is 2 contractions" in complaints(judged(fusion, trials=1), "rules")[kernel]
+
+
 @pytest.mark.parametrize(
     "spelled",
     [
