@@ -145,16 +145,19 @@ def collect(subject: Subject) -> Catalogue:
     groups: dict[tuple[Mode, str], list[Sighting]] = defaultdict(list)
     notes = list(subject.notes)
     for found in subject.decomposed:
-        unidentified = 0
+        lost, unidentified = [], 0
         for sighting in _sightings(found):
             node = sighting.nodes[0]
+            if not sighting.file.is_file():
+                lost.append(sighting.file.name)
+                continue
             unidentified += node.identity is None
             groups[(_mode(found), node.identity or _by_name(node))].append(sighting)
+        if lost:
+            notes.append(f"{found.label}: {several(len(lost), 'kernel file')} lost: {lost[0]}.")
         if unidentified:
-            notes.append(
-                f"{found.label}: {several(unidentified, 'kernel file')} of no known identity:"
-                " told apart by name."
-            )
+            of = several(unidentified, "kernel file")
+            notes.append(f"{found.label}: its tree identifies no workloads; {of} went by name.")
     rows = _named_apart([_workload(key, sightings) for key, sightings in groups.items()])
     whole = Catalogue(
         title=subject.title,

@@ -69,6 +69,8 @@ class Difference:
     """Unique kernels on the same tensors in both, whose workload is not the same."""
     respelled: tuple[str, ...]
     """Some of them, by file."""
+    unidentified: int
+    """Unique kernels on the same tensors in both, of which a tree does not say the workload."""
 
     @property
     def same(self) -> bool:
@@ -112,7 +114,7 @@ def compare(first: Path, second: Path) -> Difference:
         (kernels_one[key][0], min(len(kernels_one[key]), len(kernels_two[key])))
         for key in kernels_one.keys() & kernels_two.keys()
     ]
-    respelled = _respelled(kernels_one, kernels_two)
+    respelled, unidentified = _respelled(kernels_one, kernels_two)
     return Difference(
         a=_side(first, one),
         b=_side(second, two),
@@ -121,6 +123,7 @@ def compare(first: Path, second: Path) -> Difference:
         shared_flops=sum(node.flops * count for node, count in both),
         rewritten=len(respelled),
         respelled=tuple(respelled[:8]),
+        unidentified=unidentified,
     )
 
 
@@ -150,14 +153,16 @@ def _tensors(
 
 def _respelled(
     kernels_one: dict[Hashable, list[Node]], kernels_two: dict[Hashable, list[Node]]
-) -> list[str]:
-    """Kernels on the same tensors whose workloads differ; a tree of version 1 tells none."""
-    names = []
+) -> tuple[list[str], int]:
+    """Kernels on the same tensors whose workloads differ; and how many trees identify none of."""
+    names, unidentified = [], 0
     for key in kernels_one.keys() & kernels_two.keys():
         mine, theirs = ({node.identity for node in k[key]} for k in (kernels_one, kernels_two))
-        if None not in mine | theirs and mine != theirs:
+        if None in mine | theirs:
+            unidentified += 1
+        elif mine != theirs:
             names.append(Path(kernels_one[key][0].path).name)
-    return sorted(names)
+    return sorted(names), unidentified
 
 
 def _operation(node: Node) -> str:
@@ -203,6 +208,10 @@ def show(difference: Difference, console: Console, most: int = 20) -> None:
             f"same tensors, other code: {several(difference.rewritten, 'kernel')} ({names})",
             soft_wrap=True,
         )
+    if difference.unidentified:
+        kernels = several(difference.unidentified, "kernel")
+        are = "is" if difference.unidentified == 1 else "are"
+        console.print(f"{kernels} {are} compared by their tensors alone", soft_wrap=True)
     if difference.changes:
         console.print()
         console.print(_changes(difference, most))

@@ -28,7 +28,6 @@ _METADATA: dict[str, Any] = {
     "kernel_instances": 0,
 }
 """What stands for what a foreign tree leaves out; no gate looks at it."""
-_MAPPINGS = ("input_shapes", "output_shapes", "input_dtypes", "output_dtypes")
 _ROUNDS = 4
 
 
@@ -88,9 +87,12 @@ def _completed_node(name: str, node: Any) -> Any:
     if not isinstance(node, dict):
         return node
     known = {key: value for key, value in node.items() if key in Node.model_fields}
+    for side in ("input", "output"):  # without shapes it documents nothing
+        if f"{side}_shapes" not in known:
+            known |= {f"{side}_shapes": {}, f"{side}_dtypes": {}, f"{side}_strides": {}}
     path = known.get("path")
     plain = {"id": name, "name": Path(path).stem if isinstance(path, str) else name}
-    return with_names(plain | {key: {} for key in _MAPPINGS} | known)
+    return with_names(plain | known)
 
 
 def _forgotten(document: dict[str, Any], error: ValidationError) -> bool:
@@ -112,6 +114,7 @@ def _told(error: ValidationError) -> str:
     first = error.errors()[0]
     where = [str(part) for part in first["loc"]]
     what = first["msg"].removeprefix("Value error, ")
-    if where[:1] == ["nodes"] and len(where) > 2:
-        return f"node {where[1]!r}: {'.'.join(where[2:])}: {what}"
+    if where[:1] == ["nodes"] and len(where) > 1:
+        field = f"{'.'.join(where[2:])}: " if where[2:] else ""
+        return f"node {where[1]!r}: {field}{what}"
     return f"{'.'.join(where)}: {what}" if where else what

@@ -58,7 +58,7 @@ def test_what_a_tree_leaves_out_is_filled_in_from_its_kernels(take: Take, place:
     assert (conv.operations, relu.operations) == (["conv2d"], ["relu"])
     assert conv.weight_shapes == {"conv.weight": [4, 3, 3, 3], "conv.bias": [4]}
     assert conv.flops > relu.flops > 0
-    assert conv.input_strides == [[192, 64, 8, 1]]
+    assert conv.input_strides == {"x": [192, 64, 8, 1]}
 
 
 def test_nothing_that_a_gate_compares_is_filled_in_before(made: Path, tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_nothing_that_a_gate_compares_is_filled_in_before(made: Path, tmp_path: 
     assert delivered.take(output, built, source) == []
     delivered.complete(built, source, Facts(capture=None, reason="odd"))
 
-    assert all(node.input_strides == [] for node in Tree.read(built).nodes.values())
+    assert all(node.input_strides == {} for node in Tree.read(built).nodes.values())
 
 
 def test_the_last_rounds_verdict_stands_where_none_passed(take: Take) -> None:

@@ -90,8 +90,8 @@ def test_a_wrong_weight_map_makes_the_step_fail(decomposed: Decomposed) -> None:
     )
     step = next(s for s in (directory / "steps").iterdir() if "some_model" in s.name)
     weights = json.loads((step / "weight_map.json").read_text())
-    swapped = {name: source.replace("a.", "*.").replace("b.", "a.").replace("*.", "b.")
-               for name, source in weights.items()}  # fmt: skip
+    swapped = {source.replace("a.", "*.").replace("b.", "a.").replace("*.", "b."): name
+               for source, name in weights.items()}  # fmt: skip
     assert swapped != weights
     (step / "weight_map.json").write_text(json.dumps(swapped))
     assert output_of(step / "refactored.py").startswith("FAIL: ")
