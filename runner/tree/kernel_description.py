@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from math import isfinite
 from typing import Any
 
@@ -79,8 +80,13 @@ def family(program: Program, kernel: Part) -> str:
     core = _core(program, kernel)
     if len(core) == 1 and core[0].name.startswith("conv"):
         told = [*_of_convolution(program, core[0]), *told]
-    tensors = [program.spec(name) for name in kernel.io.inputs]
-    on = " and ".join(f"{len(spec.shape)}-d {spec.dtype}" for spec in tensors) or "no inputs"
+    specs = [program.spec(name) for name in kernel.io.inputs]
+    runs = [
+        (word, len(list(same)))
+        for word, same in groupby(f"{len(spec.shape)}-d {spec.dtype}" for spec in specs)
+    ]
+    words = [word if count == 1 else f"{count} × {word}" for word, count in runs]
+    on = " and ".join(words) or "no inputs"
     count = len(kernel.io.states)
     weights = f" with {count} weight{'s' * (count > 1)}" if count else ""
     how = f"({', '.join(told)})" if told else ""
