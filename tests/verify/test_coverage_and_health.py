@@ -305,7 +305,7 @@ def test_an_equal_comparison_without_a_control_is_no_check():
 def test_an_output_that_tells_is_called_neither_constant_nor_near_zero(softmax, judged, expression):
     _softmax_becomes(softmax, expression)
     if "long" in expression:
-        change = {"output_dtypes": ["int64"]}
+        change = {"output_dtypes": {"y0": "int64"}}
         softmax.edit_tree(lambda tree: tree["nodes"]["root"].update(change))
 
     verification = judged(softmax)
