@@ -12,7 +12,7 @@ TORCH ?= torch==2.13.0+cpu
 endif
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 
-.PHONY: help run test setup lint types bench snapshots gallery k8s container clean
+.PHONY: help run test setup lint types bench snapshots schemas gallery k8s container clean
 
 help:
 	@echo "make run    take the samples apart on a local Ray, and show the results"
@@ -22,6 +22,7 @@ help:
 	@echo "make types  mypy --strict"
 	@echo "make bench  seconds of the engine and of the command line, against their goals"
 	@echo "make snapshots  write the emitted text that the tests keep anew, to be read as a change"
+	@echo "make schemas  write docs/schemas anew from the models of tree, result and manifest"
 	@echo "make gallery    take three samples apart and picture them anew, for docs/gallery"
 	@echo "make k8s    write k8s/ anew"
 	@echo "make container  build the image with buildah, as root, and take two samples apart in it"
@@ -45,6 +46,9 @@ bench: $(INSTALLED)
 
 snapshots: $(INSTALLED)
 	$(BIN)/python tests/emit/snapshots.py
+
+schemas: $(INSTALLED)
+	$(BIN)/python docs/schemas/make.py
 
 gallery: $(INSTALLED)
 	$(BIN)/python docs/gallery/make.py

@@ -16,7 +16,7 @@ from runner.errors import UsageError
 from runner.problems import identify
 from runner.store.directory import DirectoryStore
 from runner.store.result import ProblemResult
-from runner.tree.document import LEVEL_FOLDER, TREE_FILE
+from runner.tree.document import LEVEL_FOLDER, TREE_FILE, refuse_other_versions
 from runner.verify import POWER_FILE, Power, write_power
 from runner.verify.reading_trees import mode_of
 
@@ -100,12 +100,14 @@ def verify(directory: Path, settings: Settings) -> Verified:
 
     Raises:
         UsageError: it is no decomposition directory at all.
+        DecompositionError: its tree is of another schema version.
     """
     if not any((directory / part).exists() for part in (TREE_FILE, "original.py", *_LEVELS)):
         raise UsageError(
             f"{directory}: neither {TREE_FILE} nor original.py in it",
             hint="name a decomposition directory",
         )
+    refuse_other_versions(directory)
     mode = mode_of(directory) or settings.mode
     most = usable_bytes(settings.memory)
     with tempfile.TemporaryDirectory(prefix="kdrun-") as aside:

@@ -5,7 +5,6 @@ Only files are taken, never links; the original is the problem's own file, whate
 
 import importlib.metadata
 import os
-import re
 import shutil
 import stat
 from collections import Counter
@@ -25,6 +24,8 @@ from runner.verify.reading_trees import mode_of, read_tree
 
 ORIGINAL = "original.py"
 _IGNORED = {"__pycache__", ".git"}
+_UNKNOWN: dict[str, Any] = {"identity": None, "family": None, "attributes": {}}
+"""Fields that a delivered tree does not decide: each kernel's own program does, once it passed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +127,7 @@ def complete(built: Path, source: Source, facts: Facts) -> Figures | None:
         "unused_weights": list(facts.unused),
     }
     nodes = {
-        name: node.model_copy(
-            update={
-                "instance_count": instances[node.path],
-                "operations": node.operations
-                or [_operation(tree.nodes[kernel].path) for kernel in _kernels(tree, name)],
-            }
-        )
+        name: node.model_copy(update=_UNKNOWN | {"instance_count": instances[node.path]})
         for name, node in tree.nodes.items()
     }
     Tree(metadata=Metadata(**known), nodes=nodes, data_flow=[]).write(built)
@@ -144,20 +139,6 @@ def complete(built: Path, source: Source, facts: Facts) -> Figures | None:
         capture=facts.capture or "none",
         estimated_peak_bytes=facts.peak_bytes or 0,
     )
-
-
-def _kernels(tree: Tree, name: str) -> Iterator[str]:
-    if tree.nodes[name].level == "kernel":
-        yield name
-    for child in tree.nodes[name].children:
-        yield from _kernels(tree, child)
-
-
-def _operation(path: str) -> str:
-    """`level_0_kernel/rms_norm_8x256_fp32.py` is an rms_norm."""
-    words = Path(path).stem.split("_")
-    end = next((n for n, word in enumerate(words) if n and re.match(r"\d", word)), len(words))
-    return "_".join(words[:end])
 
 
 # --- what is not its own --------------------------------------------------------------------------

@@ -11,8 +11,12 @@ from typing import Any
 from runner.errors import KdrunError
 from runner.graph import Mode, normalize, recognize
 from runner.graph.cost import flops, moved_bytes
+from runner.graph.ir import TensorSpec
 from runner.problems import read_problem
 from runner.tree.document import ROOT, Node, Tree
+from runner.tree.interface import Program
+from runner.tree.kernel_description import describe_kernel
+from runner.tree.partition import partition
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +24,11 @@ class _Kernel:
     """What is known about one kernel file."""
 
     operation: str | None
-    weight_shapes: dict[str, list[int]]
-    input_strides: list[list[int]]
+    workload: dict[str, Any]
+    """Attributes, identity and family."""
+    weights: dict[str, TensorSpec]
+    inputs: list[TensorSpec]
+    outputs: list[TensorSpec]
     flops: int
     bytes: int
 
@@ -46,16 +53,20 @@ def _described(file: Path, mode: Mode) -> _Kernel | None:
         graph = normalize(capture(read_problem(file), mode))
     except (KdrunError, NotImplementedError):
         return None
-    names = {kernel.operation for kernel in recognize(graph)}
+    program = Program(graph, recognize(graph))
+    names = {kernel.operation for kernel in program.kernels}
+    workload = describe_kernel(program, partition(program, "level1", file.stem))
     ends = [*(i.name for i in graph.inputs), *graph.states]
     return _Kernel(
         operation=names.pop() if len(names) == 1 else None,
-        weight_shapes={
-            state.path: list(graph.values[name].shape)
+        workload=workload,
+        weights={
+            state.path: graph.values[name]
             for name, state in graph.states.items()
             if state.kind != "constant"
         },
-        input_strides=[list(graph.values[i.name].stride) for i in graph.inputs],
+        inputs=[graph.values[i.name] for i in graph.inputs],
+        outputs=[graph.values[name] for name in graph.output_names()],
         flops=sum(flops(op, graph.values) for op in graph.operations),
         bytes=moved_bytes(ends, graph.output_names(), graph.values),
     )
@@ -78,8 +89,20 @@ def _fill(tree: Tree, name: str, kernels: dict[str, _Kernel], nodes: dict[str, N
 
 
 def _of_kernel(node: Node, known: _Kernel) -> dict[str, Any]:
-    said = {"flops": known.flops, "bytes": known.bytes, "weight_shapes": known.weight_shapes}
-    strides = known.input_strides
-    if len(strides) == len(node.input_shapes):
-        said["input_strides"] = strides
-    return said | ({"operations": [known.operation]} if known.operation else {})
+    said: dict[str, Any] = {
+        "flops": known.flops,
+        "bytes": known.bytes,
+        "weight_shapes": {name: list(spec.shape) for name, spec in known.weights.items()},
+        "weight_dtypes": {name: spec.dtype for name, spec in known.weights.items()},
+        "attributes": known.workload["attributes"],
+        "identity": known.workload["identity"],
+        "family": known.workload["family"],
+    }
+    for field, shapes, specs in (
+        ("input_strides", node.input_shapes, known.inputs),
+        ("output_strides", node.output_shapes, known.outputs),
+    ):
+        if len(shapes) == len(specs):
+            said[field] = {n: list(s.stride) for n, s in zip(shapes, specs, strict=True)}
+    operation = known.operation or node.operation
+    return said | ({"operation": operation, "operations": [operation]} if operation else {})

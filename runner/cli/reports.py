@@ -21,9 +21,9 @@ DECOMPOSITION = click.Path(exists=True, file_okay=False, path_type=Path)
 def show(directory: Path, everything: bool) -> int:
     """Print a decomposition's tree with its shapes."""
     from runner.report import show as showing
-    from runner.tree.document import Tree
+    from runner.tree.version_1 import read_any_version
 
-    tree = Tree.read(directory)
+    tree = read_any_version(directory)
     console = new_console()
     drawing = showing.draw(tree, everything=everything)
     console.print(drawing, no_wrap=True, overflow="ignore", crop=False)

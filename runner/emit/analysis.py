@@ -44,11 +44,9 @@ def _head(tree: Tree) -> Iterator[str]:
     yield ""
 
 
-def _tensors(shapes: list[list[int]], dtypes: list[str]) -> str:
+def _tensors(shapes: dict[str, list[int]], dtypes: dict[str, str]) -> str:
     return (
-        ", ".join(
-            f"{'x'.join(map(str, s)) or 'scalar'} {d}" for s, d in zip(shapes, dtypes, strict=True)
-        )
+        ", ".join(f"{'x'.join(map(str, s)) or 'scalar'} {dtypes[n]}" for n, s in shapes.items())
         or "none"
     )
 

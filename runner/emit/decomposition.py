@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import runner
 from runner.emit.analysis import write_analysis, write_log
@@ -16,16 +17,17 @@ from runner.emit.component import (
     write_component,
 )
 from runner.emit.composition import write_composition
-from runner.emit.names import Namer
+from runner.emit.names import Namer, unique
 from runner.emit.steps import child_names, original_name, write_steps
 from runner.errors import CaptureError
 from runner.graph.cost import flops
-from runner.graph.ir import Graph, Mode
+from runner.graph.ir import Graph, Mode, TensorSpec
 from runner.graph.memory import peak
 from runner.graph.recognize import recognize
 from runner.problems import Problem, imported_packages
 from runner.tree.document import ROOT, Edge, Metadata, Node, Tree
 from runner.tree.interface import Program
+from runner.tree.kernel_description import describe_kernel, operation
 from runner.tree.part import Part
 from runner.tree.partition import partition
 from runner.tree.workload import Workload, workloads
@@ -106,6 +108,12 @@ def describe(
     emitter: Emitter, root: Part, problem: Problem, components: Mapping[str, Component]
 ) -> Tree:
     """The tree document of a partitioned program."""
+    workloads_used = {w.name: w for w in emitter.workloads.values()}
+    described = {
+        name: describe_kernel(emitter.program, workload.first)
+        for name, workload in workloads_used.items()
+        if workload.level == "kernel"
+    }
     nodes: dict[str, Node] = {}
     ids: dict[int, str] = {}
     queue = [(ROOT, root, root.name)]
@@ -119,12 +127,11 @@ def describe(
         children = [(f"{i}_" if i == ROOT else i, c, n) for i, c, n in children]
         ids[id(part)] = identity
         nodes[identity] = _node(
-            emitter, part, identity, name, [i for i, _, _ in children], components
+            emitter, part, identity, name, [i for i, _, _ in children], components, described
         )
         queue += children
     graph = emitter.program.graph
     worst = peak(graph)
-    workloads_used = {w.name: w for w in emitter.workloads.values()}
     by_level = {"model": 0, "layer": 0, "fusion": 0, "kernel": 0}
     for workload in workloads_used.values():
         by_level[workload.level] += 1
@@ -167,12 +174,13 @@ def _node(
     name: str,
     children: list[str],
     components: Mapping[str, Component],
+    described: Mapping[str, Mapping[str, Any]],
 ) -> Node:
     program = emitter.program
     workload: Workload = emitter.workload(part)
-    inputs = [program.spec(n) for n in part.io.inputs]
-    outputs = [program.spec(n) for n in part.io.outputs]
-    weights = components[workload.name].written.weights
+    written = components[workload.name].written
+    inputs = _named(written.inputs, program, part.io.inputs)
+    outputs = _named(output_names(emitter.namer, workload.first), program, part.io.outputs)
     states = [program.spec(n) for n in part.io.states]
     work = [program.graph.operations[i] for i in part.operations]
     return Node(
@@ -184,19 +192,37 @@ def _node(
         module_path=part.module_path,
         source_line=source_line(program, part),
         instance_count=len(workload.parts),
-        operations=[emitter.workload(k).first.stem for k in part.kernels()],
-        input_shapes=[list(s.shape) for s in inputs],
-        output_shapes=[list(s.shape) for s in outputs],
-        input_dtypes=[s.dtype for s in inputs],
-        output_dtypes=[s.dtype for s in outputs],
-        input_strides=[list(s.stride) for s in inputs],
+        input_shapes={name: list(spec.shape) for name, spec in inputs.items()},
+        output_shapes={name: list(spec.shape) for name, spec in outputs.items()},
+        input_dtypes={name: spec.dtype for name, spec in inputs.items()},
+        output_dtypes={name: spec.dtype for name, spec in outputs.items()},
+        input_strides={name: list(spec.stride) for name, spec in inputs.items()},
+        output_strides={name: list(spec.stride) for name, spec in outputs.items()},
         weight_shapes={
-            w.local: [] if w.sibling else list(states[w.position].shape) for w in weights
+            w.local: [] if w.sibling else list(states[w.position].shape) for w in written.weights
         },
-        weight_map={w.local: original_name(emitter, part, w) for w in weights},
+        weight_dtypes={
+            w.local: "int64" if w.sibling else states[w.position].dtype for w in written.weights
+        },
+        weight_map={w.local: original_name(emitter, part, w) for w in written.weights},
+        operations=[operation(kernel) for kernel in part.kernels()],
+        groups=[[children[place] for place in group] for group in part.groups],
         flops=sum(flops(op, program.graph.values) for op in work),
-        bytes=sum(s.nbytes for s in (*inputs, *outputs, *states)),
+        bytes=sum(s.nbytes for s in (*inputs.values(), *outputs.values(), *states)),
+        **described.get(workload.name, {}),
     )
+
+
+def _named(names: Sequence[str], program: Program, values: Sequence[str]) -> dict[str, TensorSpec]:
+    return {name: program.spec(value) for name, value in zip(names, values, strict=True)}
+
+
+def output_names(namer: Namer, part: Part) -> list[str]:
+    """Names of what a part gives back: the author's or torch's, else `output`; each once."""
+    names: list[str] = []
+    for value in part.io.outputs:
+        names.append(unique(namer.result(value) or "output", names))
+    return names
 
 
 def _edges(emitter: Emitter, root: Part, ids: Mapping[int, str], graph: Graph) -> list[Edge]:

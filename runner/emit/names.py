@@ -158,6 +158,19 @@ class Namer:
             return identifier(self.targets[name])
         return identifier(field_name(self.program.graph.operations[self.program.producers[name]]))
 
+    def result(self, name: str) -> str:
+        """Its name among a component's outputs: the author's, else torch's among several, else ''.
+
+        A variable that the same statement assigns again is the name of what it holds in the end.
+        """
+        if name in self.arguments or name in self.targets:
+            return self.of(name)
+        i = self.program.producers.get(name)
+        op = self.program.graph.operations[i] if i is not None else None
+        if op is None or op.name not in _RESULTS:
+            return ""
+        return _RESULTS[op.name][op.outputs.index(name)]
+
     def argument(self, name: str) -> str:
         """Its name as an argument: the author's, also of what it is a view of, else `x`."""
         role = next(iter(self._roles(name)), "x")

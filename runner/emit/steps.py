@@ -97,8 +97,9 @@ def run_tests():
     original = runpy.run_path(str(here / "original.py"))["Model"]().%(mode)s()
     refactored = RefactoredModel().%(mode)s()
     theirs, mine = weights_of(original), weights_of(refactored)
-    for name, source in json.loads((here / "weight_map.json").read_text()).items():
-        mine[name].data = theirs[source].data
+    for source, names in json.loads((here / "weight_map.json").read_text()).items():
+        for name in [names] if isinstance(names, str) else names:
+            mine[name].data = theirs[source].data
     for seed in (1, 2):
         torch.manual_seed(seed)
         inputs = get_inputs()
@@ -166,7 +167,7 @@ def _step(
             _TESTS.rstrip("\n") % {"mode": emitter.program.graph.mode, "expected": expected},
         ]
     )
-    weights = weight_map(emitter, part, written.weights, parent.written.weights)
+    weights = weight_map(emitter, part, parent.written.weights, written.weights)
     level = max((child.level for child in part.children), key=lambda level: LEVEL_NUMBER[level])
     return Step(
         f"step_{number}_{parent.workload.name}_to_{level}",
@@ -214,18 +215,24 @@ def child_names(part: Part) -> dict[int, str]:
 
 
 def weight_map(
-    emitter: Emitter, part: Part, mine: tuple[Weight, ...], theirs: tuple[Weight, ...]
-) -> dict[str, str]:
-    """Name in one class -> name in the other, for two classes of one part."""
+    emitter: Emitter, part: Part, parent: tuple[Weight, ...], refactored: tuple[Weight, ...]
+) -> dict[str, str | list[str]]:
+    """Name in the parent's class -> name in the refactored one, or names where several use it.
+
+    Where the parent has several names for one weight as well, each use takes the next of them.
+    """
+    uses: dict[str, list[str]] = {}
+    for weight in refactored:
+        uses.setdefault(original_name(emitter, part, weight), []).append(weight.local)
     names: dict[str, list[str]] = {}
-    for weight in theirs:
+    for weight in parent:
         names.setdefault(original_name(emitter, part, weight), []).append(weight.local)
-    found: dict[str, str] = {}
-    for weight in (
-        mine
-    ):  # where one weight is used several times, each use takes the next name, in the order of use
-        choices = names[original_name(emitter, part, weight)]
-        found[weight.local] = choices.pop(0) if len(choices) > 1 else choices[0]
+    found: dict[str, str | list[str]] = {}
+    for weight in parent:
+        original = original_name(emitter, part, weight)
+        place, last = names[original].index(weight.local), len(names[original]) - 1
+        own = uses[original][place : None if place == last else place + 1] or uses[original][-1:]
+        found[weight.local] = own[0] if len(own) == 1 else own
     return found
 
 

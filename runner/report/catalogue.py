@@ -4,6 +4,8 @@ The same convolution in two models is one workload here, although each decomposi
 it. What they share of the whole is said by FLOPs, by bytes, or by measured time.
 """
 
+import hashlib
+import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,11 +15,10 @@ from typing import Any, Literal
 
 from pydantic import Field, computed_field
 
-from runner.report.family import family_name
-from runner.report.identity import identify
 from runner.report.subject import Found, Subject
+from runner.report.wording import several
 from runner.store.result import Document
-from runner.tree.document import Node
+from runner.tree.document import Attribute, Node
 
 Measure = Literal["flops", "bytes", "time"]
 Mode = Literal["eval", "train"]
@@ -57,13 +58,15 @@ class Workload(Document):
     """Of its component file, in the first model that has it."""
     operation: str
     family: str
-    """Id of its family: the same operation and attributes, other sizes."""
+    """The same operation, attributes and dtypes, other sizes."""
     mode: Mode
-    input_shapes: list[list[int]]
-    input_dtypes: list[str]
-    output_shapes: list[list[int]]
-    output_dtypes: list[str]
+    attributes: dict[str, Attribute]
+    input_shapes: dict[str, list[int]]
+    input_dtypes: dict[str, str]
+    output_shapes: dict[str, list[int]]
+    output_dtypes: dict[str, str]
     weight_shapes: dict[str, list[int]]
+    weight_dtypes: dict[str, str]
     flops: int
     bytes: int
     """Of one instance: inputs, weights and outputs once each."""
@@ -88,9 +91,8 @@ class Workload(Document):
 class Family(Document):
     """Workloads that differ in nothing but size."""
 
-    id: str
     name: str
-    """The operation with its attributes: `conv2d(kernel_size=3, padding=1)`."""
+    """The operation with its attributes: `conv2d(kernel_size=3, padding=1) on 4-d float32`."""
     workloads: int
     instances: int
     problems: int
@@ -141,29 +143,22 @@ class Sighting:
 def collect(subject: Subject) -> Catalogue:
     """Every unique kernel of the subject, sorted by FLOPs."""
     groups: dict[tuple[Mode, str], list[Sighting]] = defaultdict(list)
-    families: dict[tuple[Mode, str], tuple[str, str]] = {}
-    names: dict[str, str] = {}
     notes = list(subject.notes)
     for found in subject.decomposed:
-        lost = []
+        lost, unidentified = [], 0
         for sighting in _sightings(found):
-            try:
-                source = sighting.file.read_text(encoding="utf-8")
-                identity = identify(source, sighting.nodes[0])
-            except (OSError, SyntaxError, ValueError):
+            node = sighting.nodes[0]
+            if not sighting.file.is_file():
                 lost.append(sighting.file.name)
                 continue
-            key = (_mode(found), identity.workload)
-            groups[key].append(sighting)
-            families[key] = (identity.family, source)
+            unidentified += node.identity is None
+            groups[(_mode(found), node.identity or _by_name(node))].append(sighting)
         if lost:
-            notes.append(f"{found.label}: {len(lost)} kernel files cannot be read: {lost[0]}.")
-    for key, (family, source) in families.items():
-        if family not in names:
-            names[family] = family_name(source, groups[key][0].nodes[0])
-    rows = _named_apart(
-        [_workload(key, families[key][0], sightings) for key, sightings in groups.items()]
-    )
+            notes.append(f"{found.label}: {several(len(lost), 'kernel file')} lost: {lost[0]}.")
+        if unidentified:
+            of = several(unidentified, "kernel file")
+            notes.append(f"{found.label}: its tree identifies no workloads; {of} went by name.")
+    rows = _named_apart([_workload(key, sightings) for key, sightings in groups.items()])
     whole = Catalogue(
         title=subject.title,
         by="flops",
@@ -174,10 +169,7 @@ def collect(subject: Subject) -> Catalogue:
         curve=[],
         notes=notes,
         workloads=rows,
-        families=[
-            Family(id=id, name=name, workloads=0, instances=0, problems=0, share=0)
-            for id, name in _told_apart(names, rows).items()
-        ],
+        families=[],
     )
     return sort(whole, "flops")
 
@@ -201,7 +193,7 @@ def sort(catalogue: Catalogue, by: Measure) -> Catalogue:
             "by": by,
             "workloads": workloads,
             "curve": curve([row.cumulative for row in workloads]),
-            "families": _families(catalogue.families, workloads),
+            "families": _families(workloads),
         }
     )
 
@@ -233,9 +225,13 @@ def to_rows(workloads: Iterable[Workload]) -> list[dict[str, Any]]:
     """A flat record each, for tables that other programs read."""
     rows = []
     for row in workloads:
-        record = row.model_dump(exclude={"timing", "weight_shapes"})
-        record["weight_names"] = list(row.weight_shapes)
-        record["weight_shapes"] = list(row.weight_shapes.values())
+        record = row.model_dump(exclude={"timing"})
+        record["attributes"] = json.dumps(row.attributes)
+        for side in ("input", "output", "weight"):
+            shapes, dtypes = record[f"{side}_shapes"], record[f"{side}_dtypes"]
+            record[f"{side}_names"] = list(shapes)
+            record[f"{side}_shapes"] = list(shapes.values())
+            record[f"{side}_dtypes"] = list(dtypes.values())
         record["median_s"] = row.timing.median_s if row.timing else None
         record["outliers"] = row.timing.outliers if row.timing else None
         rows.append(record)
@@ -262,19 +258,27 @@ def _mode(found: Found) -> Mode:
     return found.tree.metadata.mode
 
 
-def _workload(key: tuple[Mode, str], family: str, sightings: list[Sighting]) -> Workload:
+def _by_name(node: Node) -> str:
+    """What stands for an identity where a tree says none: the file's name and its tensors."""
+    facts = (Path(node.path).stem, node.operations, node.input_shapes, node.input_dtypes)
+    return hashlib.sha256(repr((*facts, node.input_strides)).encode()).hexdigest()[:16]
+
+
+def _workload(key: tuple[Mode, str], sightings: list[Sighting]) -> Workload:
     node = sightings[0].nodes[0]
     return Workload(
         id=key[1],
         name=Path(node.path).stem,
-        operation=", ".join(node.operations),
-        family=family,
+        operation=node.operation or Path(node.path).stem,
+        family=node.family or node.operation or Path(node.path).stem,
         mode=_mode(sightings[0].found),
+        attributes=node.attributes,
         input_shapes=node.input_shapes,
         input_dtypes=node.input_dtypes,
         output_shapes=node.output_shapes,
         output_dtypes=node.output_dtypes,
         weight_shapes=node.weight_shapes,
+        weight_dtypes=node.weight_dtypes,
         flops=node.flops,
         bytes=node.bytes,
         instances=sum(len(sighting.nodes) for sighting in sightings),
@@ -306,41 +310,22 @@ def _named_apart(rows: list[Workload]) -> list[Workload]:
 
 
 def _inputs(row: Workload) -> str:
-    shapes = ["x".join(map(str, shape)) or "scalar" for shape in row.input_shapes[:3]]
+    shapes = ["x".join(map(str, shape)) or "scalar" for shape in row.input_shapes.values()][:3]
     return "_".join(dict.fromkeys(shapes)) or "none"
 
 
-def _told_apart(names: dict[str, str], rows: Sequence[Workload]) -> dict[str, str]:
-    """Families of one name differ in how many dimensions their inputs have, in dtype or bias."""
-    example = {row.family: row for row in reversed(rows)}
-
-    def ranks(id: str) -> str:
-        return " and ".join(f"{len(s)}-d" for s in example[id].input_shapes[:3]) or "no inputs"
-
-    def dtypes(id: str) -> str:
-        return ", ".join(dict.fromkeys(example[id].output_dtypes))
-
-    for extra in (ranks, dtypes, lambda id: f"like {example[id].name}"):
-        counts = Counter(names.values())
-        names = {
-            id: f"{name} · {extra(id)}" if counts[name] > 1 else name for id, name in names.items()
-        }
-    return names
-
-
-def _families(known: Sequence[Family], workloads: Sequence[Workload]) -> list[Family]:
+def _families(workloads: Sequence[Workload]) -> list[Family]:
     members: dict[str, list[Workload]] = defaultdict(list)
     for row in workloads:
         members[row.family].append(row)
     rows = [
-        family.model_copy(
-            update={
-                "workloads": len(members[family.id]),
-                "instances": sum(row.instances for row in members[family.id]),
-                "problems": len(Counter(u.problem for r in members[family.id] for u in r.uses)),
-                "share": sum(row.share for row in members[family.id]),
-            }
+        Family(
+            name=name,
+            workloads=len(rows),
+            instances=sum(row.instances for row in rows),
+            problems=len({use.problem for row in rows for use in row.uses}),
+            share=sum(row.share for row in rows),
         )
-        for family in known
+        for name, rows in members.items()
     ]
     return sorted(rows, key=lambda family: (-family.share, -family.workloads, family.name))

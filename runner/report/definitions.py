@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.report.catalogue import Workload
-from runner.report.identity import without_sizes
-from runner.report.stateless import Function, as_function
+from runner.report.stateless import Function, as_function, has_sizes
 
 DTYPES = {
     "float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int64", "int32",
@@ -67,7 +66,7 @@ class Subject:
         return (
             self.function is not None
             and all(tensor.plain for tensor in self.inputs)
-            and not _has_sizes(self.function.text)
+            and not has_sizes(self.function.text)
         )
 
 
@@ -88,39 +87,39 @@ def read(workload: Workload, file: Path) -> Subject:
     """What there is to say of a workload's tensors.
 
     Raises:
-        ValueError: a dtype that neither format has.
+        ValueError: a dtype that neither format has, or a tree that does not say all.
     """
+    if workload.weight_dtypes.keys() != workload.weight_shapes.keys():
+        raise ValueError("its tree does not say the dtypes of weights: decompose the problem again")
     source = file.read_text(encoding="utf-8")
     weights = list(workload.weight_shapes)
     function = as_function(source, weights, workload.mode)
     drawn = _drawn(source, any_values=workload.operation.startswith(ANY_VALUES))
-    names = _parameters(source)
-    weight_dtypes = dict(re.findall(r"^Weight: +(\S+): \[[^\]]*\] (\w+)", source, re.MULTILINE))
-    usual = next((d for d in workload.output_dtypes if d.startswith(("float", "bf"))), "float32")
     given = {a.weight: a.name for a in function.arguments if a.weight} if function else {}
     inputs = [
-        Tensor(name, tuple(shape), dtype, None, index < len(drawn) and drawn[index])
-        for index, (name, shape, dtype) in enumerate(
-            zip(names, workload.input_shapes, workload.input_dtypes, strict=True)
+        Tensor(
+            name,
+            tuple(shape),
+            workload.input_dtypes[name],
+            None,
+            index < len(drawn) and drawn[index],
         )
+        for index, (name, shape) in enumerate(workload.input_shapes.items())
     ]
     inputs += [
         Tensor(
             given.get(weight, _identifier(weight, {t.name for t in inputs})),
             tuple(shape),
-            weight_dtypes.get(weight, usual),
+            workload.weight_dtypes[weight],
             weight,
             not weight.endswith(("running_var", "running_mean")),
         )
         for weight, shape in workload.weight_shapes.items()
     ]
     taken = {tensor.name for tensor in inputs}
-    many = len(workload.output_shapes) > 1
     outputs = [
-        Tensor(_identifier(f"output_{i}" if many else "output", taken), tuple(shape), dtype)
-        for i, (shape, dtype) in enumerate(
-            zip(workload.output_shapes, workload.output_dtypes, strict=True)
-        )
+        Tensor(_identifier(name, taken), tuple(shape), workload.output_dtypes[name])
+        for name, shape in workload.output_shapes.items()
     ]
     strange = {t.dtype for t in (*inputs, *outputs)} - DTYPES
     if strange:
@@ -184,8 +183,8 @@ def _family(members: list[Subject]) -> Definition | None:
     assert first.function is not None
     name = first.workload.name
     if len(members) > 1:
-        digest = hashlib.sha256(_anonymous(first.function).encode()).hexdigest()[:4]
-        name = f"{_op(first)}_{first.workload.family[:8]}{digest}"
+        shared = f"{first.workload.family} {_anonymous(first.function)}"
+        name = f"{_op(first)}_{hashlib.sha256(shared.encode()).hexdigest()[:12]}"
     document = _document(name, first, axes, shapes, first.function.text)
     return Definition(name, document, workloads, tuple(members), custom=False)
 
@@ -293,15 +292,6 @@ def _identifier(name: str, taken: set[str]) -> str:
     return word if word not in taken else f"{word}_of_kernel"
 
 
-def _parameters(source: str) -> list[str]:
-    """Names that forward takes."""
-    model = next(
-        n for n in ast.parse(source).body if isinstance(n, ast.ClassDef) and n.name == "Model"
-    )
-    forward = next(f for f in model.body if isinstance(f, ast.FunctionDef) and f.name == "forward")
-    return [argument.arg for argument in forward.args.args[1:]]
-
-
 def _drawn(source: str, any_values: bool) -> list[bool]:
     """For each input, whether contiguous normal values stand for what get_inputs() draws."""
     for node in ast.parse(source).body:
@@ -321,7 +311,3 @@ def _is_plain(node: ast.expr, any_values: bool) -> bool:
     known = {"torch.randn", "torch.rand", "abs", "clamp", "float", "relu"}
     names = {call if call.startswith("torch.") else call.rpartition(".")[2] for call in calls}
     return any_values and bool(names & {"torch.randn", "torch.rand"}) and names <= known
-
-
-def _has_sizes(text: str) -> bool:
-    return ast.unparse(ast.parse(text)) != ast.unparse(without_sizes(ast.parse(text)))

@@ -16,9 +16,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from runner.report.identity import identify, signature
 from runner.report.wording import flops, several, share, tensors
 from runner.tree.document import LEVEL_NUMBER, Node, Tree
+from runner.tree.version_1 import read_any_version
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +66,11 @@ class Difference:
     """Kernel instances that both have."""
     shared_flops: int
     rewritten: int
-    """Unique kernels on the same tensors in both, whose code is not the same."""
+    """Unique kernels on the same tensors in both, whose workload is not the same."""
     respelled: tuple[str, ...]
     """Some of them, by file."""
+    unidentified: int
+    """Unique kernels on the same tensors in both, of which a tree does not say the workload."""
 
     @property
     def same(self) -> bool:
@@ -93,7 +95,7 @@ def compare(first: Path, second: Path) -> Difference:
     Raises:
         DecompositionError: one of them is none.
     """
-    one, two = Tree.read(first), Tree.read(second)
+    one, two = read_any_version(first), read_any_version(second)
     kernels_one, kernels_two = _kernels(one), _kernels(two)
     changes = []
     for key in {**kernels_one, **kernels_two}:
@@ -103,7 +105,7 @@ def compare(first: Path, second: Path) -> Difference:
             into = tensors(node.input_shapes, node.input_dtypes) or "nothing"
             out = tensors(node.output_shapes, node.output_dtypes)
             said = f"{into} → {out}"
-            name = ", ".join(node.operations)
+            name = _operation(node)
             changes.append(
                 Change(Path(node.path).name, name, said, len(in_a), len(in_b), node.flops)
             )
@@ -112,7 +114,7 @@ def compare(first: Path, second: Path) -> Difference:
         (kernels_one[key][0], min(len(kernels_one[key]), len(kernels_two[key])))
         for key in kernels_one.keys() & kernels_two.keys()
     ]
-    respelled = _respelled(first, kernels_one, second, kernels_two)
+    respelled, unidentified = _respelled(kernels_one, kernels_two)
     return Difference(
         a=_side(first, one),
         b=_side(second, two),
@@ -121,6 +123,7 @@ def compare(first: Path, second: Path) -> Difference:
         shared_flops=sum(node.flops * count for node, count in both),
         rewritten=len(respelled),
         respelled=tuple(respelled[:8]),
+        unidentified=unidentified,
     )
 
 
@@ -128,34 +131,42 @@ def _kernels(tree: Tree) -> dict[Hashable, list[Node]]:
     found: dict[Hashable, list[Node]] = {}
     for node in tree.nodes.values():
         if node.level == "kernel":
-            found.setdefault(signature(node), []).append(node)
+            found.setdefault(_signature(node), []).append(node)
     return found
 
 
+def _signature(node: Node) -> Hashable:
+    """The operations of a kernel and the tensors that it runs on, whatever they are called."""
+    return (
+        node.operation,
+        tuple(sorted(_tensors(node.input_shapes, node.input_dtypes))),
+        tuple(_tensors(node.output_shapes, node.output_dtypes)),
+        tuple(sorted(tuple(shape) for shape in node.weight_shapes.values())),
+    )
+
+
+def _tensors(
+    shapes: dict[str, list[int]], dtypes: dict[str, str]
+) -> list[tuple[tuple[int, ...], str]]:
+    return [(tuple(shape), dtypes[name]) for name, shape in shapes.items()]
+
+
 def _respelled(
-    first: Path,
-    kernels_one: dict[Hashable, list[Node]],
-    second: Path,
-    kernels_two: dict[Hashable, list[Node]],
-) -> list[str]:
-    names = []
+    kernels_one: dict[Hashable, list[Node]], kernels_two: dict[Hashable, list[Node]]
+) -> tuple[list[str], int]:
+    """Kernels on the same tensors whose workloads differ; and how many trees identify none of."""
+    names, unidentified = [], 0
     for key in kernels_one.keys() & kernels_two.keys():
-        mine, theirs = _codes(first, kernels_one[key]), _codes(second, kernels_two[key])
-        if mine != theirs:
+        mine, theirs = ({node.identity for node in k[key]} for k in (kernels_one, kernels_two))
+        if None in mine | theirs:
+            unidentified += 1
+        elif mine != theirs:
             names.append(Path(kernels_one[key][0].path).name)
-    return sorted(names)
+    return sorted(names), unidentified
 
 
-def _codes(directory: Path, nodes: list[Node]) -> set[str]:
-    files = {node.path: node for node in nodes}
-    return {_code(directory / path, node) for path, node in files.items()}
-
-
-def _code(path: Path, node: Node) -> str:
-    try:
-        return identify(path.read_text(encoding="utf-8"), node).workload
-    except (OSError, SyntaxError, ValueError):
-        return f"unreadable: {path.name}"
+def _operation(node: Node) -> str:
+    return node.operation or Path(node.path).stem
 
 
 def _side(directory: Path, tree: Tree) -> Side:
@@ -171,7 +182,7 @@ def _side(directory: Path, tree: Tree) -> Side:
         mode=tree.metadata.mode,
         files={level: len(paths) for level, paths in by_level.items()},
         instances={level: counts[level] for level in LEVEL_NUMBER},
-        operations=dict(Counter(", ".join(node.operations) for node in kernels)),
+        operations=dict(Counter(map(_operation, kernels))),
         flops=sum(node.flops for node in kernels),
         bytes=sum(node.bytes for node in kernels),
     )
@@ -197,6 +208,10 @@ def show(difference: Difference, console: Console, most: int = 20) -> None:
             f"same tensors, other code: {several(difference.rewritten, 'kernel')} ({names})",
             soft_wrap=True,
         )
+    if difference.unidentified:
+        kernels = several(difference.unidentified, "kernel")
+        are = "is" if difference.unidentified == 1 else "are"
+        console.print(f"{kernels} {are} compared by their tensors alone", soft_wrap=True)
     if difference.changes:
         console.print()
         console.print(_changes(difference, most))

@@ -172,9 +172,9 @@ def _workloads(catalogue: Catalogue) -> dict[str, Any]:
                 "name": row.name,
                 "operation": row.operation,
                 "family": row.family,
-                "inputs": row.input_shapes,
-                "input_dtypes": row.input_dtypes,
-                "outputs": row.output_shapes,
+                "inputs": list(row.input_shapes.values()),
+                "input_dtypes": list(row.input_dtypes.values()),
+                "outputs": list(row.output_shapes.values()),
                 "flops": row.flops,
                 "bytes": row.bytes,
                 "intensity": row.intensity,
@@ -215,10 +215,10 @@ def _problem(found: Found) -> dict[str, Any]:
 
 
 def _node(node: Node) -> dict[str, Any]:
-    said = node.model_dump(exclude={"id", "operations", "input_strides"}, exclude_defaults=True)
-    if node.level == "kernel":
-        said["operations"] = node.operations
-    return said | {"flops": node.flops, "bytes": node.bytes, "strides": node.input_strides}
+    left_out = {"id", "operations", "identity", "family", "groups"}
+    return {"flops": node.flops, "bytes": node.bytes} | node.model_dump(
+        exclude=left_out, exclude_defaults=True
+    )
 
 
 def _texts(directory: Path, names: list[str]) -> Iterator[tuple[str, str]]:

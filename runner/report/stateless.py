@@ -35,6 +35,11 @@ FUNCTIONS: dict[str, tuple[str, tuple[str, ...], tuple[tuple[str, str], ...]]] =
 """A batch norm is that of eval(): its statistics are inputs."""
 
 
+SHAPES = {"view", "reshape", "expand", "repeat", "zeros", "ones", "randn", "empty", "full", "rand",
+          "arange", "split", "eye"}  # fmt: skip
+"""Calls whose numbers are sizes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Argument:
     """A tensor that `run` is given."""
@@ -75,6 +80,22 @@ def as_function(source: str, weights: list[str], mode: str) -> Function | None:
     head = f"def run({', '.join(a.name for a in arguments)}):"
     lines = [f"    {line}" for each in body for line in ast.unparse(each).splitlines()]
     return Function(arguments, f"{_imports(lines)}\n\n{head}\n" + "\n".join(lines) + "\n")
+
+
+def has_sizes(text: str) -> bool:
+    """Whether a number in the code says how large something is, which holds for one size alone."""
+    sized: list[ast.expr | None] = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Slice):
+            sized += [node.lower, node.upper]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in SHAPES:
+            sized += node.args
+    return any(
+        isinstance(number, ast.Constant) and type(number.value) is int and number.value > 1
+        for expression in sized
+        if isinstance(expression, ast.Constant | ast.Tuple | ast.List)
+        for number in ast.walk(expression)
+    )
 
 
 def _imports(lines: list[str]) -> str:

@@ -15,6 +15,7 @@ from runner.store.manifest import MANIFEST_FILE, Manifest
 from runner.store.result import RESULT_FILE, ProblemResult, sha256_of
 from runner.store.row import Row
 from runner.tree.document import TREE_FILE, Tree
+from runner.tree.version_1 import read_any_version
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ def find(what: str, output: Path) -> Subject:
 
 
 def _one(path: Path) -> Subject:
-    found = Found(_row(path, tree := Tree.read(path)), path, tree, _result(path))
+    found = Found(_row(path, tree := read_any_version(path)), path, tree, _result(path))
     return Subject(found.label, path, None, (found,), ())
 
 
@@ -186,7 +187,7 @@ def _has_tree(row: Row) -> bool:
 
 def _tree(directory: Path) -> tuple[Tree | None, str | None]:
     try:
-        return Tree.read(directory), None
+        return read_any_version(directory), None
     except DecompositionError as error:
         return None, error.message
     except OSError as error:

@@ -1,16 +1,9 @@
 """This file knows about how figures are said to people: `1.2 GFLOP`, `3.4 MiB`, `2x3x224x224`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 
-DTYPE_CODES = {
-    "float32": "fp32",
-    "float16": "fp16",
-    "bfloat16": "bf16",
-    "float64": "fp64",
-    "int64": "i64",
-    "int32": "i32",
-}
+from runner.tree.naming import DTYPE_CODES
 
 
 def flops(count: int) -> str:
@@ -36,10 +29,10 @@ def shape(dimensions: Sequence[int]) -> str:
     return "x".join(map(str, dimensions)) or "scalar"
 
 
-def tensors(shapes: Sequence[Sequence[int]], dtypes: Sequence[str]) -> str:
+def tensors(shapes: Mapping[str, Sequence[int]], dtypes: Mapping[str, str]) -> str:
     """`2x3x224x224 fp32, 2 i64`; neighbours that are equal are counted: `8x128 fp32 ×256`."""
-    named = zip(shapes, dtypes, strict=False)
-    words = [f"{shape(s)} {DTYPE_CODES.get(d, d)}" for s, d in named]
+    codes = {name: DTYPE_CODES.get(dtype, dtype) for name, dtype in dtypes.items()}
+    words = [f"{shape(dimensions)} {codes[name]}" for name, dimensions in shapes.items()]
     runs = [(word, len(list(same))) for word, same in groupby(words)]
     return ", ".join(word if count == 1 else f"{word} ×{count}" for word, count in runs)
 

@@ -1,18 +1,23 @@
-"""This file knows about `decomposition_tree.json`: the one model that writes and reads it."""
+"""`decomposition_tree.json`: the one model that writes and reads it; see docs/formats.md."""
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, Self
+from typing import Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from runner.errors import DecompositionError
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION: Final = 2
 TREE_FILE = "decomposition_tree.json"
 ROOT = "root"
 
 Level = Literal["model", "layer", "fusion", "kernel"]
 LEVEL_NUMBER: dict[Level, int] = {"model": 3, "layer": 2, "fusion": 1, "kernel": 0}
+VerificationStatus = Literal["not_run", "passed", "failed"]
+Scalar = bool | int | float | str
+Attribute = Scalar | list[Scalar | list[Scalar]]
 LEVEL_FOLDER: dict[Level, str] = {level: f"level_{n}_{level}" for level, n in LEVEL_NUMBER.items()}
 
 
@@ -38,22 +43,54 @@ class Node(_Document):
     """Line of original.py that computes its result."""
     instance_count: int = 1
     """How many nodes share this path."""
-    operations: list[str] = Field(default_factory=list)
-    """Names of the kernels inside, in the order in which they run; a kernel's own operation."""
-    input_shapes: list[list[int]]
-    output_shapes: list[list[int]]
-    input_dtypes: list[str]
-    output_dtypes: list[str]
-    input_strides: list[list[int]]
-    """Elements; the original's, so that a transposed input stays transposed."""
+    input_shapes: dict[str, list[int]]
+    """By the names of the parameters of the component file's forward, in their order."""
+    output_shapes: dict[str, list[int]]
+    """By the author's variable names, else `output`, `output_2`; in the order of return."""
+    input_dtypes: dict[str, str]
+    """`float32`, without the `torch.`; the same names as in input_shapes, as in all below."""
+    output_dtypes: dict[str, str]
+    input_strides: dict[str, list[int]] = Field(default_factory=dict)
+    """In elements; the original's, so that a transposed input stays transposed."""
+    output_strides: dict[str, list[int]] = Field(default_factory=dict)
     weight_shapes: dict[str, list[int]] = Field(default_factory=dict)
-    """Parameters and buffers of the component by their name in the file."""
+    """Parameters and buffers of the component by their names in its file."""
+    weight_dtypes: dict[str, str] = Field(default_factory=dict)
     weight_map: dict[str, str] = Field(default_factory=dict)
     """Name of a weight in the component file -> its name in original.py, for this instance."""
+    operation: str | None = None
+    """Name of a kernel's operation: `conv2d`; None for what has children."""
+    operations: list[str] = Field(default_factory=list)
+    """Operations of the kernels inside, in the order in which they run; of a kernel its own."""
+    attributes: dict[str, Attribute] = Field(default_factory=dict)
+    """Arguments of a kernel's operation besides tensors: `{"stride": [2, 2]}`."""
+    identity: str | None = None
+    """Digest of the workload: equal in any two trees exactly where the workloads are equal."""
+    family: str | None = None
+    """Operation, attributes, dtypes and numbers of dimensions of a kernel: all but its sizes."""
+    groups: list[list[str]] = Field(default_factory=list)
+    """Straight lines of data flow among the children of a fusion, as lists of their ids."""
     flops: int = 0
     """Multiply-adds count two."""
     bytes: int = 0
     """Inputs, weights and outputs once each."""
+
+    @model_validator(mode="after")
+    def names_agree(self) -> Self:
+        """Shapes, dtypes and strides are of the same tensors; groups are of children."""
+        sides: tuple[tuple[str, Mapping[str, object], Mapping[str, object], bool], ...] = (
+            ("input_dtypes", self.input_dtypes, self.input_shapes, True),
+            ("output_dtypes", self.output_dtypes, self.output_shapes, True),
+            ("weight_dtypes", self.weight_dtypes, self.weight_shapes, False),
+            ("input_strides", self.input_strides, self.input_shapes, False),
+            ("output_strides", self.output_strides, self.output_shapes, False),
+        )
+        for field, given, shapes, required in sides:
+            if (given or required) and given.keys() != shapes.keys():
+                raise ValueError(f"{field} has other names than the shapes")
+        if not {child for group in self.groups for child in group} <= set(self.children):
+            raise ValueError("groups: ids of children alone")
+        return self
 
 
 class Edge(_Document):
@@ -74,7 +111,7 @@ class Edge(_Document):
 class Metadata(_Document):
     """What was taken apart, by which version, how."""
 
-    schema_version: int = SCHEMA_VERSION
+    schema_version: Literal[2] = SCHEMA_VERSION
     source_file: str
     source_sha256: str
     source_level: str
@@ -98,7 +135,8 @@ class Metadata(_Document):
     kernel_instances: int
     unused_weights: list[str] = Field(default_factory=list)
     """The original's parameters and buffers that no operation of its forward reads."""
-    verification_status: str = "not_run"
+    verification_status: VerificationStatus = "not_run"
+    """`not_run` until verification has judged the directory."""
 
 
 class Tree(_Document):
@@ -147,16 +185,71 @@ class Tree(_Document):
         Raises:
             DecompositionError: there is none, or it is not one that this version understands.
         """
-        path = directory / TREE_FILE
+        return cls.parse(read_text(directory), directory / TREE_FILE)
+
+    @classmethod
+    def parse(cls, text: str, path: Path) -> "Tree":
+        """The tree that `text` is; `path` is where it stands, for what is said about it.
+
+        Raises:
+            DecompositionError: it is of another schema version, or not as the schema has it.
+        """
         try:
-            return cls.model_validate_json(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
+            return cls.model_validate_json(text)
+        except ValidationError as error:
+            if fault := version_fault(text):
+                raise DecompositionError(f"{path}: {fault}", hint=ANEW) from error
+            first = error.errors()[0]
+            where = ".".join(map(str, first["loc"]))
             raise DecompositionError(
-                f"{directory}: no {TREE_FILE}", hint="name a decomposition directory"
-            ) from None
-        except (ValidationError, UnicodeDecodeError) as error:
-            first = error.errors()[0] if isinstance(error, ValidationError) else None
-            what = f"{'.'.join(map(str, first['loc']))}: {first['msg']}" if first else "not UTF-8"
-            raise DecompositionError(
-                f"{path}: {what}", hint="decompose the problem again"
+                f"{path}: {where}: {first['msg']}", hint="decompose the problem again"
             ) from error
+
+
+ANEW = "decompose the problem again with this version of kdrun"
+
+
+def read_text(directory: Path) -> str:
+    """The text of a directory's tree.
+
+    Raises:
+        DecompositionError: there is none, or it is no text.
+    """
+    path = directory / TREE_FILE
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise DecompositionError(
+            f"{directory}: no {TREE_FILE}", hint="name a decomposition directory"
+        ) from None
+    except UnicodeDecodeError as error:
+        raise DecompositionError(
+            f"{path}: not UTF-8", hint="decompose the problem again"
+        ) from error
+
+
+def refuse_other_versions(directory: Path) -> None:
+    """Raise DecompositionError where a directory's tree says that it is of another version."""
+    try:
+        text = read_text(directory)
+    except (DecompositionError, OSError):
+        return
+    if fault := version_fault(text):
+        raise DecompositionError(f"{directory / TREE_FILE}: {fault}", hint=ANEW)
+
+
+def schema_version(text: str) -> object:
+    """The version that a tree says it is of; None where it says none."""
+    try:
+        metadata = json.loads(text)["metadata"]
+        return metadata.get("schema_version")
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def version_fault(text: str) -> str | None:
+    """Why a tree's version is not this one's, in a few words; None where it is, or says none."""
+    version = schema_version(text)
+    if version is None or version == SCHEMA_VERSION:
+        return None
+    return f"schema version {version}, this kdrun reads version {SCHEMA_VERSION}"

@@ -33,7 +33,7 @@ def names(program: Program, parts: Mapping[Hashable, Part]) -> dict[Hashable, tu
         for count in range(1, _MOST_WORDS + 1):
             proposals = {key: file_name(program, parts[key], told[key][:count]) for key in left}
             left = _give(proposals, why, named)
-    proposals = {key: file_name(program, parts[key], [_digest(key)]) for key in left}
+    proposals = {key: file_name(program, parts[key], [hashed(key)[:8]]) for key in left}
     why = "with a hash of its attributes, since two workloads would share the name"
     if left := _give(proposals, why, named):
         raise ValueError(f"workloads that cannot be told apart: {left}")
@@ -52,8 +52,9 @@ def _give(
 _SHORTER = {"scaled_dot_product_attention": "attention"}
 
 
-def _digest(key: Hashable) -> str:
-    return hashlib.sha256(repr(key).encode()).hexdigest()[:8]
+def hashed(key: Hashable) -> str:
+    """Hexadecimal digits that two keys share only where they are equal."""
+    return hashlib.sha256(repr(key).encode()).hexdigest()
 
 
 def file_name(program: Program, part: Part, words: Sequence[str] = ()) -> str:

@@ -7,13 +7,13 @@ difference.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 
-from runner.graph.ir import Ref, State, TensorSpec, substitute
+from runner.graph.ir import Operation, Recipe, Ref, State, TensorSpec, substitute
 from runner.tree.document import Level
 from runner.tree.interface import Program
-from runner.tree.naming import names
+from runner.tree.naming import hashed, names
 from runner.tree.part import Part
 
 
@@ -49,32 +49,42 @@ def workloads(program: Program, root: Part) -> dict[int, Workload]:
 
 def identity(program: Program, part: Part) -> Hashable:
     """What makes two parts the same file."""
+    operations = [program.graph.operations[i] for i in part.operations]
     number: dict[str, str] = {}
-    for name in (*part.io.inputs, *part.io.states):
+    for name in (*part.io.inputs, *part.io.states, *(n for op in operations for n in op.outputs)):
         number[name] = f"v{len(number)}"
     place = {i: p for p, i in enumerate(part.operations)}
-    body = []
-    for i in part.operations:
-        op = program.graph.operations[i]
-        args = tuple(substitute(a, lambda n: Ref(number[n])) for a in op.args)
-        kwargs = tuple((k, substitute(v, lambda n: Ref(number[n]))) for k, v in op.kwargs)
-        for name in op.outputs:
-            number[name] = f"v{len(number)}"
-        body.append(
-            (
-                op.target,
-                _typed(args),
-                _typed(kwargs),
-                tuple(program.graph.values.get(n) for n in op.outputs),
-            )
-        )
     return (
         part.level,
-        tuple(body),
+        _body(operations, number, program.graph.values),
         tuple(program.spec(n) for n in part.io.inputs),
         tuple(_state(program.graph.states[n], program.spec(n)) for n in part.io.states),
         tuple(number[n] for n in part.io.outputs),
         _shape_of_tree(part, place),
+    )
+
+
+def digest(program: Program, part: Part) -> str:
+    """The identity in 16 hexadecimal digits: the same in every model, run and process."""
+    return hashed(identity(program, part))[:16]
+
+
+def _body(
+    operations: Iterable[Operation], number: Mapping[str, str], values: Mapping[str, TensorSpec]
+) -> tuple[Hashable, ...]:
+    """What runs, with numbers for the names of values."""
+
+    def numbered(name: str) -> Ref:
+        return Ref(number[name])
+
+    return tuple(
+        (
+            op.target,
+            _typed(tuple(substitute(a, numbered) for a in op.args)),
+            _typed(tuple((k, substitute(v, numbered)) for k, v in op.kwargs)),
+            tuple(values.get(n) for n in op.outputs),
+        )
+        for op in operations
     )
 
 
@@ -90,8 +100,19 @@ def _typed(value: object) -> object:
 
 
 def _state(state: State, spec: TensorSpec) -> Hashable:
-    own = (repr(state.recipe), state.literal) if state.kind == "constant" else None
+    own = (_recipe(state.recipe), state.literal) if state.kind == "constant" else None
     return (state.kind, spec, own)
+
+
+def _recipe(recipe: Recipe | None) -> Hashable:
+    """What makes a constant, whatever the values on the way are called."""
+    if recipe is None:
+        return None
+    number = {
+        name: f"v{n}"
+        for n, name in enumerate(name for op in recipe.operations for name in op.outputs)
+    }
+    return (*_body(recipe.operations, number, recipe.specs), number.get(recipe.result))
 
 
 def _shape_of_tree(part: Part, place: dict[int, int]) -> Hashable:

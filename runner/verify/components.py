@@ -2,7 +2,7 @@
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,7 +23,7 @@ from runner.verify.operation import TensorMeta, meta_of
 from runner.verify.results import NOT_FINITE
 from runner.verify.running import Bench, Inputs
 from runner.verify.watching import Event, Watch
-from runner.verify.weights import plain_tensors, weights_of
+from runner.verify.weights import dtype_name, plain_tensors, weights_of
 
 _FUNCTIONS = ("get_init_inputs", "get_expected_output_shape", "run_tests")
 """What a component has besides the parts that it is judged by."""
@@ -146,7 +146,9 @@ def note_contract(
         tuple(map(meta_of, given)), tuple(tuple(t.stride()) for t in given), len(inputs[0])
     )
     tests.contracts[component.path] = contract
-    weights = {name: list(tensor.shape) for name, tensor in weights_of(model).items()}
+    held = weights_of(model)
+    weights = {name: list(tensor.shape) for name, tensor in held.items()}
+    dtypes = {name: dtype_name(tensor.dtype) for name, tensor in held.items()}
     for node in layout.nodes(component.path):
         if documented(node) != contract.inputs:
             findings.found(
@@ -155,12 +157,13 @@ def note_contract(
                 f"get_inputs() gives {shown(contract.inputs)}, the tree says"
                 f" {shown(documented(node))} ({node.id})",
             )
-        if node.weight_shapes and {n: list(s) for n, s in node.weight_shapes.items()} != weights:
+        told = dtypes | node.weight_dtypes
+        if node.weight_shapes and (node.weight_shapes, told) != (weights, dtypes):
             findings.found(
                 "self-test", component.path, f"has other weights than the tree says ({node.id})"
             )
         for stride, real, (shape, _) in zip(
-            node.input_strides, contract.strides, contract.inputs, strict=False
+            node.input_strides.values(), contract.strides, contract.inputs, strict=False
         ):
             if not same_layout(shape, stride, real):
                 findings.found(
@@ -305,9 +308,8 @@ def _lists(shapes: list[tuple[int, ...]]) -> str:
     return ", ".join(str(list(shape)) for shape in shapes) or "none"
 
 
-def _metas(shapes: list[list[int]], dtypes: list[str]) -> tuple[TensorMeta, ...]:
-    names = [dtype.removeprefix("torch.") for dtype in dtypes]
-    return tuple((tuple(shape), name) for shape, name in zip(shapes, names, strict=False))
+def _metas(shapes: Mapping[str, list[int]], dtypes: Mapping[str, str]) -> tuple[TensorMeta, ...]:
+    return tuple((tuple(s), dtypes[name].removeprefix("torch.")) for name, s in shapes.items())
 
 
 def _defined_in(cls: type[nn.Module], folder: Path) -> Path | None:

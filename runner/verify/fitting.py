@@ -1,6 +1,6 @@
 """This file knows about whether a verification fits into memory, and whether it has to stream."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 import torch
 
@@ -31,13 +31,13 @@ def streamed_bytes(tree: Tree) -> int:
 
 
 def _weight_bytes(node: Node) -> int:
-    given = _bytes(zip(node.input_shapes, node.input_dtypes, strict=True))
-    gives = _bytes(zip(node.output_shapes, node.output_dtypes, strict=True))
+    given = _bytes(node.input_shapes, node.input_dtypes)
+    gives = _bytes(node.output_shapes, node.output_dtypes)
     return node.bytes - given - gives
 
 
-def _bytes(tensors: Iterable[tuple[list[int], str]]) -> int:
+def _bytes(shapes: Mapping[str, list[int]], dtypes: Mapping[str, str]) -> int:
     return sum(
-        torch.Size(shape).numel() * getattr(torch, dtype.removeprefix("torch.")).itemsize
-        for shape, dtype in tensors
+        torch.Size(shape).numel() * getattr(torch, dtypes[name].removeprefix("torch.")).itemsize
+        for name, shape in shapes.items()
     )

@@ -85,7 +85,10 @@ def read_layout(directory: Path) -> Layout:
 
 
 def weight_map(step: Path) -> dict[str, str]:
-    """A step's weight_map.json. CannotJudge where it is missing or no object of names."""
+    """A step's weight_map.json the other way: refactored name -> original name.
+
+    CannotJudge where it is missing, or maps anything but a name to a name or to several.
+    """
     where = f"{step.name}/weight_map.json"
     try:
         document = json.loads((step / "weight_map.json").read_text(encoding="utf-8"))
@@ -93,7 +96,16 @@ def weight_map(step: Path) -> dict[str, str]:
         raise CannotJudge(f"{where}: {error.strerror or error}") from error
     except ValueError as error:
         raise CannotJudge(f"{where} is not JSON: {error}") from error
-    return as_names(document, where)
+    if not isinstance(document, dict):
+        raise CannotJudge(f"{where} is {type(document).__name__}, not a map of names to names")
+    mapping: dict[str, str] = {}
+    for original, value in document.items():
+        names = value if isinstance(value, list) else [value]
+        if not names or not all(isinstance(name, str) for name in names):
+            raise CannotJudge(f"{where}: {original!r}: {value!r} is neither a name nor names")
+        for name in names:
+            mapping.setdefault(name, original)
+    return mapping
 
 
 def as_names(value: object, where: str) -> dict[str, str]:

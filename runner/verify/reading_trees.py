@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from runner.tree.document import SCHEMA_VERSION, TREE_FILE, Node, Tree
+from runner.tree.document import ANEW, SCHEMA_VERSION, TREE_FILE, Node, Tree, version_fault
+from runner.tree.version_1 import with_names
 
 _METADATA: dict[str, Any] = {
     "schema_version": SCHEMA_VERSION,
@@ -27,10 +28,6 @@ _METADATA: dict[str, Any] = {
     "kernel_instances": 0,
 }
 """What stands for what a foreign tree leaves out; no gate looks at it."""
-_LISTS = (
-    *("children", "input_shapes", "output_shapes", "input_dtypes", "output_dtypes"),
-    *("input_strides", "operations"),
-)
 _ROUNDS = 4
 
 
@@ -38,7 +35,8 @@ def read_tree(directory: Path) -> tuple[Tree | None, str | None]:
     """The tree, or why there is none, in one line."""
     path = directory / TREE_FILE
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        document = json.loads(text)
     except FileNotFoundError:
         return None, f"no {TREE_FILE}"
     except OSError as error:
@@ -47,6 +45,8 @@ def read_tree(directory: Path) -> tuple[Tree | None, str | None]:
         return None, f"{TREE_FILE} is not JSON: {error}"
     if not isinstance(document, dict) or not isinstance(document.get("nodes"), dict | list):
         return None, f"{TREE_FILE} has no nodes"
+    if fault := version_fault(text):
+        return None, f"{TREE_FILE}: {fault}; {ANEW}"
     completed = {
         "metadata": _completed_metadata(document.get("metadata")),
         "nodes": _completed_nodes(document["nodes"]),
@@ -87,9 +87,12 @@ def _completed_node(name: str, node: Any) -> Any:
     if not isinstance(node, dict):
         return node
     known = {key: value for key, value in node.items() if key in Node.model_fields}
+    for side in ("input", "output"):  # without shapes it documents nothing
+        if f"{side}_shapes" not in known:
+            known |= {f"{side}_shapes": {}, f"{side}_dtypes": {}, f"{side}_strides": {}}
     path = known.get("path")
     plain = {"id": name, "name": Path(path).stem if isinstance(path, str) else name}
-    return plain | {key: [] for key in _LISTS} | known
+    return with_names(plain | known)
 
 
 def _forgotten(document: dict[str, Any], error: ValidationError) -> bool:
@@ -111,6 +114,7 @@ def _told(error: ValidationError) -> str:
     first = error.errors()[0]
     where = [str(part) for part in first["loc"]]
     what = first["msg"].removeprefix("Value error, ")
-    if where[:1] == ["nodes"] and len(where) > 2:
-        return f"node {where[1]!r}: {'.'.join(where[2:])}: {what}"
+    if where[:1] == ["nodes"] and len(where) > 1:
+        field = f"{'.'.join(where[2:])}: " if where[2:] else ""
+        return f"node {where[1]!r}: {field}{what}"
     return f"{'.'.join(where)}: {what}" if where else what

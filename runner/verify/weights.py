@@ -65,13 +65,13 @@ def map_fault(
     """
     for name in refactored.entries:
         if name not in mapping:
-            return f"{name} is mapped to nothing"
+            return f"{name} has no counterpart in the original"
     for name, source in mapping.items():
         if name not in refactored.entries:
             return f"{name} is mapped but does not exist"
         found = original.entries.get(source) or original.plain.get(source)
         if found is None:
-            return f"{name} is mapped to {source}, which the original does not have"
+            return f"{name} is mapped with {source}, which the original does not have"
         shape, dtype = refactored.entries[name]
         source_shape, source_dtype = found
         if shape != source_shape:
@@ -81,7 +81,7 @@ def map_fault(
     reached = {name for source in mapping.values() for name in original.group(source)}
     for name in original.entries:
         if name not in reached and name not in unused:
-            return f"the original's {name} is mapped to by nothing"
+            return f"the original's {name} has no counterpart"
     return None
 
 
@@ -122,9 +122,9 @@ def transfer(source: Weights, target: nn.Module, mapping: Mapping[str, str]) -> 
     own: Weights = {}
     for name, current in weights_of(target).items():
         if name not in mapping:
-            raise ValueError(f"{name} is mapped to nothing")
+            raise ValueError(f"{name} has no counterpart in the original")
         if mapping[name] not in source:
-            raise ValueError(f"{name} is mapped to {mapping[name]}, which is not there")
+            raise ValueError(f"{name} is mapped with {mapping[name]}, which is not there")
         value = source[mapping[name]]
         if value.shape != current.shape or value.dtype != current.dtype:
             raise ValueError(f"{name} and {mapping[name]} differ in shape or dtype")

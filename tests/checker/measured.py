@@ -68,21 +68,21 @@ def exact(directory: Directory, seen: Seen) -> Iterator[Finding]:
 
 
 def _as_the_tree_says(node: dict[str, Any], ran: Ran) -> Iterator[Finding]:
-    said = _specs(node["input_shapes"], node["input_dtypes"], node["input_strides"])
+    said = _specs(*(node[f"input_{what}"].values() for what in ("shapes", "dtypes", "strides")))
     if said != ran.inputs:
         yield Finding(
             1, node["id"], f"the tree says {_shown(said)}, its file draws {_shown(ran.inputs)}"
         )
-    outputs = tuple(zip(map(tuple, node["output_shapes"]), node["output_dtypes"], strict=True))
-    if outputs != tuple((s.shape, s.dtype) for s in ran.outputs):
+    outputs = _specs(*(node[f"output_{what}"].values() for what in ("shapes", "dtypes", "strides")))
+    if outputs != ran.outputs:
         yield Finding(
-            1, node["id"], f"the tree says {outputs}, its file gives {_shown(ran.outputs)}"
+            1, node["id"], f"the tree says {_shown(outputs)}, its file gives {_shown(ran.outputs)}"
         )
     for name, shape in node["weight_shapes"].items():
-        if name in ran.weights and shape and ran.weights[name].shape != tuple(shape):
-            yield Finding(
-                1, node["id"], f"{name} is {list(ran.weights[name].shape)}, the tree says {shape}"
-            )
+        said_weight = tuple(shape), node["weight_dtypes"][name]
+        weight = ran.weights.get(name)
+        if weight is not None and (weight.shape, weight.dtype) != said_weight:
+            yield Finding(1, node["id"], f"{name} is {weight}, the tree says {said_weight}")
 
 
 def _weights(directory: Directory, seen: Seen) -> Iterator[Finding]:

@@ -103,7 +103,7 @@ class Bench:
             return self._run(
                 module.RefactoredModel(),
                 list(module.get_inputs()),
-                mapped=json.loads(self.directory.text(f"{folder}/weight_map.json")),
+                mapped=_mapped(json.loads(self.directory.text(f"{folder}/weight_map.json"))),
                 children=self.directory.path.resolve() / folder / "children",
                 promised=tuple(map(tuple, module.get_expected_output_shape())),
             )
@@ -223,3 +223,9 @@ def owned_by(model: nn.Module) -> dict[str, torch.Tensor]:
     found.update(model.named_parameters(remove_duplicate=False))
     found.update(model.named_buffers(remove_duplicate=False))
     return found
+
+
+def _mapped(weight_map: dict[str, str | list[str]]) -> set[str]:
+    """The refactored model's names in a map from the original's to one name or several."""
+    names = ([value] if isinstance(value, str) else value for value in weight_map.values())
+    return {name for several in names for name in several}

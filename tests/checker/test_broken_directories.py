@@ -125,7 +125,7 @@ def _raise_a_kernel(tree: dict) -> None:  # type: ignore[type-arg]
 
 def _shapes_of_another(tree: dict) -> None:  # type: ignore[type-arg]
     for node in _nodes_of(tree, "level_0_kernel/softmax"):
-        node["input_shapes"] = [[6, 2, 4]]
+        node["input_shapes"] = {name: [6, 2, 4] for name in node["input_shapes"]}
 
 
 def _two_operations(tree: dict) -> None:  # type: ignore[type-arg]

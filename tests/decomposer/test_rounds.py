@@ -49,16 +49,22 @@ def test_what_passed_is_in_place_and_can_be_read_as_any_other(take: Take, place:
     assert not (place / "output/level2/.conv_relu.test").exists()
 
 
-def test_what_a_tree_leaves_out_is_filled_in_from_its_kernels(take: Take, place: Path) -> None:
+def test_what_a_tree_leaves_out_is_filled_in_from_its_kernels(
+    take: Take, place: Path, made: Path
+) -> None:
     result = done(take("says_little"))
 
     assert result.status == "passed"
     nodes = Tree.read(place / "output/level2/conv_relu").nodes.values()
+    ours = {node.path: node.identity for node in Tree.read(made / "good").nodes.values()}
+    assert {node.path: node.identity for node in nodes} == ours
     conv, relu = (node for node in nodes if node.level == "kernel")
     assert (conv.operations, relu.operations) == (["conv2d"], ["relu"])
     assert conv.weight_shapes == {"conv.weight": [4, 3, 3, 3], "conv.bias": [4]}
     assert conv.flops > relu.flops > 0
-    assert conv.input_strides == [[192, 64, 8, 1]]
+    assert conv.weight_dtypes == {"conv.weight": "float32", "conv.bias": "float32"}
+    assert conv.input_strides == {"x": [192, 64, 8, 1]}
+    assert (conv.operation, relu.family) == ("conv2d", "relu on 4-d float32")
 
 
 def test_nothing_that_a_gate_compares_is_filled_in_before(made: Path, tmp_path: Path) -> None:
@@ -70,7 +76,7 @@ def test_nothing_that_a_gate_compares_is_filled_in_before(made: Path, tmp_path: 
     assert delivered.take(output, built, source) == []
     delivered.complete(built, source, Facts(capture=None, reason="odd"))
 
-    assert all(node.input_strides == [] for node in Tree.read(built).nodes.values())
+    assert all(node.input_strides == {} for node in Tree.read(built).nodes.values())
 
 
 def test_the_last_rounds_verdict_stands_where_none_passed(take: Take) -> None:

@@ -4,6 +4,7 @@ import ast
 import json
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +12,14 @@ from pathlib import Path
 import pytest
 from models import MODELS, NO_INIT, Decomposed, output_of
 
+from runner.emit.decomposition import captured
 from runner.errors import CaptureError
+from runner.graph.recognize import recognize
+from runner.problems import read_problem
 from runner.tree.document import Tree
+from runner.tree.interface import Program
+from runner.tree.partition import partition
+from runner.tree.workload import digest
 
 
 @pytest.mark.parametrize("what", MODELS)
@@ -90,8 +97,8 @@ def test_a_wrong_weight_map_makes_the_step_fail(decomposed: Decomposed) -> None:
     )
     step = next(s for s in (directory / "steps").iterdir() if "some_model" in s.name)
     weights = json.loads((step / "weight_map.json").read_text())
-    swapped = {name: source.replace("a.", "*.").replace("b.", "a.").replace("*.", "b.")
-               for name, source in weights.items()}  # fmt: skip
+    swapped = {source.replace("a.", "*.").replace("b.", "a.").replace("*.", "b."): name
+               for source, name in weights.items()}  # fmt: skip
     assert swapped != weights
     (step / "weight_map.json").write_text(json.dumps(swapped))
     assert output_of(step / "refactored.py").startswith("FAIL: ")
@@ -123,6 +130,85 @@ def test_the_tree_says_what_was_written(decomposed: Decomposed) -> None:
     weights = {name for node in kernels for name in node.weight_map.values()}
     assert {"encoder.layers.0.self_attn.in_proj_weight", "encoder.layers.1.norm2.bias"} <= weights
     assert tree.metadata.unused_weights == []
+
+
+def test_tensors_have_the_names_that_the_files_and_the_author_give_them(
+    decomposed: Decomposed,
+) -> None:
+    directory = decomposed(
+        """
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.scale = nn.Parameter(torch.ones(4).half())
+
+            def forward(self, query, key):
+                scores = query @ key.T
+                best, place = (scores * self.scale).half().max(1)
+                return best, place, torch.relu(query), torch.tanh(query)
+
+        def get_inputs(): return [torch.randn(3, 8), torch.randn(4, 8)]
+        def get_init_inputs(): return []
+        """
+    )
+    tree = Tree.read(directory)
+    root = tree.root
+    assert root.input_shapes == {"query": [3, 8], "key": [4, 8]}
+    assert list(root.output_shapes.items())[:2] == [("best", [3]), ("place", [3])]
+    assert list(root.output_dtypes.values())[:2] == ["float16", "int64"]
+    assert list(root.output_strides)[2:] == ["output", "output_2"]
+    assert (root.weight_shapes, root.weight_dtypes) == ({"scale": [4]}, {"scale": "float16"})
+    assert (root.operation, root.identity, root.family) == (None, None, None)
+    for node in tree.nodes.values():
+        text = (directory / node.path).read_text()
+        arguments = [f"{name}: torch.Tensor" for name in node.input_shapes]
+        assert f"def forward({', '.join(['self', *arguments])}):" in text
+    matmul = next(node for node in tree.nodes.values() if node.operation == "matmul")
+    assert list(matmul.output_shapes) == ["scores"]
+
+
+@pytest.mark.parametrize(
+    "what", ["attention of nn.TransformerEncoderLayer", "half precision", "recurrent layers"]
+)
+def test_each_kernel_file_runs_the_workload_that_the_tree_identifies(
+    decomposed: Decomposed, what: str
+) -> None:
+    directory = decomposed(MODELS[what] + NO_INIT)
+    kernels = [n for n in Tree.read(directory).nodes.values() if n.level == "kernel"]
+    assert kernels
+    for node in kernels:
+        graph = captured(read_problem(directory / node.path))
+        program = Program(graph, recognize(graph))
+        assert digest(program, partition(program, "level1", "kernel")) == node.identity, node.path
+
+
+def test_one_weight_that_several_use_maps_to_all_their_names(decomposed: Decomposed) -> None:
+    directory = decomposed(
+        """
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.w = nn.Parameter(torch.randn(4, 4))
+
+            def forward(self, x):
+                return torch.softmax(x @ self.w, -1) * self.w
+
+        def get_inputs(): return [torch.randn(4, 4)]
+        def get_init_inputs(): return []
+        """
+    )
+    (step,) = (directory / "steps").iterdir()
+    mapping = json.loads((step / "weight_map.json").read_text())
+    assert mapping == {"w": ["matmul.w", "mul.w"]}
+    assert output_of(step / "refactored.py") == "PASS"
+
+
+def test_tied_weights_of_the_original_are_each_mapped(decomposed: Decomposed) -> None:
+    directory = decomposed(MODELS["one weight in two places"] + NO_INIT)
+    for step in (directory / "steps").iterdir():
+        mapping = json.loads((step / "weight_map.json").read_text())
+        original = runpy.run_path(str(step / "original.py"))["Model"]()
+        assert mapping.keys() == dict(original.named_parameters(remove_duplicate=False)).keys()
 
 
 def test_a_write_that_cannot_be_followed_is_refused_with_a_reason(decomposed: Decomposed) -> None:

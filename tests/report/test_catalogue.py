@@ -81,7 +81,7 @@ def test_the_table_ends_with_the_curve(made: Path) -> None:
 
 
 def test_families_have_a_table_of_their_own(made: Path) -> None:
-    assert "linear()" in ran(RUN, "--output", made, "--families").output
+    assert "linear on 2-d float32 with 2 weights" in ran(RUN, "--output", made, "--families").output
 
 
 def test_json_and_parquet_hold_every_workload(made: Path, tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_operations_and_a_number_can_be_chosen(made: Path) -> None:
 def test_a_kernel_file_that_is_lost_is_said(output: Path) -> None:
     next((output / "level3/mlp/level_0_kernel").glob("*.py")).unlink()
     notes = collect(find(RUN, output)).notes
-    assert any("level3/mlp: 1 kernel files cannot be read" in note for note in notes)
+    assert any("level3/mlp: 1 kernel file lost" in note for note in notes)
 
 
 def test_a_parquet_file_that_cannot_be_written_is_one_line(made: Path, tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -36,23 +38,46 @@ def test_different_models_differ_in_levels_kernels_and_flops(made: Path) -> None
     assert "kernel instances" in done.output
 
 
-def test_other_names_are_no_difference_but_other_code_is(made: Path, output: Path) -> None:
+def edit_nodes(directory: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change every node of a tree in place."""
+    file = directory / TREE_FILE
+    tree = json.loads(file.read_text())
+    for node in tree["nodes"].values():
+        change(node)
+    file.write_text(json.dumps(tree))
+
+
+def test_other_names_are_no_difference_but_another_workload_is(made: Path, output: Path) -> None:
     ours, theirs = made / "level2/linear_gelu", output / "level2/linear_gelu"
-    kernel = next((theirs / "level_0_kernel").glob("gelu*.py"))
-    text = kernel.read_text()
-    kernel.write_text(text.replace("x: torch.Tensor", "y: torch.Tensor").replace("(x", "(y"))
+
+    def rename(node: dict[str, Any]) -> None:
+        node["name"] = f"their_{node['name']}"
+        for field in ("input_shapes", "input_dtypes", "input_strides"):
+            node[field] = {f"their_{name}": value for name, value in node[field].items()}
+
+    edit_nodes(theirs, rename)
     assert compare(ours, theirs).same
-    kernel.write_text(text.replace("F.gelu(", "F.relu("))
+
+    def respell(node: dict[str, Any]) -> None:
+        if node["operation"] == "gelu":
+            node["identity"] = "of another spelling"
+
+    edit_nodes(theirs, respell)
     difference = compare(ours, theirs)
     assert not difference.same
-    assert difference.respelled == (kernel.name,)
+    assert [name.partition("_")[0] for name in difference.respelled] == ["gelu"]
     assert difference.changes == ()
 
 
-def test_a_lost_kernel_file_is_a_difference_not_a_crash(made: Path, output: Path) -> None:
+def test_a_tree_that_identifies_no_workloads_is_compared_by_tensors(
+    made: Path, output: Path
+) -> None:
     theirs = output / "level2/linear_gelu"
-    next((theirs / "level_0_kernel").glob("gelu*.py")).unlink()
-    assert compare(made / "level2/linear_gelu", theirs).rewritten == 1
+    edit_nodes(theirs, lambda node: node.update(identity=None))
+    difference = compare(made / "level2/linear_gelu", theirs)
+    assert (difference.same, difference.unidentified, difference.shared) == (True, 2, 2)
+    done = ran(made / "level2/linear_gelu", theirs)
+    assert "2 kernels are compared by their tensors alone" in " ".join(done.output.split())
 
 
 def test_json_holds_the_same(made: Path) -> None:

@@ -27,11 +27,10 @@ def node(
             "level": level,
             "path": path,
             "children": children or [],
-            "input_shapes": [[8, 16]],
-            "output_shapes": [[8, 4]],
-            "input_dtypes": ["float32"],
-            "output_dtypes": ["float32"],
-            "input_strides": [[16, 1]],
+            "input_shapes": {"x": [8, 16]},
+            "output_shapes": {"output": [8, 4]},
+            "input_dtypes": {"x": "float32"},
+            "output_dtypes": {"output": "float32"},
         }
     )
 

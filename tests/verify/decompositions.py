@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from files_by_hand import component, composed, node, refactored
+from files_by_hand import by_original, component, composed, node, refactored
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Decomposition:
         for child in children:
             self.write(f"steps/{name}/children/{Path(child).name}", self.read(child))
         self.write(f"steps/{name}/refactored.py", text)
-        self.write(f"steps/{name}/weight_map.json", json.dumps(weights))
+        self.write(f"steps/{name}/weight_map.json", json.dumps(by_original(weights)))
 
     def tree(self, nodes: dict[str, dict[str, Any]], unused: tuple[str, ...] = ()) -> None:
         original = (self.directory / "original.py").read_bytes()
@@ -372,7 +372,8 @@ def small_model(directory: Path) -> Decomposition:
             }
             | {f"head.{w}": f"head.{w}" for w in pairs},
         ),
-        "root.head": node(paths["head"], "kernel", [h], [(2, 3)]) | {"input_strides": [[40, 1]]},
+        "root.head": node(paths["head"], "kernel", [h], [(2, 3)])
+        | {"input_strides": {"x0": [40, 1]}},
     }
     for n in (0, 1):
         b = f"root.b{n}"

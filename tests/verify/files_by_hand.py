@@ -1,6 +1,7 @@
 """Files of a decomposition that tests write: components, steps, compositions, nodes of the tree."""
 
 import textwrap
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -123,13 +124,26 @@ def node(
         "level": level,
         "path": path,
         "children": list(children),
-        "input_shapes": [list(shape) for shape in inputs],
-        "output_shapes": [list(shape) for shape in outputs],
-        "input_dtypes": input_dtypes or [dtype] * len(inputs),
-        "output_dtypes": [dtype] * len(outputs),
-        "input_strides": [_row_major(shape) for shape in inputs],
+        "input_shapes": named("x", map(list, inputs)),
+        "output_shapes": named("y", map(list, outputs)),
+        "input_dtypes": named("x", input_dtypes or [dtype] * len(inputs)),
+        "output_dtypes": named("y", [dtype] * len(outputs)),
+        "input_strides": named("x", map(_row_major, inputs)),
         "weight_map": weights or {},
     }
+
+
+def named(name: str, values: Iterable[Any]) -> dict[str, Any]:
+    """`{"x0": ..., "x1": ...}`: what a tree says of each tensor."""
+    return {f"{name}{n}": value for n, value in enumerate(values)}
+
+
+def by_original(weights: dict[str, str]) -> dict[str, str | list[str]]:
+    """The weight map of `refactored name: original name`: a list where one has several names."""
+    names: dict[str, list[str]] = {}
+    for refactored, original in weights.items():
+        names.setdefault(original, []).append(refactored)
+    return {name: uses[0] if len(uses) == 1 else uses for name, uses in names.items()}
 
 
 def _row_major(shape: tuple[int, ...]) -> list[int]:

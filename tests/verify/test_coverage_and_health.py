@@ -214,7 +214,7 @@ def test_what_is_too_expensive_to_examine_is_said_to_be_unknown(fusion, judged, 
 def test_an_output_without_numbers_is_vacuous_and_no_pass(softmax, judged):
     _softmax_becomes(softmax, "torch.softmax(x, dim=1)[:0]")
     softmax.edit("level_0_kernel/softmax_4x16_fp32.py", "return [(4, 16)]", "return [(0, 16)]")
-    softmax.edit_tree(lambda tree: tree["nodes"]["root"].update(output_shapes=[[0, 16]]))
+    softmax.edit_tree(lambda tree: tree["nodes"]["root"].update(output_shapes={"y0": [0, 16]}))
 
     verification = judged(softmax)
 
@@ -305,7 +305,7 @@ def test_an_equal_comparison_without_a_control_is_no_check():
 def test_an_output_that_tells_is_called_neither_constant_nor_near_zero(softmax, judged, expression):
     _softmax_becomes(softmax, expression)
     if "long" in expression:
-        change = {"output_dtypes": ["int64"]}
+        change = {"output_dtypes": {"y0": "int64"}}
         softmax.edit_tree(lambda tree: tree["nodes"]["root"].update(change))
 
     verification = judged(softmax)

@@ -30,6 +30,41 @@ def test_a_tree_with_the_bare_minimum_passes(fusion, judged):
     assert judged(fusion, trials=1).first_failure is None
 
 
+def test_a_tree_that_lists_shapes_without_names_passes(fusion, judged):
+    def listed(tree):
+        bare(tree)
+        for node in tree["nodes"].values():
+            node.update(
+                {k: [*v.values()] for k, v in node.items() if k.endswith(("_shapes", "_dtypes"))}
+            )
+
+    fusion.edit_tree(listed)
+
+    assert judged(fusion, trials=1).first_failure is None
+
+
+def test_a_tree_of_another_version_is_refused_in_one_line(fusion, judged, complaints):
+    fusion.edit_tree(lambda tree: tree["metadata"].update(schema_version=1))
+
+    said = complaints(judged(fusion, trials=1), "rules")[TREE]
+
+    assert said.endswith(
+        "schema version 1, this kdrun reads version 2; "
+        "decompose the problem again with this version of kdrun"
+    )
+
+
+def test_a_node_whose_dtypes_are_not_of_its_inputs_is_told(fusion, judged, complaints):
+    def rename(tree):
+        tree["nodes"]["root.relu"]["input_dtypes"] = {"other": "float32"}
+
+    fusion.edit_tree(rename)
+
+    said = complaints(judged(fusion, trials=1), "rules")[TREE]
+
+    assert "node 'root.relu': input_dtypes has other names than the shapes" in said
+
+
 def test_a_tree_whose_nodes_are_a_list_passes(fusion, judged):
     def listed(tree):
         bare(tree)
@@ -64,7 +99,7 @@ def test_a_node_without_shapes_documents_none(fusion, judged, complaints):
         ("[]", "has no nodes"),
         ('{"nodes": {}}', "no node 'root'"),
         ('{"nodes": {"root": {}}}', "node 'root': level: Field required"),
-        ('{"nodes": {"root": 3}}', "nodes.root: Input should be"),
+        ('{"nodes": {"root": 3}}', "node 'root': Input should be"),
         ('{"nodes": {"root": {"level": "block", "path": "a.py"}}}', "node 'root': level: Input"),
         (
             '{"nodes": {"root": {"level": "fusion", "path": "a.py", "children": ["x"]}}}',

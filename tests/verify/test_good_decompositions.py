@@ -6,6 +6,7 @@ from pathlib import Path
 
 import decompositions
 import pytest
+from files_by_hand import by_original
 
 from runner.verify import GATES, VerifyOptions, verify, write_reports
 
@@ -183,7 +184,7 @@ def _with_batch_norm(fusion, momentum: str = "0.1") -> None:
     names = {f"relu.norm.{name}": f"relu.{name}" for name in kept}
     fusion.edit(composition, "WEIGHTS = {", f"WEIGHTS = {str(names)[:-1]}, ")
     step = "steps/step_1_conv_relu_to_kernel/weight_map.json"
-    fusion.write(step, json.dumps(json.loads(fusion.read(step)) | names))
+    fusion.write(step, json.dumps(json.loads(fusion.read(step)) | by_original(names)))
     own = {f"relu.{name}": f"relu.{name}" for name in kept}
     fusion.edit_tree(lambda tree: tree["nodes"]["root"]["weight_map"].update(own))
     _rehash(fusion)

@@ -163,8 +163,8 @@ def test_weights_that_are_baked_into_a_file_are_no_weights(fusion, judged, compl
 
     said = complaints(judged(fusion, trials=1), "weights")
 
-    assert "the original's conv.weight is mapped to by nothing" in said["model"]
-    assert "the original's conv.weight is mapped to by nothing" in said[STEP]
+    assert "the original's conv.weight has no counterpart" in said["model"]
+    assert "the original's conv.weight has no counterpart" in said[STEP]
 
 
 def test_a_weight_that_is_there_and_not_used_is_told(fusion, judged, complaints):
@@ -372,8 +372,8 @@ def _rehash(made, shape):
     def change(tree):
         tree["metadata"].update(source_sha256=digest)
         for each in tree["nodes"].values():
-            each.update(input_shapes=[shape], output_shapes=[shape])
-            each.update(input_strides=[[shape[1], 1]])
+            each.update(input_shapes={"x0": shape}, output_shapes={"y0": shape})
+            each.update(input_strides={"x0": [shape[1], 1]})
 
     made.edit_tree(change)
     assert json.loads(made.read("decomposition_tree.json"))

@@ -103,7 +103,7 @@ def test_a_child_that_is_given_another_part_is_told(fusion, judged, complaints, 
 
     said = json.dumps([complaints(judged(fusion, trials=1), gate) for gate in ("rules", "weights")])
 
-    assert "mapped" in said or "runs convolution + relu in the model" in said
+    assert "no counterpart" in said or "runs convolution + relu in the model" in said
 
 
 def test_a_kernel_whose_surroundings_are_patched_does_not_do_what_it_does_alone(
@@ -186,7 +186,7 @@ def test_an_original_that_is_found_in_memory_computes_for_nobody(fusion, judged,
         (INIT, f"{INIT}\n        self.all = PARENT()\n        del self.conv"),
         ("x = self.conv(x)\n        return self.relu(x)", "return self.all(x)"),
     )
-    weights = {"all.conv.weight": "conv.weight", "all.conv.bias": "conv.bias"}
+    weights = {"conv.weight": "all.conv.weight", "conv.bias": "all.conv.bias"}
     fusion.write(f"{STEP}/weight_map.json", json.dumps(weights))
 
     said = complaints(judged(fusion, trials=1), "rules")[REFACTORED]

@@ -87,7 +87,7 @@ def test_a_parameter_outside_of_the_children_breaks_the_rules(fusion, judged, co
     verification = judged(fusion)
 
     where = "model" if path == COMPOSED else STEP
-    assert "scale is mapped to nothing" in complaints(verification, "weights")[where]
+    assert "scale has no counterpart in the original" in complaints(verification, "weights")[where]
     assert verification.status == "failed"
 
 
@@ -95,7 +95,9 @@ def test_a_mapped_parameter_outside_of_the_children_breaks_the_rules(fusion, jud
     extra = "self.relu = Relu()\n        self.bias = nn.Parameter(self.conv.conv.bias)"
     fusion.edit(REFACTORED, "self.relu = Relu()", extra)
     weights = json.loads(fusion.read(f"{STEP}/weight_map.json"))
-    fusion.write(f"{STEP}/weight_map.json", json.dumps(weights | {"bias": "conv.bias"}))
+    fusion.write(
+        f"{STEP}/weight_map.json", json.dumps(weights | {"conv.bias": ["conv.conv.bias", "bias"]})
+    )
 
     fault = complaints(judged(fusion), "rules")[REFACTORED]
 
@@ -126,7 +128,7 @@ def test_weights_that_are_swapped_between_instances_fail(model, judged, complain
 def test_equal_defaults_do_not_hide_a_wrong_map(model, judged, trials):
     path = "steps/step_2_block_to_fusion/weight_map.json"
     weights = json.loads(model.read(path))
-    ends = "norm.norm.weight", "norm.norm.bias"
+    ends = "norm.weight", "norm.bias"
     swapped = {ends[0]: weights[ends[1]], ends[1]: weights[ends[0]]}
     model.write(path, json.dumps(weights | swapped))
 
@@ -136,15 +138,18 @@ def test_equal_defaults_do_not_hide_a_wrong_map(model, judged, trials):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"conv.conv.bias": None}, "conv.conv.bias is mapped to nothing"),
-        ({"nowhere": "conv.bias"}, "nowhere is mapped but does not exist"),
-        ({"conv.conv.bias": "conv.gone"}, "which the original does not have"),
-        ({"conv.conv.bias": "conv.weight"}, "has shape [4], the original's conv.weight"),
+        ({"conv.bias": None}, "conv.conv.bias has no counterpart in the original"),
+        ({"conv.bias": ["conv.conv.bias", "nowhere"]}, "nowhere is mapped but does not exist"),
+        ({"conv.bias": None, "conv.gone": "conv.conv.bias"}, "which the original does not have"),
+        (
+            {"conv.bias": None, "conv.weight": ["conv.conv.weight", "conv.conv.bias"]},
+            "has shape [4], the original's conv.weight",
+        ),
     ],
 )
 def test_a_weight_map_that_is_not_total_fails(fusion, judged, complaints, change, said):
     weights = json.loads(fusion.read(f"{STEP}/weight_map.json")) | change
-    weights = {name: source for name, source in weights.items() if source}
+    weights = {source: name for source, name in weights.items() if name}
     fusion.write(f"{STEP}/weight_map.json", json.dumps(weights))
 
     assert said in complaints(judged(fusion), "weights")[STEP]
@@ -156,11 +161,17 @@ def test_a_weight_of_the_original_that_nothing_maps_to_fails(fusion, judged, com
 
     said = complaints(judged(fusion), "weights")["model"]
 
-    assert "the original's conv.bias is mapped to by nothing" in said
+    assert "the original's conv.bias has no counterpart" in said
 
 
 @pytest.mark.parametrize(
-    ("text", "said"), [("{", "is not JSON"), ("[1]", "not a map"), ('{"a": 1}', "does not map")]
+    ("text", "said"),
+    [
+        ("{", "is not JSON"),
+        ("[1]", "not a map"),
+        ('{"a": 1}', "neither a name nor names"),
+        ('{"a": []}', "neither a name nor names"),
+    ],
 )
 def test_a_weight_map_that_is_no_map_is_broken(fusion, judged, complaints, text, said):
     fusion.write(f"{STEP}/weight_map.json", text)
@@ -212,7 +223,7 @@ def test_a_shrunk_component_fails_although_it_documents_itself_well(fusion, judg
     fusion.edit_everywhere("relu.py", "2, 4, 6, 6", "1, 4, 6, 6")
     fusion.edit_tree(
         lambda tree: tree["nodes"]["root.relu"].update(
-            input_shapes=[[1, 4, 6, 6]], output_shapes=[[1, 4, 6, 6]]
+            input_shapes={"x0": [1, 4, 6, 6]}, output_shapes={"y0": [1, 4, 6, 6]}
         )
     )
 
@@ -384,7 +395,7 @@ def test_a_tree_without_maps_and_strides_passes_where_the_names_are_the_original
     def forget(tree):
         for node in tree["nodes"].values():
             del node["weight_map"]
-            node["input_strides"] = []
+            node["input_strides"] = {}
 
     fusion.edit_tree(forget)
 

@@ -8,9 +8,10 @@ function details(problem, label, id, everywhere) {
   const link = (other, text) => h("a", { href: problemLink(label, other) }, text || nodes[other]?.name || other);
   const kin = everywhere.get(node.path) || [id];
   const facts = [
-    ["input", tensorLines(node.input_shapes, node.input_dtypes, node.strides)],
-    ["output", tensorLines(node.output_shapes, node.output_dtypes)],
+    ["input", tensorLines(node.input_shapes, node.input_dtypes, node.input_strides)],
+    ["output", tensorLines(node.output_shapes, node.output_dtypes, node.output_strides)],
     ["work", `${flops(node.flops)}, ${size(node.bytes)} moved, ${(node.bytes ? node.flops / node.bytes : 0).toFixed(1)} FLOP/B`],
+    node.attributes ? ["attributes", Object.entries(node.attributes).map(([name, value]) => `${name}=${JSON.stringify(value)}`).join(", ")] : null,
     node.module_path ? ["module", node.module_path] : null,
     node.source_line ? ["source", h("button.link", { type: "button", "data-line": node.source_line }, `original.py, line ${node.source_line}`)] : null,
     ["instances", kin.length === 1 ? "1" : h("details", {}, h("summary", {}, String(kin.length)),
@@ -31,16 +32,14 @@ function details(problem, label, id, everywhere) {
 }
 
 function tensorLines(shapes, dtypes, strides) {
-  const texts = shapes.map((dims, i) => {
-    const odd = strides && strides[i] && !contiguous(dims, strides[i]) ? `, strides ${strides[i].join(" ")}` : "";
-    return `${shape(dims)} ${DTYPES[dtypes[i]] || dtypes[i]}${odd}`;
-  });
   const runs = [];
-  for (const text of texts) {
+  for (const [name, dims] of Object.entries(shapes)) {
+    const odd = strides && strides[name] && !contiguous(dims, strides[name]) ? `, strides ${strides[name].join(" ")}` : "";
+    const text = `${shape(dims)} ${DTYPES[dtypes[name]] || dtypes[name]}${odd}`;
     const last = runs[runs.length - 1];
-    if (last && last[0] === text) last[1] += 1; else runs.push([text, 1]);
+    if (last && last.text === text) { last.count += 1; last.to = name; } else runs.push({ name, to: name, text, count: 1 });
   }
-  return runs.length ? runs.map(([text, n]) => h("div", {}, n > 1 ? `${text} ×${n}` : text)) : "nothing";
+  return runs.length ? runs.map((run) => h("div", {}, h("span.dim", {}, run.count > 1 ? `${run.name} … ${run.to} ` : `${run.name} `), run.count > 1 ? `${run.text} ×${run.count}` : run.text)) : "nothing";
 }
 
 function contiguous(dims, strides) {

@@ -125,7 +125,7 @@ function box(id, node) {
 function caption(id, node) {
   if (node === null) return id;
   const stem = node.path.split("/").pop().replace(/(_\d+x|_\d+_|_k\d|_scalar|\.py$).*/, "");
-  const operation = node.operations ? node.operations.join(", ") : stem;
+  const operation = node.operation || stem;
   const short = (text) => (text.length > 26 ? `${text.slice(0, 25)}…` : text);
   return node.name.startsWith(operation) ? short(node.name) : `${short(node.name)}\n${short(operation)}`;
 }

@@ -1,0 +1,139 @@
+"""Operation, attributes, identity and family of a kernel, as the tree document says them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from math import isfinite
+from typing import Any
+
+from runner.graph.ir import Arg, Operation, Ref, Symbol, references
+from runner.graph.operations import kind
+from runner.tree.document import Attribute
+from runner.tree.interface import Program
+from runner.tree.part import Part
+from runner.tree.workload import digest
+
+_USUAL: dict[str, tuple[Arg, ...]] = {
+    "groups": (1,),
+    "dilation": (1,),
+    "padding": (0,),
+    "output_padding": (0,),
+    "stride": (1,),
+    "ceil_mode": (False,),
+    "dropout": (0.0,),
+    "dropout_p": (0.0,),
+    "train": (False,),
+}
+"""Arguments with the values that say nothing, of which one or a tuple is left out."""
+_OF_MACHINES = {"cudnn_enabled", "cudnn_enable", "device", "layout", "pin_memory"}
+"""Arguments that are about where an operation runs."""
+_OF_SHAPES = {"size", "shape"}
+"""Arguments that the shapes say already."""
+_OF_FORMULAS = {"dtype", "exponent", "keepdim"}
+"""Arguments that belong to a formula of several operations: every rms_norm squares."""
+_SIZES = {"normalized_shape", "split_size", "split_sizes", "groups"}
+"""Arguments that say how large; a family leaves them out, or says them in another way."""
+
+
+def operation(kernel: Part) -> str:
+    """Name of a kernel's operation in its field: `conv2d`."""
+    return kernel.kernel.operation if kernel.kernel is not None else kernel.stem
+
+
+def describe_kernel(program: Program, kernel: Part) -> dict[str, Any]:
+    """The fields of a node that a kernel alone has."""
+    return {
+        "operation": operation(kernel),
+        "attributes": attributes(program, kernel),
+        "identity": digest(program, kernel),
+        "family": family(program, kernel),
+    }
+
+
+def attributes(program: Program, kernel: Part) -> dict[str, Attribute]:
+    """Arguments besides tensors, by the operator's names for them, without those that say nothing.
+
+    In a kernel of several operations the operator's name stands before: `pow_exponent`.
+    """
+    core = _core(program, kernel)
+    found: dict[str, Attribute] = {}
+    for op in core:
+        for name, value in _arguments(op):
+            if name in (_OF_SHAPES if len(core) == 1 else _OF_SHAPES | _OF_FORMULAS):
+                continue
+            long = name if len(core) == 1 else f"{op.name}_{name}"
+            if long in found and found[long] == value:
+                continue
+            places = (f"{long}_{n}" for n in range(2, len(found) + 3))
+            found[long if long not in found else next(p for p in places if p not in found)] = value
+    return found
+
+
+def family(program: Program, kernel: Part) -> str:
+    """`conv2d(kernel_size=7, stride=2) on 4-d float32 with 1 weight`: all but the sizes."""
+    told = [
+        f"{name}={_short(value)}"
+        for name, value in attributes(program, kernel).items()
+        if name not in _SIZES
+    ]
+    core = _core(program, kernel)
+    if len(core) == 1 and core[0].name.startswith("conv"):
+        told = [*_of_convolution(program, core[0]), *told]
+    specs = [program.spec(name) for name in kernel.io.inputs]
+    runs = [
+        (word, len(list(same)))
+        for word, same in groupby(f"{len(spec.shape)}-d {spec.dtype}" for spec in specs)
+    ]
+    words = [word if count == 1 else f"{count} × {word}" for word, count in runs]
+    on = " and ".join(words) or "no inputs"
+    count = len(kernel.io.states)
+    weights = f" with {count} weight{'s' * (count > 1)}" if count else ""
+    how = f"({', '.join(told)})" if told else ""
+    return f"{operation(kernel)}{how} on {on}{weights}"
+
+
+def _of_convolution(program: Program, op: Operation) -> Iterator[str]:
+    """Its window, and whether it goes over each channel by itself."""
+    weight, groups = op.arg("weight"), op.arg("groups", 1)
+    if not isinstance(weight, Ref) or not isinstance(groups, int):
+        return
+    shape = program.spec(weight.name).shape
+    yield f"kernel_size={_short(list(shape[2:]))}"
+    if groups > 1:
+        transposed = op.name.startswith("conv_transpose")
+        depthwise = groups == shape[0] if transposed else shape[1] == 1
+        yield "depthwise" if depthwise else f"groups={groups}"
+
+
+def _core(program: Program, kernel: Part) -> list[Operation]:
+    """Its operations that compute; all of them where it only moves or makes data."""
+    operations = [program.graph.operations[i] for i in kernel.operations]
+    return [op for op in operations if kind(op) not in {"view", "creation"}] or operations
+
+
+def _arguments(op: Operation) -> Iterator[tuple[str, Attribute]]:
+    for name, value in (*zip(op.schema, op.args, strict=False), *op.kwargs):
+        values = value if isinstance(value, tuple) else (value,)
+        usual = name in _USUAL and all(v in _USUAL[name] for v in values)
+        nothing = value is None or value == () or usual or name in _OF_MACHINES
+        if not nothing and next(references(value), None) is None:
+            yield name, _plain(value)
+
+
+def _plain(value: Arg) -> Any:
+    """As JSON has it: numbers that are not finite, and torch's own words, are strings."""
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, Symbol):
+        return value.text.removeprefix("torch.")
+    if isinstance(value, float) and not isfinite(value):
+        return str(value)
+    return value if isinstance(value, (bool, int, float, str)) else str(value)
+
+
+def _short(value: Attribute | Sequence[int]) -> str:
+    """`3` for `[3, 3]`, as modules take it."""
+    if isinstance(value, list) and len(value) > 1 and len({repr(item) for item in value}) == 1:
+        return str(value[0])
+    return str(value)

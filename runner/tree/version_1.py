@@ -1,0 +1,64 @@
+"""Schema version 1 of `decomposition_tree.json`, read as if it were of version 2.
+
+Version 1 listed shapes, dtypes and strides without names, and said nothing about dtypes of weights,
+attributes, workloads' identities or groups. What it did not say stays empty. Only the commands that
+show decompositions read it: `show`, `diff`, `report` and `workloads`.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from runner.tree.document import TREE_FILE, Tree, read_text, schema_version
+
+_LISTS = {
+    "input": ("input_shapes", "input_dtypes", "input_strides"),
+    "output": ("output_shapes", "output_dtypes"),
+}
+
+
+def read_any_version(directory: Path) -> Tree:
+    """Read a decomposition directory's tree of version 1 or 2.
+
+    Raises:
+        DecompositionError: there is none, or it is of neither version.
+    """
+    text = read_text(directory)
+    if schema_version(text) == 1:
+        text = json.dumps(_converted(json.loads(text)))
+    return Tree.parse(text, directory / TREE_FILE)
+
+
+def _converted(document: dict[str, Any]) -> dict[str, Any]:
+    metadata = {**document["metadata"], "schema_version": 2}
+    nodes = document.get("nodes")
+    if isinstance(nodes, dict):
+        nodes = {
+            name: _node(node) if isinstance(node, dict) else node for name, node in nodes.items()
+        }
+    return {**document, "metadata": metadata, "nodes": nodes}
+
+
+def _node(node: dict[str, Any]) -> dict[str, Any]:
+    node = with_names(node)
+    operations = node.get("operations")
+    if node.get("level") == "kernel" and isinstance(operations, list) and len(operations) == 1:
+        node["operation"] = operations[0]
+    return node
+
+
+def with_names(node: dict[str, Any]) -> dict[str, Any]:
+    """The node with names for the tensors of its lists: `input`, `input_2`, `output`."""
+    named = {
+        field: dict(zip(numbered(name, len(node[field])), node[field], strict=True))
+        for name, fields in _LISTS.items()
+        for field in fields
+        if isinstance(node.get(field), list)
+    }
+    return node | named
+
+
+def numbered(name: str, count: int) -> Sequence[str]:
+    """`output`, `output_2`, `output_3`."""
+    return [name if n == 1 else f"{name}_{n}" for n in range(1, count + 1)]
