@@ -25,7 +25,7 @@ def show(directory: Path, everything: bool) -> int:
 
     tree = Tree.read(directory)
     console = new_console()
-    drawing = showing.draw(tree, everything=everything)
+    drawing = showing.draw(tree, console.width, everything=everything)
     console.print(drawing, no_wrap=True, overflow="ignore", crop=False)
     console.print(f"\n{showing.summary(tree)}", soft_wrap=True)
     return 0
