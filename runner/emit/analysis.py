@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 
 from runner.emit.component import Emitter
+from runner.emit.diagram import mermaid
 from runner.emit.flows import Flows
-from runner.emit.outline import Item, Outline, names, shapes, sizes, stem, title
+from runner.emit.outline import Outline, stem
 from runner.tree.document import Node, Tree
 from runner.tree.interface import Program
 from runner.tree.part import Part
-
-MOST_SIDE_BY_SIDE = 3
-"""Boxes under the model; where there are more, the diagram grows downwards, not to the right."""
-_STYLES = {
-    "model": "fill:#f3e8ff,stroke:#7e22ce,color:#111",
-    "layer": "fill:#dbeafe,stroke:#1d4ed8,color:#111",
-    "fusion": "fill:#cffafe,stroke:#0e7490,color:#111",
-    "kernel": "fill:#dcfce7,stroke:#15803d,color:#111",
-}
 
 
 def write_analysis(tree: Tree, program: Program, root: Part) -> str:
@@ -70,65 +62,9 @@ def _hierarchy(outline: Outline) -> Iterator[str]:
     yield "the first is opened."
     yield ""
     yield "```mermaid"
-    yield from _Diagram(outline).lines()
+    yield from mermaid(outline)
     yield "```"
     yield ""
-
-
-class _Diagram:
-    """Model, layers and fusions as boxes; the kernels of a fusion are lines in its box."""
-
-    def __init__(self, outline: Outline) -> None:
-        self._outline = outline
-        self._opened: set[Hashable] = set()
-        self._boxes = 0
-
-    def lines(self) -> Iterator[str]:
-        """Mermaid's lines, laid out from left to right where many boxes stand side by side."""
-        root = Item((self._outline.tree.root,))
-        rows = self._outline.rows(root.first)
-        yield "graph LR" if len(rows) > MOST_SIDE_BY_SIDE else "graph TD"
-        name = self._name()
-        yield f"  {self._box(name, root)}"
-        yield from self._below(name, root.first)
-        yield from (f"  classDef {level} {style}" for level, style in _STYLES.items())
-
-    def _below(self, parent: str, node: Node) -> Iterator[str]:
-        """Boxes and arrows for the inside of a model or a layer, where it is met first."""
-        structure = self._outline.structure(node)
-        if node.level in ("fusion", "kernel") or structure in self._opened:
-            return
-        self._opened.add(structure)
-        for row in self._outline.rows(node):
-            boxes = {self._name(): item for item in row.items}
-            lines = [self._box(name, item) for name, item in boxes.items()]
-            if row.count > 1:
-                frame = f'subgraph {self._name()}["× {row.count}, in turn"]'
-                lines = [frame, *(f"  {line}" for line in lines), "end"]
-            yield from (f"  {line}" for line in lines)
-            yield f"  {parent} --> {' & '.join(boxes)}"
-            for name, item in boxes.items():
-                yield from self._below(name, item.first)
-
-    def _name(self) -> str:
-        self._boxes += 1
-        return f"n{self._boxes - 1}"
-
-    def _box(self, name: str, item: Item) -> str:
-        lines = [f"<b>{_called(item)}</b>", shapes(item)]
-        if item.first.level == "fusion":
-            rows = self._outline.rows(item.first)
-            lines += [", ".join(_called(k, sized=item.equal) for k in row.items) for row in rows]
-        return f'{name}["{"<br/>".join(lines)}"]:::{item.first.level}'
-
-
-def _called(item: Item, *, sized: bool = False) -> str:
-    """`linear 256x768 × 2 (q … k)`; sizes only where weights have some."""
-    weights = item.first.weight_shapes.values() if sized and item.equal else ()
-    size = f" {sizes(item.first)}" if any(len(shape) > 1 for shape in weights) else ""
-    times = f" × {item.in_a_row}" if item.in_a_row > 1 else ""
-    author = f" ({names(item)})" if names(item) else ""
-    return f"{title(item.first)}{size}{times}{author}"
 
 
 def _flow(outline: Outline) -> Iterator[str]:

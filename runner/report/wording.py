@@ -3,14 +3,7 @@
 from collections.abc import Sequence
 from itertools import groupby
 
-DTYPE_CODES = {
-    "float32": "fp32",
-    "float16": "fp16",
-    "bfloat16": "bf16",
-    "float64": "fp64",
-    "int64": "i64",
-    "int32": "i32",
-}
+from runner.tree.workload import DTYPE_CODES
 
 
 def flops(count: int) -> str:
