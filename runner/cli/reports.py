@@ -17,7 +17,7 @@ DECOMPOSITION = click.Path(exists=True, file_okay=False, path_type=Path)
 
 @click.command()
 @click.argument("directory", type=DECOMPOSITION)
-@click.option("--all", "everything", is_flag=True, help="Open every instance, not each workload.")
+@click.option("--all", "everything", is_flag=True, help="A line for every instance, in full.")
 def show(directory: Path, everything: bool) -> int:
     """Print a decomposition's tree with its shapes."""
     from runner.report import show as showing
@@ -25,7 +25,8 @@ def show(directory: Path, everything: bool) -> int:
 
     tree = Tree.read(directory)
     console = new_console()
-    drawing = showing.draw(tree, console.width, everything=everything)
+    width = console.width if console.is_terminal else showing.WIDTH
+    drawing = showing.draw(tree, width, everything=everything)
     console.print(drawing, no_wrap=True, overflow="ignore", crop=False)
     console.print(f"\n{showing.summary(tree)}", soft_wrap=True)
     return 0

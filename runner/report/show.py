@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -19,6 +20,8 @@ COLOURS: dict[Level, str] = {
     "kernel": "green",
 }
 
+WIDTH = 100
+"""Columns, where no terminal says how many there are."""
 GUIDE = 4
 """Columns by which a child stands further to the right than its parent."""
 GAP = 2
@@ -67,11 +70,11 @@ class Branch:
 def draw(tree: Tree, width: int, *, everything: bool = False) -> Drawing:
     """The hierarchy, shapes at the right; what repeats is one line, and opened where first met.
 
-    `everything` has a line for each instance. Files, and the work of kernels, are told where
-    `width` allows it.
+    Files, and the work of kernels, are told where `width` allows it. `everything` has a line for
+    each instance, and all columns.
     """
-    root = _Branches(tree, everything).of_item(Item((tree.root,)), 0)
-    root = root.within(width)
+    width = sys.maxsize if everything else width
+    root = _Branches(tree, everything).of_item(Item((tree.root,)), 0).within(width)
     lines = list(root.walk())
     rows = zip(*(line.columns for line in lines if line.columns), strict=True)
     widths = [max(map(len, column)) for column in rows]
