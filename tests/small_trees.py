@@ -1,5 +1,6 @@
 """Trees as small as a test needs them, written as nested lists."""
 
+import re
 from typing import Any
 
 from runner.tree.document import LEVEL_FOLDER, Level, Tree
@@ -17,11 +18,11 @@ def node(
     dtype: str = "float32",
     weights: dict[str, list[int]] | None = None,
 ) -> dict[str, Any]:
-    """A node, its children within it; `name` is what the author calls it."""
+    """A node with its children; `name`, if the author calls it otherwise than its operation."""
     return {
         "level": level,
         "path": f"{LEVEL_FOLDER[level]}/{file}.py",
-        "name": name or file,
+        "name": name or re.split(r"_\d", file)[0],
         "children": list(children),
         "input_shapes": list(inputs),
         "output_shapes": list(outputs),
