@@ -76,8 +76,8 @@ _TABLE: tuple[tuple[Callable[[Node, Children], bool], str], ...] = (
     ),
     (
         _opens_attention,
-        "has matmul, softmax and matmul as kernels: attention is one kernel,"
-        " scaled_dot_product_attention",
+        "has matmul, softmax and matmul as kernels: attention is one kernel, unless something else"
+        " reads the softmax",
     ),
     (
         _is_a_layout_copy,

@@ -33,10 +33,8 @@ def opened_attention(directory: Path) -> Decomposition:
     made = Decomposition(directory)
     forward = "scores = torch.matmul(q, k)\nreturn torch.matmul(torch.softmax(scores, dim=1), v)"
     inputs, shapes = "torch.randn(4, 8), torch.randn(8, 4), torch.randn(4, 8)", "(4, 8)"
-    made.write(
-        "original.py", '"""Attention."""\n' + component("", forward, inputs, shapes, "q, k, v")
-    )
-    made.write(ATTENTION, component("", forward, inputs, shapes, "q, k, v"))
+    for file in ("original.py", ATTENTION):
+        made.write(file, component("", forward, inputs, shapes, "q, k, v"))
     product = "return torch.matmul(x, y)"
     wide, square = "torch.randn(4, 8), torch.randn(8, 4)", "torch.randn(4, 4), torch.randn(4, 8)"
     made.write(KERNELS[0], component("", product, wide, "(4, 4)", "x, y"))
@@ -71,7 +69,7 @@ def test_an_opened_attention_passes_with_advice(
     verified = alone.verify(made.directory, Settings(trials=1))
     tables.verdict(verified, new_console())
 
-    said = f"{ATTENTION}: {OPENED}, scaled_dot_product_attention"
+    said = f"{ATTENTION}: {OPENED}, unless something else reads the softmax"
     assert verified.record.reason is None
     assert verified.to_json()["status"] == "passed"
     assert verified.to_json()["advice"] == [said]
