@@ -8,6 +8,8 @@ import click
 
 from runner.cli.options import CONFIG, JSON, OUTPUT, STORE, new_console, settings_from
 
+UNCUT = 10_000
+"""Columns: the terminal may wrap a long line, but nothing is cut off."""
 LISTED = 20
 """Workloads that are shown where nobody says how many."""
 
@@ -27,7 +29,8 @@ def show(directory: Path, everything: bool) -> int:
     console = new_console()
     width = console.width if console.is_terminal else showing.WIDTH
     drawing = showing.draw(tree, width, everything=everything)
-    console.print(drawing, no_wrap=True, overflow="ignore", crop=False)
+    console.width = UNCUT
+    console.print(drawing, no_wrap=True)
     console.print(f"\n{showing.summary(tree)}", soft_wrap=True)
     return 0
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 
 from rich.text import Text
@@ -26,6 +26,8 @@ GUIDE = 4
 """Columns by which a child stands further to the right than its parent."""
 GAP = 2
 """Columns between the columns of a line."""
+_USUAL = 0.9
+"""Share of the lines whose shapes stand in one column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,24 +83,25 @@ def draw(tree: Tree, width: int, *, everything: bool = False) -> Drawing:
     left = max(line.width for line in lines)
     while len(widths) > 1 and left + sum(GAP + column for column in widths) > width:
         widths.pop()
-    left = min(left, max(width - GAP - widths[0], 0))
-    drawing = Drawing(_text(root, left, widths), guide_style="dim")
-    _grow(drawing, root, left, widths)
-    return drawing
+    usual = sorted(len(line.columns[0]) for line in lines if line.columns)
+    left = min(left, max(width - GAP - usual[int(_USUAL * (len(usual) - 1))], 0))
 
+    def text(line: Branch) -> Text:
+        """The line; shapes that are longer than usual begin further to the left."""
+        drawn = line.text()
+        if line.columns:
+            drawn.pad_right(min(left, width - GAP - len(line.columns[0])) - line.width)
+        for place, (told, column) in enumerate(zip(line.columns, widths, strict=False)):
+            drawn.append(" " * GAP + told.ljust(column), style="dim" if place else "")
+        drawn.rstrip()
+        return drawn
 
-def _grow(drawing: Drawing, branch: Branch, left: int, widths: Sequence[int]) -> None:
-    for below in branch.branches:
-        _grow(drawing.add(_text(below, left, widths)), below, left, widths)
+    def grow(drawing: Drawing, branch: Branch) -> Drawing:
+        for below in branch.branches:
+            grow(drawing.add(text(below)), below)
+        return drawing
 
-
-def _text(line: Branch, left: int, widths: Sequence[int]) -> Text:
-    text = line.text()
-    text.pad_right(left - line.width)
-    for place, (told, width) in enumerate(zip(line.columns, widths, strict=False)):
-        text.append(" " * GAP + told.ljust(width), style="dim" if place else "")
-    text.rstrip()
-    return text
+    return grow(Drawing(text(root), guide_style="dim"), root)
 
 
 class _Branches:

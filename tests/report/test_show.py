@@ -86,6 +86,13 @@ def test_a_structure_is_opened_once_and_its_sizes_are_told_each_time() -> None:
     assert "8x16 → 4x64 fp32" in lines[4]
 
 
+def test_a_line_that_is_too_long_is_not_cut(tmp_path: Path) -> None:
+    many = kernel("cat_8x16", inputs=tuple([8, size] for size in range(40)), outputs=([8, 780],))
+    tree_of(node("model", "net", many)).write(tmp_path)
+    done = CliRunner().invoke(cli, ["show", str(tmp_path)], standalone_mode=False)
+    assert done.output.splitlines()[1].endswith("8x38, 8x39 → 8x780 fp32")
+
+
 def test_a_directory_that_is_no_decomposition_is_said_in_one_line(tmp_path: Path) -> None:
     done = CliRunner().invoke(cli, ["show", str(tmp_path)], standalone_mode=False)
     assert str(done.exception) == (
