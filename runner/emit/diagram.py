@@ -29,8 +29,7 @@ class _Diagram:
         self._outline = outline
         self._opened: set[Hashable] = set()
         self._boxes = 0
-        self._most = 0
-        """Boxes below one box."""
+        self._wide = False
 
     def lines(self) -> Iterator[str]:
         """Mermaid's lines, laid out from left to right where many boxes stand side by side."""
@@ -38,7 +37,7 @@ class _Diagram:
         name = self._name()
         body = [f"  {self._box(name, root)}", *self._below(name, root.first)]
         yield '%%{init: {"flowchart": {"wrappingWidth": 600}}}%%'
-        yield "graph LR" if self._most > MOST_SIDE_BY_SIDE else "graph TD"
+        yield "graph LR" if self._wide else "graph TD"
         yield from body
         yield from (f"  classDef {level} {style}" for level, style in _STYLES.items())
 
@@ -49,7 +48,8 @@ class _Diagram:
             return
         self._opened.add(structure)
         rows = self._outline.rows(node)
-        self._most = max(self._most, len(rows))
+        if len(rows) > MOST_SIDE_BY_SIDE or any(row.count > 1 for row in rows):
+            self._wide = True
         for row in rows:
             above = parent
             if row.count > 1:

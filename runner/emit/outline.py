@@ -174,7 +174,8 @@ def names(item: Item) -> str:
     """What the author calls the nodes of an item; nothing where `title` says the same."""
     known = title(item.first).replace(" ", "_")
     ends = list(dict.fromkeys(node.name for node in (item.first, item.nodes[-1])))
-    if all(re.sub(r"_\d+$", "", end).endswith(known) or end == known for end in ends):
+    bare = [re.sub(r"_\d+$", "", end) for end in ends]
+    if known in ends or all(end.endswith(known) or known.startswith(end) for end in bare):
         return ""
     return " … ".join(ends)
 

@@ -73,9 +73,10 @@ def test_a_long_network_of_many_sizes_stays_a_small_diagram() -> None:
     assert sum(boxes(drawn(*grown)).values()) < 10
 
 
-def test_a_diagram_with_many_boxes_in_a_row_grows_to_the_right() -> None:
+def test_many_boxes_stand_one_below_the_other() -> None:
     assert "graph TD" in drawn(conv(1))
     assert "graph LR" in drawn(kernel("a"), kernel("b"), kernel("c"), kernel("d"))
+    assert "graph LR" in drawn(conv(1), kernel("add"), conv(1), kernel("add"))
 
 
 # --- the flow of data -----------------------------------------------------------------------------

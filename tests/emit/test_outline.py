@@ -24,7 +24,7 @@ def told(rows: list[Row]) -> list[tuple[int, list[tuple[str, int]]]]:
     return [(row.count, [(item.first.name, item.in_a_row) for item in row.items]) for row in rows]
 
 
-def items_of(**about: Any) -> Item:
+def item_of(**about: Any) -> Item:
     children = [kernel("add_8x16_fp32", **about)]
     return rows_of(*children)[0].items[0]
 
@@ -120,16 +120,18 @@ def test_a_title_is_a_name_without_sizes(file: str, said: str) -> None:
 
 
 def test_an_authors_name_is_told_where_it_says_more() -> None:
-    assert names(items_of(name="residual")) == "residual"
-    assert names(items_of(name="add_2")) == ""
+    assert names(item_of(name="residual")) == "residual"
+    assert names(item_of(name="add_2")) == ""
+    (row,) = rows_of(kernel("lstm_8x4_bidirectional_fp32", name="lstm"))
+    assert names(row.items[0]) == ""
     (row,) = rows_of(kernel("add", name="skip_0"), kernel("add", name="skip_1"))
     assert names(row.items[0]) == "skip_0 … skip_1"
 
 
 def test_shapes_are_told_with_their_dtype_once() -> None:
-    both = items_of(inputs=([8, 16], [8, 16], [4]), outputs=([8, 32],))
+    both = item_of(inputs=([8, 16], [8, 16], [4]), outputs=([8, 32],))
     assert shapes(both) == "8x16 × 2, 4 → 8x32 fp32"
-    assert shapes(items_of(inputs=(), outputs=([],))) == "nothing → scalar fp32"
+    assert shapes(item_of(inputs=(), outputs=([],))) == "nothing → scalar fp32"
 
 
 def test_shapes_of_several_dtypes_are_told_each_with_its_own() -> None:
