@@ -175,7 +175,7 @@ def names(item: Item) -> str:
     known = title(item.first).replace(" ", "_")
     ends = list(dict.fromkeys(node.name for node in (item.first, item.nodes[-1])))
     bare = [re.sub(r"_\d+$", "", end) for end in ends]
-    if known in ends or all(end.endswith(known) or known.startswith(end) for end in bare):
+    if known in ends or all(b.endswith(known) or known.startswith(f"{b}_") for b in bare):
         return ""
     return " … ".join(ends)
 
