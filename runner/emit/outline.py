@@ -18,9 +18,11 @@ MOST_ROWS = 24
 
 _SIGNATURE = re.compile(r"_\d+(x\d+)*(?=_|$)")
 """Where the sizes begin in the name of a workload."""
-_SHAPE = re.compile(r"\d+(x\d+)*|([a-z]\d+)+")
+_SHAPE = re.compile(r"\d+(x\d+)*|([a-z]{1,2}\d+)+")
 _SIZE = re.compile(rf"{_SHAPE.pattern}|to|[0-9a-f]{{8}}|{'|'.join(DTYPE_CODES.values())}")
 """A word of it that tells a size (`3x64`, `k7s2p3`), a dtype or a hash."""
+_KERNEL = re.compile(r"\d+(x\d+)+")
+"""What follows the name of a kernel by whose size two workloads differ: `conv2d_512x160`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +157,9 @@ def stem(node: Node) -> str:
 def title(node: Node) -> str:
     """The name of a node's workload without its sizes: `linear`, `swin_block shifted`."""
     operation, words = _words(node)
-    return " ".join([operation, *(word for word in words if not _SIZE.fullmatch(word))])
+    pairs = zip(words, [*words[1:], ""], strict=False)
+    told = [w for w, after in pairs if not _SIZE.fullmatch(w) and not _KERNEL.fullmatch(after)]
+    return " ".join([operation, *told])
 
 
 def sizes(node: Node) -> str:

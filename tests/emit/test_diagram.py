@@ -14,6 +14,7 @@ from runner.emit.outline import Outline
 from runner.problems import read_problem
 
 SAMPLES = Path(__file__).parents[2] / "data/samples"
+REAL_RESNET = SAMPLES.parent / "kernelbench/level3/9_ResNet18.py"
 BOX = re.compile(
     r'(?:n\d+ --> )?(n\d+)(?:\["[^"\[\]]+"\]:::(model|layer|fusion|kernel)|\(\["[^"]+"\]\))'
 )
@@ -144,3 +145,9 @@ def test_the_page_of_a_real_model_is_small_and_whole(sample: str, tmp_path: Path
     files = re.findall(r"^\w+ \[\w+\]\((\S+)\):$", flow, re.MULTILINE)
     assert len(files) == len(set(files))
     assert {n.path for n in tree.nodes.values() if n.level == "model"} <= set(files)
+
+
+@pytest.mark.skipif(not REAL_RESNET.exists(), reason="the real dataset is not here")
+def test_the_diagram_of_the_real_resnet_18_is_small(tmp_path: Path) -> None:
+    tree = decompose(read_problem(REAL_RESNET), tmp_path)
+    assert sum(boxes(list(mermaid(Outline(tree)))).values()) < 25
