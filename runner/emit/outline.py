@@ -19,8 +19,9 @@ MOST_ROWS = 24
 _SIGNATURE = re.compile(r"_\d+(x\d+)*(?=_|$)")
 """Where the sizes begin in the name of a workload."""
 _SHAPE = re.compile(r"\d+(x\d+)*|([a-z]{1,2}\d+)+")
-_SIZE = re.compile(rf"{_SHAPE.pattern}|to|[0-9a-f]{{8}}|{'|'.join(DTYPE_CODES.values())}")
-"""A word of it that tells a size (`3x64`, `k7s2p3`), a dtype or a hash."""
+"""A word of it that tells a size: `3x64`, `k7s2p3`."""
+_UNTOLD = re.compile(rf"to|[0-9a-f]{{8}}|{'|'.join(DTYPE_CODES.values())}")
+"""A word of it that no title needs, such as the dtype or a hash."""
 _KERNEL = re.compile(r"\d+(x\d+)+")
 """What follows the name of a kernel by whose size two workloads differ: `conv2d_512x160`."""
 
@@ -158,7 +159,7 @@ def title(node: Node) -> str:
     """The name of a node's workload without its sizes: `linear`, `swin_block shifted`."""
     operation, words = _words(node)
     pairs = zip(words, [*words[1:], ""], strict=False)
-    told = [w for w, after in pairs if not _SIZE.fullmatch(w) and not _KERNEL.fullmatch(after)]
+    told = (w for w, after in pairs if not _SHAPE.fullmatch(w) and not _KERNEL.fullmatch(after))
     return " ".join([operation, *told])
 
 
@@ -171,7 +172,10 @@ def _words(node: Node) -> tuple[str, list[str]]:
     """The name of a node's workload: what stands before its sizes, and the words from there on."""
     name = stem(node)
     found = _SIGNATURE.search(name)
-    return (name[: found.start()], name[found.start() + 1 :].split("_")) if found else (name, [])
+    if found is None:
+        return name, []
+    words = name[found.start() + 1 :].split("_")
+    return name[: found.start()], [word for word in words if not _UNTOLD.fullmatch(word)]
 
 
 def names(item: Item) -> str:
