@@ -10,9 +10,10 @@ from runner.tree.document import ROOT, Edge, Node
 
 INPUT = "input"
 OUTPUT = "output"
+"""As the tree calls what is outside of the model, so here what is outside of a component."""
 
 Pair = tuple[str, str]
-"""Children between which tensors flow, by id; INPUT and OUTPUT for what is outside."""
+"""Ids of children between which tensors flow, INPUT, or OUTPUT."""
 
 
 class Flows:
@@ -26,9 +27,9 @@ class Flows:
             self._book(edge)
 
     def rows(self, node: Node) -> Iterator[tuple[str, str, str, str, str]]:
-        """From, to, tensor, shape, dtype. Nothing for a fusion that is a straight line."""
+        """From, to, tensor, shape, dtype. Nothing for a fusion below the root that is a line."""
         inside = self._inside.get(node.id, {})
-        if node.level == "fusion" and set(inside) <= set(_line(node)):
+        if node.id != ROOT and node.level == "fusion" and set(inside) <= set(_line(node)):
             return
         items = {n.id: i for row in self._outline.rows(node) for i in row.items for n in i.nodes}
         grouped: dict[Pair, list[list[Edge]]] = {}
@@ -47,8 +48,8 @@ class Flows:
         common = 0
         while common < min(len(above), len(below)) and above[common] == below[common]:
             common += 1
-        source = above[common] if common < len(above) else INPUT
-        target = below[common] if common < len(below) else OUTPUT
+        source = above[common] if common < len(above) else edge.source
+        target = below[common] if common < len(below) else edge.target
         self._enter(above[common - 1], (source, target), edge)
         for parent, child in pairwise(above[common:]):
             self._enter(parent, (child, OUTPUT), edge)

@@ -86,11 +86,11 @@ class Outline:
         return self._structures[node.path]
 
     def first_of_each_structure(self) -> Iterator[Node]:
-        """Nodes with children, top down: one of those that differ in their sizes alone."""
+        """The root and what has children, top down: one of those that differ in their sizes."""
         seen: set[Hashable] = set()
-        waiting = [self.tree.nodes[ROOT]]
+        waiting = [self.tree.root]
         for node in waiting:
-            if node.children and self.structure(node) not in seen:
+            if self.structure(node) not in seen and (node.children or node.id == ROOT):
                 seen.add(self.structure(node))
                 yield node
                 waiting += self.children_of(node)

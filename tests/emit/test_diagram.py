@@ -129,6 +129,14 @@ def test_a_fusion_with_a_residual_has_its_flow_told() -> None:
     ]
 
 
+def test_a_root_that_is_a_line_or_a_kernel_has_its_flow_told() -> None:
+    line = node("fusion", "relu_exp", kernel("relu"), kernel("exp"))
+    flow = (("input", "0", "x"), ("0", "1", "y"), ("1", "output", "z"))
+    assert len(rows(Outline(tree_of(line, *flow)))) == 3
+    alone = tree_of(kernel("relu"), ("input", "root", "x"), ("root", "output", "y"))
+    assert rows(Outline(alone)) == [("input", "root", "x"), ("root", "output", "y")]
+
+
 # --- of real models -------------------------------------------------------------------------------
 
 
