@@ -13,6 +13,8 @@ from runner.tree.workload import DTYPE_CODES
 
 MOST_ALIKE = 11
 """Neighbours that differ in their sizes alone are rows of their own, up to this many."""
+MOST_TURNS = 5
+"""Blocks that alternate and differ in their sizes: rows of their own, up to this many times."""
 MOST_ROWS = 24
 """Rows under one parent; where there are more, equal ones share a row wherever they run."""
 
@@ -69,9 +71,9 @@ class Outline:
         children = self.children_of(node)
         runs = [tuple(same) for _, same in groupby(children, key=lambda child: child.path)]
         rows = [Row((Item(run, len(run)),)) for run in runs]
-        rows = _folded(rows, lambda item: (item.first.path, item.in_a_row), most=0)
+        rows = _folded(rows, lambda item: (item.first.path, item.in_a_row), most=1)
         rows = _joined(rows, lambda item: self.structure(item.first))
-        rows = _folded(rows, lambda item: (self.structure(item.first), item.in_a_row), MOST_ALIKE)
+        rows = _folded(rows, lambda item: (self.structure(item.first), item.in_a_row), MOST_TURNS)
         if len(rows) > MOST_ROWS:
             rows = _gathered(children, lambda child: child.path)
         if len(rows) > MOST_ROWS:
@@ -101,11 +103,11 @@ Token = Callable[[Item], Hashable]
 
 
 def _folded(rows: Sequence[Row], token: Token, most: int) -> list[Row]:
-    """Make one row of more than `most` rows that alternate: `a b a b` is `a b`, twice."""
+    """Make one row of rows that alternate more than `most` times: `a b a b` is `a b`, twice."""
     folded: list[Row] = []
     place = 0
     for repeat in repeats(_tokens(rows, token)):
-        if repeat.size <= most:
+        if repeat.count <= most:
             continue
         folded += rows[place : repeat.start]
         columns = zip(*(rows[unit.start : unit.stop] for unit in repeat.units()), strict=True)

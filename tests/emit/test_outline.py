@@ -6,7 +6,17 @@ from typing import Any
 import pytest
 from small_trees import kernel, node, tree_of
 
-from runner.emit.outline import MOST_ALIKE, MOST_ROWS, Item, Outline, Row, names, shapes, title
+from runner.emit.outline import (
+    MOST_ALIKE,
+    MOST_ROWS,
+    MOST_TURNS,
+    Item,
+    Outline,
+    Row,
+    names,
+    shapes,
+    title,
+)
 from runner.tree.document import Node
 
 
@@ -73,6 +83,13 @@ def test_blocks_that_grow_and_alternate_share_a_row() -> None:
     pairs = [(block("dense_layer", 16 + i), kernel(f"cat_8x{16 + i}_fp32")) for i in range(24)]
     (row,) = rows_of(*(child for pair in pairs for child in pair))
     assert (row.count, [title(item.first) for item in row.items]) == (24, ["dense_layer", "cat"])
+
+
+def test_a_few_turns_of_blocks_that_grow_are_rows_of_their_own() -> None:
+    turns = [
+        (block("double_conv", 2**i), kernel(f"max_pool2d_8x{2**i}")) for i in range(MOST_TURNS)
+    ]
+    assert len(rows_of(*(child for turn in turns for child in turn))) == 2 * MOST_TURNS
 
 
 def test_blocks_of_another_structure_share_no_row() -> None:
