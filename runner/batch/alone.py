@@ -89,6 +89,7 @@ class Verified:
             "directory": str(self.directory),
             "status": self.record.status,
             "reason": self.record.reason,
+            "advice": (self.record.verification or {}).get("advice", []),
             "verification": self.record.verification,
         }
 

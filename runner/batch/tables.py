@@ -275,6 +275,8 @@ def verdict(verified: Verified, console: Console) -> None:
         console.print(f"  but mind: {sentence}", soft_wrap=True)
     for sentence in (record.verification or {}).get("not_examined", []):
         console.print(f"  not examined: {sentence}", soft_wrap=True)
+    for line in (record.verification or {}).get("advice", []):
+        console.print(f"advice: {line}", soft_wrap=True)
 
 
 def problems(listed: Sequence[tuple[Problem, str]], console: Console) -> None:

@@ -8,6 +8,8 @@ import click
 
 from runner.cli.options import CONFIG, JSON, OUTPUT, STORE, new_console, settings_from
 
+UNCUT = 10_000
+"""Columns: the terminal may wrap a long line, but nothing is cut off."""
 LISTED = 20
 """Workloads that are shown where nobody says how many."""
 
@@ -17,7 +19,7 @@ DECOMPOSITION = click.Path(exists=True, file_okay=False, path_type=Path)
 
 @click.command()
 @click.argument("directory", type=DECOMPOSITION)
-@click.option("--all", "everything", is_flag=True, help="Open every instance, not each workload.")
+@click.option("--all", "everything", is_flag=True, help="A line for every instance, in full.")
 def show(directory: Path, everything: bool) -> int:
     """Print a decomposition's tree with its shapes."""
     from runner.report import show as showing
@@ -25,8 +27,10 @@ def show(directory: Path, everything: bool) -> int:
 
     tree = read_any_version(directory)
     console = new_console()
-    drawing = showing.draw(tree, everything=everything)
-    console.print(drawing, no_wrap=True, overflow="ignore", crop=False)
+    width = console.width if console.is_terminal else showing.WIDTH
+    drawing = showing.draw(tree, width, everything=everything)
+    console.width = UNCUT
+    console.print(drawing, no_wrap=True)
     console.print(f"\n{showing.summary(tree)}", soft_wrap=True)
     return 0
 

@@ -1,4 +1,4 @@
-"""This file knows about what people read: the structure on a page, and every decision in a log."""
+"""What people read of a decomposition: its structure on a page, every decision in a log."""
 
 from __future__ import annotations
 
@@ -6,21 +6,22 @@ import json
 from collections.abc import Iterator
 
 from runner.emit.component import Emitter
-from runner.tree.document import ROOT, Node, Tree
+from runner.emit.diagram import mermaid
+from runner.emit.flows import Flows
+from runner.emit.outline import Outline, stem
+from runner.tree.document import Node, Tree
 from runner.tree.interface import Program
 from runner.tree.part import Part
-
-MOST_DIAGRAM_NODES = 120
-MOST_FLOW_ROWS = 200
 
 
 def write_analysis(tree: Tree, program: Program, root: Part) -> str:
     """The text of `decomposition_analysis.md`."""
+    outline = Outline(tree)
     return "\n".join(
         [
             *_head(tree),
-            *_hierarchy(tree),
-            *_flow(tree),
+            *_hierarchy(outline),
+            *_flow(outline),
             *_kernels(tree),
             *_notes(tree, program),
         ]
@@ -51,55 +52,36 @@ def _tensors(shapes: dict[str, list[int]], dtypes: dict[str, str]) -> str:
     )
 
 
-def _hierarchy(tree: Tree) -> Iterator[str]:
-    """The tree as a mermaid diagram: an instance a box; of a repeated workload one is open."""
+def _hierarchy(outline: Outline) -> Iterator[str]:
+    """The tree as a mermaid diagram."""
     yield "## Hierarchy"
     yield ""
+    yield "What repeats is drawn once, with its count. Of layers that differ in their sizes alone,"
+    yield "the first is opened."
+    yield ""
     yield "```mermaid"
-    yield "graph TD"
-    opened: set[str] = set()
-    shown = {ROOT: "n0"}
-    queue = [ROOT]
-    while queue:
-        identity = queue.pop(0)
-        node = tree.nodes[identity]
-        if identity == ROOT:
-            yield f'  n0["{_title(node)}"]'
-        if node.path in opened:
-            continue
-        opened.add(node.path)
-        for child in node.children:
-            if len(shown) >= MOST_DIAGRAM_NODES:
-                break
-            shown[child] = f"n{len(shown)}"
-            yield f'  {shown[identity]} --> {shown[child]}["{_title(tree.nodes[child])}"]'
-            queue.append(child)
+    yield from mermaid(outline)
     yield "```"
     yield ""
-    if len(shown) < len(tree.nodes):
-        drawn = f"{len(shown)} of {len(tree.nodes)} instances are drawn"
-        yield f"{drawn}: a repeated workload is opened once."
-        yield ""
 
 
-def _title(node: Node) -> str:
-    return f"{node.level}: {node.name}<br/>{node.path.rpartition('/')[2].removesuffix('.py')}"
-
-
-def _flow(tree: Tree) -> Iterator[str]:
+def _flow(outline: Outline) -> Iterator[str]:
+    """A table for the model, and one for each different inside."""
     yield "## Data flow"
     yield ""
-    yield "| from | to | tensor | shape | dtype |"
-    yield "| --- | --- | --- | --- | --- |"
-    for edge in tree.data_flow[:MOST_FLOW_ROWS]:
-        shape = "x".join(map(str, edge.shape)) or "scalar"
-        ends = f"{edge.source} | {edge.target}"
-        yield f"| {ends} | {edge.tensor_name} | {shape} | {edge.dtype} |"
-    if len(tree.data_flow) > MOST_FLOW_ROWS:
-        yield ""
-        shown = f"The first {MOST_FLOW_ROWS} of {len(tree.data_flow)} tensors"
-        yield f"{shown}; decomposition_tree.json has all."
+    yield "Between the children of the model, and inside of each component that is no straight"
+    yield "line. What repeats, or differs in its sizes alone, is told once."
     yield ""
+    flows = Flows(outline)
+    for node in outline.first_of_each_structure():
+        rows = list(flows.rows(node))
+        if rows:
+            yield f"{node.level} [{stem(node)}]({node.path}):"
+            yield ""
+            yield "| from | to | tensor | shape | dtype |"
+            yield "| --- | --- | --- | --- | --- |"
+            yield from (f"| {' | '.join(row)} |" for row in rows)
+            yield ""
 
 
 def _kernels(tree: Tree) -> Iterator[str]:

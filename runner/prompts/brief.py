@@ -14,7 +14,7 @@ from runner.problems import Problem
 from runner.prompts import condense
 from runner.prompts.facts import Facts
 
-VERSION = 1
+VERSION = 2
 """Of the brief's wording: another one may be understood otherwise."""
 MOST_FINDINGS = 12
 """Of a verdict, told to who is to do better; the rest mostly follows from the first."""

@@ -1,13 +1,16 @@
-"""This file knows about a decomposition as a tree in the terminal."""
+"""A decomposition as a tree in the terminal."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import groupby
+from __future__ import annotations
+
+import sys
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, replace
 
 from rich.text import Text
 from rich.tree import Tree as Drawing
 
-from runner.report.wording import flops, several, size, tensors
+from runner.emit.outline import Item, Outline, Row, names, shapes, stem, title
+from runner.report.wording import flops, several, size
 from runner.tree.document import ROOT, Level, Node, Tree
 
 COLOURS: dict[Level, str] = {
@@ -17,77 +20,124 @@ COLOURS: dict[Level, str] = {
     "kernel": "green",
 }
 
-LONG = 24
-"""Lines under one parent."""
+WIDTH = 100
+"""Columns, where no terminal says how many there are."""
+GUIDE = 4
+"""Columns by which a child stands further to the right than its parent."""
+GAP = 2
+"""Columns between the columns of a line."""
+_USUAL = 0.9
+"""Share of the lines whose shapes stand in one column."""
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """Instances of one workload under one parent."""
+class Branch:
+    """One line, in its columns, and the lines below it."""
 
-    nodes: tuple[Node, ...]
-    again: bool
+    depth: int
+    label: Text
+    names: str = ""
+    """What the author calls it."""
+    again: bool = False
     """It was opened further up, and is not opened again."""
+    columns: tuple[str, ...] = ()
+    """Shapes, the component's file, what a kernel computes and moves."""
+    branches: tuple[Branch, ...] = ()
+
+    @property
+    def width(self) -> int:
+        """Of what stands before the columns, guides included."""
+        return GUIDE * self.depth + len(self.text())
+
+    def text(self) -> Text:
+        """What stands before the columns."""
+        text = self.label.copy()
+        text.append(f" ({self.names})" if self.names else "", style="dim")
+        return text.append(", as above" if self.again else "", style="dim italic")
+
+    def within(self, width: int) -> Branch:
+        """The same, without names in lines that are too wide with them."""
+        shapes = len(self.columns[0]) if self.columns else 0
+        fits = self.width + GAP + shapes <= width
+        below = tuple(branch.within(width) for branch in self.branches)
+        return replace(self, names=self.names if fits else "", branches=below)
+
+    def walk(self) -> Iterator[Branch]:
+        """This line and all below it."""
+        yield self
+        for branch in self.branches:
+            yield from branch.walk()
 
 
-def draw(tree: Tree, *, everything: bool = False) -> Drawing:
-    """The hierarchy with shapes; a workload is opened where it is first met.
+def draw(tree: Tree, width: int, *, everything: bool = False) -> Drawing:
+    """The hierarchy, shapes at the right; what repeats is one line, and opened where first met.
 
-    `everything` opens each instance.
+    Files, and the work of kernels, are told where `width` allows it. `everything` has a line for
+    each instance, and all columns.
     """
-    seen: set[str] = set()
-    drawing = Drawing(_text(Line((tree.root,), again=False)), guide_style="dim")
-    _grow(drawing, tree, tree.root, seen, everything)
-    return drawing
+    width = sys.maxsize if everything else width
+    root = _Branches(tree, everything).of_item(Item((tree.root,)), 0).within(width)
+    lines = list(root.walk())
+    rows = zip(*(line.columns for line in lines if line.columns), strict=True)
+    widths = [max(map(len, column)) for column in rows]
+    left = max(line.width for line in lines)
+    while len(widths) > 1 and left + sum(GAP + column for column in widths) > width:
+        widths.pop()
+    usual = sorted(len(line.columns[0]) for line in lines if line.columns)
+    left = min(left, max(width - GAP - usual[int(_USUAL * (len(usual) - 1))], 0))
+
+    def text(line: Branch) -> Text:
+        """The line; shapes that are longer than usual begin further to the left."""
+        drawn = line.text()
+        if line.columns:
+            drawn.pad_right(min(left, width - GAP - len(line.columns[0])) - line.width)
+        for place, (told, column) in enumerate(zip(line.columns, widths, strict=False)):
+            drawn.append(" " * GAP + told.ljust(column), style="dim" if place else "")
+        drawn.rstrip()
+        return drawn
+
+    def grow(drawing: Drawing, branch: Branch) -> Drawing:
+        for below in branch.branches:
+            grow(drawing.add(text(below)), below)
+        return drawing
+
+    return grow(Drawing(text(root), guide_style="dim"), root)
 
 
-def _grow(drawing: Drawing, tree: Tree, node: Node, seen: set[str], everything: bool) -> None:
-    children = [tree.nodes[child] for child in node.children]
-    for line in lines(children, seen, everything):
-        branch = drawing.add(_text(line))
-        first = line.nodes[0]
-        if not line.again:
-            seen.add(first.path)
-            _grow(branch, tree, first, seen, everything)
+class _Branches:
+    """The lines of a tree, made top down: what was opened before is not opened again."""
 
+    def __init__(self, tree: Tree, everything: bool) -> None:
+        self._outline = Outline(tree)
+        self._everything = everything
+        self._opened: set[Hashable] = set()
 
-def lines(children: Sequence[Node], seen: set[str], everything: bool) -> Iterator[Line]:
-    """Children as lines, in the order in which they run; neighbours of one workload share one.
+    def of_item(self, item: Item, depth: int) -> Branch:
+        """The line of some instances, opened if their structure was not before."""
+        node = item.first
+        label = Text(node.level, style=COLOURS[node.level])
+        label.append(f" {title(node)}", style="bold")
+        if item.in_a_row > 1:
+            label.append(f" × {item.in_a_row}", style="yellow")
+        structure = self._outline.structure(node)
+        again = bool(node.children) and structure in self._opened and not self._everything
+        self._opened.add(structure)
+        rows = [] if again else self._rows(node)
+        branches = tuple(self._of_row(row, depth + 1) for row in rows)
+        work = f"{flops(node.flops)}, {size(node.bytes)}" if node.level == "kernel" else ""
+        file = stem(node) if item.equal else ""
+        return Branch(depth, label, names(item), again, (shapes(item), file, work), branches)
 
-    An unrolled loop calls the same few workloads in turn, hundreds of times: where even that is
-    long, what was listed under this parent is not listed again, but counted in its first line.
-    """
-    if everything:
-        yield from (Line((child,), again=False) for child in children)
-        return
-    groups = [tuple(nodes) for _, nodes in groupby(children, key=lambda node: node.path)]
-    if len(groups) > LONG:
-        by_path: dict[str, list[Node]] = {}
-        for child in children:
-            by_path.setdefault(child.path, []).append(child)
-        groups = [tuple(nodes) for nodes in by_path.values()]
-    for nodes in groups:
-        yield Line(nodes, again=nodes[0].path in seen and bool(nodes[0].children))
+    def _of_row(self, row: Row, depth: int) -> Branch:
+        if row.count == 1:
+            return self.of_item(row.items[0], depth)
+        items = tuple(self.of_item(item, depth + 1) for item in row.items)
+        return Branch(depth, Text(f"× {row.count}, in turn", style="yellow"), branches=items)
 
-
-def _text(line: Line) -> Text:
-    first = line.nodes[0]
-    text = Text()
-    text.append(first.level, style=COLOURS[first.level])
-    text.append(f" {first.name}", style="bold")
-    if len(line.nodes) > 1:
-        text.append(f" ×{len(line.nodes)}", style="yellow")
-        text.append(f" to {line.nodes[-1].name}")
-    into = tensors(first.input_shapes, first.input_dtypes) or "nothing"
-    out = tensors(first.output_shapes, first.output_dtypes)
-    text.append(f"  {into} → {out}")
-    if first.level == "kernel":
-        text.append(f"  {flops(first.flops)}, {size(first.bytes)}", style="dim")
-    if first.level == "kernel" or not first.children:
-        text.append(f"  {first.path.rpartition('/')[2]}", style="dim")
-    if line.again:
-        text.append("  (opened above)", style="dim italic")
-    return text
+    def _rows(self, node: Node) -> list[Row]:
+        if self._everything:
+            return [Row((Item((child,)),)) for child in self._outline.children_of(node)]
+        return self._outline.rows(node)
 
 
 def summary(tree: Tree) -> str:

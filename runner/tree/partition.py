@@ -251,7 +251,7 @@ class _Partition:
         stem = container_stem(region.scope.path) if is_container(region.scope) else snake_case(cls)
         reason = f"a call of {cls}, whose kernels one straight line cannot hold"
         name = attribute(region.scope.path) or stem
-        return self._parent("layer", name, stem, operations, children, reason)
+        return self._parent("layer", name, stem, operations, children, reason, region.scope)
 
     # --- a layer ----------------------------------------------------------------------------------
 
@@ -332,7 +332,7 @@ class _Partition:
         numbered = is_numbered(region.scope) and not is_container(region.scope)
         name = stem if numbered else attribute(region.scope.path) or stem
         reason = f"a call of {region.scope.cls}"
-        return self._parent("fusion", name, stem, operations, children, reason)
+        return self._parent("fusion", name, stem, operations, children, reason, region.scope)
 
     def _call_stem(self, scope: Scope, kernels: Sequence[int]) -> str:
         own = snake_case(scope.cls)
@@ -360,8 +360,12 @@ class _Partition:
         operations: tuple[int, ...],
         children: list[Part],
         reason: str,
+        call: Scope | None = None,
     ) -> Part:
         parts = in_order(self.program, operations, _opened(children))
+        scopes = shared_scopes(kernel.scopes for part in parts for kernel in part.kernels())
+        if call in scopes:  # not the only call within it
+            scopes = scopes[: scopes.index(call) + 1]
         return Part(
             level,
             name,
@@ -369,7 +373,7 @@ class _Partition:
             operations,
             parts,
             interface(self.program, operations),
-            shared_scopes(kernel.scopes for part in parts for kernel in part.kernels()),
+            scopes,
             reason,
             groups=self._groups(parts) if level == "fusion" else (),
         )

@@ -32,6 +32,7 @@ class Findings:
         self.coverage: list[Coverage] = []
         self.power: Power | None = None
         self.health: list[str] = []
+        self.advice: list[str] = []
         self.not_examined: list[str] = []
         self.seconds: dict[str, float] = {}
         self.composition: Difference | None = None
@@ -129,6 +130,7 @@ class Findings:
             bitwise_equal=total.bitwise_equal if total else None,
             max_diff=total.max_diff if total else None,
             health=self.health,
+            advice=self.advice,
             not_examined=self.not_examined,
             power=self.power,
             coverage=self.coverage,

@@ -10,6 +10,7 @@ import torch
 
 from runner.problems import known_as, out_of_memory
 from runner.tree.document import LEVEL_FOLDER, TREE_FILE, Tree
+from runner.verify.advice import advice
 from runner.verify.arithmetic import exact_arithmetic
 from runner.verify.components import SelfTests, documented, self_test, settle
 from runner.verify.composition import CompositionGate
@@ -65,6 +66,7 @@ def _judge(directory: Path, options: VerifyOptions, findings: Findings) -> Verif
             more = f" and {len(steered) - 1} more" if len(steered) > 1 else ""
             findings.note(f"holds for the values of seed {options.seed}: {steered[0]}{more}")
         if layout.tree is not None:
+            findings.advice += advice(layout.tree)
             for package, known in layout.tree.metadata.packages.items():
                 if known != (here := known_as(package)):
                     findings.note(f"taken apart with {package} {known}; here it is {here}")

@@ -197,6 +197,8 @@ class Verification(_Document):
     """Largest absolute difference between the composed model and the original."""
     health: list[str] = Field(default_factory=list)
     """What makes a pass worth less, a sentence each: a constant output, an input without effect."""
+    advice: list[str] = Field(default_factory=list)
+    """Where an engineer would have drawn the tree otherwise, a line each; no gate looks at it."""
     not_examined: list[str] = Field(default_factory=list)
     """What health does not know because looking would have cost too much, a sentence each."""
     power: Power | None = None

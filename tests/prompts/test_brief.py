@@ -76,7 +76,7 @@ def test_the_brief_holds_all_that_the_job_needs() -> None:
     assert VIT_BLOCK.read_text().strip() in text
     assert f"kdrun verify {DIRECTORY}" in text
     assert "- linear: 4x197x384 → 4x197x1152; weight 1152x384, bias 1152  [attn.qkv, line" in text
-    for told in ("Exact dimensions", "no level is skipped", "Done means", "weight_map.json"):
+    for told in ("**Exact.**", "Done means", "weight_map.json", "scaled_dot_product_attention"):
         assert told in text
     assert "$" not in text
 

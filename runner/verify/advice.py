@@ -1,0 +1,100 @@
+"""Advice on a decomposition: where rule 5 would have cut otherwise. It is no verdict."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+from runner.tree.document import Node, Tree
+
+MOST_CHILDREN = 10
+"""Different ones in a layer without fusions."""
+MOST_KERNELS = 16
+"""In one fusion."""
+
+_MATMULS = frozenset({"matmul", "bmm", "baddbmm", "einsum"})
+_AROUND_SOFTMAX = 4
+"""Kernels between the scores and their softmax, or the softmax and its product: scale, mask."""
+
+Children = Sequence[Node]
+
+
+def advice(tree: Tree) -> list[str]:
+    """A line for each component that an engineer would have drawn otherwise."""
+    return list(dict.fromkeys(_lines(tree)))
+
+
+def _lines(tree: Tree) -> Iterator[str]:
+    for node in tree.nodes.values():
+        children = [tree.nodes[child] for child in node.children]
+        for applies, sentence in _TABLE:
+            if applies(node, children):
+                yield f"{node.path}: {sentence}"
+
+
+def _has_many_kernels(node: Node, children: Children) -> bool:
+    return node.level == "fusion" and len(children) > MOST_KERNELS
+
+
+def _is_a_flat_layer(node: Node, children: Children) -> bool:
+    return (
+        _has_no_fusion(node, children)
+        and len({child.path for child in children}) > MOST_CHILDREN
+        and not _is_an_inline_block(node, children)
+    )
+
+
+def _is_an_inline_block(node: Node, children: Children) -> bool:
+    return _has_no_fusion(node, children) and sum(_does(c, {"add"}) for c in children) >= 2
+
+
+def _opens_attention(node: Node, children: Children) -> bool:
+    for place, child in enumerate(children):
+        if _does(child, {"softmax"}):
+            before = children[max(place - 1 - _AROUND_SOFTMAX, 0) : place]
+            after = children[place + 1 : place + 2 + _AROUND_SOFTMAX]
+            if all(any(_does(c, _MATMULS) for c in side) for side in (before, after)):
+                return True
+    return False
+
+
+def _is_a_layout_copy(node: Node, children: Children) -> bool:
+    return not children and _operation(node).startswith("contiguous")
+
+
+_TABLE: tuple[tuple[Callable[[Node, Children], bool], str], ...] = (
+    (
+        _is_an_inline_block,
+        "holds kernels alone, and two residual adds: what leads to each add is a fusion, such as"
+        " attention_block and mlp_block",
+    ),
+    (
+        _is_a_flat_layer,
+        f"has more than {MOST_CHILDREN} different children and no fusion: name its blocks",
+    ),
+    (
+        _has_many_kernels,
+        f"is a fusion of more than {MOST_KERNELS} kernels: make fusions of the blocks inside it",
+    ),
+    (
+        _opens_attention,
+        "has matmul, softmax and matmul as kernels: attention is one kernel, unless something else"
+        " reads the softmax",
+    ),
+    (
+        _is_a_layout_copy,
+        "is a layout copy: it belongs to the operation that it serves",
+    ),
+)
+
+
+def _has_no_fusion(node: Node, children: Children) -> bool:
+    return node.level == "layer" and all(child.level == "kernel" for child in children)
+
+
+def _does(node: Node, operations: frozenset[str] | set[str]) -> bool:
+    return node.level == "kernel" and _operation(node) in operations
+
+
+def _operation(node: Node) -> str:
+    """What a kernel's file is named after: `linear` of `linear_768x3072_fp32.py`."""
+    stem = node.path.rpartition("/")[2].removesuffix(".py")
+    return re.split(r"_\d", stem, maxsplit=1)[0]
