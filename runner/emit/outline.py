@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from runner.tree.document import ROOT, Node, Tree
-from runner.tree.repeats import repeats
 from runner.tree.naming import DTYPE_CODES
+from runner.tree.repeats import repeats
 
 MOST_ALIKE = 11
 """Neighbours that differ in their sizes alone are rows of their own, up to this many."""
