@@ -1,6 +1,7 @@
-"""A linear layer whose weight is picked by an index, row by row: that of the chosen experts."""
+"""Experts: linear layers whose weights are picked by an index, and sums of what they give."""
 
 from runner.graph.grouping import Grouping
+from runner.graph.guards import CHOICES, follows
 from runner.graph.ir import references
 from runner.graph.operations import kind
 
@@ -47,3 +48,45 @@ def _picks_weights(grouping: Grouping, group: int) -> bool:
         return False
     data = next(references(compute[0].args))
     return grouping.maker(data)[0] in grouping.flow.graph.states
+
+
+_MOST_SUMMANDS = 8
+
+
+def summed_experts(grouping: Grouping) -> None:
+    """Join a sum over experts that is written as a chain: `y = y + expert(x) * share`."""
+    for group in reversed(grouping.alive()):
+        products, sums = _summands(grouping, group)
+        if 1 < len(products) <= _MOST_SUMMANDS:
+            reason = "the sum of what experts gave, each times its share"
+            grouping.join([*products, *sums], "expert_combine", reason)
+
+
+def _summands(grouping: Grouping, group: int) -> tuple[list[int], list[int]]:
+    """The products that a sum adds up, and its additions; none where it adds up anything else."""
+    if not _is_single(grouping, group, "add"):
+        return [], []
+    products, sums = list[int](), [group]
+    for maker in grouping.operands(group).values():
+        if maker is None or grouping.only_reader(maker) != group:
+            return [], []
+        if _is_share(grouping, maker):
+            products.append(maker)
+        else:
+            inner, additions = _summands(grouping, maker)
+            if not inner:
+                return [], []
+            products, sums = [*inner, *products], [*additions, *sums]
+    return products, sums
+
+
+def _is_share(grouping: Grouping, group: int) -> bool:
+    """Whether a kernel multiplies something by weights that a router chose."""
+    return _is_single(grouping, group, "mul") and any(
+        follows(name, CHOICES, grouping.flow) for name in grouping.operands(group)
+    )
+
+
+def _is_single(grouping: Grouping, group: int, operator: str) -> bool:
+    compute = grouping.compute(group)
+    return len(compute) == 1 and compute[0].name == operator

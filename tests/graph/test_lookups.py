@@ -232,3 +232,29 @@ def test_what_is_not_quite_a_scan_stays_as_it_is(
     program: Program, operation: str, forward: str
 ) -> None:
     assert operation not in names(program(forward))
+
+
+A_SUM_IN_STEPS = """\
+    weights, chosen = torch.topk(self.gate(x).softmax(-1), 2)
+    weights = torch.zeros(4, 3).scatter(-1, chosen, weights)
+    y = torch.zeros_like(x)
+    for n in range(3):
+        y = y + self.experts[n](x) * weights[:, n, None]
+    return {}
+"""
+EXPERTS = (
+    "self.gate = nn.Linear(8, 3)\nself.experts = nn.ModuleList(nn.Linear(8, 8) for _ in range(3))"
+)
+
+
+@pytest.mark.parametrize("result", ["y", "x + y"])
+def test_a_sum_over_experts_in_steps_is_one_kernel(program: Program, result: str) -> None:
+    found = names(program(A_SUM_IN_STEPS.format(result), init=EXPERTS))
+    assert found.count("expert_combine") == 1
+    assert found.count("mul") == 0
+    assert found.count("add") == (result != "y")
+
+
+def test_a_sum_whose_shares_no_router_chose_is_none(program: Program) -> None:
+    forward = A_SUM_IN_STEPS.format("y").replace("scatter(-1, chosen, weights)", "add(x[:, :3])")
+    assert "expert_combine" not in names(program(forward, init=EXPERTS))
