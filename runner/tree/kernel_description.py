@@ -116,6 +116,8 @@ def _arguments(op: Operation) -> Iterator[tuple[str, Attribute]]:
     for name, value in (*zip(op.schema, op.args, strict=False), *op.kwargs):
         values = value if isinstance(value, tuple) else (value,)
         usual = name in _USUAL and all(v in _USUAL[name] for v in values)
+        if name == "stride" and not op.name.startswith("conv"):
+            usual = False  # a pool's usual stride is its window
         nothing = value is None or value == () or usual or name in _OF_MACHINES
         if not nothing and next(references(value), None) is None:
             yield name, _plain(value)

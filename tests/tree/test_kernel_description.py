@@ -121,6 +121,17 @@ def test_a_convolution_says_its_window_and_leaves_out_what_is_usual(apart: Apart
     assert conv["family"] == expected
 
 
+def test_a_pool_says_its_stride_where_that_is_not_its_window(apart: Apart) -> None:
+    said = [
+        kernels(apart, "pass", f"return F.max_pool2d(x, {how})", "torch.rand(1, 4, 8, 8)")[0]
+        for how in ("3", "3, 1", "3, 1, 1")
+    ]
+    assert said[0]["attributes"]["kernel_size"] == [3, 3]
+    assert said[1]["attributes"] == {"kernel_size": [3, 3], "stride": [1, 1]}
+    assert said[2]["attributes"] == {"kernel_size": [3, 3], "stride": [1, 1], "padding": [1, 1]}
+    assert len({kernel["family"] for kernel in said}) == 3
+
+
 def test_a_depthwise_convolution_is_one_family_over_its_channels(apart: Apart) -> None:
     families = []
     for channels, groups in ((32, 32), (64, 64), (64, 4)):
