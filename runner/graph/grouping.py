@@ -209,29 +209,49 @@ class Grouping:
         return inside
 
     def _views_before(self, members: set[int]) -> set[int]:
-        """Views of what comes in that only these operations read, written where they stand.
+        """Views of what comes in that only these operations read, up to the first of their own.
 
-        That is in a statement of theirs, or in a module call of which they are all.
+        That is one in a statement of theirs, or in a module call of which they are all, or one that
+        repeats what it shows: the keys of grouped queries.
         """
-        flow, inside = self.flow, set[int]()
-        waiting = sorted(members, reverse=True)
+        flow, inside = self.flow, set(members)
         working = (i for i in members if not flow.operations[i].view and not flow.constant[i])
         compute = [flow.operations[i] for i in working]
         statements = {_statement(op) for op in compute}
         calls = {op.scopes for op in compute if op.scopes and self.calls[op.scopes] <= members}
-        while waiting:
-            for source in flow.sources[waiting.pop()]:
-                op = flow.operations[source]
-                if source in self.contracted.group_of or source in inside or not op.view:
-                    continue
-                if flow.of_state[source] or flow.constant[source]:
-                    continue
-                if op.scopes not in calls and _statement(op) not in statements:
-                    continue
-                if not flow.leaves(source, inside.union(members)):
-                    inside.add(source)
-                    waiting.append(source)
-        return inside
+        for index in sorted(members, reverse=True):
+            for source in flow.sources[index]:
+                chain = self._views_of_input(source, inside)
+                shown = [flow.operations[i] for i in chain]
+                own = [
+                    n
+                    for n, op in enumerate(shown, 1)
+                    if op.scopes in calls
+                    or _statement(op) in statements
+                    or self._repeats(op)
+                    or (op.name == "unsqueeze" and any(map(self._repeats, shown[:n])))
+                ]
+                inside.update(chain[: max(own, default=0)])
+        return inside - members
+
+    def _views_of_input(self, index: int, inside: set[int]) -> list[int]:
+        """A view that only these operations read, the view that it shows, and so on."""
+        flow, chain = self.flow, list[int]()
+        while index not in self.contracted.group_of and flow.operations[index].view:
+            fixed = flow.of_state[index] or flow.constant[index]
+            if fixed or index in inside or flow.leaves(index, {*inside, *chain}):
+                break
+            chain.append(index)
+            if not flow.sources[index]:
+                break
+            index = flow.sources[index][0]
+        return chain
+
+    def _repeats(self, op: Operation) -> bool:
+        """Whether a view shows an element more than once, as its argument does not."""
+        values = self.flow.graph.values
+        shown, of = values[op.outputs[0]], values[next(op.refs())]
+        return op.name == "expand" and shown.numel > of.numel
 
     # --- constants --------------------------------------------------------------------------------
 

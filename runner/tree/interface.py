@@ -1,7 +1,7 @@
 """This file knows about what a set of operations takes in, what it owns and what it gives back."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -65,7 +65,10 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """Names of values: what comes in, by first use; what it owns; what others read of it."""
+    """Names of values: what comes in, by first use; what it owns; what others read of it.
+
+    An attention reads query, key and value in this order, whichever its author prepared first.
+    """
 
     inputs: tuple[str, ...]
     states: tuple[str, ...]
@@ -87,6 +90,9 @@ def interface(program: Program, operations: Iterable[int]) -> Interface:
             elif name not in made:
                 inputs[name] = None
         made.update(op.outputs)
+    if _is_attention(program, chosen):
+        operands = _as_multiplied(program, chosen[-1], set(chosen))
+        inputs = dict.fromkeys((*(name for name in operands if name in inputs), *inputs))
     outputs = []
     for i in chosen:
         for name in program.graph.operations[i].outputs:
@@ -100,6 +106,24 @@ def interface(program: Program, operations: Iterable[int]) -> Interface:
     ):  # computed and never read: what runs is kept, and gives its result back to nobody
         outputs = [name for name in program.graph.operations[chosen[-1]].outputs if name]
     return Interface(tuple(inputs), tuple(states), tuple(dict.fromkeys(outputs)))
+
+
+def _is_attention(program: Program, chosen: list[int]) -> bool:
+    kernel = program.owner.get(chosen[-1]) if chosen else None
+    if kernel is None or not program.kernels[kernel].operation.endswith("attention"):
+        return False
+    return program.kernels[kernel].members == tuple(chosen)
+
+
+def _as_multiplied(program: Program, index: int, left: set[int]) -> Iterator[str]:
+    """What comes in, in the order of the operands that lead to an operation, each visited once."""
+    left.discard(index)
+    for name in program.graph.operations[index].refs():
+        producer = program.producers.get(name)
+        if producer in left:
+            yield from _as_multiplied(program, producer, left)
+        else:
+            yield name
 
 
 def shared_scopes(paths: Iterable[tuple[Scope, ...]]) -> tuple[Scope, ...]:
