@@ -156,7 +156,7 @@ def test_shapes_are_told_with_their_dtype_once() -> None:
 
 def test_shapes_of_several_dtypes_are_told_each_with_its_own() -> None:
     embedding = kernel("embedding_16x4_fp32", inputs=([8],), outputs=([8, 4],))
-    embedding["input_dtypes"] = ["int64"]
+    embedding["input_dtypes"] = {"x0": "int64"}
     (row,) = rows_of(embedding)
     assert shapes(row.items[0]) == "8 i64 → 8x4 fp32"
 

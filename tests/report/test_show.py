@@ -79,7 +79,7 @@ def test_blocks_that_alternate_stand_under_their_count() -> None:
 
 
 def test_a_structure_is_opened_once_and_its_sizes_are_told_each_time() -> None:
-    other = block(64, "down") | {"output_shapes": [[4, 64]]}
+    other = block(64, "down") | {"output_shapes": {"y0": [4, 64]}}
     lines = printed(tree_of(node("model", "net", block(16, "stem"), other)))
     assert len(lines) == 5
     assert "layer block (down), as above" in lines[4]
