@@ -1,6 +1,6 @@
 """Fusions: which kernels an engineer would name together, and which run as one straight line.
 
-The letters b and c of rule 5 (docs/decisions/how-a-model-comes-apart.md), and what depends on no
+docs/decisions/how-a-model-comes-apart.md states the rules: here are b, c, and what depends on no
 input of the model.
 """
 

@@ -1,17 +1,15 @@
 """The partition of a graph of kernels: model, layers, fusions, kernels.
 
-DESIGN's rules 5 and 6; docs/decisions/how-a-model-comes-apart.md gives the reasons.
+docs/decisions/how-a-model-comes-apart.md states the rules, and their reasons.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-from runner.graph.flow import Contracted
-from runner.graph.ir import Scope
 from runner.graph.recognize import Kernel
 from runner.graph.terms import snake_case
 from runner.tree.blocks import Block, blocks
@@ -23,18 +21,15 @@ from runner.tree.fusing import (
     constant_fusions,
     is_residual,
     lines,
-    special_stem,
-    why_alone,
 )
-from runner.tree.interface import Interface, Program, interface, shared_scopes
+from runner.tree.interface import Interface, Program, interface
+from runner.tree.making import PartMaker, opened
 from runner.tree.part import Part, in_order
-from runner.tree.regions import Region, is_container, is_frame, is_numbered, layer_classes, regions
+from runner.tree.regions import Region, is_container, is_frame, layer_classes, regions
 from runner.tree.stems import attribute, container_stem, fusion_stem
 
 _MOSTLY = 0.75
 """Of a call's kernels, what is held by its blocks where it is only the frame around them."""
-_LARGEST_FUSION = 16
-"""Kernels in a module call that is drawn as one fusion."""
 _HEAD_CONTRACTIONS = 3
 """Linear layers in an output head."""
 
@@ -51,19 +46,10 @@ class _Partition:
         self.source_level = source_level
         self.title = snake_case(re.sub(r"^\d+_", "", problem_name)) or "model"
         self.flow = KernelFlow(program)
-        self.groups = Contracted(self.flow)
+        self.make = PartMaker(program, self.flow)
         self.everything = tuple(range(len(self.graph.operations)))
-        self.calls = Counter(program.scopes)
-        self.frames = {scopes[:depth] for scopes in program.scopes for depth in range(len(scopes))}
-        self.number = {kernel.members: k for k, kernel in enumerate(program.kernels)}
         self.region = regions(program)
         self.straight = {id(r) for r in self.region.walk() if self._is_straight(r)}
-        self.views: dict[Scope | None, set[int]] = {}
-        """For each module call the views between kernels that it makes."""
-        for i, op in enumerate(self.graph.operations):
-            if op.view and i not in self.flow.owner:
-                for scope in op.scopes:
-                    self.views.setdefault(scope, set()).add(i)
 
     def root(self) -> Part:
         if self.source_level == "level1" or len(self.kernels) < 2:
@@ -71,7 +57,7 @@ class _Partition:
         if self.source_level == "level2":
             kernels = range(len(self.kernels))
             return self._whole(
-                "fusion", self._kernel_parts(kernels), "level2: a fusion of its kernels"
+                "fusion", self.make.kernel_parts(kernels), "level2: a fusion of its kernels"
             )
         if self._is_one_block():
             level: Level = "layer"
@@ -83,7 +69,7 @@ class _Partition:
             only = children[0]
             reason = f"all of it: {only.reason}"
             return self._whole(only.level, list(only.children) or children, reason)
-        return self._whole(level, _opened(children), reason)
+        return self._whole(level, opened(children), reason)
 
     def _is_one_block(self) -> bool:
         """Whether the problem is one building block, a layer, and not a model.
@@ -159,7 +145,7 @@ class _Partition:
         )
         parts = in_order(self.program, self.everything, children)
         root = self._root_interface()
-        groups = self._groups(parts) if level == "fusion" else ()
+        groups = self.make.groups(parts) if level == "fusion" else ()
         return Part(
             level, self.title, stem, self.everything, parts, root, (), reason, groups=groups
         )
@@ -185,8 +171,8 @@ class _Partition:
                 elif id(item) in inside:
                     continue
                 elif id(item) in self.straight or self._is_small(item, classes):
-                    self.groups.add(list(item.kernels()))
-                    parts.append(self._call(item, list(item.kernels())))
+                    self.make.drawn_together.add(list(item.kernels()))
+                    parts.append(self.make.call(item, list(item.kernels())))
                 elif is_frame(self.flow, item, self.straight, classes) or self._is_blocks(item):
                     queue.append(item)
                 else:
@@ -198,9 +184,9 @@ class _Partition:
         for loose in loose_of:
             fusions = constant_fusions(self.flow, loose)
             taken |= {k for fusion in fusions for k in fusion.kernels}
-            parts += map(self._fusion, fusions)
-            parts += self._lines_and_kernels([k for k in loose if k not in taken])
-        return [*parts, self._fusion(head)] if head is not None else parts
+            parts += map(self.make.fusion, fusions)
+            parts += self.make.lines_and_kernels([k for k in loose if k not in taken])
+        return [*parts, self.make.fusion(head)] if head is not None else parts
 
     def _head(self, loose: list[int]) -> Fusion | None:
         """The line that ends in a linear layer and the model's result: `rms_norm, linear`.
@@ -227,7 +213,7 @@ class _Partition:
         kernels = list(region.kernels())
         contractions = [self.kernels[k].operation for k in kernels if self.flow.contractions[k]]
         assert region.scope is not None
-        if region.scope.cls in classes or not self._may_be_fusion(kernels):
+        if region.scope.cls in classes or not self.make.may_be_fusion(kernels):
             return False
         head = set(contractions) == {"linear"} and any(self.flow.exits(k)[2] for k in kernels)
         return len(contractions) <= (_HEAD_CONTRACTIONS if head else 1)
@@ -236,22 +222,22 @@ class _Partition:
         region = block.region()
         children = self._contents(region)
         inside = {i for child in children for i in child.operations}
-        operations = tuple(sorted(inside | self._views_between(inside, region.kernels())))
+        operations = tuple(sorted(inside | self.make.views_between(inside, region.kernels())))
         place = attribute(around.scope.path) if around.scope is not None else ""
         stem = f"{place}_{block.stem}" if place and block.stem == "stage" else block.stem
         reason = f"what the program repeats {block.count} times, one after the other"
         name = f"{block.stem}_{block.number}"
-        return self._parent("layer", name, stem, operations, children, reason)
+        return self.make.parent("layer", name, stem, operations, children, reason)
 
     def _layer(self, region: Region) -> Part:
         assert region.scope is not None
         children = self._contents(region)
-        operations = self._with_views(children, region)
+        operations = self.make.with_views(children, region)
         cls = region.scope.cls
         stem = container_stem(region.scope.path) if is_container(region.scope) else snake_case(cls)
         reason = f"a call of {cls}, whose kernels one straight line cannot hold"
         name = attribute(region.scope.path) or stem
-        return self._parent("layer", name, stem, operations, children, reason, region.scope)
+        return self.make.parent("layer", name, stem, operations, children, reason, region.scope)
 
     # --- a layer ----------------------------------------------------------------------------------
 
@@ -261,8 +247,8 @@ class _Partition:
         fusions = constant_fusions(self.flow, kernels)
         taken = {k for fusion in fusions for k in fusion.kernels}
         joins = {k for k in kernels if is_residual(self.flow, k, set(kernels))}
-        parts = [*map(self._fusion, fusions), *self._pieces(region, taken, joins)]
-        return parts if len(parts) > 1 else self._lines_and_kernels(kernels)
+        parts = [*map(self.make.fusion, fusions), *self._pieces(region, taken, joins)]
+        return parts if len(parts) > 1 else self.make.lines_and_kernels(kernels)
 
     def _pieces(self, region: Region, taken: set[int], joins: Collection[int]) -> list[Part]:
         items = list(self._items(region, taken, joins))
@@ -276,11 +262,11 @@ class _Partition:
         loose = {k for stretch in stretches for k in stretch}
         if len(joins) > 1:
             for fusion in blocks_up_to_joins(self.flow, stretches, joins):
-                if self._may_be_fusion(fusion.kernels):
-                    self.groups.add(fusion.kernels)
-                    parts.append(self._fusion(fusion))
+                if self.make.may_be_fusion(fusion.kernels):
+                    self.make.drawn_together.add(fusion.kernels)
+                    parts.append(self.make.fusion(fusion))
                     loose -= set(fusion.kernels)
-        return parts + self._lines_and_kernels(sorted(loose))
+        return parts + self.make.lines_and_kernels(sorted(loose))
 
     def _items(
         self, region: Region, taken: set[int], joins: Collection[int]
@@ -296,9 +282,9 @@ class _Partition:
                 yield from self._items(item, taken, joins)
             elif len(kernels) == 1:
                 yield kernels[0]
-            elif kernels and self._may_be_fusion(kernels):
-                self.groups.add(kernels)
-                yield self._call(item, kernels)
+            elif kernels and self.make.may_be_fusion(kernels):
+                self.make.drawn_together.add(kernels)
+                yield self.make.call(item, kernels)
             elif kernels:
                 yield from self._pieces(item, taken, joins)
 
@@ -314,156 +300,7 @@ class _Partition:
 
     # --- fusions and kernels ----------------------------------------------------------------------
 
-    def _may_be_fusion(self, kernels: Collection[int]) -> bool:
-        """Whether a call's kernels are few, and wait for no part that waits for them."""
-        return len(kernels) <= _LARGEST_FUSION and self.groups.allows(kernels)
-
     def _is_straight(self, region: Region) -> bool:
         inside = set(region.kernels())
         found = lines(self.flow, inside)
         return len(found) == 1 and set(found[0].kernels) == inside
-
-    def _call(self, region: Region, kernels: list[int]) -> Part:
-        """A call of a module as a fusion, named by its class or its attribute."""
-        assert region.scope is not None
-        children = self._kernel_parts(kernels)
-        operations = self._with_views(children, region)
-        stem = self._call_stem(region.scope, kernels)
-        numbered = is_numbered(region.scope) and not is_container(region.scope)
-        name = stem if numbered else attribute(region.scope.path) or stem
-        reason = f"a call of {region.scope.cls}"
-        return self._parent("fusion", name, stem, operations, children, reason, region.scope)
-
-    def _call_stem(self, scope: Scope, kernels: Sequence[int]) -> str:
-        own = snake_case(scope.cls)
-        ends = kernels[-2:] if self.kernels[kernels[-1]].kind == "normalization" else kernels[-1:]
-        if any(is_residual(self.flow, k, set(kernels)) for k in ends):
-            special = special_stem([self.kernels[k].operation for k in kernels])
-            if special and (special.removesuffix("_block") not in own or own in special):
-                return special
-        if not is_container(scope):
-            return own
-        return self._line_stem(kernels) if is_numbered(scope) else attribute(scope.path)
-
-    def _fusion(self, fusion: Fusion) -> Part:
-        children = self._kernel_parts(fusion.kernels)
-        inside = {i for child in children for i in child.operations}
-        operations = tuple(sorted(inside | self._views_between(inside, fusion.kernels)))
-        stem = fusion.stem or self._line_stem(fusion.kernels)
-        return self._parent("fusion", stem, stem, operations, children, fusion.reason)
-
-    def _parent(
-        self,
-        level: Level,
-        name: str,
-        stem: str,
-        operations: tuple[int, ...],
-        children: list[Part],
-        reason: str,
-        call: Scope | None = None,
-    ) -> Part:
-        parts = in_order(self.program, operations, _opened(children))
-        scopes = shared_scopes(kernel.scopes for part in parts for kernel in part.kernels())
-        if call in scopes:  # not the only call within it
-            scopes = scopes[: scopes.index(call) + 1]
-        return Part(
-            level,
-            name,
-            stem,
-            operations,
-            parts,
-            interface(self.program, operations),
-            scopes,
-            reason,
-            groups=self._groups(parts) if level == "fusion" else (),
-        )
-
-    def _groups(self, parts: Sequence[Part]) -> tuple[tuple[int, ...], ...]:
-        """The straight lines among a fusion's kernels, none where it is one itself."""
-        place = {self.number[part.operations]: n for n, part in enumerate(parts)}
-        found = [tuple(sorted(place[k] for k in line.kernels)) for line in lines(self.flow, place)]
-        return tuple(found) if found != [tuple(range(len(parts)))] else ()
-
-    def _lines_and_kernels(self, loose: Sequence[int]) -> list[Part]:
-        found = lines(self.flow, loose)
-        taken = {k for line in found for k in line.kernels}
-        alone = [k for k in loose if k not in taken]
-        return [*map(self._fusion, found), *self._kernel_parts(alone, alone=True)]
-
-    def _line_stem(self, kernels: Sequence[int]) -> str:
-        """Its operations; where they are too many, those that tell most about it."""
-        for untold in (set[str](), {"copy"}, {"copy", "pointwise"}):
-            told = [self.kernels[k] for k in kernels if self.kernels[k].kind not in untold]
-            stem = fusion_stem([kernel.operation for kernel in told], "")
-            if stem:
-                return stem if len(told) > 1 else f"{stem}_fusion"
-        return "fusion"
-
-    def _kernel_parts(self, kernels: Iterable[int], alone: bool = False) -> list[Part]:
-        return [self._kernel_part(k, alone) for k in kernels]
-
-    def _kernel_part(self, k: int, alone: bool) -> Part:
-        kernel, scopes = self.kernels[k], self.program.scopes[k]
-        own = scopes and self.calls[scopes] == 1 and scopes not in self.frames
-        name = (attribute(scopes[-1].path) if own else "") or kernel.operation
-        reason = f"{kernel.reason}; {why_alone(self.flow, k)}" if alone else kernel.reason
-        return Part(
-            "kernel",
-            name,
-            kernel.operation,
-            kernel.members,
-            (),
-            interface(self.program, kernel.members),
-            scopes,
-            reason,
-            kernel,
-        )
-
-    # --- views ------------------------------------------------------------------------------------
-
-    def _views_between(self, inside: set[int], kernels: Iterable[int]) -> set[int]:
-        """The views of what some operations make that some of them read."""
-        made = {n for i in inside for n in self.graph.operations[i].outputs}
-        views: set[int] = set()
-        for i in sorted(i for k in kernels for i in self.flow.exits(k)[1]):
-            if set(self.graph.operations[i].refs()) <= made:
-                views.add(i)
-                made.update(self.graph.operations[i].outputs)
-        read = {n for i in inside for n in self.graph.operations[i].refs()}
-        for i in sorted(views, reverse=True):  # those that only others look at stay outside
-            if read.isdisjoint(self.graph.operations[i].outputs):
-                views.remove(i)
-            else:
-                read.update(self.graph.operations[i].refs())
-        return views
-
-    def _with_views(self, children: Sequence[Part], region: Region) -> tuple[int, ...]:
-        """Operations of a module call: its parts, and the views between them that it makes."""
-        inside = {i for child in children for i in child.operations}
-        views = self.views.get(region.scope, set())
-        return tuple(sorted(inside | (views & self._between(inside, views))))
-
-    def _between(self, inside: set[int], views: set[int]) -> set[int]:
-        """Views that touch the parts: those of outside values for outside readers stay outside."""
-        kept: set[int] = set()
-        for i in sorted(views):
-            source = next(self.graph.operations[i].refs(), "")
-            if self.program.producers.get(source, -1) in inside | kept:
-                kept.add(i)
-        for i in sorted(views - kept, reverse=True):
-            readers = {
-                c
-                for n in self.graph.operations[i].outputs
-                for c in self.program.consumers.get(n, ())
-            }
-            if readers & (inside | kept):
-                kept.add(i)
-        return kept
-
-
-def _opened(parts: list[Part]) -> list[Part]:
-    """Parts without a wrapper around all of them."""
-    while len(parts) == 1 and parts[0].children:
-        why = f"stands alone: a step of {parts[0].stem}, which is all there is"
-        parts = [replace(part, reason=f"{part.reason}; {why}") for part in parts[0].children]
-    return parts

@@ -1,0 +1,187 @@
+"""Making parts: the fusions and kernels of a tree, with the views that are theirs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+
+from runner.graph.flow import Contracted
+from runner.graph.ir import Scope
+from runner.graph.terms import snake_case
+from runner.tree.document import Level
+from runner.tree.fusing import Fusion, KernelFlow, is_residual, lines, special_stem, why_alone
+from runner.tree.interface import Program, interface, shared_scopes
+from runner.tree.part import Part, in_order
+from runner.tree.regions import Region, is_container, is_numbered
+from runner.tree.stems import attribute, fusion_stem
+
+LARGEST_FUSION = 16
+"""Kernels in a module call that is drawn as one fusion."""
+
+
+class PartMaker:
+    """Makes the parts of one program; knows which kernels are drawn together so far."""
+
+    def __init__(self, program: Program, flow: KernelFlow) -> None:
+        self.program, self.graph, self.kernels = program, program.graph, program.kernels
+        self.flow = flow
+        self.drawn_together = Contracted(flow)
+        self.calls = Counter(program.scopes)
+        self.frames = {scopes[:depth] for scopes in program.scopes for depth in range(len(scopes))}
+        self.number = {kernel.members: k for k, kernel in enumerate(program.kernels)}
+        self.views: dict[Scope | None, set[int]] = {}
+        """For each module call the views between kernels that it makes."""
+        for i, op in enumerate(self.graph.operations):
+            if op.view and i not in self.flow.owner:
+                for scope in op.scopes:
+                    self.views.setdefault(scope, set()).add(i)
+
+    def may_be_fusion(self, kernels: Collection[int]) -> bool:
+        """Whether a call's kernels are few, and wait for no part that waits for them."""
+        return len(kernels) <= LARGEST_FUSION and self.drawn_together.allows(kernels)
+
+    def call(self, region: Region, kernels: list[int]) -> Part:
+        """A call of a module as a fusion, named by its class or its attribute."""
+        assert region.scope is not None
+        children = self.kernel_parts(kernels)
+        operations = self.with_views(children, region)
+        stem = self._call_stem(region.scope, kernels)
+        numbered = is_numbered(region.scope) and not is_container(region.scope)
+        name = stem if numbered else attribute(region.scope.path) or stem
+        reason = f"a call of {region.scope.cls}"
+        return self.parent("fusion", name, stem, operations, children, reason, region.scope)
+
+    def _call_stem(self, scope: Scope, kernels: Sequence[int]) -> str:
+        own = snake_case(scope.cls)
+        ends = kernels[-2:] if self.kernels[kernels[-1]].kind == "normalization" else kernels[-1:]
+        if any(is_residual(self.flow, k, set(kernels)) for k in ends):
+            special = special_stem([self.kernels[k].operation for k in kernels])
+            if special and (special.removesuffix("_block") not in own or own in special):
+                return special
+        if not is_container(scope):
+            return own
+        return self._line_stem(kernels) if is_numbered(scope) else attribute(scope.path)
+
+    def fusion(self, fusion: Fusion) -> Part:
+        children = self.kernel_parts(fusion.kernels)
+        inside = {i for child in children for i in child.operations}
+        operations = tuple(sorted(inside | self.views_between(inside, fusion.kernels)))
+        stem = fusion.stem or self._line_stem(fusion.kernels)
+        return self.parent("fusion", stem, stem, operations, children, fusion.reason)
+
+    def parent(
+        self,
+        level: Level,
+        name: str,
+        stem: str,
+        operations: tuple[int, ...],
+        children: list[Part],
+        reason: str,
+        call: Scope | None = None,
+    ) -> Part:
+        parts = in_order(self.program, operations, opened(children))
+        scopes = shared_scopes(kernel.scopes for part in parts for kernel in part.kernels())
+        if call in scopes:  # not the only call within it
+            scopes = scopes[: scopes.index(call) + 1]
+        return Part(
+            level,
+            name,
+            stem,
+            operations,
+            parts,
+            interface(self.program, operations),
+            scopes,
+            reason,
+            groups=self.groups(parts) if level == "fusion" else (),
+        )
+
+    def groups(self, parts: Sequence[Part]) -> tuple[tuple[int, ...], ...]:
+        """The straight lines among a fusion's kernels, none where it is one itself."""
+        place = {self.number[part.operations]: n for n, part in enumerate(parts)}
+        found = [tuple(sorted(place[k] for k in line.kernels)) for line in lines(self.flow, place)]
+        return tuple(found) if found != [tuple(range(len(parts)))] else ()
+
+    def lines_and_kernels(self, loose: Sequence[int]) -> list[Part]:
+        found = lines(self.flow, loose)
+        taken = {k for line in found for k in line.kernels}
+        alone = [k for k in loose if k not in taken]
+        return [*map(self.fusion, found), *self.kernel_parts(alone, alone=True)]
+
+    def _line_stem(self, kernels: Sequence[int]) -> str:
+        """Its operations; where they are too many, those that tell most about it."""
+        for untold in (set[str](), {"copy"}, {"copy", "pointwise"}):
+            told = [self.kernels[k] for k in kernels if self.kernels[k].kind not in untold]
+            stem = fusion_stem([kernel.operation for kernel in told], "")
+            if stem:
+                return stem if len(told) > 1 else f"{stem}_fusion"
+        return "fusion"
+
+    def kernel_parts(self, kernels: Iterable[int], alone: bool = False) -> list[Part]:
+        return [self._kernel_part(k, alone) for k in kernels]
+
+    def _kernel_part(self, k: int, alone: bool) -> Part:
+        kernel, scopes = self.kernels[k], self.program.scopes[k]
+        own = scopes and self.calls[scopes] == 1 and scopes not in self.frames
+        name = (attribute(scopes[-1].path) if own else "") or kernel.operation
+        reason = f"{kernel.reason}; {why_alone(self.flow, k)}" if alone else kernel.reason
+        return Part(
+            "kernel",
+            name,
+            kernel.operation,
+            kernel.members,
+            (),
+            interface(self.program, kernel.members),
+            scopes,
+            reason,
+            kernel,
+        )
+
+    # --- views ------------------------------------------------------------------------------------
+
+    def views_between(self, inside: set[int], kernels: Iterable[int]) -> set[int]:
+        """The views of what some operations make that some of them read."""
+        made = {n for i in inside for n in self.graph.operations[i].outputs}
+        views: set[int] = set()
+        for i in sorted(i for k in kernels for i in self.flow.exits(k)[1]):
+            if set(self.graph.operations[i].refs()) <= made:
+                views.add(i)
+                made.update(self.graph.operations[i].outputs)
+        read = {n for i in inside for n in self.graph.operations[i].refs()}
+        for i in sorted(views, reverse=True):  # those that only others look at stay outside
+            if read.isdisjoint(self.graph.operations[i].outputs):
+                views.remove(i)
+            else:
+                read.update(self.graph.operations[i].refs())
+        return views
+
+    def with_views(self, children: Sequence[Part], region: Region) -> tuple[int, ...]:
+        """Operations of a module call: its parts, and the views between them that it makes."""
+        inside = {i for child in children for i in child.operations}
+        views = self.views.get(region.scope, set())
+        return tuple(sorted(inside | (views & self._between(inside, views))))
+
+    def _between(self, inside: set[int], views: set[int]) -> set[int]:
+        """Views that touch the parts: those of outside values for outside readers stay outside."""
+        kept: set[int] = set()
+        for i in sorted(views):
+            source = next(self.graph.operations[i].refs(), "")
+            if self.program.producers.get(source, -1) in inside | kept:
+                kept.add(i)
+        for i in sorted(views - kept, reverse=True):
+            readers = {
+                c
+                for n in self.graph.operations[i].outputs
+                for c in self.program.consumers.get(n, ())
+            }
+            if readers & (inside | kept):
+                kept.add(i)
+        return kept
+
+
+def opened(parts: list[Part]) -> list[Part]:
+    """Parts without a wrapper around all of them."""
+    while len(parts) == 1 and parts[0].children:
+        why = f"stands alone: a step of {parts[0].stem}, which is all there is"
+        parts = [replace(part, reason=f"{part.reason}; {why}") for part in parts[0].children]
+    return parts
