@@ -42,6 +42,7 @@ SPELLINGS = [
     ("softmax", "e = (x - x.amax(1, keepdim=True)).exp()\nreturn e / e.sum(1).unsqueeze(1)"),
     ("softmax", "return torch.exp(x) / torch.exp(x).sum(-1, keepdim=True)"),
     ("softmax", "return torch.exp(x - torch.logsumexp(x, dim=-1, keepdim=True))"),
+    ("softmax", "return F.softmax(x - x.max(dim=-1, keepdim=True).values, dim=-1)"),
     ("softmax", "return F.log_softmax(x, dim=-1).exp()"),
     ("softmax", "e = x.exp()\nreturn e * (1.0 / e.sum(dim=-1, keepdim=True))"),
     ("log_softmax", "return x - torch.logsumexp(x, -1, keepdim=True)"),

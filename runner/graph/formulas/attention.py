@@ -25,6 +25,7 @@ POSITIONS = (
 SOFTMAXES = (
     ("log_softmax", ("log(softmax(x))",)),
     ("softmax", (
+        "softmax(x - max(x, d))",
         "exp(x - max(x, d)) / (sum(exp(x - max(x, d)), d) [+ eps])",
         "exp(x) / (sum(exp(x), d) [+ eps])",
         "exp(x - logsumexp(x, d))",
