@@ -52,31 +52,28 @@ def _give(
 _SHORTER = {"scaled_dot_product_attention": "attention"}
 
 
-def hashed(key: Hashable) -> str:
-    """Hexadecimal digits that two keys share only where they are equal."""
-    return hashlib.sha256(repr(key).encode()).hexdigest()
-
-
 def file_name(program: Program, part: Part, words: Sequence[str] = ()) -> str:
     """`conv2d_3x64_k7s2p3_fp32`: operation, dimensions, what tells it from others, dtype.
 
-    A name that would be too long says fewer attributes, and then fewer of the operations.
+    Where that is too long, a kernel's says fewer attributes, and any other fewer operations.
     """
     own, attributes, fixed = _signature(program, part)
     if fixed and words[:1] == [_input_shape(program, part)]:
         own, words = f"{own}_{words[0]}", words[1:]
+    stem = part.stem
     while True:
-        pieces = (part.stem, own, attributes, *words, _dtype(program, part))
-        name = "_".join(filter(None, pieces))
-        if len(name) <= LONGEST_NAME or "_" not in attributes:
-            break
-        attributes = attributes.rpartition("_")[0]
-    stem, rest = part.stem, name[len(part.stem) :]
-    if len(name) > LONGEST_NAME:
-        stem = _SHORTER.get(stem, stem)
-    while len(stem + rest) > LONGEST_NAME and "_" in stem:
-        stem = stem.rpartition("_")[0]
-    return stem + rest
+        name = "_".join(filter(None, (stem, own, attributes, *words, _dtype(program, part))))
+        if len(name) <= LONGEST_NAME or not (attributes or "_" in stem):
+            return name
+        if attributes and (part.level == "kernel" or "_" not in stem):
+            attributes = attributes.rpartition("_")[0]
+        else:
+            stem = stem.rpartition("_")[0]
+
+
+def hashed(key: Hashable) -> str:
+    """Hexadecimal digits that two keys share only where they are equal."""
+    return hashlib.sha256(repr(key).encode()).hexdigest()
 
 
 # --- words for what differs -----------------------------------------------------------------------

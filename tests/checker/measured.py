@@ -19,7 +19,7 @@ WITH_A_CONTRACTION = {"move", "add", "mul", "zeros", "sum"}
 """What one contraction dispatches besides itself: its bias, its layout."""
 PICKS = {"index", "index_select", "embedding"}
 """How the weights of the chosen experts are gathered."""
-PROBABILITIES = {"_softmax", "exp", "relu", "clamp_min", "sigmoid"}
+PROBABILITIES = {"_softmax", "_safe_softmax", "exp", "relu", "clamp_min", "sigmoid"}
 IN_ATTENTION = PROBABILITIES | {
     "sub", "rsub", "div", "tanh", "masked_fill", "where", "cat", "amax", "max", "maximum", "pow",
     "clamp", "index_select", "repeat", "native_dropout", "bernoulli", "fill",
