@@ -480,6 +480,23 @@ def test_gpt_oss_comes_apart_as_its_readers_expect(sample: str) -> None:
     ]
 
 
+def test_llama_comes_apart_as_its_modules_say() -> None:
+    _, root = _sample(SAMPLES / "level3" / "llama.py")
+    assert drawn(root).splitlines() == [
+        "llama (model)",
+        "  embedding",
+        "  rope_table",
+        "  4 x transformer_block (layer)",
+        "    rms_norm",
+        "    attention: linear, linear, linear, rope, scaled_dot_product_attention, linear",
+        "    add",
+        "    rms_norm",
+        "    feed_forward: linear, linear, swiglu, linear",
+        "    add",
+        "  output_head: rms_norm, linear",
+    ]
+
+
 def _sample(path: Path) -> tuple[Program, Part]:
     problem = read_problem(path)
     graph = normalize(capture(problem))
