@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from runner.graph.attention import attention
-from runner.graph.experts import gathered_experts
+from runner.graph.experts import experts
 from runner.graph.flow import Flow
 from runner.graph.grouping import Candidate, Grouping, Kernel
 from runner.graph.ir import Graph, Operation, Scope
@@ -36,7 +36,7 @@ def recognize(graph: Graph) -> tuple[Kernel, ...]:
     grouping.take(_rearrangements(grouping.flow))
     grouping.take_the_rest()
     rotations(grouping)
-    gathered_experts(grouping)
+    experts(grouping)
     attention(grouping)
     layouts(grouping)
     owned(grouping)
