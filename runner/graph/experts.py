@@ -3,9 +3,9 @@
 from runner.graph.grouping import Grouping
 from runner.graph.guards import CHOICES
 from runner.graph.ir import Operation, references
-from runner.graph.operations import kind
 
 _PICKS = {"index", "index_select", "embedding", "gather"}
+_PRODUCTS = {"einsum", "matmul", "bmm", "baddbmm"}
 _GATHERED = "the weights of chosen experts, and their product"
 _BATCHED = "the weights of all experts, and their product"
 
@@ -14,8 +14,10 @@ def experts(grouping: Grouping) -> None:
     """Join weights that are picked, their product with the tokens, and its bias."""
     counts = _router_widths(grouping)
     for group in grouping.alive():
+        if grouping.names[group] not in _PRODUCTS:
+            continue
         compute = grouping.compute(group)
-        if len(compute) != 1 or kind(compute[0]) != "contraction":
+        if len(compute) != 1:
             continue
         picked = _picked(grouping, group)
         after = grouping.only_reader(group)
@@ -46,8 +48,6 @@ def _router_widths(grouping: Grouping) -> set[int]:
 
 def _of_all(grouping: Grouping, op: Operation, counts: set[int]) -> bool:
     """Whether one operand is a stack of matrices, as many as there are experts."""
-    if op.name not in {"einsum", "matmul", "bmm", "baddbmm"}:
-        return False
     flow = grouping.flow
     owned = [name for name in op.refs() if grouping.maker(name)[0] in flow.graph.states]
     shapes = [flow.graph.values[grouping.maker(name)[0]].shape for name in owned]

@@ -26,9 +26,10 @@ def layouts(grouping: Grouping) -> None:
 
 def is_layout(grouping: Grouping, group: int) -> bool:
     """Whether a kernel only copies into another layout, by no name or that of heads."""
+    if grouping.names[group] not in _NAMES:
+        return False
     compute = grouping.compute(group)
-    copies = all(op.name in _COPIES or reordered(op) is not None for op in compute)
-    return bool(compute) and copies and grouping.names[group] in _NAMES
+    return bool(compute) and all(op.name in _COPIES or reordered(op) is not None for op in compute)
 
 
 def _joined(grouping: Grouping, group: int) -> int | None:
