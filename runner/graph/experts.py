@@ -1,28 +1,57 @@
-"""Experts: linear layers whose weights are picked by an index, and sums of what they give."""
+"""Experts: linear layers whose weights are picked or in a batch, and sums of what they give."""
 
 from runner.graph.grouping import Grouping
 from runner.graph.guards import CHOICES, follows
-from runner.graph.ir import references
-from runner.graph.operations import kind
+from runner.graph.ir import Operation, references
 
 _PICKS = {"index", "index_select", "embedding", "gather"}
+_PRODUCTS = {"einsum", "matmul", "bmm", "baddbmm"}
+_GATHERED = "the weights of chosen experts, and their product"
+_BATCHED = "the weights of all experts, and their product"
 
 
-def gathered_experts(grouping: Grouping) -> None:
-    """Join weights that are picked, their product with the tokens, and a bias picked likewise."""
+def experts(grouping: Grouping) -> None:
+    """Join weights that are picked, their product with the tokens, and its bias."""
+    counts = _router_widths(grouping)
     for group in grouping.alive():
+        if grouping.names[group] not in _PRODUCTS:
+            continue
         compute = grouping.compute(group)
-        if len(compute) != 1 or kind(compute[0]) != "contraction":
+        if len(compute) != 1:
             continue
         picked = _picked(grouping, group)
-        if len(picked) != 1 or not _stacked(grouping, picked[0]):
-            continue
-        parts = [*picked, group]
         after = grouping.only_reader(group)
+        if len(picked) == 1 and _stacked(grouping, picked[0]):
+            parts, reason = [*picked, group], _GATHERED
+            biases = _picked(grouping, after) if after is not None else []
+        elif _of_all(grouping, compute[0], counts):
+            parts, reason = [group], _BATCHED
+            biases = []
+        else:
+            continue
         if after is not None and grouping.names[after] == "add":
-            biases = _picked(grouping, after)
-            parts += [*biases, after] if biases else []
-        grouping.join(parts, "expert_linear", "the weights of chosen experts, and their product")
+            parts += [*biases, after] if biases or _adds_weight(grouping, after) else []
+        grouping.join(parts, "expert_linear", reason)
+
+
+def _adds_weight(grouping: Grouping, group: int) -> bool:
+    refs = [name for op in grouping.compute(group) for name in op.refs()]
+    return any(grouping.flow.base(name) in grouping.flow.graph.states for name in refs)
+
+
+def _router_widths(grouping: Grouping) -> set[int]:
+    """How many experts the routers of the program choose from."""
+    flow = grouping.flow
+    routers = (op for op in flow.operations if op.name in CHOICES)
+    return {flow.graph.values[next(op.refs())].shape[-1] for op in routers}
+
+
+def _of_all(grouping: Grouping, op: Operation, counts: set[int]) -> bool:
+    """Whether one operand is a stack of matrices, as many as there are experts."""
+    flow = grouping.flow
+    owned = [name for name in op.refs() if grouping.maker(name)[0] in flow.graph.states]
+    shapes = [flow.graph.values[grouping.maker(name)[0]].shape for name in owned]
+    return any(len(shape) == 3 and shape[0] in counts for shape in shapes)
 
 
 def _picked(grouping: Grouping, group: int) -> list[int]:

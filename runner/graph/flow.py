@@ -31,6 +31,15 @@ class Flow:
         """Views of a parameter, a buffer or a constant, and views of those."""
         self.constant = self._closed(self._fixed)
         """What depends on no input and no parameter: masks, tables, positions."""
+        inputs = {given.name for given in graph.inputs}
+        self.of_parameters = self._closed(
+            lambda op, found: (
+                not is_random(op)
+                and inputs.isdisjoint(op.refs())
+                and all(found[self.producer[n]] for n in op.refs() if n in self.producer)
+            )
+        )
+        """What depends on no input."""
 
     def _keep_drawing_in_order(self) -> None:
         """Each operation that draws random numbers waits for the one that drew before it."""

@@ -158,6 +158,10 @@ class Grouping:
             found |= self._read_by(index)
         return frozenset(found - {group})
 
+    def readers_of(self, name: str) -> set[int]:
+        """The kernels that read a value, or another that the same operation makes."""
+        return self._read_by(self.flow.producer[name])
+
     def _read_by(self, index: int) -> set[int]:
         """Constants that borrow a value's shape are read by whoever reads them."""
         returned = self.flow.returned.intersection(self.flow.operations[index].outputs)

@@ -117,7 +117,16 @@ def follows(name: str, operators: Collection[str], flow: Flow) -> bool:
     return False
 
 
+def _hides(match: Match, flow: Flow, root: int) -> str | None:
+    """So far below any score that a softmax makes it nothing."""
+    c = match.value("c")
+    return "attention_mask" if isinstance(c, float | int) and c < _FAR_BELOW else None
+
+
+_FAR_BELOW = -999
+
 GUARDS: dict[str, Guard] = {
+    "attention_mask": _hides,
     "l2_norm": _l2_norm,
     "layer_norm": _layer_norm,
     "group_norm": _by_groups,

@@ -26,16 +26,17 @@ def layouts(grouping: Grouping) -> None:
 
 def is_layout(grouping: Grouping, group: int) -> bool:
     """Whether a kernel only copies into another layout, by no name or that of heads."""
+    if grouping.names[group] not in _NAMES:
+        return False
     compute = grouping.compute(group)
-    copies = all(op.name in _COPIES or reordered(op) is not None for op in compute)
-    return bool(compute) and copies and grouping.names[group] in _NAMES
+    return bool(compute) and all(op.name in _COPIES or reordered(op) is not None for op in compute)
 
 
 def _joined(grouping: Grouping, group: int) -> int | None:
     """The kernel that it joins: its producer where nobody else reads that, or its only reader."""
-    makers = list(grouping.operands(group).values())
-    maker = makers[0] if len(makers) == 1 else None
-    served = maker is not None and grouping.only_reader(maker) == group
+    operands = list(grouping.operands(group).items())
+    value, maker = operands[0] if len(operands) == 1 else ("", None)
+    served = maker is not None and grouping.readers_of(value) == {group}
     for partner in (maker if served else None, grouping.only_reader(group)):
         if partner is None or _draws(grouping, partner):
             continue

@@ -13,14 +13,12 @@ def owned(grouping: Grouping) -> None:
     A scale, a cast or a concatenation of weights belongs to the attention or the layer that reads
     it; a number times a function of a parameter is one operation.
     """
-    of_parameters: set[int] = set()
-    waiting = grouping.alive()
+    groups, of_parameters = grouping.contracted.groups, grouping.flow.of_parameters
+    waiting = [g for g in grouping.alive() if all(of_parameters[i] for i in groups[g])]
     while waiting:
         group = waiting.pop(0)
-        makers = set(grouping.operands(group).values())
-        if not grouping.contracted.groups[group] or not makers <= of_parameters:
+        if not groups[group]:
             continue
-        of_parameters.add(group)
         name, reader = grouping.names[group], grouping.only_reader(group)
         if name in _LOOK_UPS and _biases_attention(grouping, group):
             grouping.names[group] = "relative_position_bias"
@@ -28,7 +26,8 @@ def owned(grouping: Grouping) -> None:
             together = _together(grouping, group, reader)
             if together is not None:
                 reason = f"{grouping.reasons[reader]}; with what it needs of parameters alone"
-                if grouping.join((group, reader), together, reason):
+                joined = grouping.join((group, reader), together, reason)
+                if joined and all(of_parameters[i] for i in groups[min(group, reader)]):
                     waiting.insert(0, min(group, reader))
 
 

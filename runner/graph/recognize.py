@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from runner.graph.attention import attention
-from runner.graph.experts import gathered_experts, summed_experts
+from runner.graph.experts import experts, summed_experts
 from runner.graph.flow import Flow
 from runner.graph.grouping import Candidate, Grouping, Kernel
 from runner.graph.ir import Graph, Operation, Scope
@@ -36,7 +36,7 @@ def recognize(graph: Graph) -> tuple[Kernel, ...]:
     grouping.take(_rearrangements(grouping.flow))
     grouping.take_the_rest()
     rotations(grouping)
-    gathered_experts(grouping)
+    experts(grouping)
     summed_experts(grouping)
     attention(grouping)
     layouts(grouping)
@@ -95,6 +95,9 @@ def modules(flow: Flow, patterns: Patterns) -> Iterator[Candidate]:
                 name = spelled[0]
                 reason += f" that spells {name}: {spelled[1]}"
             yield Candidate(name, frozenset(members), reason)
+        elif _is_own_weighing(compute, scope, flow):
+            reason = f"{scope.path} is one operation with its own weight, of class {scope.cls}"
+            yield Candidate(name, frozenset(members), reason)
         elif _is_biased_contraction(compute, scope, flow):
             reason = f"{scope.path} is one contraction with its own bias, of class {scope.cls}"
             yield Candidate(name, frozenset(members), reason)
@@ -136,8 +139,20 @@ def _is_rearrangement(compute: list[Operation], operations: int) -> bool:
 def _is_biased_contraction(compute: list[Operation], scope: Scope, flow: Flow) -> bool:
     if len(compute) != 2 or kind(compute[0]) != "contraction" or compute[1].name != "add":
         return False
-    states = [flow.graph.states.get(flow.base(name)) for name in compute[1].refs()]
-    own = [s for s in states if s is not None and s.path.startswith(scope.path + ".")]
-    return len(own) == 1 and compute[0].outputs[0] in {
+    return _owns(compute[1], scope, flow) and compute[0].outputs[0] in {
         flow.base(name) for name in compute[1].refs()
     }
+
+
+def _is_own_weighing(compute: list[Operation], scope: Scope, flow: Flow) -> bool:
+    """A scale or a shift that has a module to itself, such as LayerScale."""
+    return (
+        len(compute) == 1 and compute[0].name in {"mul", "add"} and _owns(compute[0], scope, flow)
+    )
+
+
+def _owns(op: Operation, scope: Scope, flow: Flow) -> bool:
+    """Whether one operand is a tensor of the module itself."""
+    states = [flow.graph.states.get(flow.base(name)) for name in op.refs()]
+    own = [s for s in states if s is not None and s.path.startswith(scope.path + ".")]
+    return len(own) == 1

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from runner.verify.operation import COPIES
+from runner.verify.operation import COPIES, Operation
 from runner.verify.watching import Call, Event, Watch
 
 _CONTRACTIONS = (
@@ -82,7 +82,7 @@ def too_much(watch: Watch, calls: Calls, use: Call, allowed: Allowance) -> str |
     spans = {a - first: b - first for a, b in calls.spans if first <= a and b <= last}
     events = watch.trace.events[first:last]
     weights = _of_weights(events, watch)
-    groups = [group for group in _groups(events, spans) if not _puts_together(group, weights)]
+    groups = [group for group in _groups(events, spans) if not _of_tables(group, weights)]
     contractions = [group for group in groups if any(_is(_CONTRACTIONS, e) for e in group)]
     if _is_attention(events, groups, contractions, weights):
         return None
@@ -140,9 +140,18 @@ def _of_weights(events: list[Event], watch: Watch) -> frozenset[int]:
     return frozenset(found)
 
 
-def _puts_together(group: list[Event], weights: frozenset[int]) -> bool:
-    """Weights laid side by side, such as a query's and a value's bias."""
-    return all(e.operation.name in {"cat", "stack"} and e.writes <= weights for e in group)
+def _of_tables(group: list[Event], weights: frozenset[int]) -> bool:
+    """Weights side by side, such as two biases; positions times frequencies, which sums nothing."""
+    return all(
+        e.writes <= weights and (e.operation.name in {"cat", "stack"} or _is_outer(e.operation))
+        for e in group
+    )
+
+
+def _is_outer(operation: Operation) -> bool:
+    if operation.name not in {"mm", "bmm"}:
+        return False
+    return operation.inputs[0][0][-1] == 1
 
 
 def _without_picked_weights(

@@ -278,3 +278,41 @@ def test_a_broken_directory_is_told_with_its_rule(directory: Path, what: str) ->
     found = [str(finding) for finding in check(directory) if finding.rule == rule]
 
     assert any(words in finding for finding in found), found or check(directory)
+
+
+ATTENTION = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.qkv, self.out = nn.Linear(8, 24), nn.Linear(8, 8)
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).chunk(3, dim=-1)
+        return self.out(torch.softmax(q @ k.transpose(1, 2), dim=-1) @ v)
+
+
+def get_inputs():
+    return [torch.rand(2, 6, 8)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_an_attention_without_probabilities_is_told(tmp_path: Path) -> None:
+    (tmp_path / "level3").mkdir()
+    problem = tmp_path / "level3" / "attention.py"
+    problem.write_text(ATTENTION, encoding="utf-8")
+    decompose(read_problem(problem), tmp_path / "parts")
+    assert check(tmp_path / "parts") == []
+
+    changed(f"{KERNEL}/scaled_*.py", "F.softmax(", "torch.cumsum(")(tmp_path / "parts")
+
+    found = [str(finding) for finding in check(tmp_path / "parts") if finding.rule == 3]
+    assert any("no probabilities between them" in finding for finding in found)
+    assert any("does cumsum" in finding for finding in found)

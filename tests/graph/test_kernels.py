@@ -131,6 +131,23 @@ def test_the_model_itself_and_a_module_of_one_operation_are_no_groups(program: P
     assert names(graph) == ["exp", "abs", "add"]
 
 
+def test_a_scale_that_has_a_module_to_itself_is_named_after_its_class(program: Program) -> None:
+    graph = program(
+        "return self.scale(x) + x",
+        init="self.scale = LayerScale()",
+        classes="""\
+        class LayerScale(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.gamma = nn.Parameter(torch.ones(8))
+
+            def forward(self, x):
+                return x * self.gamma
+        """,
+    )
+    assert names(graph) == ["layer_scale", "add"]
+
+
 def test_a_contraction_with_its_own_bias_is_named_after_its_class(program: Program) -> None:
     graph = program(
         "return self.experts(x)",

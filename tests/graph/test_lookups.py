@@ -125,6 +125,32 @@ def test_experts_without_a_bias_by_a_batched_product(program: Program) -> None:
     assert found[:3] == ["linear", "topk_router", "expert_linear"]
 
 
+BATCHED = {
+    "by einsum": "h = torch.einsum('td,edf->etf', x, self.weight.mT) + self.bias[:, None]",
+    "by bmm": "h = torch.bmm(x.expand(4, 4, 8), self.weight.mT)",
+    "by matmul": "h = x[None] @ self.weight.mT + self.bias.unsqueeze(1)",
+}
+
+
+@pytest.mark.parametrize("product", BATCHED.values(), ids=BATCHED)
+def test_experts_that_all_run_are_a_linear_of_experts(program: Program, product: str) -> None:
+    forward = f"""\
+p = self.gate(x).softmax(-1)
+v, i = p.topk(2)
+w = torch.zeros_like(p).scatter(1, i, v / v.sum(-1, keepdim=True))
+{product}
+return torch.einsum("etf,te->tf", h, w)
+"""
+    graph = program(forward, init=STACKS)
+    assert names(graph) == ["linear", "topk_router", "expert_linear", "expert_combine"]
+
+
+def test_a_projection_of_heads_is_no_linear_of_experts(program: Program) -> None:
+    init = "self.heads = nn.Parameter(torch.ones(4, 8, 6))"
+    graph = program("return torch.einsum('td,hdf->thf', x, self.heads)", init=init)
+    assert names(graph) == ["einsum"]
+
+
 def test_vectors_that_are_picked_are_no_experts(program: Program) -> None:
     graph = program(
         "return F.linear(self.words(i), self.weight)",

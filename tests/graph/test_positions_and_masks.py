@@ -283,6 +283,14 @@ def test_a_slope_for_each_head_times_the_distance_is_alibi(
     assert operation in names(graph)
 
 
+def test_ones_where_a_token_may_be_seen_become_a_mask(program: Program) -> None:
+    parts = {"arguments": "x, m", "inputs": "torch.randn(2, 6), torch.ones(2, 6)"}
+    graph = program("h = (1.0 - m) * -1e9\nreturn x + h, x - h", **parts)
+    assert names(graph) == ["attention_mask", "add", "sub"]
+    graph = program("return x + (1.0 - m) * 0.5", **parts)
+    assert "attention_mask" not in names(graph)
+
+
 def test_slopes_that_no_softmax_sees_are_no_alibi(program: Program) -> None:
     forward = SLOPES + "b = s[:, None, None] * i\nreturn (x * b).relu() * b"
     assert "alibi" not in names(program(forward, inputs="torch.randn(2, 4, 6, 6)"))

@@ -14,6 +14,7 @@ POSITIONS = (
         "stack(a * cos + -b * sin, b * cos2 + a * sin2)",
         "view_as_complex(x) * angles",
     )),
+    ("attention_mask", ("(1 - x) * c",)),  # of ones where a token may be seen
     ("sinusoidal_embedding", (  # Vaswani et al., 2017: of timesteps that come in
         "cat(sin(x * y), cos(x * y))",
         "cat(cos(x * y), sin(x * y))",
