@@ -5,10 +5,10 @@ vit (model)
   2 x block (layer)
     layer_norm
     attention: linear, scaled_dot_product_attention, linear
-    mul_add: mul, add
+    layer_scale_add: layer_scale, add
     layer_norm
     mlp: linear, gelu, linear
-    mul_add: mul, add
+    layer_scale_add: layer_scale, add
   output_head: layer_norm, linear
 """
 
