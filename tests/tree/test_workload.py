@@ -87,13 +87,22 @@ def test_the_input_tells_apart_what_the_parameters_do_not(apart: Apart) -> None:
         ),
         ("return (x - 0.5).exp() + (x - 2).exp()", ["sub_4x4_by0p5_fp32", "sub_4x4_by2_fp32"]),
         ("return x.exp() + x.T.exp()", ["exp_4x4_fp32", "exp_4x4_permuted_1_0_fp32"]),
+        (
+            "return (self.w[0] * x).exp() - self.w[1] * x",
+            ["mul_4x4_at0_fp32", "mul_4x4_at1_fp32"],
+        ),
+        (
+            "return x[:, :2].exp().sum() + x.repeat(1, 2)[:, :2].exp().sum()",
+            ["exp_4x2_strides4_1_fp32", "exp_4x2_strides8_1_fp32"],
+        ),
         ("return (x * 1).exp() + (x * 1.0).exp()", ["mul_4x4_by1_fp32", "mul_4x4_by1p0_fp32"]),
     ],
 )
 def test_a_word_tells_apart_workloads_of_the_same_shapes(
     apart: Apart, forward: str, expected: list[str]
 ) -> None:
-    found = names(apart, "pass", forward, "torch.rand(4, 4)")
+    init = "self.w = nn.Parameter(torch.rand(2, 4))"
+    found = names(apart, init, forward, "torch.rand(4, 4)")
     operation = expected[0].partition("_")[0]
     assert sorted(name for name in found if name.startswith(operation)) == sorted(expected)
 
