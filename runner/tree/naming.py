@@ -128,19 +128,22 @@ def _all_words(program: Program, part: Part) -> Iterator[str]:
         own, attributes, _ = _signature(program, kernel)
         yield "_".join(filter(None, (kernel.stem, own, attributes)))
     operations = [program.graph.operations[i] for i in part.operations]
-    for op in sorted(operations, key=lambda op: op.view):
-        for name, value in (*zip(op.schema, op.args, strict=False), *op.kwargs):
-            word = _spelled(value)
-            if word:
-                yield _SHORT.get(name, name.strip("_")) + word
+    yield from (word for op in operations if not op.view for word in _arguments(op))
     outside = [program.spec(n) for n in (*part.io.inputs, *part.io.states, *part.io.outputs)]
     yield from filter(None, map(_layout, outside))
-    yield from (f"strides{_spelled(spec.stride)}" for spec in outside if not spec.contiguous)
     for name in part.io.states:
         yield program.graph.states[name].kind
     for op in operations:
         yield op.name.strip("_")
+    yield from (word for op in operations if op.view for word in _arguments(op))
+    yield from (f"strides{_spelled(spec.stride)}" for spec in outside if not spec.contiguous)
     yield part.level
+
+
+def _arguments(op: Operation) -> Iterator[str]:
+    for name, value in (*zip(op.schema, op.args, strict=False), *op.kwargs):
+        if word := _spelled(value):
+            yield _SHORT.get(name, name.strip("_")) + word
 
 
 _WORDS = (
