@@ -325,7 +325,10 @@ def _input_shape(program: Program, part: Part, all_of_them: bool = False) -> str
         return ""
     if all_of_them:
         return "_".join(dict.fromkeys(_shape(s) for s in specs[:3]))
-    return _shape(max(specs, key=lambda s: s.numel) if part.level == "kernel" else specs[0])
+    if part.level == "kernel":
+        return _shape(max(specs, key=lambda s: s.numel))
+    told = (s for n, s in zip(names, specs, strict=True) if n not in program.constants)
+    return _shape(next(told, specs[0]))  # a table or a mask that comes in tells less
 
 
 def _shape(spec: TensorSpec) -> str:

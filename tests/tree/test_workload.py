@@ -168,3 +168,36 @@ def test_equal_blocks_are_one_file_whatever_their_place_in_a_container(apart: Ap
         "features_block_1x6x8x8_fp32",
         "mean_1x6x8x8_fp32",
     ]
+
+
+TABLED = """
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up, self.down = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, cosines, x):
+        return x + self.down(torch.relu(self.up(x)) * cosines)
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList(Block() for _ in range(2))
+
+    def forward(self, x):
+        table = torch.outer(torch.arange(4.0), torch.arange(8.0))
+        for block in self.blocks:
+            x = block(table.cos(), x)
+        return x.mean(1)
+
+def get_inputs(): return [torch.rand(2, 4, 8)]
+def get_init_inputs(): return []
+"""
+
+
+def test_a_block_is_called_by_what_it_works_on_and_not_by_a_table(apart: Apart) -> None:
+    program, root = apart(TABLED)
+    known = workloads(program, root)
+    blocks = [part for part in root.children if part.level == "layer"]
+    assert {program.spec(block.io.inputs[0]).shape for block in blocks} == {(4, 8)}
+    assert {known[id(block)].name for block in blocks} == {"block_2x4x8_fp32"}
