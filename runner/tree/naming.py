@@ -32,7 +32,9 @@ def names(program: Program, parts: Mapping[Hashable, Part]) -> dict[Hashable, tu
         told = _differing(program, {key: parts[key] for key in left}, words)
         for count in range(1, _MOST_WORDS + 1):
             proposals = {key: file_name(program, parts[key], told[key][:count]) for key in left}
-            left = _give(proposals, why, named)
+            short = {key: name for key, name in proposals.items() if len(name) <= LONGEST_NAME}
+            _give(short, why, named)
+            left = [key for key in left if key not in named]
     proposals = {key: file_name(program, parts[key], [hashed(key)[:8]]) for key in left}
     why = "with a hash of its attributes, since two workloads would share the name"
     if left := _give(proposals, why, named):

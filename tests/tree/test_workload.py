@@ -125,6 +125,40 @@ def test_no_name_is_longer_than_sixty_characters(apart: Apart) -> None:
     assert known[id(root)].name.startswith("conv_transpose3d_relu_")
 
 
+def test_words_that_would_make_a_name_too_long_give_way_to_a_hash(apart: Apart) -> None:
+    program, root = apart(
+        """
+        class Block(nn.Module):
+            def __init__(self, padded, eps):
+                super().__init__()
+                self.padded, self.eps = padded, eps
+                self.conv = nn.Conv3d(16, 16, 3, padding=1)
+
+            def forward(self, x):
+                y = F.avg_pool3d(x, 3, stride=1, padding=1, count_include_pad=self.padded)
+                return x + F.leaky_relu(self.conv(F.layer_norm(y, (8, 8, 8), eps=self.eps)))
+
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                kinds = [(p, e) for p in (True, False) for e in (0.00123456789, 0.00223456789)]
+                self.blocks = nn.ModuleList(Block(*kind) for kind in kinds)
+
+            def forward(self, x):
+                for block in self.blocks:
+                    x = block(x)
+                return x
+
+        def get_inputs(): return [torch.rand(100, 16, 8, 8, 8)]
+        def get_init_inputs(): return []
+        """
+    )
+    found = {known.name for known in workloads(program, root).values()}
+    blocks = [name for name in found if name.startswith("block_")]
+    assert len(blocks) == 4
+    assert all(len(name) <= 60 for name in found)
+
+
 @given(st.text(max_size=30))
 def test_any_text_becomes_an_identifier(text: str) -> None:
     assert identifier(text).isidentifier()
