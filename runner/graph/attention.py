@@ -106,7 +106,8 @@ def _sums_weights(grouping: Grouping, group: int, after: list[int]) -> bool:
         for user in flow.consumers.get(name, ()):
             op = flow.operations[user]
             if op is product:
-                summed.append(dim is None or dim in _summed(product, name, flow.graph))
+                over = dim is None or dim in _summed(product, name, flow.graph)
+                summed += [over] * list(_factors(product)).count(name)
             elif op.view or user in inside:
                 moved = None if dim is None else _moved(dim, name, op, flow.graph)
                 waiting += [(out, moved) for out in op.outputs]

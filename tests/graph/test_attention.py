@@ -285,6 +285,7 @@ NOT_QUITE = {
         'y = torch.einsum("bhkq,bhkd->bhqd", a, v)'
     ),
     "weights times themselves": "a = torch.relu(q @ k.mT)\ny = (a @ a.mT)[..., :4]",
+    "weights squared": "a = (q @ k.mT).softmax(-1)\ny = (a @ a)[..., :4]",
     "two hops of a graph": "m = k @ k.mT\ny = m @ torch.relu(m @ v)",
 }
 
