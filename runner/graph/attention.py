@@ -7,7 +7,7 @@ the softmax's place too. A part belongs to it where nothing outside of the atten
 from collections.abc import Iterator
 
 from runner.graph.grouping import Grouping
-from runner.graph.ir import Operation, Ref
+from runner.graph.ir import Graph, Operation, Ref
 from runner.graph.layouts import is_layout
 from runner.graph.operations import kind
 
@@ -84,11 +84,69 @@ def _to_output(grouping: Grouping, group: int) -> list[int] | None:
     while reader is not None and reader >= 0 and len(found) < _FARTHEST:
         found.append(reader)
         if is_product(grouping, reader):
-            return found
+            return found if _sums_weights(grouping, group, found) else None
         if not _passes(grouping, reader):
             return None
         reader = grouping.only_reader(reader)
     return None
+
+
+def _sums_weights(grouping: Grouping, group: int, after: list[int]) -> bool:
+    """Whether the last product sums over the dimension of the probabilities, and reads them once.
+
+    A relu has none, so it is the last one. A dimension that cannot be followed is taken for it.
+    """
+    flow, (product,) = grouping.flow, grouping.compute(after[-1])
+    groups = grouping.contracted.groups
+    inside = set[int]().union(*(groups[g] for g in after))
+    name = next(iter(grouping.results(groups[group])))
+    waiting, summed = [(name, _dimension(grouping, group))], list[bool]()
+    while waiting:
+        name, dim = waiting.pop()
+        for user in flow.consumers.get(name, ()):
+            op = flow.operations[user]
+            if op is product:
+                over = dim is None or dim in _summed(product, name, flow.graph)
+                summed += [over] * list(_factors(product)).count(name)
+            elif op.view or user in inside:
+                moved = None if dim is None else _moved(dim, name, op, flow.graph)
+                waiting += [(out, moved) for out in op.outputs]
+    return summed == [True]
+
+
+def _dimension(grouping: Grouping, group: int) -> int | None:
+    """Along which dimension, counted from the end, probabilities add up to one."""
+    dims = [dim for op in grouping.compute(group) if (dim := op.arg("dim")) is not None]
+    if not dims:
+        return None if grouping.names[group] == "softmax" else -1
+    rank = len(grouping.flow.graph.values[grouping.compute(group)[-1].outputs[0]].shape)
+    dim = dims[0][0] if isinstance(dims[0], tuple) and len(dims[0]) == 1 else dims[0]
+    return (dim - rank if dim >= 0 else dim) if isinstance(dim, int) else None
+
+
+def _moved(dim: int, name: str, op: Operation, graph: Graph) -> int | None:
+    """Where an operation puts a dimension of what it reads; None where nobody can tell."""
+    before, after = graph.values[name], graph.values[op.outputs[0]]
+    if op.view:
+        size, step = before.shape[dim], before.stride[dim]
+        strides = zip(range(-len(after.shape), 0), after.shape, after.stride, strict=True)
+        found = [d for d, n, s in strides if s == step and 1 < n <= size]
+        return found[0] if len(found) == 1 else None
+    same = -dim <= len(after.shape) and after.shape[dim] == before.shape[dim]
+    return dim if same and kind(op) == "pointwise" else None
+
+
+def _summed(product: Operation, name: str, graph: Graph) -> set[int]:
+    """The dimensions of a factor, counted from the end, that a product sums over."""
+    rank = len(graph.values[name].shape)
+    if product.name != "einsum":
+        first = next(_factors(product)) == name
+        return {-1 if first or rank == 1 else -2}
+    spelled, _, out = str(product.args[0]).replace(" ", "").partition("->")
+    letters = spelled.split(",")[list(_factors(product)).index(name)]
+    if not out or "." in letters:
+        return set(range(-rank, 0))
+    return {n - rank for n, letter in enumerate(letters) if letter not in out}
 
 
 def _unread(grouping: Grouping, group: int) -> set[int]:

@@ -55,7 +55,9 @@ def _blocks(flow: KernelFlow, region: Region, repeat: Repeat, fused: set[int]) -
     units = [[region.items[p] for p in unit] for unit in repeat.units()]
     calls = [item for item in units[0] if isinstance(item, Region) and id(item) not in fused]
     joins = any(isinstance(item, int) and is_join(flow, item) for item in units[0])
-    if len(calls) == 1 or (calls and not joins):
+    called = sum(1 for call in calls for _ in call.kernels())
+    alone = len(calls) == 1 and called >= _SHARE * sum(1 for _ in _kernels(units[0]))
+    if alone or (calls and not joins):
         return []  # the author's own module is the block
     units = _without_what_differs(flow, units)
     if not all(_is_block(flow, unit) for unit in units):

@@ -32,7 +32,9 @@ def names(program: Program, parts: Mapping[Hashable, Part]) -> dict[Hashable, tu
         told = _differing(program, {key: parts[key] for key in left}, words)
         for count in range(1, _MOST_WORDS + 1):
             proposals = {key: file_name(program, parts[key], told[key][:count]) for key in left}
-            left = _give(proposals, why, named)
+            short = {key: name for key, name in proposals.items() if len(name) <= LONGEST_NAME}
+            _give(short, why, named)
+            left = [key for key in left if key not in named]
     proposals = {key: file_name(program, parts[key], [hashed(key)[:8]]) for key in left}
     why = "with a hash of its attributes, since two workloads would share the name"
     if left := _give(proposals, why, named):
@@ -125,19 +127,22 @@ def _all_words(program: Program, part: Part) -> Iterator[str]:
         own, attributes, _ = _signature(program, kernel)
         yield "_".join(filter(None, (kernel.stem, own, attributes)))
     operations = [program.graph.operations[i] for i in part.operations]
-    for op in operations:
-        if not op.view:
-            for name, value in (*zip(op.schema, op.args, strict=False), *op.kwargs):
-                word = _spelled(value)
-                if word:
-                    yield _SHORT.get(name, name.strip("_")) + word
-    for name in (*part.io.inputs, *part.io.states, *part.io.outputs):
-        if (layout := _layout(program.spec(name))) is not None:
-            yield layout
+    yield from (word for op in operations if not op.view for word in _arguments(op))
+    outside = [program.spec(n) for n in (*part.io.inputs, *part.io.states, *part.io.outputs)]
+    yield from filter(None, map(_layout, outside))
     for name in part.io.states:
         yield program.graph.states[name].kind
     for op in operations:
         yield op.name.strip("_")
+    yield from (word for op in operations if op.view for word in _arguments(op))
+    yield from (f"strides{_spelled(spec.stride)}" for spec in outside if not spec.contiguous)
+    yield part.level
+
+
+def _arguments(op: Operation) -> Iterator[str]:
+    for name, value in (*zip(op.schema, op.args, strict=False), *op.kwargs):
+        if word := _spelled(value):
+            yield _SHORT.get(name, name.strip("_")) + word
 
 
 _WORDS = (
@@ -319,7 +324,10 @@ def _input_shape(program: Program, part: Part, all_of_them: bool = False) -> str
         return ""
     if all_of_them:
         return "_".join(dict.fromkeys(_shape(s) for s in specs[:3]))
-    return _shape(max(specs, key=lambda s: s.numel) if part.level == "kernel" else specs[0])
+    if part.level == "kernel":
+        return _shape(max(specs, key=lambda s: s.numel))
+    told = (s for n, s in zip(names, specs, strict=True) if n not in program.constants)
+    return _shape(next(told, specs[0]))  # a table or a mask that comes in tells less
 
 
 def _shape(spec: TensorSpec) -> str:

@@ -84,14 +84,18 @@ class _Partition:
             if id(r) not in self.straight and r.scope is not None and not is_container(r.scope)
         )
         first = self.program.spec(self.graph.inputs[0].name).shape if self.graph.inputs else ()
-        modules = any(id(r) not in self.straight for r in self.region.walk())
-        image = len(first) == 4 and first[1] <= 4 and modules
+        modules = [r for r in self.region.walk() if id(r) not in self.straight]
+        image = len(first) == 4 and first[1] <= 4 and bool(modules)
         return (
             self._same_form()
             and not image
             and max(classes.values(), default=0) < 3
             and not layer_classes(self.flow, self.region, self.straight)
-            and not any(b.count > 2 for b in blocks(self.flow, self.region, self.straight))
+            and not any(
+                block.count > 2
+                for region in (self.region, *modules)
+                for block in blocks(self.flow, region, self.straight)
+            )
         )
 
     def _same_form(self) -> bool:
@@ -301,6 +305,7 @@ class _Partition:
     # --- fusions and kernels ----------------------------------------------------------------------
 
     def _is_straight(self, region: Region) -> bool:
-        inside = set(region.kernels())
+        """One line, whose weights may be made of parameters first (weight standardisation)."""
+        inside = {k for k in region.kernels() if not self.flow.constant[k]}
         found = lines(self.flow, inside)
-        return len(found) == 1 and set(found[0].kernels) == inside
+        return len(inside) == 1 or (len(found) == 1 and set(found[0].kernels) == inside)

@@ -39,6 +39,11 @@ def attending(
 
 
 SPELLINGS = {
+    "values first": (
+        "a = (q @ k.mT).softmax(-1).transpose(-2, -1)\n"
+        "y = (v.transpose(-2, -1) @ a).transpose(-2, -1)"
+    ),
+    "keys first, over their dimension": "y = (k @ q.mT).softmax(-2).mT @ v",
     "scaled after the product": "a = q @ k.transpose(-2, -1) / 4**0.5\ny = a.softmax(-1) @ v",
     "the query scaled before it": "q = q * 4**-0.5\ny = torch.softmax(q @ k.mT, dim=-1) @ v",
     "both scaled": "a = (q * 0.7) @ (k * 0.7).transpose(2, 3)\ny = F.softmax(a, -1) @ v",
@@ -273,6 +278,15 @@ NOT_QUITE = {
     "scores of a weight": "y = (q @ self.keys).softmax(-1) @ v",
     "values of a weight": "y = (q @ k.mT).softmax(-1) @ self.values",
     "a norm between": "y = F.layer_norm((q @ k.mT).softmax(-1), (s,)) @ v",
+    "weights that add up over the queries": "y = (q @ k.mT).softmax(-2) @ v",
+    "weights that add up over the heads": "y = (q @ k.mT).softmax(1) @ v",
+    "weights over the slots of a slot attention": (
+        'a = torch.einsum("bhkd,bhqd->bhkq", k, q).softmax(-1)\n'
+        'y = torch.einsum("bhkq,bhkd->bhqd", a, v)'
+    ),
+    "weights times themselves": "a = torch.relu(q @ k.mT)\ny = (a @ a.mT)[..., :4]",
+    "weights squared": "a = (q @ k.mT).softmax(-1)\ny = (a @ a)[..., :4]",
+    "two hops of a graph": "m = k @ k.mT\ny = m @ torch.relu(m @ v)",
 }
 
 

@@ -149,3 +149,39 @@ def test_the_stages_of_one_long_sequential_are_layers(
     _, root = apart(LONG_SEQUENTIAL)
     assert [p.stem for p in layers(root)] == ["features_stage"] * 4
     assert all(p.reason.startswith("what the program repeats") for p in layers(root))
+
+
+SLOTS = """
+class Slots(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.query, self.cell = nn.LayerNorm(8), nn.Linear(8, 8), nn.GRUCell(8, 8)
+        self.mlp = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 8))
+
+    def forward(self, x, slots):
+        for _ in range(3):
+            weights = (x @ self.query(self.norm(slots)).transpose(1, 2)).softmax(-1)
+            update = (weights / weights.sum(1, keepdim=True)).transpose(1, 2) @ x
+            slots = self.cell(update.flatten(0, 1), slots.flatten(0, 1)).view(slots.shape)
+            slots = slots + self.mlp(slots)
+        return slots
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder, self.slots = nn.Linear(8, 8), Slots()
+
+    def forward(self, x, slots):
+        return self.slots(torch.relu(self.encoder(x)), slots)
+
+def get_inputs(): return [torch.rand(2, 10, 8), torch.rand(2, 3, 8)]
+def get_init_inputs(): return []
+"""
+
+
+def test_a_call_that_is_a_small_part_of_a_step_is_not_the_block(apart: Apart) -> None:
+    _, root = apart(SLOTS)
+    steps = layers(root)
+    assert root.level == "model"
+    assert len(steps) == 3
+    assert {child.stem for child in steps[0].children} >= {"gru_cell", "mlp"}

@@ -348,6 +348,42 @@ def test_what_leads_to_the_next_contraction_from_its_norm_on_goes_with_that(apar
     )
 
 
+STANDARDIZED = """
+class Standardized(nn.Conv2d):
+    def forward(self, x):
+        mean, std = self.weight.mean((1, 2, 3), True), self.weight.std((1, 2, 3), keepdim=True)
+        return F.conv2d(x, (self.weight - mean) / (std + 1e-5), self.bias, padding=1)
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.conv2 = Standardized(4, 4, 3), Standardized(4, 4, 3)
+
+    def forward(self, x):
+        return torch.relu(self.conv2(torch.relu(self.conv1(x))) + x)
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem = Standardized(3, 4, 3)
+        self.blocks = nn.Sequential(Block(), Block())
+
+    def forward(self, x):
+        return self.blocks(self.stem(x)).mean((2, 3))
+
+def get_inputs(): return [torch.rand(2, 3, 8, 8)]
+def get_init_inputs(): return []
+"""
+
+
+def test_a_convolution_whose_weight_is_made_first_is_a_fusion_at_any_place(apart: Apart) -> None:
+    _, root = apart(STANDARDIZED)
+    stem, first = root.children[0], root.children[1]
+    assert (stem.level, stem.stem) == ("fusion", "standardized")
+    assert (first.level, first.stem) == ("layer", "block")
+    assert [part.stem for part in first.children].count("standardized") == 2
+
+
 def test_an_output_head_may_begin_in_the_frame_around_the_layers(apart: Apart) -> None:
     frame = STACK.replace(
         "x = layer(x)\n        return x", "x = layer(x)\n        return self.norm(x)"

@@ -87,13 +87,22 @@ def test_the_input_tells_apart_what_the_parameters_do_not(apart: Apart) -> None:
         ),
         ("return (x - 0.5).exp() + (x - 2).exp()", ["sub_4x4_by0p5_fp32", "sub_4x4_by2_fp32"]),
         ("return x.exp() + x.T.exp()", ["exp_4x4_fp32", "exp_4x4_permuted_1_0_fp32"]),
+        (
+            "return (self.w[0] * x).exp() - self.w[1] * x",
+            ["mul_4x4_at0_fp32", "mul_4x4_at1_fp32"],
+        ),
+        (
+            "return x[:, :2].exp().sum() + x.repeat(1, 2)[:, :2].exp().sum()",
+            ["exp_4x2_strides4_1_fp32", "exp_4x2_strides8_1_fp32"],
+        ),
         ("return (x * 1).exp() + (x * 1.0).exp()", ["mul_4x4_by1_fp32", "mul_4x4_by1p0_fp32"]),
     ],
 )
 def test_a_word_tells_apart_workloads_of_the_same_shapes(
     apart: Apart, forward: str, expected: list[str]
 ) -> None:
-    found = names(apart, "pass", forward, "torch.rand(4, 4)")
+    init = "self.w = nn.Parameter(torch.rand(2, 4))"
+    found = names(apart, init, forward, "torch.rand(4, 4)")
     operation = expected[0].partition("_")[0]
     assert sorted(name for name in found if name.startswith(operation)) == sorted(expected)
 
@@ -114,6 +123,40 @@ def test_no_name_is_longer_than_sixty_characters(apart: Apart) -> None:
     known = workloads(program, root)
     assert all(len(known[id(part)].name) <= 60 for part in root.walk())
     assert known[id(root)].name.startswith("conv_transpose3d_relu_")
+
+
+def test_words_that_would_make_a_name_too_long_give_way_to_a_hash(apart: Apart) -> None:
+    program, root = apart(
+        """
+        class Block(nn.Module):
+            def __init__(self, padded, eps):
+                super().__init__()
+                self.padded, self.eps = padded, eps
+                self.conv = nn.Conv3d(16, 16, 3, padding=1)
+
+            def forward(self, x):
+                y = F.avg_pool3d(x, 3, stride=1, padding=1, count_include_pad=self.padded)
+                return x + F.leaky_relu(self.conv(F.layer_norm(y, (8, 8, 8), eps=self.eps)))
+
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                kinds = [(p, e) for p in (True, False) for e in (0.00123456789, 0.00223456789)]
+                self.blocks = nn.ModuleList(Block(*kind) for kind in kinds)
+
+            def forward(self, x):
+                for block in self.blocks:
+                    x = block(x)
+                return x
+
+        def get_inputs(): return [torch.rand(100, 16, 8, 8, 8)]
+        def get_init_inputs(): return []
+        """
+    )
+    found = {known.name for known in workloads(program, root).values()}
+    blocks = [name for name in found if name.startswith("block_")]
+    assert len(blocks) == 4
+    assert all(len(name) <= 60 for name in found)
 
 
 @given(st.text(max_size=30))
@@ -159,3 +202,36 @@ def test_equal_blocks_are_one_file_whatever_their_place_in_a_container(apart: Ap
         "features_block_1x6x8x8_fp32",
         "mean_1x6x8x8_fp32",
     ]
+
+
+TABLED = """
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up, self.down = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, cosines, x):
+        return x + self.down(torch.relu(self.up(x)) * cosines)
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList(Block() for _ in range(2))
+
+    def forward(self, x):
+        table = torch.outer(torch.arange(4.0), torch.arange(8.0))
+        for block in self.blocks:
+            x = block(table.cos(), x)
+        return x.mean(1)
+
+def get_inputs(): return [torch.rand(2, 4, 8)]
+def get_init_inputs(): return []
+"""
+
+
+def test_a_block_is_called_by_what_it_works_on_and_not_by_a_table(apart: Apart) -> None:
+    program, root = apart(TABLED)
+    known = workloads(program, root)
+    blocks = [part for part in root.children if part.level == "layer"]
+    assert {program.spec(block.io.inputs[0]).shape for block in blocks} == {(4, 8)}
+    assert {known[id(block)].name for block in blocks} == {"block_2x4x8_fp32"}
