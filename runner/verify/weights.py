@@ -171,7 +171,8 @@ def move(data: torch.Tensor, generator: torch.Generator) -> None:
     pieces = torch.split(data.view(-1), _PIECE) if data.is_contiguous() else (data,)
     for piece in pieces:  # a weight may be a large part of what fits
         noise = torch.rand(piece.shape, generator=generator, dtype=torch.float32).to(piece)
-        piece.addcmul_(piece.abs().add_(0.1), noise, value=0.1)
+        step = piece.abs().add_(0.1).nan_to_num_(nan=0.0, posinf=0.0)
+        piece.addcmul_(step, noise, value=0.1)
 
 
 def one_value(tensor: torch.Tensor) -> bool:

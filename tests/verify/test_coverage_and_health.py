@@ -8,6 +8,7 @@ from runner.verify import Check
 from runner.verify.coverage import covered
 from runner.verify.options import VerifyOptions
 from runner.verify.running import Bench, Seen, SharedInputs, spelled_operations
+from runner.verify.weights import vary
 
 
 class _Program(nn.Module):
@@ -320,3 +321,15 @@ def test_a_large_output_is_said_not_to_be_examined_for_blindness(fusion, judged,
     assert judged(fusion).not_examined == [
         "whether each input and weight has an effect on the values"
     ]
+
+
+def test_a_mask_of_infinities_stays_one_when_weights_are_moved():
+    model = nn.Module()
+    model.register_buffer("mask", torch.full((4, 4), -torch.inf).triu(1))
+    model.register_buffer("limits", torch.tensor([torch.inf, torch.nan, 1.0]))
+    vary(model, torch.Generator().manual_seed(1))
+    assert torch.equal(model.mask == -torch.inf, torch.ones(4, 4, dtype=torch.bool).triu(1))
+    assert model.mask.isnan().sum() == 0
+    assert model.limits[0] == torch.inf
+    assert model.limits[1].isnan()
+    assert model.limits[2] > 1.0
