@@ -1,4 +1,4 @@
-"""What people read of a decomposition: its structure on a page, every decision in a log."""
+"""The page that explains a decomposition to people, and the log of every decision."""
 
 from __future__ import annotations
 

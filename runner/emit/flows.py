@@ -74,7 +74,7 @@ def _line(node: Node) -> list[Pair]:
 
 
 def _end(items: Mapping[str, Item], child: str) -> str:
-    """What stands in a table for a child, or for what is outside."""
+    """Return the name of a child in a table, or `input` or `output` for what is outside."""
     if child not in items:
         return child
     ends = dict.fromkeys(node.name for node in (items[child].first, items[child].nodes[-1]))

@@ -19,13 +19,13 @@ MOST_ROWS = 24
 """Rows under one parent; where there are more, equal ones share a row wherever they run."""
 
 _SIGNATURE = re.compile(r"_\d+(x\d+)*(?=_|$)")
-"""Where the sizes begin in the name of a workload."""
+"""The first size in the name of a workload; the title is what stands before it."""
 _SHAPE = re.compile(r"\d+(x\d+)*|([a-z]{1,2}\d+)+")
 """A word of it that tells a size: `3x64`, `k7s2p3`."""
 _UNTOLD = re.compile(rf"to|[0-9a-f]{{8}}|{'|'.join(DTYPE_CODES.values())}")
 """A word of it that no title needs, such as the dtype or a hash."""
 _KERNEL = re.compile(r"\d+(x\d+)+")
-"""What follows the name of a kernel by whose size two workloads differ: `conv2d_512x160`."""
+"""The size in a word such as `conv2d_512x160`, which names a kernel that differs in size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class Outline:
 
 
 Token = Callable[[Item], Hashable]
-"""What neighbours that are to share a row have in common."""
+"""Key that is equal for neighbours that may share a row."""
 
 
 def _folded(rows: Sequence[Row], token: Token, most: int) -> list[Row]:
@@ -181,7 +181,7 @@ def _words(node: Node) -> tuple[str, list[str]]:
 
 
 def names(item: Item) -> str:
-    """What the author calls the nodes of an item; nothing where `title` says the same."""
+    """Return the author's names for the nodes of an item; empty where `title` says the same."""
     known = title(item.first).replace(" ", "_")
     ends = list(dict.fromkeys(node.name for node in (item.first, item.nodes[-1])))
     bare = [re.sub(r"_\d+$", "", end) for end in ends]

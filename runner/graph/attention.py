@@ -17,7 +17,7 @@ _PROBABILITIES = {
     "squared_relu": "squared_relu_attention",
     "sigmoid": "sigmoid_attention",
 }
-"""What makes probabilities of scores, and the attention's name with it."""
+"""Function that turns scores into probabilities: name of an attention that uses it."""
 _FUSED = "scaled_dot_product_attention"
 _PRODUCTS = {"matmul", "mm", "bmm", "baddbmm", "einsum"}
 _MEETS = {"add", "sub", "mul", "div", "masked_fill", "where", "cat", "maximum", "minimum"}
@@ -63,7 +63,7 @@ _FARTHEST = 12
 
 
 def _from_scores(grouping: Grouping, group: int, left: int) -> list[int] | None:
-    """The product that makes scores, and what they go through on their way to `group`."""
+    """Return the product that makes the scores, and the kernels between it and `group`."""
     for maker in grouping.operands(group).values():
         if maker is None or grouping.readers(maker) != {group} or not left:
             continue
@@ -77,7 +77,7 @@ def _from_scores(grouping: Grouping, group: int, left: int) -> list[int] | None:
 
 
 def _to_output(grouping: Grouping, group: int) -> list[int] | None:
-    """What probabilities go through, and their product with values."""
+    """Return the kernels from the probabilities on, up to and with their product with values."""
     found: list[int] = []
     readers = grouping.readers(group) - _unread(grouping, group)
     reader = next(iter(readers)) if len(readers) == 1 else None
@@ -125,7 +125,7 @@ def _dimension(grouping: Grouping, group: int) -> int | None:
 
 
 def _moved(dim: int, name: str, op: Operation, graph: Graph) -> int | None:
-    """Where an operation puts a dimension of what it reads; None where nobody can tell."""
+    """Return where a dimension of an operand stands in the result; None if it is not known."""
     before, after = graph.values[name], graph.values[op.outputs[0]]
     if op.view:
         size, step = before.shape[dim], before.stride[dim]
@@ -184,7 +184,7 @@ def _factors(op: Operation) -> Iterator[str]:
 
 
 def _prepared(grouping: Grouping, product: int) -> list[int]:
-    """What scales, casts or repeats an operand for this product alone."""
+    """Return the kernels that scale, cast or repeat an operand for this product alone."""
     (op,) = (op for op in grouping.compute(product) if kind(op) == "contraction")
     makers = [grouping.maker(name)[1] for name in _factors(op)]
     return [part for maker in makers for part in _preparing(grouping, maker, product)]

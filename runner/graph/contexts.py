@@ -1,7 +1,7 @@
 """This file knows about single operators that are called by what they are there for."""
 
 from runner.graph.flow import Flow
-from runner.graph.guards import CHOICES
+from runner.graph.guards import CHOICES, follows
 from runner.graph.ir import Operation, Ref, references
 from runner.graph.operations import field_name, kind
 from runner.graph.rearrangements import ATTENTION_PRODUCTS, readers_of
@@ -64,7 +64,6 @@ def _repeats_heads(index: int, flow: Flow) -> bool:
 # --- experts --------------------------------------------------------------------------------------
 
 _PICKS = {"index", "index_select"}
-_NEAR = 24
 
 
 def _chosen(op: Operation, flow: Flow) -> bool:
@@ -76,17 +75,11 @@ def _chosen(op: Operation, flow: Flow) -> bool:
     shape = values[data].shape
     if not values[data].floating or len(shape) < 2 or shape[-1] == 1:  # those are the weights
         return False
-    waiting, seen = [flow.producer.get(name) for name in where], set[int]()
-    while waiting and len(seen) < _NEAR:
-        index = waiting.pop(0)
-        if index is None or index in seen:
-            continue
-        seen.add(index)
-        made = flow.operations[index]
-        if made.name in CHOICES:
-            return True
-        waiting += [flow.producer.get(name) for name in made.refs() if not values[name].floating]
-    return False
+
+    def whole_numbers(made: Operation) -> list[str]:
+        return [name for name in made.refs() if not values[name].floating]
+
+    return any(follows(name, CHOICES, flow, whole_numbers) for name in where)
 
 
 def _weighs_experts(op: Operation, flow: Flow) -> bool:
@@ -113,16 +106,9 @@ def _weighted(op: Operation, gates: str, results: str, flow: Flow) -> bool:
 
 def _of_router(name: str, flow: Flow) -> bool:
     """Weights that a router's choice leads to, by numbers alone: not what its indices pick."""
-    waiting, seen = [flow.producer.get(name)], set[int]()
-    while waiting and len(seen) < _NEAR:
-        index = waiting.pop(0)
-        if index is None or index in seen:
-            continue
-        seen.add(index)
-        op = flow.operations[index]
-        if op.name in CHOICES:
-            return True
-        if kind(op) != "contraction":
-            floats = (n for n in op.refs() if flow.graph.values[n].floating)
-            waiting += [flow.producer.get(n) for n in floats]
-    return False
+
+    def numbers(op: Operation) -> list[str]:
+        floats = [n for n in op.refs() if flow.graph.values[n].floating]
+        return [] if kind(op) == "contraction" else floats
+
+    return follows(name, CHOICES, flow, numbers)

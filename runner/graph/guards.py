@@ -1,11 +1,11 @@
 """This file knows about what a formula cannot say: which shapes and which relations it needs."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from math import prod
 
 from runner.graph.flow import Flow
 from runner.graph.formulas import LOSSES
-from runner.graph.ir import Ref
+from runner.graph.ir import Operation, Ref
 from runner.graph.operations import kind
 from runner.graph.unify import Match
 
@@ -101,19 +101,29 @@ CHOICES = {"topk"}
 _NEAR = 24
 
 
-def follows(name: str, operators: Collection[str], flow: Flow) -> bool:
-    """Whether one of some operators is a few steps before a value, contractions not crossed."""
-    waiting, seen = [flow.producer.get(name)], set[int]()
+def follows(
+    name: str,
+    operators: Collection[str],
+    flow: Flow,
+    sources: Callable[[Operation], Iterable[str]] | None = None,
+) -> bool:
+    """Whether one of some operators is a few steps before a value.
+
+    `sources`: the operands to go on to, by default all of an operation that is no contraction.
+    """
+    waiting, seen = [name], set[int]()
     while waiting and len(seen) < _NEAR:
-        index = waiting.pop(0)
+        index = flow.producer.get(waiting.pop(0))
         if index is None or index in seen:
             continue
         seen.add(index)
         op = flow.operations[index]
         if op.name in operators:
             return True
-        if kind(op) != "contraction":
-            waiting += flow.sources[index]
+        if sources is not None:
+            waiting += sources(op)
+        elif kind(op) != "contraction":
+            waiting += op.refs()
     return False
 
 

@@ -1,4 +1,4 @@
-"""What depends on no input: made from parameters alone, for one kernel or for several."""
+"""Kernels made from parameters alone: each joins its only reader, or has a name of its own."""
 
 from runner.graph.grouping import Grouping
 

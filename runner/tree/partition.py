@@ -25,11 +25,9 @@ from runner.tree.fusing import (
 from runner.tree.interface import Interface, Program, interface
 from runner.tree.making import PartMaker, opened
 from runner.tree.part import Part, in_order
-from runner.tree.regions import Region, is_container, is_frame, layer_classes, regions
+from runner.tree.regions import MOSTLY, Region, is_container, is_frame, layer_classes, regions
 from runner.tree.stems import attribute, container_stem, fusion_stem
 
-_MOSTLY = 0.75
-"""Of a call's kernels, what is held by its blocks where it is only the frame around them."""
 _HEAD_CONTRACTIONS = 3
 """Linear layers in an output head."""
 
@@ -207,7 +205,7 @@ class _Partition:
         """A call that is little more than blocks one after the other."""
         found = blocks(self.flow, region, self.straight)
         held = sum(1 for block in found for _ in block.region().kernels())
-        return held >= _MOSTLY * sum(1 for _ in region.kernels())
+        return held >= MOSTLY * sum(1 for _ in region.kernels())
 
     def _is_small(self, region: Region, classes: Collection[str]) -> bool:
         """A call in a model that is a fusion: with one contraction, or the output head.
@@ -298,7 +296,7 @@ class _Partition:
         kernels = list(region.kernels())
         return (
             is_container(region.scope)
-            and len(kernels) >= _MOSTLY * sum(1 for _ in around.kernels())
+            and len(kernels) >= MOSTLY * sum(1 for _ in around.kernels())
             and sum(self.flow.contractions[k] for k in kernels) > 1
         )
 

@@ -11,8 +11,8 @@ from runner.graph.ir import Scope
 from runner.tree.fusing import CONCATENATIONS, KernelFlow
 from runner.tree.interface import Program
 
-_MOSTLY = 0.5
-"""Of a call's kernels, what its blocks hold where it is only the frame around them."""
+MOSTLY = 0.5
+"""Share of a call's kernels from which on the calls inside it are its body, and it their frame."""
 _NUMBERED = re.compile(r"^(?P<container>.*?)\.?\d+$")
 
 
@@ -92,7 +92,7 @@ def layer_classes(flow: KernelFlow, root: Region, fused: set[int]) -> set[str]:
 def is_frame(flow: KernelFlow, region: Region, fused: set[int], classes: set[str]) -> bool:
     """Whether a call is little more than the frame around layers, and so no layer itself."""
     held = sum(1 for block in _blocks(flow, region, fused, classes) for _ in block.kernels())
-    return held >= _MOSTLY * sum(1 for _ in region.kernels())
+    return held >= MOSTLY * sum(1 for _ in region.kernels())
 
 
 def _blocks(
