@@ -9,6 +9,7 @@ from math import prod
 
 from runner.graph.ir import Arg, Operation, Ref, Symbol, TensorSpec
 from runner.graph.operations import kind
+from runner.tree.fusing import CONCATENATIONS
 from runner.tree.interface import Program
 from runner.tree.part import Part
 
@@ -102,7 +103,7 @@ def _shape_words(program: Program, part: Part) -> Iterator[str]:
     """Shapes: the input's beside its parameters', all inputs', and the outputs' if others."""
     first = _input_shape(program, part)
     yield first
-    own = part.io.states if part.level == "kernel" else ()
+    own = () if part.children or part.stem.endswith("attention") else part.io.states
     yield from (_shape(program.spec(n)) for n in (*part.io.inputs, *own)[:_MOST_SHAPES])
     after = dict.fromkeys(_shape(program.spec(n)) for n in part.io.outputs[:_MOST_SHAPES])
     if list(after) != [first]:
@@ -116,6 +117,9 @@ def _kernel_words(program: Program, part: Part) -> Iterator[str]:
         yield "shifted"
     for kernel in part.kernels():
         yield from _telling(program, kernel)
+        names = {program.graph.operations[i].name for i in kernel.operations}
+        if kernel.stem.endswith("attention") and names & CONCATENATIONS:
+            yield "sinks"
     for kernel in part.kernels():
         yield kernel.stem
 
@@ -195,7 +199,7 @@ _FILLS = {"masked_fill", "where"}
 
 
 def _masks(program: Program, kernel: Part, operations: Sequence[Operation]) -> Iterator[str]:
-    """Which positions an attention sees, as far as it knows itself; whether it has sinks."""
+    """Yield which positions an attention sees, as far as it makes the mask itself."""
     graph = program.graph
     tables = [
         state
@@ -213,8 +217,6 @@ def _masks(program: Program, kernel: Part, operations: Sequence[Operation]) -> I
         yield "masked"
     if widths:
         yield f"window{max(widths)}"
-    if any(op.name in {"cat", "concat", "concatenate"} for op in operations):
-        yield "sinks"
 
 
 def _counts(program: Program, op: Operation) -> bool:
@@ -256,6 +258,9 @@ def _parameter_dimensions(program: Program, op: Operation) -> tuple[int, ...]:
             rows, columns = program.spec(first.name).shape
             return (columns, rows // {"lstm": 4, "gru": 3}.get(op.name, 1))
         return ()
+    if op.name in {"index", "index_select"}:  # of experts, whose matrices are stacked
+        picked = _largest_weight(program, op)
+        return picked if len(picked) > 2 else ()
     weight = op.arg("weight")
     if not isinstance(weight, Ref) or not program.is_state(weight.name):
         return _largest_weight(program, op) if kind(op) == "contraction" else ()
@@ -274,7 +279,7 @@ def _parameter_dimensions(program: Program, op: Operation) -> tuple[int, ...]:
 
 
 def _largest_weight(program: Program, op: Operation) -> tuple[int, ...]:
-    """Shape of the weight that a contraction reads, also through views."""
+    """Return the shape of the largest weight that an operation reads, also through views."""
     found: list[tuple[int, ...]] = []
     for name in op.refs():
         while (i := program.producers.get(name)) is not None and program.graph.operations[i].view:

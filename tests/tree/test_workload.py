@@ -1,11 +1,19 @@
 """One file a workload, and what the file is called."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from outlines import Apart
 
 from runner.emit.names import camel, identifier, unique
+from runner.graph.capture import capture
+from runner.graph.normalize import normalize
+from runner.graph.recognize import recognize
+from runner.problems import read_problem
+from runner.tree.interface import Program
+from runner.tree.partition import partition
 from runner.tree.workload import workloads
 
 MODEL = """
@@ -112,6 +120,35 @@ def test_a_hash_stands_only_where_no_word_can_be_said(apart: Apart) -> None:
     found = [name for name in names(apart, "pass", forward, "torch.rand(4, 4)") if "add" in name]
     assert len(set(found)) == 2
     assert all(len(name.split("_")[-2]) == 8 for name in found)
+
+
+def test_stacked_experts_and_windows_are_in_the_names_of_gpt_oss() -> None:
+    sample = Path(__file__).parents[2] / "data/samples/level3/gpt_oss_gathered.py"
+    graph = normalize(capture(read_problem(sample)))
+    program = Program(graph, recognize(graph))
+    root = partition(program, "level3", "gpt_oss_gathered")
+    found = {workload.name for workload in workloads(program, root).values()}
+    assert found >= {
+        "expert_linear_8x256x128_bf16",
+        "expert_linear_8x128x128_bf16",
+        "scaled_dot_product_attention_48x2x4x32_causal_bf16",
+        "scaled_dot_product_attention_48x2x4x32_causal_window16_bf16",
+    }
+
+
+def test_sinks_are_a_word_where_only_they_differ(apart: Apart) -> None:
+    forward = (
+        "a, s = x @ x.mT, self.sink.expand(2, 4, 1)\n"
+        "        y = torch.cat((x @ x.mT, s), -1).softmax(-1)[..., :-1] @ x\n"
+        "        return a.softmax(-1) @ x + y"
+    )
+    init = "self.sink = nn.Parameter(torch.zeros(1))"
+    found = names(apart, init, forward, "torch.rand(2, 4, 4)")
+    attentions = sorted(name for name in found if "attention" in name)
+    assert attentions == [
+        "scaled_dot_product_attention_2x4x4_fp32",
+        "scaled_dot_product_attention_2x4x4_sinks_fp32",
+    ]
 
 
 def test_no_name_is_longer_than_sixty_characters(apart: Apart) -> None:
