@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -112,8 +113,10 @@ def _home(path: Path) -> Path:
 
 def _output(path: Path) -> Path:
     path = _home(path)
-    if path.is_file():
-        raise ValueError("a file; name a folder")
+    with suppress(OSError):  # what cannot be looked at is told when it is written to
+        for place in (path, *path.parents):
+            if place.exists() and not place.is_dir():
+                raise ValueError(f"{place} is a file; name a folder")
     return path
 
 

@@ -87,6 +87,11 @@ def is_full(error: OSError) -> bool:
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
+def is_refused(error: OSError) -> bool:
+    """Return whether it is the system that lets nobody, or not this user, read or write there."""
+    return is_full(error) or error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
+
+
 def unwritable(place: Path | str, error: OSError, setting: str) -> StoreError:
     """Return the error for a place that cannot be written to, and that `setting` names."""
     hint = f"choose another {setting}"
@@ -102,7 +107,7 @@ def is_it(name: str, known: Collection[str]) -> str:
     by_lower = {one.lower(): one for one in known}
     part = name.strip("*").lower()
     inside = [lower for lower in by_lower if len(part) > 2 and part in lower]
-    close = inside or difflib.get_close_matches(part, by_lower)
+    close = inside or difflib.get_close_matches(part, by_lower, cutoff=0.7)
     if close:
         return f"is it {' or '.join(by_lower[lower] for lower in close[:3])}?"
     more = f" and {len(known) - LISTED} more" if len(known) > LISTED else ""

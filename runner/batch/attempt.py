@@ -322,6 +322,6 @@ def _scratch(task: Task, setting: str) -> Iterator[Task]:
     except KdrunError:
         raise
     except OSError as error:
-        raise unwritable(error.filename or task.scratch.parent, error, setting) from error
+        raise unwritable(task.scratch.parent, error, setting) from error
     finally:
         clean_up(task)

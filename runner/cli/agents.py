@@ -32,7 +32,7 @@ def decomposer_options(command: F) -> F:
 @DATA
 @click.option(
     "--output",
-    type=click.Path(path_type=Path),
+    type=click.Path(file_okay=False, path_type=Path),
     help="Where the decomposition is to be written; default a folder of the problem's name.",
 )
 @click.option(

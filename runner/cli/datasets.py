@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from runner.cli.options import CONFIG, DATA, JSON, LEVEL, new_console, settings_from
+from runner.errors import DatasetError
 
 
 @click.group()
@@ -51,13 +52,20 @@ def fetch(source: str | None, destination: Path | None) -> int:
 
 
 @data.command()
-@click.argument("directory", required=False, type=click.Path(path_type=Path))
-def check(directory: Path | None) -> int:
-    """Compare the dataset in DIRECTORY with the manifest, file by file."""
-    from runner.problems import KERNELBENCH
+@DATA
+@CONFIG
+def check(config: Path | None, **flags: Any) -> int:
+    """Compare KernelBench, where `data list` finds it, with the manifest, file by file."""
     from runner.problems import check as check_dataset
+    from runner.problems import data_root
 
-    report = check_dataset(directory or KERNELBENCH)
+    settings = settings_from(flags, config)
+    root = data_root(settings.data)
+    if root.kind == "samples":
+        raise DatasetError(
+            f"KernelBench is not here: the problems are {root}", hint="`kdrun data fetch` gets it"
+        )
+    report = check_dataset(root.path)
     differences = (
         ("missing", report.missing),
         ("changed", report.changed),

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from runner.cli.clusters import sent
+from runner.cli.clusters import sent, show_run
 from runner.cli.options import (
     CONFIG,
     JSON,
@@ -17,6 +17,8 @@ from runner.cli.options import (
     new_console,
     settings_from,
 )
+
+STATUSES = ["passed", "failed", "error", "too_large", "timeout", "crashed", "cancelled"]
 
 
 @click.command()
@@ -48,23 +50,31 @@ def pull(
 @OUTPUT
 @STORE
 @ON_CLUSTER
+@click.option(
+    "--status",
+    "statuses",
+    type=click.Choice(STATUSES),
+    multiple=True,
+    help="Only the problems of RUN that ended so; repeatable.",
+)
 @CONFIG
 @JSON
-def status(run: str | None, config: Path | None, as_json: bool, **flags: Any) -> int:
+def status(run: str | None, statuses: Any, config: Path | None, as_json: bool, **flags: Any) -> int:
     """List runs and how each stands, or show one RUN."""
     from runner.batch import stored, tables
 
+    if statuses and run is None:
+        raise click.UsageError(f"--status {statuses[0]}: of which run? Name a RUN, too.")
     settings = settings_from(flags, config)
     if settings.on_cluster is not None:
-        return sent(settings, run, as_json)
+        return sent(settings, run, statuses, as_json)
     where, manifests = stored.runs(settings, run)
     if as_json:
-        click.echo(tables.states_json(manifests))
+        click.echo(tables.states_json(manifests, statuses))
     elif not manifests:
         click.echo(f"no runs in {where}")
-    else:
+    elif run is None:
         new_console().print(tables.states(manifests))
-        if run:
-            shared = None if where == str(settings.output) else where
-            tables.results(manifests[0], settings.output, new_console(), shared)
+    else:
+        show_run(manifests[0], where, statuses, settings)
     return 0

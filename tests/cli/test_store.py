@@ -184,9 +184,9 @@ def test_a_pull_that_selects_nothing_says_so(
 
 BAD_PLACES: dict[str, tuple[str, dict[str, str], str]] = {
     "no bucket": ("s3://nosuchbucket/x", {}, "no such bucket .*; create it, or correct --store"),
-    "no name": ("s3://", {}, "no name of a bucket; such as s3://bucket/prefix"),
+    "no name": ("s3://", {}, "not a store; write s3://bucket/prefix, or a folder"),
     "bad name": ("s3://a b/x", {}, "no name of a bucket; such as s3://bucket/prefix"),
-    "other scheme": ("gs://bucket/x", {}, "not a store; s3://bucket/prefix, or a folder"),
+    "other scheme": ("gs://bucket/x", {}, "not a store; write s3://bucket/prefix, or a folder"),
     "unknown key": (
         f"s3://{BUCKET}/x",
         {"AWS_ACCESS_KEY_ID": "NOBODY"},
