@@ -232,7 +232,7 @@ def _why_nothing(pattern: str, root: DataRoot, levels: Sequence[int]) -> str:
     what = "matches none of the " + " or of the ".join(
         f"{_problems(len(pool))} in {path}" for pool, path in pools
     )
-    if pattern.endswith(".py") and "/" in pattern:
+    if (pattern.endswith(".py") or "/" in pattern) and glob.escape(pattern) == pattern:
         what = f"no such file, and {what}"
     names = {file.stem.lower(): file.stem for pool, _ in pools for file in pool}
     wanted = Path(pattern).name.removesuffix(".py").strip("*").lower()

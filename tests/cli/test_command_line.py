@@ -117,9 +117,13 @@ def test_the_version_is_told(kdrun: Kdrun) -> None:
         (["submit", "--only-failed"], "--only-failed: none of the selected problems"),
         (["submit", "--address", "here"], "--address here: not an address; such as"),
         (["submit", "--address", "127.0.0.1:1"], "no Ray at 127.0.0.1:1: "),
-        (["decompose"], "Missing argument 'FILE|MODULE:CLASS'"),
-        (["decompose", "none.py"], "Invalid value for 'FILE|MODULE:CLASS': File 'none.py' does"),
-        (["decompose", "."], "Invalid value for 'FILE|MODULE:CLASS': File '.' is a directory"),
+        (["decompose"], "Missing argument 'NAME|FILE|MODULE:CLASS'"),
+        (["decompose", "none.py"], "none.py: no such file, and matches none of the"),
+        (["decompose", "my/vit_blok.py"], "my/vit_blok.py: no such file, and matches none of the"),
+        (["decompose", "."], ".: is a directory; `kdrun submit --data .` takes all problems in it"),
+        (["decompose", "samples/level3/m*"], "samples/level3/m*: means 4 problems: level3/mamba, "),
+        (["decompose", "torch.nn:"], "torch.nn:: not package.module:Class"),
+        (["decompose", "vit_block", "--inputs", "float32[2]"], "--inputs is for package.module:"),
         (["decompose", "nosuch:Net"], "nosuch:Net: there is no package 'nosuch', installed or in"),
         (["decompose", "torch.nn:ReLU", "--inputs", "int64[2]"], "--inputs int64[2]: has no range"),
         (["decompose", "torch.nn:ReLU", "--init", "{"], "--init: not JSON: Expecting property"),
@@ -145,11 +149,6 @@ def test_wrong_usage_is_one_line_and_exit_code_2(
     assert ended.out == ""
 
 
-def test_a_command_alone_shows_its_help(kdrun: Kdrun) -> None:
-    assert "Commands:" in kdrun("--help").out
-    assert kdrun("submit", "--help").code == 0
-
-
 def test_data_list_shows_the_samples_with_an_idea_of_each(kdrun: Kdrun) -> None:
     samples = str(ROOT / "data/samples")
     ended = kdrun("data", "list", "--data", samples, "--level", "3")
@@ -159,6 +158,26 @@ def test_data_list_shows_the_samples_with_an_idea_of_each(kdrun: Kdrun) -> None:
     levels = {row["source_level"] for row in document["problems"]}
     assert levels == {"level1", "level2", "level3"}
     assert all(len(row["idea"]) > 5 for row in document["problems"])
+
+
+@pytest.mark.parametrize("name", ["silu", "SiLU", "level1/silu.py", "samples/silu", "sil*"])
+def test_decompose_takes_a_name_as_submit_does(
+    kdrun: Kdrun, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[Path] = []
+    monkeypatch.setattr(
+        "runner.batch.alone.decompose", lambda file, *_: taken.append(file) or 1 / 0
+    )
+    with pytest.raises(ZeroDivisionError):
+        kdrun("decompose", name)
+    assert taken == [ROOT / "data/samples/level1/silu.py"]
+
+
+def test_decompose_says_which_file_a_name_means(kdrun: Kdrun) -> None:
+    ended = kdrun("decompose", "silu")
+    assert ended.code == 0, ended
+    assert ended.err == f"silu: {ROOT / 'data/samples/level1/silu.py'}\n"
+    assert ended.out.startswith("passed  level1/silu\n")
 
 
 def test_a_problem_that_is_broken_exits_with_1_and_says_its_line(kdrun: Kdrun) -> None:
