@@ -78,9 +78,7 @@ def prepare(settings: Settings, *, dry: bool = False) -> Submission:
     root = data_root(settings.data)
     patterns = problem_files(settings.problem, settings.output)
     problems = select(root, settings.level, patterns, settings.start, settings.count)
-    return planned(
-        settings, problems, origin=origin(root, problems), data=str(root.path), dry=dry
-    )
+    return planned(settings, problems, origin=origin(root, problems), data=str(root.path), dry=dry)
 
 
 def planned(

@@ -92,6 +92,12 @@ def test_what_gives_nan_on_normal_numbers_is_drawn_again_between_0_and_1(
     assert "torch.randn(8)" in linear.read_text()
 
 
+def test_kdrun_alone_ends_well(kdrun: Kdrun) -> None:
+    ended = kdrun()
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.startswith("Usage: kdrun ")
+
+
 def test_the_version_is_told(kdrun: Kdrun) -> None:
     assert kdrun("--version").out == f"kdrun {__version__}\n"
 
