@@ -241,7 +241,7 @@ def _why_nothing(pattern: str, root: DataRoot, levels: Sequence[int]) -> str:
     if close:
         what += f"; is it {' or '.join(close[:3])}?"
     if root.kind == "samples":
-        what += "; `kdrun data fetch` gets KernelBench's 250"
+        what += " (`kdrun data fetch` gets KernelBench's 250)"
     return what
 
 

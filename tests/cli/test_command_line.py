@@ -12,6 +12,7 @@ import pytest
 from commands import KDRUN
 
 from runner import __version__
+from runner.batch.submit import Preview
 from runner.cli import main
 
 ROOT = Path(__file__).parents[2]
@@ -164,6 +165,32 @@ def test_data_list_shows_the_samples_with_an_idea_of_each(kdrun: Kdrun) -> None:
     levels = {row["source_level"] for row in document["problems"]}
     assert levels == {"level1", "level2", "level3"}
     assert all(len(row["idea"]) > 5 for row in document["problems"])
+
+
+def test_readmes_names_are_found_once_kernelbench_is_fetched(
+    kdrun: Kdrun, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("runner.batch.submit._preview", lambda run, item, most: Preview(item))
+    for name in ("9_ResNet18", "5_AlexNet"):
+        path = tmp_path / f"data/kernelbench/level3/{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    ended = kdrun("submit", "--problem", "*resnet*", "--problem", "vit_block", "--dry-run")
+    assert ended.code == 0, ended
+    assert [line.split()[0] for line in ended.out.splitlines() if "level3" in line] == [
+        "level3/9_ResNet18",
+        "level3/vit_block",
+    ]
+    assert ended.err == (
+        f"KernelBench in {tmp_path / 'data/kernelbench'} and the samples in "
+        f"{ROOT / 'data/samples'}: 2 selected, 2 to run\n"
+    )
+    listed = kdrun("data", "list")
+    assert "vit_block" not in listed.out
+    assert (
+        listed.err.splitlines()[1]
+        == f"the samples in {ROOT / 'data/samples'}, by name as samples/NAME"
+    )
 
 
 @pytest.mark.parametrize("name", ["silu", "SiLU", "level1/silu.py", "samples/silu", "sil*"])
