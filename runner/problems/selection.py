@@ -142,8 +142,12 @@ def select_one(pattern: str, root: DataRoot) -> Problem:
 
 def origin(root: DataRoot, problems: Sequence[Problem]) -> str:
     """Return in words where selected problems lie."""
-    roots = [r for r in _roots(root) if any(p.path.is_relative_to(r.path) for p in problems)]
-    return " and ".join(map(str, roots)) or "files named by path"
+    used = [
+        place
+        for place in _roots(root)
+        if any(problem.path.is_relative_to(place.path.absolute()) for problem in problems)
+    ]
+    return " and ".join(map(str, used)) or "files named by path"
 
 
 def _roots(root: DataRoot) -> Iterator[DataRoot]:

@@ -258,6 +258,8 @@ def test_where_the_selected_problems_lie_is_said(beside: DataRoot, tmp_path: Pat
         f"KernelBench in {data / 'kernelbench'} and the samples in {data / 'samples'}"
     )
     assert said("mine.py") == "files named by path"
+    relative = data_root(Path("data/samples"))
+    assert origin(relative, select(relative)) == "problems in data/samples"
 
 
 def test_what_nobody_has_is_looked_for_in_both(beside: DataRoot) -> None:
