@@ -1,7 +1,6 @@
 """`kdrun prompt`: a child process gathers the facts of one problem, and its brief is written."""
 
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
 from runner.batch import attempt, decomposer
@@ -15,17 +14,9 @@ from runner.problems import find_problem, identify
 from runner.prompts import Brief, render
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
-    """The brief for a problem."""
-
-    brief: Brief
-    note: str | None
-    """What its reader will not find in it, and why."""
-
-
-def brief(pattern: str, settings: Settings, output: Path | None) -> Told:
-    """Return the brief for the one problem that a path, a name, a glob or `module:function` means.
+def brief(pattern: str, settings: Settings, output: Path | None) -> tuple[Brief, str | None]:
+    """Return the brief for the one problem that a path, a name, a glob or `module:function` means,
+    and a note where its program could not be captured.
 
     Raises:
         UsageError: none is meant, or several are.
@@ -49,7 +40,7 @@ def brief(pattern: str, settings: Settings, output: Path | None) -> Told:
         record = attempt.facts(task, Path(aside) / "log").record
     if record.facts is None:
         raise ProblemError(problem.path, record.reason or record.status)
-    said = render(
+    rendered = render(
         problem,
         record.facts,
         place.absolute(),
@@ -57,4 +48,4 @@ def brief(pattern: str, settings: Settings, output: Path | None) -> Told:
         flags=decomposer.flags(task.options),
     )
     reason = record.facts.reason
-    return Told(said, f"{problem.path}: not captured: {reason}" if reason else None)
+    return rendered, f"{problem.path}: not captured: {reason}" if reason else None

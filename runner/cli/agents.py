@@ -63,8 +63,8 @@ def prompt(problem: str, output: Path | None, form: str, config: Path | None, **
     from runner.batch import briefing
 
     settings = settings_from(flags, config)
-    told = briefing.brief(problem, settings, output)
-    if told.note:
-        click.echo(f"but mind: {told.note}", err=True)
-    click.echo(told.brief.text() if form == "text" else told.brief.messages(), nl=False)
+    brief, note = briefing.brief(problem, settings, output)
+    if note:
+        click.echo(f"but mind: {note}", err=True)
+    click.echo(brief.text() if form == "text" else brief.messages(), nl=False)
     return 0
