@@ -5,6 +5,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import click
@@ -80,6 +81,7 @@ def test_its_commands_work_in_the_order_in_which_they_stand(tmp_path: Path, serv
     shutil.copytree(ROOT / "data/samples", tmp_path / "data/samples")
     write(tmp_path, "mine", folder="my_models")
     (tmp_path / "my_package").mkdir()
+    (tmp_path / "COMMAND").touch(mode=0o755)
     (tmp_path / "my_package/zoo.py").write_text(ZOO)
     not_met = set(ELSEWHERE)
     for language, block in BLOCKS:
@@ -109,7 +111,8 @@ def write(root: Path, name: str, folder: str) -> None:
 
 def run(command: str, folder: Path, server: Server) -> subprocess.CompletedProcess[str]:
     """Run a line of README in a shell that finds kdrun, with the bucket of this server."""
-    path = f"{Path(KDRUN).parent}{os.pathsep}{os.environ['PATH']}"
+    began = time.monotonic()
+    path = os.pathsep.join((str(Path(KDRUN).parent), os.environ["PATH"], str(folder)))
     done = subprocess.run(
         ["bash", "-euc", command.replace("s3://results/kdrun", f"s3://{BUCKET}/{folder.name}")],
         cwd=folder,
@@ -118,6 +121,7 @@ def run(command: str, folder: Path, server: Server) -> subprocess.CompletedProce
         text=True,
         timeout=300,
     )
+    print(f"{time.monotonic() - began:.1f} s  {command}")
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done
 
