@@ -13,7 +13,6 @@ from runner import __version__
 from runner.cli.agents import prompt
 from runner.cli.clusters import logs, stop
 from runner.cli.datasets import data
-from runner.cli.kubernetes import k8s
 from runner.cli.machine import doctor
 from runner.cli.reports import diff, report, show, workloads
 from runner.cli.running import decompose, submit, verify
@@ -54,7 +53,7 @@ for command in (
     *(submit, decompose, verify, prompt),
     *(status, logs, stop, pull),
     *(show, diff, report, workloads),
-    *(data, doctor, k8s),
+    *(data, doctor),
 ):
     cli.add_command(command)
 
