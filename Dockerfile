@@ -1,10 +1,14 @@
 # kdrun in a container: for one machine, and as the image of every pod of a run on Kubernetes.
 #
-#   docker build -t kdrun .                                   a machine without GPUs
-#   docker build -t kdrun:cuda --build-arg FLAVOUR=cuda .     with PyTorch's CUDA libraries
+#   docker build -t kdrun .                                   for machines without GPUs; 1.6 GiB
+#   docker build -t kdrun:cuda --build-arg FLAVOUR=cuda .     with PyTorch's CUDA libraries; about 5.3 GiB
 #
-#   mkdir -p out                                              results; it belongs to you, and so do they
+# Results are written to /scratch. A folder of yours stands there, so you are the user:
+#
+#   mkdir -p out
 #   docker run --rm --user "$(id -u):$(id -g)" -v "$PWD/out:/scratch" kdrun submit --problem vit_block
+#
+# Without --user the user is 10001, and the folder has to belong to it: sudo chown 10001 out
 #
 # BASE is a Debian with Python 3.11 or newer; pin it by digest where builds must repeat:
 # --build-arg BASE=docker.io/library/python@sha256:...
@@ -56,7 +60,7 @@ LABEL org.opencontainers.image.title="kdrun" \
 # Any user may write to /scratch: `docker run --user` then works without a volume, too.
 RUN apt-get update -qq \
     && apt-get install -qq -y --no-install-recommends tini > /dev/null \
-    && rm -rf /var/lib/apt/lists/* /var/log/apt /var/log/dpkg.log \
+    && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/log/apt /var/log/dpkg.log \
     && useradd --uid 10001 --no-create-home --home-dir /tmp kdrun \
     && install -d -m 1777 /scratch \
     && echo 'export PATH=/opt/app/bin:/opt/kdrun/bin:$PATH' > /etc/profile.d/kdrun.sh

@@ -29,7 +29,8 @@ container() {
     mount --bind "$root" "$root"
     for place in sys dev; do mount --rbind "/$place" "$root/$place"; done
     mount -t proc proc "$root/proc"
-    mount -t tmpfs -o mode=1777 none "$root/tmp"
+    mount -t tmpfs -o mode=1777,nosuid,nodev,noexec none "$root/tmp"
+    mount -t tmpfs -o mode=1777,nosuid,nodev,noexec,size=64m none "$root/dev/shm"
     mount --bind "$volume" "$root/scratch"
     mount -o remount,bind,ro "$root"
     exec chroot --userspec="$user" "$root" env -i --chdir=/scratch "$@"

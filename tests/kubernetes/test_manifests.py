@@ -213,7 +213,7 @@ def test_each_patch_that_is_offered_does_what_it_says(
         assert (limits["cpu"], limits["memory"]) == ("8", "32Gi")
 
 
-def test_the_setup_offers_pull_secrets_workload_identity_and_more_ways_out(
+def test_the_setup_offers_pull_secrets_an_iam_role_and_more_ways_out(
     with_patches: dict[str, Objects],
 ) -> None:
     setup = with_patches["setup"]
