@@ -16,6 +16,7 @@ from kuberay_schema import KNOWN, kind_of, known, of_kuberay, tightened
 from pydantic import ByteSize, TypeAdapter
 
 from runner import __version__
+from runner.batch.cluster import OBJECT_STORE_BYTES
 from runner.batch.machine import GIB
 from runner.batch.remote.sending import STOP_S
 from runner.config import PREFIX, load
@@ -159,7 +160,9 @@ def test_a_pod_has_the_memory_of_its_problems_and_some_for_ray(
     for objects in (built[overlay], with_patches[overlay]):
         if "RayJob" in objects:
             (group,) = objects["RayJob"]["spec"]["rayClusterSpec"]["workerGroupSpecs"]
-            problems_bytes = int(group["rayStartParams"]["memory"])
+            parameters = group["rayStartParams"]
+            assert parameters["object-store-memory"] == str(OBJECT_STORE_BYTES)
+            problems_bytes = int(parameters["memory"])
             limits = containers(objects)["ray-worker"]["resources"]["limits"]
         else:
             settings = objects["ConfigMap"]["data"]
@@ -338,7 +341,8 @@ def test_the_head_runs_no_problem_and_has_the_ports_that_kuberay_looks_for(
     built: dict[str, Objects],
 ) -> None:
     head = built["base"]["RayJob"]["spec"]["rayClusterSpec"]["headGroupSpec"]
-    assert head["rayStartParams"]["num-cpus"] == "0"
+    objects_bytes = str(OBJECT_STORE_BYTES)
+    assert head["rayStartParams"] == {"num-cpus": "0", "object-store-memory": objects_bytes}
     ports = {each["name"]: each["containerPort"] for each in containers(head)["ray-head"]["ports"]}
     assert ports == {"gcs-server": 6379, "dashboard": 8265, "client": 10001, "metrics": 8080}
 
