@@ -1,4 +1,4 @@
-"""This file knows about the commands for runs that were made: how they stand, and having them."""
+"""Commands for runs that were made: see how they stand, copy them from a store."""
 
 from pathlib import Path
 from typing import Any
@@ -6,14 +6,16 @@ from typing import Any
 import click
 
 from runner.cli.clusters import sent, show_run
+from runner.cli.completion import run_names
+from runner.cli.help import examples
 from runner.cli.options import (
     CONFIG,
     JSON,
     LEVEL,
     ON_CLUSTER,
-    OUTPUT,
+    OUTPUT_TO_READ,
     PROBLEM,
-    STORE,
+    STORE_TO_READ,
     new_console,
     settings_from,
 )
@@ -21,10 +23,15 @@ from runner.cli.options import (
 STATUSES = ["passed", "failed", "error", "too_large", "timeout", "crashed", "cancelled"]
 
 
-@click.command()
-@click.argument("run")
+@click.command(
+    epilog=examples(
+        "kdrun pull nightly --store s3://results/kdrun",
+        "kdrun pull nightly here --store s3://results/kdrun --problem '*resnet*'",
+    )
+)
+@click.argument("run", shell_complete=run_names)
 @click.argument("destination", metavar="[DEST]", required=False, type=click.Path(path_type=Path))
-@STORE
+@STORE_TO_READ
 @LEVEL
 @PROBLEM
 @CONFIG
@@ -32,7 +39,10 @@ STATUSES = ["passed", "failed", "error", "too_large", "timeout", "crashed", "can
 def pull(
     run: str, destination: Path | None, config: Path | None, as_json: bool, **flags: Any
 ) -> int:
-    """Bring a RUN from its store to DEST (default: a directory of the run's name)."""
+    """Copy a run from its store, checked file by file.
+
+    DEST is a directory; the run's name where none is given.
+    """
     from runner.batch import stored, tables
 
     console = new_console(stderr=as_json)
@@ -45,22 +55,28 @@ def pull(
     return 0 if all(one.well for one in done) else 1
 
 
-@click.command()
-@click.argument("run", required=False)
-@OUTPUT
-@STORE
+@click.command(
+    epilog=examples(
+        "kdrun status",
+        "kdrun status nightly --status failed --status error",
+        "kdrun status nightly --store s3://results/kdrun",
+    )
+)
+@click.argument("run", required=False, shell_complete=run_names)
+@OUTPUT_TO_READ
+@STORE_TO_READ
 @ON_CLUSTER
 @click.option(
     "--status",
     "statuses",
     type=click.Choice(STATUSES),
     multiple=True,
-    help="Only the problems of RUN that ended so; repeatable.",
+    help="Only the problems of RUN that ended so; repeatable; default all.",
 )
 @CONFIG
 @JSON
 def status(run: str | None, statuses: Any, config: Path | None, as_json: bool, **flags: Any) -> int:
-    """List runs and how each stands, or show one RUN."""
+    """List runs and how each stands, or show one with its problems."""
     from runner.batch import stored, tables
 
     if statuses and run is None:
