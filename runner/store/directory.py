@@ -66,7 +66,9 @@ class DirectoryStore:
             raise StoreError(
                 f"no run {run_id!r} in {self.root}", hint=f"the last ones there: {known}"
             ) from None
-        except (OSError, UnicodeDecodeError, ValidationError) as error:
+        except OSError as error:
+            raise StoreError(f"{path}: {error.strerror}", hint="may this user read it?") from error
+        except (UnicodeDecodeError, ValidationError) as error:
             raise StoreError(f"{path}: not a readable manifest", hint="submit it again") from error
 
     def run_ids(self) -> list[str]:

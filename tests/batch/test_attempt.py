@@ -216,7 +216,7 @@ def test_a_worker_says_what_it_cannot_write_and_raises_nothing(task: Make, tmp_p
     answer = perform(task().model_dump_json(), str(tmp_path / "log"))
     attempt = Attempt.model_validate_json(answer)
     assert attempt.record.status == "failed"
-    assert "Not a directory" in str(attempt.record.reason)
+    assert "out/level1: a file is where a folder must be" in str(attempt.record.reason)
 
 
 def test_a_result_is_readable_json(task: Make, log: Path) -> None:
