@@ -1,11 +1,13 @@
 """This file knows about the commands that take models apart and verify them."""
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
 import click
 
+from runner import STARTED
 from runner.cli.agents import decomposer_options
 from runner.cli.options import (
     DATA,
@@ -137,13 +139,17 @@ def decompose(
     **flags: Any,
 ) -> int:
     """Take one problem apart and verify it, without Ray: a FILE, or a model in a package."""
+    from runner.batch.child import start_zygote
+
+    start_zygote()  # It imports torch while this process imports the rest.
     from runner.batch import alone, tables
     from runner.problems import problem_file
 
     settings = settings_from(flags, config)
     problem = problem_file(file, init, inputs, settings.output)
     done = alone.decompose(problem, settings, file if isinstance(file, str) else None)
-    tables.one(done.result, done.directory, done.log, new_console(stderr=as_json))
+    took_s = time.monotonic() - STARTED
+    tables.one(done.result, done.directory, done.log, took_s, new_console(stderr=as_json))
     if as_json:
         click.echo(done.result.to_json(), nl=False)
     return 0 if done.result.status == "passed" else 1
@@ -159,6 +165,9 @@ def decompose(
 @working_options
 def verify(directory: tuple[Path, ...], config: Path | None, as_json: bool, **flags: Any) -> int:
     """Verify decomposition directories, whoever wrote them."""
+    from runner.batch.child import start_zygote
+
+    start_zygote()  # It imports torch while this process imports the rest.
     from runner.batch import alone, tables
 
     settings = settings_from(flags, config)

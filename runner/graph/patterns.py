@@ -39,7 +39,9 @@ class Patterns:
         for index, name in enumerate(self.unifier.names):
             self.by_name.setdefault(name, []).append(index)
         present = frozenset(self.unifier.names)
-        self.rows = [row for row in _rows() if all(needed & present for needed in row.needs)]
+        self.rows = [
+            row for row in rows_of_all_formulas() if all(needed & present for needed in row.needs)
+        ]
         self.calls = _calls(flow)
 
     def everywhere(self, taken: Container[int]) -> Iterator[Found]:
@@ -208,7 +210,8 @@ _SPELLED_INSIDE = {"silu", "gelu", "softplus", "sigmoid", "hardsigmoid", "log_si
 
 
 @functools.cache
-def _rows() -> tuple[_Row, ...]:
+def rows_of_all_formulas() -> tuple[_Row, ...]:
+    """Return one row for each spelling of each formula: parsed once in a process."""
     rows: dict[tuple[str, str], _Row] = {}
     for operation, spellings in FORMULAS:
         for spelling in spellings:
