@@ -43,8 +43,10 @@ def decomposer_options(command: F) -> F:
 def prompt(problem: str, output: Path | None, form: str, config: Path | None, **flags: Any) -> int:
     """Print the brief for taking PROBLEM (a file, or a name or glob) apart by hand."""
     from runner.batch.child import start_zygote
+    from runner.problems import is_problem
 
-    start_zygote()  # It imports torch while this process imports the rest.
+    if not Path(problem).is_file() or is_problem(Path(problem)):
+        start_zygote()  # It imports torch while this process imports the rest.
     from runner.batch import briefing
 
     settings = settings_from(flags, config)

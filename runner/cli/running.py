@@ -140,10 +140,11 @@ def decompose(
 ) -> int:
     """Take one problem apart and verify it, without Ray: a FILE, or a model in a package."""
     from runner.batch.child import start_zygote
+    from runner.problems import is_problem, problem_file
 
-    start_zygote()  # It imports torch while this process imports the rest.
+    if isinstance(file, str) or is_problem(file):
+        start_zygote()  # It imports torch while this process imports the rest.
     from runner.batch import alone, tables
-    from runner.problems import problem_file
 
     settings = settings_from(flags, config)
     problem = problem_file(file, init, inputs, settings.output)

@@ -11,7 +11,7 @@ from runner.problems.loading import (
     seed,
 )
 from runner.problems.packages import imported_packages, known_as, within_package
-from runner.problems.problem import Problem, idea, identify, read_problem
+from runner.problems.problem import Problem, idea, identify, is_problem, read_problem
 from runner.problems.selection import KERNELBENCH, DataRoot, data_root, select
 from runner.problems.structure import members, plain
 from runner.problems.targets import is_target
@@ -33,6 +33,7 @@ __all__ = [
     "idea",
     "identify",
     "imported_packages",
+    "is_problem",
     "is_target",
     "known_as",
     "load_problem",

@@ -64,6 +64,15 @@ def read_problem(path: Path) -> Problem:
     return _problem(path, source)
 
 
+def is_problem(path: Path) -> bool:
+    """Whether `read_problem` finds nothing wrong with the file's text."""
+    try:
+        read_problem(path)
+    except ProblemError:
+        return False
+    return True
+
+
 def parse(path: Path, source: bytes) -> ast.Module:
     """The syntax tree of a file in KernelBench format; ProblemError where it is not that."""
     tree = _syntax(path, source)
