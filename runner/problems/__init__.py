@@ -2,7 +2,7 @@
 
 from runner.problems.dataset import CheckReport, FetchReport, check, fetch
 from runner.problems.failing import author_code, author_error, out_of_memory
-from runner.problems.imported import problem_file, problem_files
+from runner.problems.imported import find_problem, problem_file, problem_files
 from runner.problems.loading import (
     LoadedProblem,
     check_inputs,
@@ -12,7 +12,14 @@ from runner.problems.loading import (
 )
 from runner.problems.packages import imported_packages, known_as, within_package
 from runner.problems.problem import Problem, idea, identify, is_problem, read_problem
-from runner.problems.selection import KERNELBENCH, DataRoot, data_root, select
+from runner.problems.selection import (
+    KERNELBENCH,
+    DataRoot,
+    data_root,
+    is_named,
+    origin,
+    select,
+)
 from runner.problems.structure import members, plain
 from runner.problems.targets import is_target
 
@@ -30,14 +37,17 @@ __all__ = [
     "check_outputs",
     "data_root",
     "fetch",
+    "find_problem",
     "idea",
     "identify",
     "imported_packages",
+    "is_named",
     "is_problem",
     "is_target",
     "known_as",
     "load_problem",
     "members",
+    "origin",
     "out_of_memory",
     "plain",
     "problem_file",
