@@ -23,7 +23,7 @@ ifeq ($(filter cpu cuda,$(DEVICE)),)
 $(error DEVICE=$(DEVICE): it is cpu or cuda)
 endif
 
-.PHONY: help run test setup lint types bench snapshots schemas gallery k8s container clean
+.PHONY: help run test setup lint types bench snapshots schemas gallery lock container clean
 
 help:
 	@echo "make run    take the samples apart on a local Ray, and show the results; DEVICE=cuda: on a GPU"
@@ -35,7 +35,7 @@ help:
 	@echo "make snapshots  write the emitted text that the tests keep anew, to be read as a change"
 	@echo "make schemas  write docs/schemas anew from the models of tree, result and manifest"
 	@echo "make gallery    take three samples apart and picture them anew, for docs/gallery"
-	@echo "make k8s    write k8s/ anew"
+	@echo "make lock   write configs/image.lock anew: the versions that the container image is built with"
 	@echo "make container  build the image with buildah, as root, and take two samples apart in it"
 	@echo "make clean  remove .venv and caches; output/ stays"
 
@@ -65,8 +65,15 @@ schemas: $(INSTALLED)
 gallery: $(INSTALLED)
 	$(BIN)/python docs/gallery/make.py
 
-k8s: $(INSTALLED)
-	$(BIN)/kdrun k8s render --store s3://results/kdrun --to k8s
+# The CPU build of torch is named, so that CUDA's packages do not enter the lock; where another place
+# than PyTorch's own index has it: make lock UV_TORCH="--find-links DIR".
+UV_TORCH ?= --torch-backend cpu
+lock: $(INSTALLED)
+	$(BIN)/python -m pip install -qq uv
+	echo "torch==2.13.0+cpu" | $(BIN)/uv pip compile -q pyproject.toml - \
+	  --extra kernelbench --extra cluster --upgrade --generate-hashes --no-emit-package torch \
+	  --python-version 3.11 --python-platform x86_64-manylinux_2_28 $(UV_TORCH) \
+	  --no-annotate --custom-compile-command "make lock" -o configs/image.lock
 
 container:
 	tests/container/build_and_run.sh

@@ -14,7 +14,6 @@ from runner.cli.agents import prompt
 from runner.cli.clusters import logs, stop
 from runner.cli.datasets import data
 from runner.cli.help import Group, examples
-from runner.cli.kubernetes import k8s
 from runner.cli.machine import doctor
 from runner.cli.reports import diff, report, show, workloads
 from runner.cli.running import decompose, submit, verify
@@ -65,7 +64,7 @@ cli.add_sections(
         "Judge": (verify, diff),
         "Look at results": (status, logs, show, report, workloads),
         "Data": (data, pull),
-        "Deploy": (doctor, k8s),
+        "Deploy": (doctor,),
     }
 )
 

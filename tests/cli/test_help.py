@@ -18,8 +18,6 @@ from runner.config import Settings
 
 def commands(group: click.Group, *before: str) -> Iterator[tuple[str, click.Command]]:
     for name, command in group.commands.items():
-        if name == "k8s":
-            continue
         yield " ".join([*before, name]), command
         if isinstance(command, click.Group):
             yield from commands(command, *before, name)

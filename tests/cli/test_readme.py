@@ -153,5 +153,5 @@ def test_every_command_is_in_the_table() -> None:
 
 def test_the_settings_that_it_names_exist() -> None:
     settings = yaml.safe_load((ROOT / "configs/default.yaml").read_text())
-    for name in re.findall(r"KDRUN_([A-Z0-9_]+)", README):
+    for name in re.findall(r"\bKDRUN_([A-Z0-9_]+)", README):
         assert name.lower() in settings
