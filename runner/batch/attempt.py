@@ -22,8 +22,9 @@ from runner import __version__
 from runner.batch import logs, rounds
 from runner.batch.child import Outcome, Request, run_child
 from runner.batch.machine import GIB
-from runner.batch.task import Record, Target, Task
-from runner.errors import KdrunError, StoreError, is_full, unwritable
+from runner.batch.task import Record, Target, Task, record_of
+from runner.errors import KdrunError, ProblemError, StoreError, is_full, unwritable
+from runner.problems import read_problem
 from runner.store.directory import commit, put_in_place
 from runner.store.result import Decomposed, Document, ProblemResult, hash_files, sha256_of
 from runner.store.runs import RunStore
@@ -203,6 +204,12 @@ def _stored(task: Task, target: Target, result: ProblemResult, log: Path) -> dic
 
 def _in_child(kind: Kind, task: Task, log: Path) -> Attempt:
     started = datetime.now(UTC)
+    if kind in ("estimate", "facts", "decompose"):
+        try:
+            read_problem(task.problem)
+        except ProblemError as error:  # its text is wrong: no child has to import torch to see it
+            log.unlink(missing_ok=True)
+            return Attempt(record=record_of(error, "load"), started=started, node=_host())
     outcome = run_child(
         Request(
             function=f"runner.batch.work:{kind}",

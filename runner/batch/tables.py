@@ -243,8 +243,10 @@ def plan_json(previews: Sequence[Preview]) -> str:
     return json.dumps({"problems": rows}, indent=1)
 
 
-def one(result: ProblemResult, directory: Path, log: Path | None, console: Console) -> None:
-    """One problem that was taken apart."""
+def one(
+    result: ProblemResult, directory: Path, log: Path | None, took_s: float, console: Console
+) -> None:
+    """Print what came of one problem; `took_s` is the wall time of the whole command."""
     text = Text(f"{result.status}  {result.label}")
     text.stylize(COLOURS[result.status], 0, len(result.status))
     if result.reason:
@@ -266,7 +268,7 @@ def one(result: ProblemResult, directory: Path, log: Path | None, console: Conso
     for sentence in result.health:
         console.print(f"but mind: {sentence}", soft_wrap=True)
     memory = f", {result.peak_memory_bytes / GIB:.2f} GiB" if result.peak_memory_bytes else ""
-    console.print(f"{result.total_s:.1f} s{memory}")
+    console.print(f"{took_s:.1f} s{memory}")
     console.print(f"look at: {directory}", soft_wrap=True)
     if log is not None and result.status != "passed":
         console.print(f"log:     {log}", soft_wrap=True)

@@ -7,7 +7,7 @@ import click
 
 from runner.cli.completion import problem_names
 from runner.cli.help import examples
-from runner.cli.options import CONFIG, DATA, MODE, F, settings_from
+from runner.cli.options import CONFIG, DATA, MODE, F, settings_from, start_child_server
 
 
 def decomposer_options(command: F) -> F:
@@ -60,6 +60,7 @@ def prompt(problem: str, output: Path | None, form: str, config: Path | None, **
 
     It holds the rules, the formats, the source and each operation's shapes.
     """
+    start_child_server(problem)
     from runner.batch import briefing
 
     settings = settings_from(flags, config)

@@ -106,7 +106,7 @@ def test_the_gates_use_what_a_run_would_give_them_however_much_there_is(
         given.append(options.memory_bytes)
         return verify_directory(directory, options, watch)
 
-    monkeypatch.setattr("runner.verify.verify", verify_noting)
+    monkeypatch.setattr("runner.batch.work.verify_directory", verify_noting)
     for memory in (2 * GIB, 64 * GIB):
         made = task(memory_bytes=memory, most_memory_bytes=64 * GIB)
         made.scratch.mkdir(parents=True, exist_ok=True)
