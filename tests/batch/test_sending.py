@@ -48,7 +48,7 @@ def test_a_machine_without_ray_s_job_client_says_what_to_install(
     monkeypatch.setitem(sys.modules, "aiohttp", None)
     with socket.create_server(("127.0.0.1", 0)) as anybody:
         address = f"127.0.0.1:{anybody.getsockname()[1]}"
-        with pytest.raises(UsageError, match=r"pip install 'kdrun\[cluster\]'"):
+        with pytest.raises(UsageError, match=r"pip install 'ray\[default\]'"):
             Jobs(address)
 
 
