@@ -124,6 +124,8 @@ def verify(directory: Path, settings: Settings) -> Verified:
             timeout_s=settings.timeout,
         )
         record = attempt.verify(task, Path(aside) / "log").record
+    if record.status == "error":
+        record = record.model_copy(update={"reason": f"original.py: {record.reason}"})
     found = (record.verification or {}).get("power")
     if found is None:
         return Verified(directory, record)

@@ -4,7 +4,6 @@ The original runs, then what replaces it, on the same inputs and on the very sam
 the activations of two models exist at once.
 """
 
-import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -30,6 +29,7 @@ from runner.verify.components import (
 from runner.verify.confinement import settle
 from runner.verify.coverage import coverage_fault, covered, unread
 from runner.verify.difference import Difference
+from runner.verify.failing_alone import refuse_if_it_fails_alone
 from runner.verify.findings import Findings
 from runner.verify.health import (
     UNEXAMINED,
@@ -202,9 +202,11 @@ class CompositionGate:
         known, held = table_of(model), held_weights(model)
         given = inputs.get()
         watch = bench.watch(model) if trial == 0 else None
-        started = time.process_time()
-        output, seen = bench.forward(f"{ORIGINAL}: forward", model, given, trial, watch)
-        forward_s = time.process_time() - started
+        try:
+            output, seen = bench.forward(f"{ORIGINAL}: forward", model, given, trial, watch)
+        except CannotJudge:
+            refuse_if_it_fails_alone(problem, bench, trial)
+            raise
         state = state_after(model) if bench.options.mode == "train" else {}
         with foreign_code(f"{ORIGINAL}: forward", bench.directory):
             check_outputs(problem.problem, output)
@@ -212,7 +214,7 @@ class CompositionGate:
         expected = self.spill.keep(output)
         self._marks.add(fingerprint(expected))
         if seen:
-            self._examine(problem, model, inputs, output, expected is output, seen, forward_s)
+            self._examine(problem, model, inputs, output, expected is output, seen)
         return expected, held, known, seen, state
 
     def _examine(
@@ -223,7 +225,6 @@ class CompositionGate:
         output: Any,
         is_small: bool,
         seen: Seen,
-        forward_s: float,
     ) -> None:
         findings = self.findings
         for note in without_effect(seen, model):
@@ -238,7 +239,7 @@ class CompositionGate:
             findings.not_examined = [UNEXAMINED]
         else:
             health = blindness(
-                self.bench, model, inputs, output, seen, forward_s, lambda t: self._draw(problem, t)
+                self.bench, model, inputs, output, seen, lambda t: self._draw(problem, t)
             )
             for note in health.notes:
                 findings.note(note)

@@ -202,7 +202,7 @@ def test_a_weight_without_effect_is_named(fusion, judged):
 
 
 def test_what_is_too_expensive_to_examine_is_said_to_be_unknown(fusion, judged, monkeypatch):
-    monkeypatch.setattr("runner.verify.health.BUDGET_S", 0.0)
+    monkeypatch.setattr("runner.verify.health.QUICK_FLOPS", 0)
 
     verification = judged(fusion)
 
