@@ -269,7 +269,8 @@ def verdict(verified: Verified, console: Console) -> None:
         console.print(line, soft_wrap=True)
     if verified.power:
         caught, uncaught = verified.power.caught, verified.power.uncaught
-        line = f"  wrong kernels: {caught} caught, {uncaught} not ({verified.power_file})"
+        where = f" ({verified.power_file})" if verified.power_file else ""
+        line = f"  wrong kernels: {caught} caught, {uncaught} not{where}"
         console.print(line, soft_wrap=True)
     for sentence in record.health:
         console.print(f"  but mind: {sentence}", soft_wrap=True)

@@ -86,7 +86,11 @@ class CompositionGate:
         self._self_tests: Callable[[], None] = lambda: None
 
     def judge(self, self_tests: Callable[[], None]) -> None:
-        """All that the whole is judged by. `self_tests` are left to do after the root's step."""
+        """Judge the whole. `self_tests` are left to do after the root's step.
+
+        Raises:
+            ProblemError: the original itself does not run.
+        """
         findings = self.findings
         self._self_tests = self_tests
         with findings.judging("rules", COMPOSITION_TEST):
@@ -112,6 +116,8 @@ class CompositionGate:
 
     def _compare(self) -> Difference:
         directory = self.bench.directory
+        if not (directory / ORIGINAL).is_file():
+            raise CannotJudge(f"{ORIGINAL}: no such file")
         with foreign_code(ORIGINAL, directory):
             problem = load_problem(read_problem(directory / ORIGINAL))
         settle(ORIGINAL)
