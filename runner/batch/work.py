@@ -270,7 +270,7 @@ def _run(argument: str, body: Callable[[Task, Stages], Record]) -> str:
     """The edge of a child: whatever a problem or the engine raises becomes a record here."""
     import torch
 
-    from runner.problems import out_of_memory
+    from runner.problems import example_of_init, out_of_memory
 
     task = Task.model_validate_json(argument)
     torch.set_num_threads(task.threads)
@@ -281,7 +281,11 @@ def _run(argument: str, body: Callable[[Task, Stages], Record]) -> str:
         status: Status = "failed" if isinstance(error, CaptureError) else "error"
         reason = f"{error.what}; {error.hint}" if error.hint else error.what
         record = Record(status=status, reason=reason, stage=stages.now)
-        if isinstance(error, MissingError):
+        missing: dict[str, str | None]
+        if task.named and (example := example_of_init(task.named, error.__cause__)):
+            missing = {"missing": str(error.__cause__), "hint": f"give --init '{example}'"}
+            record = record.model_copy(update=missing)
+        elif isinstance(error, MissingError):
             missing = {"missing": error.missing, "hint": error.hint}
             record = record.model_copy(update=missing)
     except KdrunError as error:

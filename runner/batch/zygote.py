@@ -45,6 +45,10 @@ def main(modules: list[str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the reader's to handle
     for module in modules:
         importlib.import_module(module)
+    # `python -P`: what is installed comes before what lies in the working directory.
+    sys.path.append(str(Path.cwd()))
+    wanted = os.environ.get("PYTHONPATH", "").split(os.pathsep)  # children work in other folders
+    os.environ["PYTHONPATH"] = os.pathsep.join(str(Path(p).resolve()) for p in wanted if p)
     gc.collect()
     gc.freeze()  # children share what is imported instead of copying it at their first collection
     print(json.dumps({"ready": os.getpid()}), file=replies, flush=True)

@@ -2,7 +2,7 @@
 
 from runner.problems.dataset import CheckReport, FetchReport, check, fetch
 from runner.problems.failing import author_code, author_error, out_of_memory
-from runner.problems.imported import problem_file, problem_files
+from runner.problems.imported import example_of_init, problem_file, problem_files
 from runner.problems.loading import (
     LoadedProblem,
     check_inputs,
@@ -10,7 +10,7 @@ from runner.problems.loading import (
     load_problem,
     seed,
 )
-from runner.problems.packages import imported_packages, known_as, within_package
+from runner.problems.packages import imported_packages, is_checkout, known_as, within_package
 from runner.problems.problem import Problem, idea, identify, read_problem
 from runner.problems.selection import KERNELBENCH, DataRoot, data_root, select
 from runner.problems.structure import members, plain
@@ -29,10 +29,12 @@ __all__ = [
     "check_inputs",
     "check_outputs",
     "data_root",
+    "example_of_init",
     "fetch",
     "idea",
     "identify",
     "imported_packages",
+    "is_checkout",
     "is_target",
     "known_as",
     "load_problem",

@@ -7,12 +7,21 @@ the activations of two models exist at once.
 from collections import Counter
 from collections.abc import Callable
 from contextlib import nullcontext
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from torch import nn
 
-from runner.problems import LoadedProblem, check_outputs, load_problem, read_problem
+from runner.errors import MissingError, ProblemError
+from runner.problems import (
+    LoadedProblem,
+    check_outputs,
+    is_checkout,
+    known_as,
+    load_problem,
+    read_problem,
+)
 from runner.tree.document import Node
 from runner.verify.compare import COMPOSITION, VACUOUS, compare_with_control, compared_elements
 from runner.verify.components import (
@@ -119,7 +128,7 @@ class CompositionGate:
         if not (directory / ORIGINAL).is_file():
             raise CannotJudge(f"{ORIGINAL}: no such file")
         with foreign_code(ORIGINAL, directory):
-            problem = load_problem(read_problem(directory / ORIGINAL))
+            problem = self._original(directory / ORIGINAL)
         settle(ORIGINAL)
         with nothing_computed(COMPOSITION_TEST, self.bench, self.findings):
             test = self.files.load(directory / COMPOSITION_TEST)
@@ -135,6 +144,18 @@ class CompositionGate:
             if total.reason:
                 break
         return total
+
+    def _original(self, path: Path) -> LoadedProblem:
+        """Load the original; where the tree knows better, say where a missing package came from."""
+        try:
+            return load_problem(read_problem(path))
+        except MissingError as error:
+            package = str(getattr(error.__cause__, "name", "")).partition(".")[0]
+            packages = self.layout.tree.metadata.packages if self.layout.tree else {}
+            if not is_checkout(packages.get(package, "")) or known_as(package) != "missing":
+                raise
+            hint = f"run in the folder that holds {package}, or name that folder in PYTHONPATH"
+            raise ProblemError(path, error.what, hint=hint) from error
 
     def _trial(
         self, problem: LoadedProblem, test: ModuleType, mapping: dict[str, str], trial: int
