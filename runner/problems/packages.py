@@ -14,6 +14,8 @@ import sys
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 
+from runner.counting import counted
+
 _INSTALLED = {"site-packages", "dist-packages"}
 _NO_PACKAGES = sys.stdlib_module_names | {"torch", "__future__"}
 
@@ -38,7 +40,7 @@ def known_as(package: str) -> str:
             count += 1
             digest.update(f"{file.relative_to(place.parent).as_posix()}\0".encode())
             digest.update(file.read_bytes() + b"\0")
-    return f"sha256 {digest.hexdigest()[:12]} of {count} file{'' if count == 1 else 's'}"
+    return f"sha256 {digest.hexdigest()[:12]} of {counted(count, 'file')}"
 
 
 def is_checkout(known: str) -> bool:

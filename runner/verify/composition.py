@@ -13,6 +13,7 @@ from typing import Any
 
 from torch import nn
 
+from runner.counting import counted
 from runner.errors import MissingError, ProblemError
 from runner.problems import (
     LoadedProblem,
@@ -343,7 +344,8 @@ class CompositionGate:
             return
         fault = None
         if len(calls) != len(nodes):
-            fault = f"runs {len(calls)} times, the tree has {len(nodes)} instances"
+            often, have = counted(len(calls), "time"), counted(len(nodes), "instance")
+            fault = f"runs {often}, the tree has {have}"
         elif Counter(call.inputs for call in calls) != Counter(map(documented, nodes)):
             fault = "runs on other inputs than the tree says"
         self.findings.found("coverage", component, fault)

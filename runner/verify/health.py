@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from runner.counting import counted
 from runner.verify import gradients
 from runner.verify.compare import STEP, fault
 from runner.verify.gradients import moved
@@ -24,7 +25,7 @@ from runner.verify.weights import weights_of
 AGAIN_FLOPS = QUICK_FLOPS / 3
 """Work of the forwards that are run again; one of them is, where it is quick."""
 
-UNEXAMINED = "whether each input and weight has an effect on the values"
+UNEXAMINED = "the effect of each input and weight"
 """What is said where the output or the forward is too large to find out."""
 
 _OTHER_TRIAL = 7919
@@ -108,7 +109,9 @@ def without_effect(seen: Seen, model: nn.Module) -> list[str]:
     weights = dict(model.named_parameters())
     unused = [n for n, t in weights.items() if t.numel() and n not in seen.weights_used]
     if unused:
-        notes.append(f"{len(unused)} of {len(weights)} weights reach no output: {_named(unused)}")
+        notes.append(
+            f"{len(unused)} of {counted(len(weights), 'weight')} reach no output: {_named(unused)}"
+        )
     return notes
 
 
@@ -141,7 +144,7 @@ def blindness(
     other = tensors(list(draw(_OTHER_TRIAL)))
     for n, used in enumerate(seen.inputs_used):
         if not left:
-            health.not_examined.append(f"whether input {n} and what follows has an effect")
+            health.not_examined.append(f"the effect of input {n} and what follows")
             return health
         changed = _with_other(inputs.get(), n, other)
         if used and changed is not None:
@@ -167,11 +170,12 @@ def blindness(
         weight.copy_(before)
     if len(suspects) > left:
         unknown = len(suspects) - left
-        counted = "" if unknown == len(weights) else f"{unknown} of "
-        health.not_examined.append(f"whether {counted}{len(weights)} weights have an effect")
+        part = "" if unknown == len(weights) else f"{unknown} of "
+        effect = f"the effect of {part}{counted(len(weights), 'weight')}"
+        health.not_examined.append(effect)
     if blind:
-        counted = f"{len(blind)} of {len(weights)} weights: {_named(blind)}"
-        health.notes.append(f"the output changes within tolerance at most with {counted}")
+        names = f"{len(blind)} of {counted(len(weights), 'weight')}: {_named(blind)}"
+        health.notes.append(f"the output changes within tolerance at most with {names}")
     return health
 
 

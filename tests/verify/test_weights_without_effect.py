@@ -70,9 +70,9 @@ def test_the_number_of_forwards_follows_from_sizes_alone():
     [
         (100, []),
         (5, []),
-        (3, ["whether 8 of 10 weights have an effect"]),
-        (1, ["whether 10 weights have an effect"]),
-        (0, ["whether each input and weight has an effect on the values"]),
+        (3, ["the effect of 8 of 10 weights"]),
+        (1, ["the effect of 10 weights"]),
+        (0, ["the effect of each input and weight"]),
     ],
 )
 def test_what_is_not_examined_is_the_same_each_time(tmp_path, monkeypatch, forwards, said):
