@@ -126,8 +126,6 @@ class CompositionGate:
 
     def _compare(self) -> Difference:
         directory = self.bench.directory
-        if not (directory / ORIGINAL).is_file():
-            raise CannotJudge(f"{ORIGINAL}: no such file")
         with foreign_code(ORIGINAL, directory):
             problem = self._original(directory / ORIGINAL)
         settle(ORIGINAL)
@@ -147,7 +145,12 @@ class CompositionGate:
         return total
 
     def _original(self, path: Path) -> LoadedProblem:
-        """Load the original; where the tree knows better, say where a missing package came from."""
+        """Load the original.
+
+        Raises:
+            CannotJudge: the directory lacks it, or holds no problem under its name.
+            MissingError, ProblemError: a package that it imports is not here.
+        """
         try:
             return load_problem(read_problem(path))
         except MissingError as error:
@@ -157,6 +160,8 @@ class CompositionGate:
                 raise
             hint = f"run in the folder that holds {package}, or name that folder in PYTHONPATH"
             raise ProblemError(path, error.what, hint=hint) from error
+        except ProblemError as error:
+            raise CannotJudge(str(error).replace(str(path), ORIGINAL)) from error
 
     def _trial(
         self, problem: LoadedProblem, test: ModuleType, mapping: dict[str, str], trial: int
