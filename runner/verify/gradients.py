@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from runner.verify.compare import EXACT, STEP
-from runner.verify.leaves import tensors
+from runner.verify.leaves import pieces_of, tensors
 from runner.verify.loading_files import CannotJudge, foreign_code
 from runner.verify.running import Bench, Inputs
 
@@ -56,4 +56,6 @@ def _signs_by_tolerance(output: torch.Tensor) -> torch.Tensor:
 
 
 def _change(weight: torch.Tensor, gradient: torch.Tensor) -> float:
-    return float(((moved(weight) - weight).double() * gradient.double()).sum())
+    dense = gradient.to_dense() if gradient.is_sparse else gradient
+    pairs = zip(pieces_of(weight), pieces_of(dense), strict=True)  # a weight may be large
+    return sum(float(((moved(w) - w).double() * g.double()).sum()) for w, g in pairs)

@@ -20,7 +20,7 @@ from runner.verify.loading_files import CannotJudge
 from runner.verify.options import EXAMINED_BYTES, KEPT_BYTES, QUICK_FLOPS
 from runner.verify.running import Bench, Inputs, Seen, SharedInputs
 from runner.verify.spilling import DigestedTensor, size_of
-from runner.verify.weights import weights_of
+from runner.verify.weights import move, weights_of
 
 AGAIN_FLOPS = QUICK_FLOPS / 3
 """Work of the forwards that are run again; one of them is, where it is quick."""
@@ -154,7 +154,7 @@ def blindness(
     weights: dict[str, torch.Tensor] = {  # a buffer may be for another mode, or keep count
         name: weight
         for name, weight in model.named_parameters()
-        if name in seen.weights_used and weight.is_floating_point()
+        if name in seen.weights_used and weight.is_floating_point() and weight.element_size() > 1
     }
     suspects = list(weights)
     if len(weights) > left >= gradients.FORWARDS:
@@ -164,7 +164,7 @@ def blindness(
     for name in suspects[:left]:
         weight = weights[name].data
         before = weight.clone()
-        weight.copy_(moved(weight))
+        move(weight, torch.Generator().manual_seed(_OTHER_TRIAL), most=1.0)
         if unchanged(inputs.get()):
             blind.append(name)
         weight.copy_(before)
