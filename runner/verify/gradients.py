@@ -24,8 +24,9 @@ def hardly_changing(
     """
     frozen = [tensor for tensor in weights.values() if not tensor.requires_grad]
     try:
-        for tensor in frozen:
-            tensor.requires_grad_()
+        with foreign_code("original.py: weights", bench.directory):
+            for tensor in frozen:
+                tensor.requires_grad_()
         output, _ = bench.forward("original.py: forward", model, inputs, 0, gradients=True)
         with foreign_code("original.py: backward", bench.directory), torch.enable_grad():
             outputs = [each for each in tensors(output) if each.requires_grad]
