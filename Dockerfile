@@ -1,43 +1,48 @@
-# kdrun in a container, for one machine or as the image of a Ray cluster's nodes.
+# kdrun in a container: for one machine, and as the image of every pod of a run on Kubernetes.
 #
-#   docker build -t kdrun .                                   a machine without GPUs
-#   docker build -t kdrun:cuda --build-arg FLAVOUR=cuda .     with PyTorch's CUDA libraries
+#   docker build -t kdrun .                                   for machines without GPUs; 1.6 GiB
+#   docker build -t kdrun:cuda --build-arg FLAVOUR=cuda .     with PyTorch's CUDA libraries; about 5.3 GiB
+#
+# Results are written to /scratch. A folder of yours stands there, so you are the user:
+#
+#   mkdir -p out
+#   docker run --rm --user "$(id -u):$(id -g)" -v "$PWD/out:/scratch" kdrun submit --problem vit_block
+#
+# Without --user the user is 10001, and the folder has to belong to it: sudo chown 10001 out
 #
 # BASE is a Debian with Python 3.11 or newer; pin it by digest where builds must repeat:
 # --build-arg BASE=docker.io/library/python@sha256:...
 ARG BASE=docker.io/library/python:3.11-slim-bookworm
 
 
-# What changes seldom: everything that kdrun needs, in an environment of its own.
+# The packages that kdrun needs change seldom: they have an environment, and so a layer, of their own.
 FROM ${BASE} AS dependencies
 ARG FLAVOUR=cpu
 ARG TORCH=torch==2.13.0
 ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 RUN python3 -m venv /opt/kdrun
-# The CPU build is named exactly: no index can answer with the CUDA packages instead. What pip is
-# configured with may have it, as in the Makefile. The CUDA build has no name but the version's, so
-# what came is looked at. PyPI's is for CUDA 13: --build-arg TORCH=... names one for older drivers.
+# Every version and hash is written down, so that the same commit makes the same image: `make lock`.
+COPY configs/image.lock ./
+RUN /opt/kdrun/bin/pip install -q --require-hashes --no-deps -r image.lock
+# torch is not in the lock, because its two builds differ. The CPU build is named exactly, so that no
+# index can answer with the CUDA packages; pip's own configuration may have it, as in the Makefile.
+# The CUDA build has no name but the version's, so its content is checked. PyPI's is for CUDA 13:
+# --build-arg TORCH=... names one for older drivers.
 RUN case "$FLAVOUR" in \
       cpu) /opt/kdrun/bin/pip install -q "${TORCH}+cpu" 2>/dev/null \
              || /opt/kdrun/bin/pip install -q "${TORCH}+cpu" --extra-index-url "${TORCH_INDEX}" ;; \
       cuda) /opt/kdrun/bin/pip install -q "${TORCH}" && /opt/kdrun/bin/python -c \
              "import torch; v = torch.version; assert v.cuda, f'torch {v.__version__}: not for CUDA'" ;; \
       *) echo "FLAVOUR=$FLAVOUR: cpu or cuda" >&2; exit 1 ;; \
-    esac
-WORKDIR /build
-COPY pyproject.toml ./
-# With what single problems of KernelBench import, and what Ray's job API needs.
-RUN /opt/kdrun/bin/python -c "import tomllib; \
-    p = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
-    print(*p['dependencies'], *p['optional-dependencies']['kernelbench'], 'ray[default]', sep='\n')" \
-      > requirements.txt \
-    && /opt/kdrun/bin/pip install -q -r requirements.txt
+    esac \
+    && /opt/kdrun/bin/pip check
 
 
-# What changes often: kdrun itself, alone in its folder and so in a layer of its own.
+# kdrun itself changes often: it has a folder, and so a layer, of its own.
 FROM dependencies AS kdrun
-COPY README.md LICENSE ./
+WORKDIR /build
+COPY pyproject.toml README.md LICENSE ./
 COPY data/samples data/samples
 COPY data/manifest.txt data/manifest.txt
 COPY runner runner
@@ -45,20 +50,33 @@ RUN /opt/kdrun/bin/pip install -q --no-deps --target /opt/app .
 
 
 FROM ${BASE}
-# A login shell, as KubeRay starts Ray with, sets PATH anew: profile.d says it again.
-RUN useradd --uid 10001 --create-home kdrun \
-    && mkdir /scratch && chown kdrun:kdrun /scratch \
+ARG VERSION=0.1.0
+LABEL org.opencontainers.image.title="kdrun" \
+      org.opencontainers.image.description="Takes PyTorch models apart into kernels at their exact shapes, and proves that the parts recompose." \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.licenses="MIT"
+# tini reaps the children of processes that died, and passes signals on.
+# KubeRay starts Ray with a login shell, which sets PATH anew: profile.d says it again.
+# Any user may write to /scratch: `docker run --user` then works without a volume, too.
+RUN apt-get update -qq \
+    && apt-get install -qq -y --no-install-recommends tini > /dev/null \
+    && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/log/apt /var/log/dpkg.log \
+    && useradd --uid 10001 --no-create-home --home-dir /tmp kdrun \
+    && install -d -m 1777 /scratch \
     && echo 'export PATH=/opt/app/bin:/opt/kdrun/bin:$PATH' > /etc/profile.d/kdrun.sh
 COPY --from=dependencies /opt/kdrun /opt/kdrun
 COPY --from=kdrun /opt/app /opt/app
+# HOME and USER are for users that the image does not know by name (`docker run --user`).
 ENV PATH=/opt/app/bin:/opt/kdrun/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     PYTHONPATH=/opt/app \
     PYTHONDONTWRITEBYTECODE=1 \
+    HOME=/tmp \
+    USER=kdrun \
     NVIDIA_VISIBLE_DEVICES=all \
     NVIDIA_DRIVER_CAPABILITIES=compute,utility
-# By number: Kubernetes can only see of a number that it is not root's.
+# A number, because Kubernetes cannot tell from a name that the user is not root.
 USER 10001:10001
-# Only these two are written to; the rest may be read-only: --read-only --tmpfs /tmp -v DIR:/scratch
+# kdrun writes to /scratch and /tmp alone: docker run --read-only --tmpfs /tmp -v DIR:/scratch
 WORKDIR /scratch
-HEALTHCHECK --interval=60s --timeout=30s --start-period=30s CMD ["kdrun", "doctor"]
-ENTRYPOINT ["kdrun"]
+ENTRYPOINT ["tini", "--", "kdrun"]
+CMD ["--help"]

@@ -2,20 +2,31 @@
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
-INSTALLED := .venv/.installed
 
-# The CPU build, named exactly: no index can answer with the CUDA packages instead.
-ifeq ($(shell uname -s),Darwin)
+# cpu, or cuda: which PyTorch is in .venv, and where `make run` verifies. As it was, unless said.
+DEVICE ?= $(or $(patsubst .venv/.installed-%,%,$(wildcard .venv/.installed-*)),cpu)
+INSTALLED := .venv/.installed-$(DEVICE)
+
+# Named exactly: no index can answer with the other build.
+ifeq ($(DEVICE),cuda)
+TORCH ?= torch===2.13.0
+TORCH_INDEX ?= https://pypi.org/simple
+else ifeq ($(shell uname -s),Darwin)
 TORCH ?= torch==2.13.0
 else
 TORCH ?= torch==2.13.0+cpu
 endif
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 
-.PHONY: help run test setup lint types bench snapshots schemas gallery k8s container clean
+ON_DEVICE := $(if $(filter cuda,$(DEVICE)),--device cuda --num-gpus 1)
+ifeq ($(filter cpu cuda,$(DEVICE)),)
+$(error DEVICE=$(DEVICE): it is cpu or cuda)
+endif
+
+.PHONY: help run test setup lint types bench snapshots schemas gallery lock container clean
 
 help:
-	@echo "make run    take the samples apart on a local Ray, and show the results"
+	@echo "make run    take the samples apart on a local Ray, and show the results; DEVICE=cuda: on a GPU"
 	@echo "make test   run the tests"
 	@echo "make setup  make .venv with everything in it (run and test do so themselves)"
 	@echo "make lint   ruff"
@@ -24,12 +35,13 @@ help:
 	@echo "make snapshots  write the emitted text that the tests keep anew, to be read as a change"
 	@echo "make schemas  write docs/schemas anew from the models of tree, result and manifest"
 	@echo "make gallery    take three samples apart and picture them anew, for docs/gallery"
-	@echo "make k8s    write k8s/ anew"
+	@echo "make lock   write configs/image.lock anew: the versions that the container image is built with"
 	@echo "make container  build the image with buildah, as root, and take two samples apart in it"
 	@echo "make clean  remove .venv and caches; output/ stays"
 
 run: $(INSTALLED)
-	$(BIN)/kdrun submit --data data/samples
+	$(BIN)/kdrun submit --data data/samples $(ON_DEVICE)
+	@echo "kdrun is in .venv: \`source .venv/bin/activate\`, then \`kdrun --help\`"
 
 test: $(INSTALLED)
 	$(BIN)/python -m pytest
@@ -53,20 +65,28 @@ schemas: $(INSTALLED)
 gallery: $(INSTALLED)
 	$(BIN)/python docs/gallery/make.py
 
-k8s: $(INSTALLED)
-	$(BIN)/kdrun k8s render --store s3://results/kdrun --to k8s
+# The CPU build of torch is named, so that CUDA's packages do not enter the lock; where another place
+# than PyTorch's own index has it: make lock UV_TORCH="--find-links DIR".
+UV_TORCH ?= --torch-backend cpu
+lock: $(INSTALLED)
+	$(BIN)/python -m pip install -qq uv
+	echo "torch==2.13.0+cpu" | $(BIN)/uv pip compile -q pyproject.toml - \
+	  --extra kernelbench --extra cluster --upgrade --generate-hashes --no-emit-package torch \
+	  --python-version 3.11 --python-platform x86_64-manylinux_2_28 $(UV_TORCH) \
+	  --no-annotate --custom-compile-command "make lock" -o configs/image.lock
 
 container:
 	tests/container/build_and_run.sh
 
 setup: $(INSTALLED)
 
-# torch first and by itself: what pip is configured with may have the CPU build (a mirror, a folder
-# of wheels), and where it does not, PyTorch's own index does.
+# torch first and by itself: what pip is configured with may have the build (a mirror, a folder of
+# wheels), and where it does not, TORCH_INDEX does.
 $(INSTALLED): pyproject.toml Makefile
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "kdrun needs Python 3.11 or newer: make $(MAKECMDGOALS) PYTHON=python3.11" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@rm -f .venv/.installed*
 	$(BIN)/python -m pip install -qq "$(TORCH)" 2>/dev/null \
 	  || $(BIN)/python -m pip install -qq "$(TORCH)" --extra-index-url $(TORCH_INDEX)
 	$(BIN)/python -m pip install -qq --editable ".[dev,kernelbench]"

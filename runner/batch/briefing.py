@@ -1,7 +1,6 @@
-"""This file knows about `kdrun prompt`: one problem's facts, gathered in a child, and its brief."""
+"""`kdrun prompt`: a child process gathers the facts of one problem, and its brief is written."""
 
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
 from runner.batch import attempt, decomposer
@@ -10,28 +9,20 @@ from runner.batch.machine import cores
 from runner.batch.submit import run_options
 from runner.batch.task import Task
 from runner.config import Settings
-from runner.errors import ProblemError, UsageError
-from runner.problems import Problem, data_root, problem_files, select
+from runner.errors import ProblemError
+from runner.problems import find_problem, identify
 from runner.prompts import Brief, render
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
-    """The brief for a problem."""
-
-    brief: Brief
-    note: str | None
-    """What its reader will not find in it, and why."""
-
-
-def brief(pattern: str, settings: Settings, output: Path | None) -> Told:
-    """The brief for the one problem that is meant: a file, or a name or glob as `submit` has it.
+def brief(pattern: str, settings: Settings, output: Path | None) -> tuple[Brief, str | None]:
+    """Return the brief for the one problem that a path, a name, a glob or `module:function` means,
+    and a note where its program could not be captured.
 
     Raises:
         UsageError: none is meant, or several are.
         ProblemError: its file is broken.
     """
-    problem = _the_one(pattern, settings)
+    problem = identify(find_problem(pattern, None, None, settings.data, settings.output))
     most = usable_bytes(settings.memory)
     place = output or Path(problem.name)
     with tempfile.TemporaryDirectory(prefix="kdrun-") as aside:
@@ -49,7 +40,7 @@ def brief(pattern: str, settings: Settings, output: Path | None) -> Told:
         record = attempt.facts(task, Path(aside) / "log").record
     if record.facts is None:
         raise ProblemError(problem.path, record.reason or record.status)
-    said = render(
+    rendered = render(
         problem,
         record.facts,
         place.absolute(),
@@ -57,15 +48,4 @@ def brief(pattern: str, settings: Settings, output: Path | None) -> Told:
         flags=decomposer.flags(task.options),
     )
     reason = record.facts.reason
-    return Told(said, f"{problem.path}: not captured: {reason}" if reason else None)
-
-
-def _the_one(pattern: str, settings: Settings) -> Problem:
-    patterns = problem_files([pattern], settings.output)
-    found = select(data_root(settings.data), settings.level, patterns)
-    if len(found) > 1:
-        names = ", ".join(problem.name for problem in found[:3])
-        raise UsageError(
-            f"{pattern}: means {len(found)} problems: {names}, ...", hint="name one of them"
-        )
-    return found[0]
+    return rendered, f"{problem.path}: not captured: {reason}" if reason else None

@@ -8,12 +8,12 @@ import os
 import re
 import shutil
 from collections.abc import Collection, Mapping, Sequence
-from fnmatch import fnmatchcase
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from runner.batch.stored import looked_at
 from runner.config import Settings
 from runner.errors import StoreError, UsageError
+from runner.problems import is_named
 from runner.store import layout
 from runner.store.directory import DirectoryStore
 from runner.store.manifest import Manifest
@@ -82,7 +82,7 @@ def _label(manifest: Manifest, running: Sequence[str], problem: str) -> str:
     labels = sorted({*(row.label for row in manifest.rows), *running})
     if problem in labels:
         return problem
-    found = [label for label in labels if fnmatchcase(label.rpartition("/")[2], problem)]
+    found = [label for label in labels if is_named(PurePosixPath(label), problem)]
     if len(found) == 1:
         return found[0]
     if found:

@@ -2,15 +2,14 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from fnmatch import fnmatch
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from runner import __version__
 from runner.batch.plan import Item, label, plan
 from runner.config import Settings
 from runner.errors import UsageError
-from runner.problems import Problem
+from runner.problems import Problem, is_named
 from runner.store.directory import DirectoryStore
 from runner.store.manifest import Manifest
 from runner.store.objects import Address, each
@@ -147,9 +146,9 @@ def bring(
     levels = {f"level{n}" for n in settings.level}
 
     def wanted(label: str) -> bool:
-        level, _, name = label.rpartition("/")
-        named = not settings.problem or any(fnmatch(name, glob) for glob in settings.problem)
-        return named and (not levels or level in levels)
+        path = PurePosixPath(label)
+        named = not settings.problem or any(is_named(path, glob) for glob in settings.problem)
+        return named and (not levels or path.parent.name in levels)
 
     done = pull(store, manifest, destination, wanted, tell)
     if not done and manifest.rows:

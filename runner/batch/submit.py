@@ -27,7 +27,7 @@ from runner.batch.task import Record
 from runner.batch.versions import refuse_other_versions
 from runner.config import Settings
 from runner.errors import UsageError
-from runner.problems import Problem, data_root, problem_files, select
+from runner.problems import Problem, data_root, origin, problem_files, select
 from runner.store.directory import DirectoryStore
 from runner.store.manifest import Manifest
 from runner.store.result import RunOptions
@@ -78,7 +78,7 @@ def prepare(settings: Settings, *, dry: bool = False) -> Submission:
     root = data_root(settings.data)
     patterns = problem_files(settings.problem, settings.output)
     problems = select(root, settings.level, patterns, settings.start, settings.count)
-    return planned(settings, problems, origin=str(root), data=str(root.path), dry=dry)
+    return planned(settings, problems, origin=origin(root, problems), data=str(root.path), dry=dry)
 
 
 def planned(

@@ -13,7 +13,7 @@ from runner import __version__
 from runner.cli.agents import prompt
 from runner.cli.clusters import logs, stop
 from runner.cli.datasets import data
-from runner.cli.kubernetes import k8s
+from runner.cli.help import Group, examples
 from runner.cli.machine import doctor
 from runner.cli.reports import diff, report, show, workloads
 from runner.cli.running import decompose, submit, verify
@@ -40,7 +40,15 @@ def main() -> None:
     sys.exit(code)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=False)
+@click.group(
+    cls=Group,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=examples(
+        "kdrun decompose vit_block            # a sample; any file in KernelBench format will do",
+        "kdrun submit --level 2               # a whole level, on a Ray that kdrun starts",
+        "kdrun COMMAND --help                 # its options, with examples",
+    ),
+)
 @click.version_option(__version__, prog_name="kdrun", message="%(prog)s %(version)s")
 def cli() -> None:
     """Take PyTorch models apart into kernels at their exact shapes, and prove the parts.
@@ -50,13 +58,15 @@ def cli() -> None:
     """
 
 
-for command in (
-    *(submit, decompose, verify, prompt),
-    *(status, logs, stop, pull),
-    *(show, diff, report, workloads),
-    *(data, doctor, k8s),
-):
-    cli.add_command(command)
+cli.add_sections(
+    {
+        "Run": (decompose, submit, stop, prompt),
+        "Judge": (verify, diff),
+        "Look at results": (status, logs, show, report, workloads),
+        "Data": (data, pull),
+        "Deploy": (doctor,),
+    }
+)
 
 
 def _told_to_go(number: int, frame: FrameType | None) -> None:

@@ -1,52 +1,70 @@
-"""This file knows about the command line for agents and people who take problems apart by hand."""
+"""Commands and options for agents and people who take problems apart by hand."""
 
 from pathlib import Path
 from typing import Any
 
 import click
 
-from runner.cli.options import CONFIG, DATA, F, settings_from
+from runner.cli.completion import problem_names
+from runner.cli.help import examples
+from runner.cli.options import CONFIG, DATA, MODE, F, settings_from
 
 
 def decomposer_options(command: F) -> F:
-    """Options of what may let somebody else's command take problems apart."""
+    """Add the options that let another command take problems apart."""
     for option in reversed(
         (
-            click.option("--decomposer", help="A command that takes problems apart."),
+            click.option(
+                "--decomposer",
+                help="Command that takes problems apart; default kdrun's own engine.",
+            ),
             click.option(
                 "--decomposer-on-failure",
                 is_flag=True,
                 default=None,
-                help="Use it only where the computed decomposition does not pass.",
+                help="Use the command only where the computed decomposition does not pass.",
             ),
-            click.option("--rounds", type=int, help="Most runs of it for a problem; default 3."),
-            click.option("--pass-env", multiple=True, help="A variable that it gets; repeatable."),
+            click.option(
+                "--rounds", type=int, help="Most runs of the command for each problem; default 3."
+            ),
+            click.option(
+                "--pass-env",
+                multiple=True,
+                help="Environment variable that the command gets; repeatable; default none.",
+            ),
         )
     ):
         command = option(command)
     return command
 
 
-@click.command()
-@click.argument("problem")
+@click.command(epilog=examples("kdrun prompt vit_block", "kdrun prompt my_model.py > brief.md"))
+@click.argument("problem", metavar="NAME|FILE|MODULE:FUNCTION", shell_complete=problem_names)
 @DATA
 @click.option(
     "--output",
     type=click.Path(path_type=Path),
-    help="Where the decomposition is to be written; default a folder of the problem's name.",
+    help="Directory that the brief says to write to; default the problem's name.",
 )
 @click.option(
-    "--format", "form", type=click.Choice(["text", "messages"]), default="text", show_default=True
+    "--format",
+    "form",
+    type=click.Choice(["text", "messages"]),
+    default="text",
+    help="Text, or JSON messages of a chat; default text.",
 )
-@click.option("--mode", type=click.Choice(["eval", "train"]), help="Default eval.")
+@MODE
 @CONFIG
 def prompt(problem: str, output: Path | None, form: str, config: Path | None, **flags: Any) -> int:
-    """Print the brief for taking PROBLEM (a file, or a name or glob) apart by hand."""
+    """Print the brief for taking one model apart by hand.
+
+    It holds the rules, the formats, the source and each operation's shapes.
+    """
     from runner.batch import briefing
 
     settings = settings_from(flags, config)
-    told = briefing.brief(problem, settings, output)
-    if told.note:
-        click.echo(f"but mind: {told.note}", err=True)
-    click.echo(told.brief.text() if form == "text" else told.brief.messages(), nl=False)
+    brief, note = briefing.brief(problem, settings, output)
+    if note:
+        click.echo(f"but mind: {note}", err=True)
+    click.echo(brief.text() if form == "text" else brief.messages(), nl=False)
     return 0

@@ -1,31 +1,44 @@
-"""This file knows about the command line for runs on clusters: what they print, and their end."""
+"""Commands for runs on clusters: read what they print, stop them."""
 
 from pathlib import Path
 from typing import Any
 
 import click
 
+from runner.cli.completion import run_names
+from runner.cli.help import examples
 from runner.cli.options import (
     CONFIG,
     ON_CLUSTER,
-    OUTPUT,
-    STORE,
+    OUTPUT_TO_READ,
+    STORE_TO_READ,
     new_console,
     settings_from,
 )
 from runner.errors import INTERRUPTED
 
 
-@click.command()
-@click.argument("run")
+@click.command(
+    epilog=examples(
+        "kdrun logs nightly vit_block",
+        "kdrun logs nightly --on-cluster http://10.0.0.5:8265 --follow",
+    )
+)
+@click.argument("run", shell_complete=run_names)
 @click.argument("problem", required=False)
-@OUTPUT
-@STORE
+@OUTPUT_TO_READ
+@STORE_TO_READ
 @ON_CLUSTER
-@click.option("--follow", is_flag=True, help="Until the run has ended; Ctrl-C leaves it running.")
+@click.option(
+    "--follow", is_flag=True, help="Print until the run has ended; Ctrl-C leaves it running."
+)
 @CONFIG
 def logs(run: str, problem: str | None, follow: bool, config: Path | None, **flags: Any) -> int:
-    """Show what a PROBLEM's own process printed in a RUN, or what a run on a cluster says."""
+    """Print the output of a problem, or of a run on a cluster.
+
+    With PROBLEM: what its own process printed in RUN. Without: what the driver of a RUN that was
+    sent to a cluster says.
+    """
     from runner.batch import logs as kept
     from runner.batch.remote import sending
     from runner.batch.submit import to_stderr
@@ -49,14 +62,17 @@ def logs(run: str, problem: str | None, follow: bool, config: Path | None, **fla
     return 0 if ended.all_passed else 1
 
 
-@click.command()
-@click.argument("run")
-@OUTPUT
-@STORE
+@click.command(epilog=examples("kdrun stop nightly --on-cluster http://10.0.0.5:8265"))
+@click.argument("run", shell_complete=run_names)
+@OUTPUT_TO_READ
+@STORE_TO_READ
 @ON_CLUSTER
 @CONFIG
 def stop(run: str, config: Path | None, **flags: Any) -> int:
-    """End a RUN on a cluster, as Ctrl-C ends one here; what is done stays done."""
+    """Stop a run on a cluster; what is done stays done.
+
+    It ends as Ctrl-C ends one here: the same `kdrun submit` again does what is left.
+    """
     from runner.batch.remote import sending
 
     manifest = sending.stop(settings_from(flags, config), run)

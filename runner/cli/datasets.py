@@ -1,25 +1,26 @@
-"""This file knows about the commands for problems: list them, fetch and check KernelBench."""
+"""Commands for problems: list them, fetch and check KernelBench."""
 
 from pathlib import Path
 from typing import Any
 
 import click
 
+from runner.cli.help import Group, examples
 from runner.cli.options import CONFIG, DATA, JSON, LEVEL, new_console, settings_from
 
 
-@click.group()
+@click.group(cls=Group, epilog=examples("kdrun data list", "kdrun data fetch"))
 def data() -> None:
     """List problems; fetch and check the KernelBench dataset."""
 
 
-@data.command("list")
+@data.command("list", epilog=examples("kdrun data list --level 3", "kdrun data list --json"))
 @LEVEL
 @DATA
 @CONFIG
 @JSON
 def data_list(config: Path | None, as_json: bool, **flags: Any) -> int:
-    """What there is, per level, with a one-line idea of each."""
+    """List the problems of each level, with an idea of each in a line."""
     from runner.batch import tables
     from runner.problems import data_root, idea, select
 
@@ -30,15 +31,30 @@ def data_list(config: Path | None, as_json: bool, **flags: Any) -> int:
         click.echo(tables.problems_json(listed))
     else:
         click.echo(root, err=True)
+        if root.beside is not None:
+            click.echo(f"{root.beside}, by name as samples/NAME", err=True)
         tables.problems(listed, new_console())
     return 0
 
 
-@data.command()
-@click.option("--from", "source", help="A checkout, a git directory or an archive of KernelBench.")
-@click.option("--to", "destination", type=click.Path(path_type=Path), help="Default here.")
+@data.command(epilog=examples("kdrun data fetch", "kdrun data fetch --from ../KernelBench"))
+@click.option(
+    "--from",
+    "source",
+    help="Checkout, git directory or archive of KernelBench; default a download.",
+)
+@click.option(
+    "--to",
+    "destination",
+    type=click.Path(path_type=Path),
+    help="Directory to write the problems to; default data/kernelbench/.",
+)
 def fetch(source: str | None, destination: Path | None) -> int:
-    """Put KernelBench's 250 problems at the pinned commit, and our gpt_oss, in place."""
+    """Fetch KernelBench's 250 problems, at a pinned commit.
+
+    They go to data/kernelbench/, with this project's gpt_oss. Exit code 1 where the source lacks
+    some.
+    """
     from runner.problems import KERNELBENCH
     from runner.problems import fetch as fetch_dataset
 
@@ -50,10 +66,13 @@ def fetch(source: str | None, destination: Path | None) -> int:
     return 0 if report.complete else 1
 
 
-@data.command()
+@data.command(epilog=examples("kdrun data check", "kdrun data check my_copy"))
 @click.argument("directory", required=False, type=click.Path(path_type=Path))
 def check(directory: Path | None) -> int:
-    """Compare the dataset in DIRECTORY with the manifest, file by file."""
+    """Compare a copy of KernelBench with its manifest, file by file.
+
+    DIRECTORY is data/kernelbench/ where none is given.
+    """
     from runner.problems import KERNELBENCH
     from runner.problems import check as check_dataset
 

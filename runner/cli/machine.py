@@ -1,4 +1,4 @@
-"""This file knows about the command that looks at what a run needs here."""
+"""The command that checks what a run needs on this machine."""
 
 import json
 from dataclasses import asdict
@@ -7,19 +7,29 @@ from typing import Any
 
 import click
 
-from runner.cli.options import CONFIG, DATA, JSON, OUTPUT, STORE, new_console, settings_from
+from runner.cli.help import examples
+from runner.cli.options import CONFIG, DATA, DEVICE, JSON, new_console, settings_from
 
 
-@click.command()
-@OUTPUT
-@STORE
+@click.command(epilog=examples("kdrun doctor", "kdrun doctor --store s3://results/kdrun"))
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Directory that a run would write to; default output/.",
+)
+@click.option(
+    "--store", help="Store that a run would use: s3://bucket/prefix or a directory; default none."
+)
 @DATA
 @click.option("--num-gpus", type=float, help="GPUs that must be here; default 0.")
-@click.option("--device", type=click.Choice(["cpu", "cuda", "auto"]))
+@DEVICE
 @CONFIG
 @JSON
 def doctor(config: Path | None, as_json: bool, **flags: Any) -> int:
-    """Look at what a run needs here: exit 0 where it can begin, else 1."""
+    """Check what a run needs: PyTorch, Ray, memory, GPUs, the store.
+
+    Exit code 0 where a run can begin, else 1.
+    """
     from runner.batch.doctor import examine
 
     console = new_console(stderr=as_json)

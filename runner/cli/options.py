@@ -1,4 +1,4 @@
-"""This file knows about what commands share: options, settings, and a console to print on."""
+"""Options that commands share, the settings that they make, and a console to print on."""
 
 import sys
 from collections.abc import Callable
@@ -9,18 +9,52 @@ import click
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-CONFIG = click.option("--config", type=click.Path(path_type=Path), help="A YAML file.")
-JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-DATA = click.option("--data", type=click.Path(path_type=Path), help="Directory of problems.")
-STORE = click.option("--store", help="s3://bucket/prefix, or a directory.")
-OUTPUT = click.option(
-    "--output", type=click.Path(path_type=Path), help="Where results go; default output/."
+_PATH = click.Path(path_type=Path)
+
+CONFIG = click.option(
+    "--config",
+    type=_PATH,
+    help="YAML file with settings; default configs/default.yaml where it exists.",
 )
-MODE = click.option("--mode", type=click.Choice(["eval", "train"]), help="Default eval.")
-LEVEL = click.option("--level", type=int, multiple=True, help="1, 2 or 3; repeatable.")
-PROBLEM = click.option("--problem", multiple=True, help="Glob on names; repeatable.")
+JSON = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON document on stdout, nothing else."
+)
+DATA = click.option(
+    "--data",
+    type=_PATH,
+    help="Directory of problems; default data/kernelbench/ where it exists, else the samples.",
+)
+STORE = click.option(
+    "--store", help="Store to send results to: s3://bucket/prefix or a directory; default none."
+)
+STORE_TO_READ = click.option(
+    "--store", help="Store to read results from: s3://bucket/prefix or a directory; default none."
+)
+OUTPUT = click.option(
+    "--output", type=_PATH, help="Directory to write results to; default output/."
+)
+OUTPUT_TO_READ = click.option(
+    "--output", type=_PATH, help="Directory with results to read; default output/."
+)
+MODE = click.option(
+    "--mode",
+    type=click.Choice(["eval", "train"]),
+    help="Run models in eval() or in training mode; default eval.",
+)
+LEVEL = click.option(
+    "--level", type=int, multiple=True, help="Source level: 1, 2 or 3; repeatable; default all."
+)
+PROBLEM = click.option(
+    "--problem", multiple=True, help="Name or glob of problems; repeatable; default all."
+)
 ON_CLUSTER = click.option(
-    "--on-cluster", help="A Ray cluster's dashboard, such as http://10.0.0.5:8265."
+    "--on-cluster",
+    help="Ray cluster that runs it, by its dashboard: http://10.0.0.5:8265; default none.",
+)
+DEVICE = click.option(
+    "--device",
+    type=click.Choice(["cpu", "cuda", "auto"]),
+    help="Device to verify on; default cpu.",
 )
 
 
@@ -28,16 +62,19 @@ def working_options(command: F) -> F:
     """Options of everything that runs a model."""
     for option in reversed(
         (
-            click.option("--device", type=click.Choice(["cpu", "cuda", "auto"])),
+            DEVICE,
             click.option("--trials", type=int, help="Seeds for each comparison; default 2."),
             click.option(
                 "--power",
                 is_flag=True,
                 default=None,
-                help="Make each kernel wrong, too, and see a comparison fail.",
+                help="Also break each kernel on purpose, and check that a comparison fails.",
             ),
-            click.option("--timeout", type=float, help="Seconds for one problem; default 1800."),
-            click.option("--memory", help="For problems here, as 16GiB; default 85% of free."),
+            click.option("--timeout", type=float, help="Seconds for each problem; default 1800."),
+            click.option(
+                "--memory",
+                help="Memory for problems on this machine, as 16GiB; default 85% of what is free.",
+            ),
             CONFIG,
             JSON,
         )

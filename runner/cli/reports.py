@@ -1,4 +1,4 @@
-"""This file knows about the commands that show decompositions, runs and their workloads."""
+"""Commands that show decompositions, runs and their workloads."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,16 @@ from typing import Any
 
 import click
 
-from runner.cli.options import CONFIG, JSON, OUTPUT, STORE, new_console, settings_from
+from runner.cli.completion import run_names_or_directories
+from runner.cli.help import examples
+from runner.cli.options import (
+    CONFIG,
+    JSON,
+    OUTPUT_TO_READ,
+    STORE_TO_READ,
+    new_console,
+    settings_from,
+)
 from runner.counting import counted
 
 UNCUT = 10_000
@@ -18,11 +27,11 @@ LISTED = 20
 DECOMPOSITION = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
-@click.command()
+@click.command(epilog=examples("kdrun show output/level3/vit_block"))
 @click.argument("directory", type=DECOMPOSITION)
-@click.option("--all", "everything", is_flag=True, help="A line for every instance, in full.")
+@click.option("--all", "everything", is_flag=True, help="Print a line for every instance, in full.")
 def show(directory: Path, everything: bool) -> int:
-    """Print a decomposition's tree with its shapes."""
+    """Print the tree of a decomposition, with its shapes."""
     from runner.report import show as showing
     from runner.tree.version_1 import read_any_version
 
@@ -36,12 +45,15 @@ def show(directory: Path, everything: bool) -> int:
     return 0
 
 
-@click.command()
+@click.command(epilog=examples("kdrun diff computed/level3/llama agent/level3/llama"))
 @click.argument("a", type=DECOMPOSITION)
 @click.argument("b", type=DECOMPOSITION)
 @JSON
 def diff(a: Path, b: Path, as_json: bool) -> int:
-    """Tell how decompositions A and B differ; exit 0 where they do not, else 1."""
+    """Tell how two decompositions differ: levels, kernels, coverage.
+
+    Exit code 0 where they do not differ, else 1.
+    """
     from runner.report import diff as differing
 
     difference = differing.compare(a, b)
@@ -52,17 +64,22 @@ def diff(a: Path, b: Path, as_json: bool) -> int:
     return 0 if difference.same else 1
 
 
-@click.command()
-@click.argument("what", metavar="RUN|DIR")
-@OUTPUT
-@STORE
+@click.command(epilog=examples("kdrun report output", "kdrun report nightly --open"))
+@click.argument("what", metavar="RUN|DIR", shell_complete=run_names_or_directories)
+@OUTPUT_TO_READ
+@STORE_TO_READ
 @click.option(
-    "--to", type=click.Path(dir_okay=False, path_type=Path), help="Default report.html in it."
+    "--to",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File to write; default report.html in the run or directory.",
 )
-@click.option("--open", "opened", is_flag=True, help="Show it in a browser.")
+@click.option("--open", "opened", is_flag=True, help="Open the page in a browser.")
 @CONFIG
 def report(what: str, to: Path | None, opened: bool, config: Path | None, **flags: Any) -> int:
-    """Write a run, or a directory, as one web page that needs no network."""
+    """Write a run or a directory as one web page.
+
+    It shows what passed, and each problem's tree, data flow and files; it needs no network.
+    """
     from runner.report import fetched, page
 
     with fetched.subject(what, settings_from(flags, config)) as about:
@@ -76,23 +93,48 @@ def report(what: str, to: Path | None, opened: bool, config: Path | None, **flag
     return 0
 
 
-@click.command()
-@click.argument("what", metavar="RUN|DIR")
-@OUTPUT
-@STORE
-@click.option("--by", type=click.Choice(["flops", "bytes"]), help="What is shared; default flops.")
-@click.option("--operation", multiple=True, help="Only such kernels: conv2d; repeatable.")
-@click.option("--first", type=click.IntRange(min=1), help="Only so many of the sorted workloads.")
-@click.option("--families", is_flag=True, help="Show families: one operation, any size.")
-@click.option("--measure", is_flag=True, help="Time them here, and sort by time.")
-@click.option("--device", type=click.Choice(["cpu", "cuda"]), help="To measure on; default cpu.")
-@click.option("--memory", help="For measuring, as 16GiB; default 85% of what is free.")
-@click.option("--parquet", type=click.Path(dir_okay=False, path_type=Path), help="Write this file.")
+@click.command(
+    epilog=examples(
+        "kdrun workloads output",
+        "kdrun workloads nightly --operation conv2d --measure",
+        "kdrun workloads output --export mine",
+    )
+)
+@click.argument("what", metavar="RUN|DIR", shell_complete=run_names_or_directories)
+@OUTPUT_TO_READ
+@STORE_TO_READ
+@click.option(
+    "--by",
+    type=click.Choice(["flops", "bytes"]),
+    help="Figure to sort by and to show shares of; default flops.",
+)
+@click.option(
+    "--operation",
+    multiple=True,
+    help="Operation of the kernels, such as conv2d; repeatable; default all.",
+)
+@click.option(
+    "--first",
+    type=click.IntRange(min=1),
+    help=f"Number of workloads; default {LISTED} for a table, all for a file or JSON.",
+)
+@click.option("--families", is_flag=True, help="Show families: one operation at any size.")
+@click.option("--measure", is_flag=True, help="Time the kernels here, and sort by time.")
+@click.option(
+    "--device", type=click.Choice(["cpu", "cuda"]), help="Device to measure on; default cpu."
+)
+@click.option("--memory", help="Memory for measuring, as 16GiB; default 85% of what is free.")
+@click.option(
+    "--parquet",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Parquet file to write the workloads to; default none.",
+)
 @click.option(
     "--export",
     "exported",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Write them for KernelBench, SOL-ExecBench and FlashInfer-Bench.",
+    help="Directory to write the workloads to, for KernelBench, SOL-ExecBench and "
+    "FlashInfer-Bench; default none.",
 )
 @CONFIG
 @JSON
@@ -109,7 +151,11 @@ def workloads(
     as_json: bool,
     **flags: Any,
 ) -> int:
-    """The unique kernels over all models of a run, or of a directory, and where they are used."""
+    """List the unique kernels over all models of a run.
+
+    RUN|DIR is a run's name, or any directory with decompositions. Each kernel has its uses, and
+    its share of all FLOPs, bytes or time.
+    """
     from runner.report import catalogue as catalogues
     from runner.report import fetched, listing
 

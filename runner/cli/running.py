@@ -1,4 +1,4 @@
-"""This file knows about the commands that take models apart and verify them."""
+"""Commands that take models apart and verify them."""
 
 import json
 from pathlib import Path
@@ -7,6 +7,8 @@ from typing import Any
 import click
 
 from runner.cli.agents import decomposer_options
+from runner.cli.completion import problem_names
+from runner.cli.help import examples
 from runner.cli.options import (
     DATA,
     LEVEL,
@@ -21,50 +23,81 @@ from runner.cli.options import (
 from runner.errors import INTERRUPTED, UsageError
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "kdrun submit --level 2 --dry-run",
+        "kdrun submit --problem '*resnet*' --problem my_model.py",
+        "kdrun submit --store s3://results/kdrun --run-id nightly",
+    )
+)
 @LEVEL
-@click.option("--problem", multiple=True, help="Glob, file or MODULE:FUNCTION; repeatable.")
-@click.option("--start", type=int, help="Skip so many of the sorted selection.")
-@click.option("--count", type=int, help="Take so many of the sorted selection.")
+@click.option(
+    "--problem",
+    multiple=True,
+    shell_complete=problem_names,
+    help="Name, glob, file or MODULE:FUNCTION; repeatable; default all.",
+)
+@click.option(
+    "--start", type=int, help="Number of selected problems to skip, in their order; default 0."
+)
+@click.option("--count", type=int, help="Most problems to take after those; default all.")
 @DATA
 @OUTPUT
 @STORE
-@click.option("--run-id", help="Name of the run; default the time.")
-@click.option("--address", help="A Ray to drive from here; default one of our own.")
+@click.option("--run-id", help="Name of the run; default the time, as 20260131-235959.")
+@click.option(
+    "--address",
+    help="Ray to drive from here, HOST:PORT or ray://HOST:PORT; default one that kdrun starts.",
+)
 @ON_CLUSTER
 @click.option(
     "--send-credentials",
     is_flag=True,
     default=None,
-    help="Let the cluster have this environment's AWS_* credentials.",
+    help="Give the cluster this environment's AWS_* credentials.",
 )
 @click.option("--num-cpus", type=float, help="CPUs for each problem; default 1.")
-@click.option("--num-gpus", type=float, help="GPUs for each problem, 0.5 too; default 0.")
-@click.option("--workers", type=int, help="Most problems at once.")
+@click.option("--num-gpus", type=float, help="GPUs for each problem, such as 1 or 0.5; default 0.")
+@click.option(
+    "--workers", type=int, help="Most problems at once; default as many as CPUs and memory allow."
+)
 @click.option(
     "--wait-for-nodes",
     is_flag=True,
     default=None,
-    help="What no node can hold waits for one that can: for clusters that grow.",
+    help="Let a problem that no node can hold wait for one that can: for clusters that grow.",
 )
 @click.option(
     "--retries",
     multiple=True,
     metavar="[CAUSE=]N",
-    help="Most retries, for all or one of preempted, node_lost, worker_lost, out_of_memory, "
-    "disk_full; repeatable.",
+    help="Most retries for each problem, by cause; repeatable; default preempted=10, node_lost=3, "
+    "worker_lost=2, out_of_memory=2, disk_full=1.",
 )
 @MODE
 @click.option(
-    "--log-format", type=click.Choice(["text", "json"]), help="Of what stderr says; default text."
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    help="Format of what is said on stderr; default text.",
 )
-@click.option("--only-failed", is_flag=True, default=None, help="Only what has not passed before.")
-@click.option("--no-resume", is_flag=True, help="Run what passed before again, too.")
+@click.option(
+    "--only-failed",
+    is_flag=True,
+    default=None,
+    help="Run only problems whose last result is not passed.",
+)
+@click.option("--no-resume", is_flag=True, help="Run problems that passed before again, too.")
 @decomposer_options
 @working_options
-@click.option("--dry-run", is_flag=True, help="Print the plan with estimated memory.")
+@click.option(
+    "--dry-run", is_flag=True, help="Print the plan with estimated memory, and run nothing."
+)
 def submit(config: Path | None, as_json: bool, dry_run: bool, no_resume: bool, **flags: Any) -> int:
-    """Take many problems apart on a Ray, verify them, and write a manifest."""
+    """Take many models apart on Ray, verify them, write a manifest.
+
+    The same command again does what is left. Each option is also an environment variable
+    (KDRUN_TRIALS=4) and a line in the settings file (trials: 4).
+    """
     from runner.batch import submit as batch
 
     settings = settings_from(flags | ({"resume": False} if no_resume else {}), config)
@@ -107,49 +140,59 @@ def _show_plan(previews: Any, as_json: bool) -> None:
         new_console().print(tables.planned(previews))
 
 
-class _FileOrTarget(click.Path):
-    """A problem file, or `package.module:Class`, which stays text."""
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        from runner.problems import is_target
-
-        return value if is_target(value) else super().convert(value, param, ctx)
-
-
-@click.command()
-@click.argument(
-    "file",
-    metavar="FILE|MODULE:CLASS",
-    type=_FileOrTarget(exists=True, dir_okay=False, path_type=Path),
+@click.command(
+    epilog=examples(
+        "kdrun decompose vit_block",
+        "kdrun decompose my_model.py",
+        "kdrun decompose torch.nn:Linear --init '[64, 32]' --inputs 'float32[8,64]'",
+    )
 )
-@click.option("--init", help="Arguments of CLASS, as JSON: by name {...} or by position [...].")
-@click.option("--inputs", help="Of its forward(): 'float32[8,3,224,224]'; or MODULE:FUNCTION.")
+@click.argument("problem", metavar="NAME|FILE|MODULE:CLASS", shell_complete=problem_names)
+@click.option(
+    "--init", help="Arguments of CLASS, as JSON: by name {...} or by position [...]; default none."
+)
+@click.option(
+    "--inputs",
+    help="Inputs of forward(), such as 'float32[8,3,224,224]', or MODULE:FUNCTION; default "
+    "those that MODULE:CLASS returns with the model.",
+)
+@DATA
 @OUTPUT
 @MODE
 @decomposer_options
 @working_options
 def decompose(
-    file: Path | str,
+    problem: str,
     init: str | None,
     inputs: str | None,
     config: Path | None,
     as_json: bool,
     **flags: Any,
 ) -> int:
-    """Take one problem apart and verify it, without Ray: a FILE, or a model in a package."""
+    """Take one model apart and verify the parts, without Ray.
+
+    NAME is a problem of `kdrun data list`, such as vit_block, level3/vit_block or
+    samples/vit_block, in any case. FILE is any file in KernelBench format, MODULE:CLASS a model in
+    a package. The parts are written to OUTPUT/LEVEL/NAME.
+    """
     from runner.batch import alone, tables
-    from runner.problems import problem_file
+    from runner.problems import find_problem, is_target
 
     settings = settings_from(flags, config)
-    problem = problem_file(file, init, inputs, settings.output)
-    done = alone.decompose(problem, settings, file if isinstance(file, str) else None)
+    named = problem if is_target(problem) else None
+    file = find_problem(problem, init, inputs, settings.data, settings.output)
+    if named is None and not Path(problem).exists():
+        click.echo(f"{problem}: {file}", err=True)
+    done = alone.decompose(file, settings, named)
     tables.one(done.result, done.directory, done.log, new_console(stderr=as_json))
     if as_json:
         click.echo(done.result.to_json(), nl=False)
     return 0 if done.result.status == "passed" else 1
 
 
-@click.command()
+@click.command(
+    epilog=examples("kdrun verify output/level3/vit_block", "kdrun verify here/level1/* --trials 4")
+)
 @click.argument(
     "directory",
     nargs=-1,
@@ -159,13 +202,16 @@ def decompose(
 @click.option(
     "--to",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="List --power's wrong kernels here.",
+    help="File for the list of --power's wrong kernels; default none.",
 )
 @working_options
 def verify(
     directory: tuple[Path, ...], to: Path | None, config: Path | None, as_json: bool, **flags: Any
 ) -> int:
-    """Verify decomposition directories, whoever wrote them. They are only read."""
+    """Verify decomposition directories, whoever wrote them. They are only read.
+
+    Exit code 0 where all pass, else 1.
+    """
     from runner.batch import alone, tables
 
     settings = settings_from(flags, config)

@@ -1,4 +1,4 @@
-"""This file knows about the commands for runs that were made: how they stand, and having them."""
+"""Commands for runs that were made: see how they stand, copy them from a store."""
 
 from pathlib import Path
 from typing import Any
@@ -6,23 +6,30 @@ from typing import Any
 import click
 
 from runner.cli.clusters import sent
+from runner.cli.completion import run_names
+from runner.cli.help import examples
 from runner.cli.options import (
     CONFIG,
     JSON,
     LEVEL,
     ON_CLUSTER,
-    OUTPUT,
+    OUTPUT_TO_READ,
     PROBLEM,
-    STORE,
+    STORE_TO_READ,
     new_console,
     settings_from,
 )
 
 
-@click.command()
-@click.argument("run")
+@click.command(
+    epilog=examples(
+        "kdrun pull nightly --store s3://results/kdrun",
+        "kdrun pull nightly here --store s3://results/kdrun --problem '*resnet*'",
+    )
+)
+@click.argument("run", shell_complete=run_names)
 @click.argument("destination", metavar="[DEST]", required=False, type=click.Path(path_type=Path))
-@STORE
+@STORE_TO_READ
 @LEVEL
 @PROBLEM
 @CONFIG
@@ -30,7 +37,10 @@ from runner.cli.options import (
 def pull(
     run: str, destination: Path | None, config: Path | None, as_json: bool, **flags: Any
 ) -> int:
-    """Bring a RUN from its store to DEST (default: a directory of the run's name)."""
+    """Copy a run from its store, checked file by file.
+
+    DEST is a directory; the run's name where none is given.
+    """
     from runner.batch import stored, tables
 
     console = new_console(stderr=as_json)
@@ -43,15 +53,15 @@ def pull(
     return 0 if all(one.well for one in done) else 1
 
 
-@click.command()
-@click.argument("run", required=False)
-@OUTPUT
-@STORE
+@click.command(epilog=examples("kdrun status", "kdrun status nightly --store s3://results/kdrun"))
+@click.argument("run", required=False, shell_complete=run_names)
+@OUTPUT_TO_READ
+@STORE_TO_READ
 @ON_CLUSTER
 @CONFIG
 @JSON
 def status(run: str | None, config: Path | None, as_json: bool, **flags: Any) -> int:
-    """List runs and how each stands, or show one RUN."""
+    """List runs and how each stands, or show one with its problems."""
     from runner.batch import stored, tables
 
     settings = settings_from(flags, config)

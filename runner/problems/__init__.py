@@ -2,7 +2,12 @@
 
 from runner.problems.dataset import CheckReport, FetchReport, check, fetch
 from runner.problems.failing import author_code, author_error, out_of_memory
-from runner.problems.imported import example_of_init, problem_file, problem_files
+from runner.problems.imported import (
+    example_of_init,
+    find_problem,
+    problem_file,
+    problem_files,
+)
 from runner.problems.loading import (
     LoadedProblem,
     check_inputs,
@@ -12,7 +17,14 @@ from runner.problems.loading import (
 )
 from runner.problems.packages import imported_packages, is_checkout, known_as, within_package
 from runner.problems.problem import Problem, idea, identify, read_problem
-from runner.problems.selection import KERNELBENCH, DataRoot, data_root, select
+from runner.problems.selection import (
+    KERNELBENCH,
+    DataRoot,
+    data_root,
+    is_named,
+    origin,
+    select,
+)
 from runner.problems.structure import members, plain
 from runner.problems.targets import is_target
 
@@ -31,14 +43,17 @@ __all__ = [
     "data_root",
     "example_of_init",
     "fetch",
+    "find_problem",
     "idea",
     "identify",
     "imported_packages",
     "is_checkout",
+    "is_named",
     "is_target",
     "known_as",
     "load_problem",
     "members",
+    "origin",
     "out_of_memory",
     "plain",
     "problem_file",

@@ -15,6 +15,7 @@ from typing import Any
 from runner.errors import StoreError, UsageError
 from runner.problems.inputs import Given, parse_inputs
 from runner.problems.packages import packages_of
+from runner.problems.selection import data_root, select_one
 from runner.problems.targets import (
     Arguments,
     Made,
@@ -50,6 +51,21 @@ def problem_files(patterns: Iterable[str], output: Path) -> list[str]:
             )
         found.append(str(path))
     return found
+
+
+def find_problem(
+    text: str, init: str | None, inputs: str | None, data: Path | None, output: Path
+) -> Path:
+    """Return the file of the one problem that a path, a name, a glob or `package.module:Class`
+    means; for the last, it is written into `output`.
+
+    Raises:
+        UsageError: it means none, or several; or as `problem_file`.
+        StoreError: the file cannot be written.
+    """
+    if ":" in text and not Path(text).exists():
+        return problem_file(text, init, inputs, output)
+    return problem_file(select_one(text, data_root(data)).path, init, inputs, output)
 
 
 def problem_file(what: Path | str, init: str | None, inputs: str | None, output: Path) -> Path:

@@ -6,7 +6,7 @@ import re
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from runner.errors import ProblemError
 
@@ -92,7 +92,7 @@ def idea(problem: Problem) -> str:
     return _in_words(problem.name)
 
 
-def source_level(path: Path) -> str:
+def source_level(path: PurePath) -> str:
     """The level that a file's folder says it is of."""
     folder = path.parent.name
     return folder if folder in {f"level{n}" for n in LEVELS} else CUSTOM

@@ -1,11 +1,11 @@
-"""This file knows about choosing problems: where they lie, their order, which are meant."""
+"""Problems are chosen by name, glob, level or path; this file finds and orders them."""
 
 import difflib
+import glob
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
-from pathlib import Path
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Literal
 
 from runner.errors import DatasetError, UsageError
@@ -28,6 +28,8 @@ class DataRoot:
     kind: Kind
     flat: bool = False
     """The files lie in the directory itself: one level, that of its own name, else `custom`."""
+    beside: "DataRoot | None" = None
+    """The samples, where this is KernelBench: a name that KernelBench lacks is looked for there."""
 
     def levels(self) -> list[int]:
         """Levels that have a problem here."""
@@ -47,28 +49,26 @@ class DataRoot:
 
 
 def data_root(explicit: Path | None = None) -> DataRoot:
-    """Where the problems are: the directory that was asked for, else KernelBench, else the samples.
+    """Return the directory that was asked for, else KernelBench with the samples beside it, else
+    the samples alone.
 
     KernelBench is looked for in the working directory, then in kdrun's own checkout. A directory
     that was asked for has level folders in it, a KernelBench checkout's included, or is flat.
     """
     if explicit is not None:
         return _directory(explicit)
-    for base in (Path.cwd(), _CHECKOUT):
-        if base == _CHECKOUT and not _is_checkout():
-            continue
+    samples = next((DataRoot(p, "samples") for p in _samples_places() if _has_levels(p)), None)
+    for base in (Path.cwd(), *([_CHECKOUT] if _is_checkout() else [])):
         if _has_levels(base / KERNELBENCH):
-            return DataRoot(base / KERNELBENCH, "kernelbench")
-    return DataRoot(samples_directory(), "samples")
+            return DataRoot(base / KERNELBENCH, "kernelbench", beside=samples)
+    if samples is None:
+        raise DatasetError("this kdrun has no samples", hint="install it again, or pass --data DIR")
+    return samples
 
 
-def samples_directory() -> Path:
-    """This project's own problems: the working directory's, the checkout's, or the wheel's."""
-    places = [Path.cwd() / "data/samples", *own_data("samples")]
-    for place in places:
-        if _has_levels(place):
-            return place
-    raise DatasetError("this kdrun has no samples", hint="install it again, or pass --data DIR")
+def _samples_places() -> list[Path]:
+    """Where the samples may be: in the working directory, in the wheel, in the checkout."""
+    return [Path.cwd() / "data/samples", *own_data("samples")]
 
 
 def own_data(name: str) -> list[Path]:
@@ -76,32 +76,85 @@ def own_data(name: str) -> list[Path]:
     return [_PACKAGE / "_data" / name, *([_CHECKOUT / "data" / name] if _is_checkout() else [])]
 
 
+def is_named(path: PurePath, pattern: str) -> bool:
+    """Whether a name or glob means the problem at `path`. Case is ignored, and so is `.py`.
+
+    A problem has its file's name (`9_ResNet18`) or its number (`9`), alone or after its level
+    (`level3/9`), its set (`samples/vit_block`), or both.
+    """
+    wanted = pattern.lower().removesuffix(".py")
+    if not PurePosixPath(wanted).parts:
+        return False
+    stem = path.name.removesuffix(".py")
+    number = re.match(r"\d+(?=_)", stem)
+    folders = [path.parent]
+    if source_level(path) != CUSTOM:
+        folders.append(path.parent.parent)
+    names = [
+        PurePosixPath(str(folder / name).lower())
+        for folder in folders
+        for name in (stem, *([number[0]] if number else []))
+    ]
+    return any(name.match(form) for name in names for form in (wanted, glob.escape(wanted)))
+
+
 def select(
-    roots: DataRoot,
+    root: DataRoot,
     levels: Iterable[int] = (),
     patterns: Iterable[str] = (),
     start: int = 0,
     count: int | None = None,
 ) -> list[Problem]:
-    """The problems that are meant, each once, in natural order: by level, number, then name.
+    """Return the selected problems, each once, in natural order: by level, number, then name.
 
-    Levels and globs narrow the root's problems; a pattern that is a file's path adds that file,
-    whatever the levels. `start` and `count` cut from the sorted selection. Broken files are
+    Levels, names and globs narrow the root's problems; a pattern that is a file's path adds that
+    file, whatever the levels. `start` and `count` cut from the sorted selection. Broken files are
     selected too: they are reported as such when they are read, and stop no other.
 
     Raises UsageError for whatever cannot be meant, an empty selection included.
     """
     levels, patterns = list(levels), list(patterns)
     _check_numbers(start, count)
-    _check_levels(roots, levels)
-    pool = roots.files(levels)
+    _check_levels(root, levels)
+    pool = root.files(levels)
     if not pool and not patterns:
-        raise UsageError(f"no problems in {roots.path}", hint="a problem is a .py file")
-    chosen = [f for p in patterns for f in _matching(p, pool, roots, levels)] if patterns else pool
+        raise UsageError(f"no problems in {root.path}", hint="a problem is a .py file")
+    chosen = [f for p in patterns for f in _matching(p, root, levels, "--problem ")] or pool
     problems = _unique(identify(file) for file in sorted(chosen, key=_order))
     if start >= len(problems):
         raise UsageError(f"--start {start} is past the end: {_problems(len(problems))} selected")
     return problems[start : None if count is None else start + count]
+
+
+def select_one(pattern: str, root: DataRoot) -> Problem:
+    """Return the one problem that a path, a name or a glob means.
+
+    Raises UsageError where it means none, or several.
+    """
+    problems = _unique(identify(file) for file in sorted(_matching(pattern, root), key=_order))
+    if len(problems) > 1:
+        names = _listed([problem.path for problem in problems], most=8)
+        raise UsageError(
+            f"{pattern}: means {len(problems)} problems: {names}", hint="name one of them"
+        )
+    return problems[0]
+
+
+def origin(root: DataRoot, problems: Sequence[Problem]) -> str:
+    """Return in words where selected problems lie."""
+    used = [
+        place
+        for place in _roots(root)
+        if any(problem.path.is_relative_to(place.path.absolute()) for problem in problems)
+    ]
+    return " and ".join(map(str, used)) or "files named by path"
+
+
+def _roots(root: DataRoot) -> Iterator[DataRoot]:
+    """The places where a name is looked for, in this order."""
+    yield root
+    if root.beside is not None:
+        yield root.beside
 
 
 def _directory(path: Path) -> DataRoot:
@@ -156,47 +209,49 @@ def _check_levels(root: DataRoot, levels: list[int]) -> None:
             raise UsageError(f"no level {level} in {root.path}", hint=f"it has {have}")
 
 
-def _matching(pattern: str, pool: list[Path], root: DataRoot, levels: list[int]) -> list[Path]:
-    matches = [f for f in pool if _matches(f, pattern)]
-    if matches and not Path(pattern).is_file():
-        return matches
+def _matching(
+    pattern: str, root: DataRoot, levels: Sequence[int] = (), flag: str = ""
+) -> list[Path]:
+    """The file that a path names, else what the first place that has the name has of it."""
     path = Path(pattern).expanduser()
     if path.is_file():
         return [path.absolute()]
+    for place in _roots(root):
+        if matches := [f for f in place.files(levels) if is_named(f, pattern)]:
+            return matches
     if path.is_dir():
         raise UsageError(
-            f"--problem {pattern}: is a directory", hint=f"--data {pattern} takes all in it"
+            f"{flag}{pattern}: is a directory",
+            hint=f"`kdrun submit --data {pattern}` takes all problems in it",
         )
-    raise UsageError(f"--problem {pattern}: {_why_nothing(pattern, pool, root, levels)}")
+    raise UsageError(f"{flag}{pattern}: {_why_nothing(pattern, root, levels)}")
 
 
-def _matches(file: Path, pattern: str) -> bool:
-    """By name, with or without .py, with or without the folder of its level before it."""
-    names = (file.stem, file.name, f"{file.parent.name}/{file.stem}")
-    return any(
-        name == pattern or fnmatchcase(name, pattern)
-        for name in (*names, f"{file.parent.name}/{file.name}")
-    )
-
-
-def _why_nothing(pattern: str, pool: list[Path], root: DataRoot, levels: list[int]) -> str:
-    elsewhere = [f for f in root.files() if _matches(f, pattern)]
+def _why_nothing(pattern: str, root: DataRoot, levels: Sequence[int]) -> str:
+    elsewhere = [f for place in _roots(root) for f in place.files() if is_named(f, pattern)]
     if levels and elsewhere:
         narrowed = ", ".join(str(n) for n in levels)
         return f"matches nothing in level {narrowed}, though {_listed(elsewhere)} would do"
-    what = f"matches none of the {_problems(len(pool))} in {root.path}"
-    if pattern.endswith(".py") and "/" in pattern:
+    pools = [(place.files(levels), place.path) for place in _roots(root)]
+    what = "matches none of the " + " or of the ".join(
+        f"{_problems(len(pool))} in {path}" for pool, path in pools
+    )
+    if (pattern.endswith(".py") or "/" in pattern) and glob.escape(pattern) == pattern:
         what = f"no such file, and {what}"
-    names = {f.stem.lower(): f.stem for f in pool}
+    names = {file.stem.lower(): file.stem for pool, _ in pools for file in pool}
     wanted = Path(pattern).name.removesuffix(".py").strip("*").lower()
     inside = [name for lower, name in names.items() if len(wanted) > 2 and wanted in lower]
     close = inside or [names[n] for n in difflib.get_close_matches(wanted, names)]
-    return f"{what}; is it {' or '.join(close[:3])}?" if close else what
+    if close:
+        what += f"; is it {' or '.join(close[:3])}?"
+    if root.kind == "samples":
+        what += " (`kdrun data fetch` gets KernelBench's 250)"
+    return what
 
 
-def _listed(files: list[Path]) -> str:
-    shown = ", ".join(f"{f.parent.name}/{f.stem}" for f in files[:3])
-    return shown if len(files) <= 3 else f"{shown} and {len(files) - 3} more"
+def _listed(files: list[Path], most: int = 3) -> str:
+    shown = ", ".join(f"{source_level(f)}/{f.stem}" for f in files[:most])
+    return shown if len(files) <= most else f"{shown} and {len(files) - most} more"
 
 
 def _unique(problems: Iterable[Problem]) -> list[Problem]:

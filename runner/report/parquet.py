@@ -18,7 +18,7 @@ def write(workloads: Sequence[Workload], path: Path) -> None:
         import pyarrow.parquet
     except ImportError:
         raise UsageError(
-            "Parquet needs pyarrow", hint="pip install 'kdrun[parquet]', or use --json"
+            "Parquet needs pyarrow", hint="pip install pyarrow, or use --json"
         ) from None
     try:
         pyarrow.parquet.write_table(pyarrow.Table.from_pylist(to_rows(workloads)), path)

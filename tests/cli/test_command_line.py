@@ -12,6 +12,7 @@ import pytest
 from commands import KDRUN
 
 from runner import __version__
+from runner.batch.submit import Preview
 from runner.cli import main
 
 ROOT = Path(__file__).parents[2]
@@ -92,6 +93,12 @@ def test_what_gives_nan_on_normal_numbers_is_drawn_again_between_0_and_1(
     assert "torch.randn(8)" in linear.read_text()
 
 
+def test_kdrun_alone_ends_well(kdrun: Kdrun) -> None:
+    ended = kdrun()
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.startswith("Usage: kdrun ")
+
+
 def test_the_version_is_told(kdrun: Kdrun) -> None:
     assert kdrun("--version").out == f"kdrun {__version__}\n"
 
@@ -119,9 +126,13 @@ def test_the_version_is_told(kdrun: Kdrun) -> None:
         (["submit", "--only-failed"], "--only-failed: none of the selected problems"),
         (["submit", "--address", "here"], "--address here: not an address; such as"),
         (["submit", "--address", "127.0.0.1:1"], "no Ray at 127.0.0.1:1: "),
-        (["decompose"], "Missing argument 'FILE|MODULE:CLASS'"),
-        (["decompose", "none.py"], "Invalid value for 'FILE|MODULE:CLASS': File 'none.py' does"),
-        (["decompose", "."], "Invalid value for 'FILE|MODULE:CLASS': File '.' is a directory"),
+        (["decompose"], "Missing argument 'NAME|FILE|MODULE:CLASS'"),
+        (["decompose", "none.py"], "none.py: no such file, and matches none of the"),
+        (["decompose", "my/vit_blok.py"], "my/vit_blok.py: no such file, and matches none of the"),
+        (["decompose", "."], ".: is a directory; `kdrun submit --data .` takes all problems in it"),
+        (["decompose", "samples/level3/m*"], "samples/level3/m*: means 4 problems: level3/mamba, "),
+        (["decompose", "torch.nn:"], "torch.nn:: not package.module:Class"),
+        (["decompose", "vit_block", "--inputs", "float32[2]"], "--inputs is for package.module:"),
         (["decompose", "nosuch:Net"], "nosuch:Net: there is no package 'nosuch', installed or in"),
         (["decompose", "torch.nn:ReLU", "--inputs", "int64[2]"], "--inputs int64[2]: has no range"),
         (["decompose", "torch.nn:ReLU", "--init", "{"], "--init: not JSON: Expecting property"),
@@ -147,11 +158,6 @@ def test_wrong_usage_is_one_line_and_exit_code_2(
     assert ended.out == ""
 
 
-def test_a_command_alone_shows_its_help(kdrun: Kdrun) -> None:
-    assert "Commands:" in kdrun("--help").out
-    assert kdrun("submit", "--help").code == 0
-
-
 def test_data_list_shows_the_samples_with_an_idea_of_each(kdrun: Kdrun) -> None:
     samples = str(ROOT / "data/samples")
     ended = kdrun("data", "list", "--data", samples, "--level", "3")
@@ -161,6 +167,52 @@ def test_data_list_shows_the_samples_with_an_idea_of_each(kdrun: Kdrun) -> None:
     levels = {row["source_level"] for row in document["problems"]}
     assert levels == {"level1", "level2", "level3"}
     assert all(len(row["idea"]) > 5 for row in document["problems"])
+
+
+def test_readmes_names_are_found_once_kernelbench_is_fetched(
+    kdrun: Kdrun, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("runner.batch.submit._preview", lambda run, item, most: Preview(item))
+    for name in ("9_ResNet18", "5_AlexNet"):
+        path = tmp_path / f"data/kernelbench/level3/{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    ended = kdrun("submit", "--problem", "*resnet*", "--problem", "vit_block", "--dry-run")
+    assert ended.code == 0, ended
+    assert [line.split()[0] for line in ended.out.splitlines() if "level3" in line] == [
+        "level3/9_ResNet18",
+        "level3/vit_block",
+    ]
+    assert ended.err == (
+        f"KernelBench in {tmp_path / 'data/kernelbench'} and the samples in "
+        f"{ROOT / 'data/samples'}: 2 selected, 2 to run\n"
+    )
+    listed = kdrun("data", "list")
+    assert "vit_block" not in listed.out
+    assert (
+        listed.err.splitlines()[1]
+        == f"the samples in {ROOT / 'data/samples'}, by name as samples/NAME"
+    )
+
+
+@pytest.mark.parametrize("name", ["silu", "SiLU", "level1/silu.py", "samples/silu", "sil*"])
+def test_decompose_takes_a_name_as_submit_does(
+    kdrun: Kdrun, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[Path] = []
+    monkeypatch.setattr(
+        "runner.batch.alone.decompose", lambda file, *_: taken.append(file) or 1 / 0
+    )
+    with pytest.raises(ZeroDivisionError):
+        kdrun("decompose", name)
+    assert taken == [ROOT / "data/samples/level1/silu.py"]
+
+
+def test_decompose_says_which_file_a_name_means(kdrun: Kdrun) -> None:
+    ended = kdrun("decompose", "silu")
+    assert ended.code == 0, ended
+    assert ended.err == f"silu: {ROOT / 'data/samples/level1/silu.py'}\n"
+    assert ended.out.startswith("passed  level1/silu\n")
 
 
 def test_a_problem_that_is_broken_exits_with_1_and_says_its_line(kdrun: Kdrun) -> None:

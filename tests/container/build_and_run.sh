@@ -17,9 +17,29 @@ BOX=
 
 skip() { echo "cannot be tried here: $1" >&2; exit 77; }
 vfs() { buildah --storage-driver vfs "$@"; }
-in_box() { vfs run --isolation chroot --user 10001:10001 "$BOX" -- "$@"; }
+# What `docker run --read-only --tmpfs /tmp --user USER -v VOLUME:/scratch IMAGE ARGUMENTS...` does:
+# container USER VOLUME ARGUMENTS...
+container() {
+  local user=$1 volume=$2
+  shift 2
+  [ $# -gt 0 ] || set -- "${command[@]}"
+  unshare --mount --pid --fork --kill-child --propagation private bash -ec '
+    root=$1 user=$2 volume=$3
+    shift 3
+    mount --bind "$root" "$root"
+    for place in sys dev; do mount --rbind "/$place" "$root/$place"; done
+    mount -t proc proc "$root/proc"
+    mount -t tmpfs -o mode=1777,nosuid,nodev,noexec none "$root/tmp"
+    mount -t tmpfs -o mode=1777,nosuid,nodev,noexec,size=64m none "$root/dev/shm"
+    mount --bind "$volume" "$root/scratch"
+    mount -o remount,bind,ro "$root"
+    exec chroot --userspec="$user" "$root" env -i --chdir=/scratch "$@"
+  ' container "$mount" "$user" "$volume" "${environment[@]}" "${entrypoint[@]}" "$@"
+}
+configured() { mapfile -t "$2" < <(vfs inspect --format "{{range .OCIv1.Config.$1}}{{println .}}{{end}}" "$BOX" | grep .); }
+volume_of() { install -d -o "$1" -g "$1" "$ASIDE/$2" && echo "$ASIDE/$2"; }
 clean_up() {
-  [ -z "$BOX" ] || vfs rm "$BOX" > /dev/null || true
+  [ -z "$BOX" ] || { vfs umount "$BOX"; vfs rm "$BOX"; } > /dev/null || true
   rm -rf "$ASIDE"
 }
 trap clean_up EXIT
@@ -51,47 +71,50 @@ for folder in $(grep -oE '(file://|= |, | )/[^ ]+' "$ASIDE/pip.conf" | grep -oE 
 done
 
 started=$SECONDS
-# Docker's format: OCI's has no health command.
-vfs bud --format docker --isolation chroot "${volumes[@]}" --build-arg BASE="$BASE" -t "$IMAGE" "$ROOT"
+vfs bud --isolation chroot "${volumes[@]}" --build-arg BASE="$BASE" -t "$IMAGE" "$ROOT"
 echo "built in $((SECONDS - started)) s"
 
 BOX=$(vfs from "$IMAGE")
 mount=$(vfs mount "$BOX")
 echo "size: $(du -sm "$mount" | cut -f1) MiB, of them kdrun itself: $(du -sk "$mount/opt/app" | cut -f1) KiB"
-vfs umount "$BOX" > /dev/null
+vfs inspect --format '{{range $name, $text := .OCIv1.Config.Labels}}{{println $name $text}}{{end}}' "$BOX" | grep opencontainers
 if [ "${1:-}" = --build-only ]; then exit 0; fi
+configured Env environment
+configured Entrypoint entrypoint
+configured Cmd command
 
-in_box id
-# Its user can write where it must and nowhere else, so that a read-only root is no loss.
-elsewhere=$(in_box find / -xdev -writable ! -type l ! -path '/proc/*' ! -path '/sys/*' ! -path '/dev/*' \
-  ! -path '/tmp*' ! -path '/var/tmp*' ! -path '/run/*' ! -path '/scratch*' ! -path '/home/kdrun*' \
-  2> /dev/null || true)
-[ -z "$elsewhere" ] || { echo "its user can write to: $elsewhere" >&2; exit 1; }
-in_box kdrun doctor
+echo "== without arguments"
+container 10001:10001 "$(volume_of 10001 help)"
+
+echo "== its own user, in a folder that belongs to it"
+volume=$(volume_of 10001 own)
+container 10001:10001 "$volume" doctor
 started=$SECONDS
-in_box kdrun submit --problem vit_block --problem rms_norm --workers 1 --run-id inside
-in_box kdrun status inside
+container 10001:10001 "$volume" submit --problem vit_block --problem rms_norm --workers 1 --run-id own
 echo "two samples in $((SECONDS - started)) s"
-# A login shell finds it as well.
-in_box bash -lc 'kdrun --version && command -v ray'
 
-# As in a pod: nobody, root neither, can write to the root file system, and only /tmp and /scratch are
-# anything else.
-root=$(vfs mount "$BOX")
-mapfile -t environment < <(
-  vfs inspect --format '{{range .OCIv1.Config.Env}}{{println .}}{{end}}' "$BOX" | grep .
-)
-unshare --mount --propagation private bash -s "$root" "${environment[@]}" << 'INSIDE'
-set -euo pipefail
-root=$1
-shift
-mount --bind "$root" "$root"
-for place in proc sys dev; do mount --rbind "/$place" "$root/$place"; done
-for place in tmp scratch; do mount -t tmpfs -o mode=1777 none "$root/$place"; done
-mount -o remount,bind,ro "$root"
-said=$(LC_ALL=C chroot "$root" touch /here 2>&1) && { echo "its root is not read-only" >&2; exit 1; }
-echo "root: $said"
-chroot --userspec=10001:10001 "$root" env -i "$@" HOME=/home/kdrun bash -c '
-  cd /scratch && kdrun doctor && kdrun submit --problem rms_norm --workers 1 --run-id sealed'
-INSIDE
-vfs umount "$BOX" > /dev/null
+echo "== a user that the image does not know, in a folder of theirs"
+container 1234:1234 "$(volume_of 1234 theirs)" submit --problem vit_block --workers 1 --run-id theirs
+stat --format 'result.json belongs to %u' "$ASIDE/theirs/output/level3/vit_block/result.json"
+
+echo "== told to stop"
+volume=$(volume_of 10001 stopped)
+container 10001:10001 "$volume" submit --level 3 --workers 1 --run-id stopped &
+for _ in $(seq 600); do
+  compgen -G "$volume/output/level3/.*stopped*" > /dev/null && break
+  sleep 0.1
+done
+kill -TERM "$(pgrep -P "$(pgrep -P $! unshare || echo $!)")"  # its first process, as Docker does
+code=0
+wait $! || code=$?
+echo "exit code $code, $(grep -o '"state": *"[a-z]*"' "$volume/output/runs/stopped/manifest.json")"
+
+echo "== its first process reaps what others left"
+entrypoint=(tini --)
+container 10001:10001 "$(volume_of 10001 zombies)" bash -c '
+  (sleep 0.1 &)
+  sleep 0.5
+  echo "zombies: $(cat /proc/[0-9]*/status | grep -c "^State:.Z")"'
+
+echo "== a login shell, as KubeRay starts Ray with"
+container 10001:10001 "$volume" bash -lc 'kdrun --version && command -v ray'

@@ -19,13 +19,11 @@ KNOWN = {
     "spec.backoffLimit": "integer",
     "spec.entrypoint": "string",
     "spec.preRunningDeadlineSeconds": "integer",  # since KubeRay 1.6
+    "spec.rayClusterSpec.authOptions.mode": "string",  # since KubeRay 1.5.1
     "spec.rayClusterSpec.headGroupSpec.rayStartParams": "texts",
-    "spec.rayClusterSpec.headGroupSpec.serviceType": "string",
     "spec.rayClusterSpec.headGroupSpec.template": "object",
     "spec.rayClusterSpec.rayVersion": "string",
     "spec.rayClusterSpec.workerGroupSpecs[].groupName": "string",
-    "spec.rayClusterSpec.workerGroupSpecs[].maxReplicas": "integer",
-    "spec.rayClusterSpec.workerGroupSpecs[].minReplicas": "integer",
     "spec.rayClusterSpec.workerGroupSpecs[].rayStartParams": "texts",
     "spec.rayClusterSpec.workerGroupSpecs[].replicas": "integer",
     "spec.rayClusterSpec.workerGroupSpecs[].template": "object",
@@ -94,7 +92,11 @@ def kind_of(schema: dict[str, Any], name: str) -> str:
 
 
 def tightened(schema: Any) -> Any:
-    """A field that the schema does not know is an error; quantities may be texts or numbers."""
+    """The schema as a server applies it to what people write.
+
+    A field that it does not know is an error, quantities may be texts or numbers, and a required
+    field that has a default may be left out.
+    """
     if isinstance(schema, list):
         return [tightened(each) for each in schema]
     if not isinstance(schema, dict):
@@ -104,6 +106,9 @@ def tightened(schema: Any) -> Any:
     made = {key: tightened(value) for key, value in schema.items()}
     if isinstance(schema.get("properties"), dict) and schema.get("type") == "object":
         made.setdefault("additionalProperties", False)
+    if isinstance(schema.get("required"), list):
+        fields = schema["properties"]
+        made["required"] = [each for each in schema["required"] if "default" not in fields[each]]
     if made.get("properties", {}).get("metadata") == {"type": "object"}:
         made["properties"]["metadata"] = {"type": "object"}
     return made

@@ -1,6 +1,6 @@
-"""The manifests: what `kdrun k8s render` writes is built by kustomize and valid, offline."""
+"""The manifests in k8s/: kustomize builds them, they are valid, and they agree with the run."""
 
-import copy
+import re
 import shutil
 import subprocess
 import sys
@@ -13,119 +13,241 @@ import kubernetes_validate
 import pytest
 import yaml
 from kuberay_schema import KNOWN, kind_of, known, of_kuberay, tightened
-from pydantic import ByteSize
+from pydantic import ByteSize, TypeAdapter
 
-from runner.batch.kubernetes import Pods, write
+from runner import __version__
+from runner.batch.cluster import OBJECT_STORE_BYTES
 from runner.batch.machine import GIB
 from runner.batch.remote.sending import STOP_S
-from runner.config import Settings, load
-from runner.errors import StoreError, UsageError
+from runner.config import PREFIX, load
+from runner.errors import ConfigError
 
 ROOT = Path(__file__).parents[2]
+K8S = ROOT / "k8s"
 KUBECTL = shutil.which("kubectl", path=str(Path(sys.executable).parent)) or "kubectl"
-OVERLAYS = {
-    "base": {"RayJob"},
-    "overlays/local": {"Job"},
-    "overlays/gpu": {"RayJob"},
-}
-RAY_JOBS = ["base", "overlays/gpu"]
-COMMON = {"Namespace", "ServiceAccount", "ConfigMap", "NetworkPolicy"}
+RAY_JOBS = ["base", "overlays/cpu", "overlays/gpu"]
+OVERLAYS = ["overlays/cpu", "overlays/gpu", "overlays/local"]
+SUBMITTER = "ray-job-submitter"
+RAYS_BYTES = 2 * GIB
+"""Memory that Ray's own processes take in a pod."""
 Objects = dict[str, dict[str, Any]]
+"""Objects by kind."""
 
 
-def built(folder: Path) -> Objects:
-    """The objects of a base or an overlay, by kind."""
+def build(folder: Path) -> Objects:
     done = subprocess.run([KUBECTL, "kustomize", folder], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return {each["kind"]: each for each in yaml.safe_load_all(done.stdout)}
 
 
 @pytest.fixture(scope="module")
-def settings() -> Settings:
-    return Settings(
-        store="s3://results/kdrun",
-        s3_endpoint_url="http://minio.storage:9000",
-        run_id="Nightly_3",
-        level=[3],
-        memory=ByteSize(24 * GIB),
-        num_gpus=0.5,
-        on_cluster="http://head:8265",  # about who sends a run, and no word of how it is done
-    )
+def built() -> dict[str, Objects]:
+    """The objects of the setup, the base and each overlay."""
+    return {name: build(K8S / name) for name in ["setup", "base", *OVERLAYS]}
 
 
-@pytest.fixture(scope="module")
-def rendered(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Objects]:
-    """The objects of each overlay."""
-    place = tmp_path_factory.mktemp("k8s")
-    write(settings, Pods(nodes=3, cores=8), place)
-    return {name: built(place / name) for name in OVERLAYS}
+def job_of(objects: Objects) -> dict[str, Any]:
+    return objects.get("RayJob") or objects["Job"]
 
 
-def pod_specs(value: Any) -> Iterator[dict[str, Any]]:
-    """Every pod's spec, however deep."""
-    if isinstance(value, dict):
-        if "containers" in value:
-            yield value
-        for each in value.values():
-            yield from pod_specs(each)
-    elif isinstance(value, list):
-        for each in value:
-            yield from pod_specs(each)
-
-
-def templates(value: Any) -> Iterator[dict[str, Any]]:
-    """Every pod with its metadata, however deep."""
+def pod_templates(value: Any) -> Iterator[dict[str, Any]]:
+    """Every pod's template, however deep."""
     if isinstance(value, dict):
         if "containers" in value.get("spec", {}):
             yield value
         for each in value.values():
-            yield from templates(each)
+            yield from pod_templates(each)
     elif isinstance(value, list):
         for each in value:
-            yield from templates(each)
+            yield from pod_templates(each)
 
 
-def resources_of(group: dict[str, Any]) -> dict[str, Any]:
-    requests: dict[str, Any] = group["template"]["spec"]["containers"][0]["resources"]["requests"]
-    return requests
+def containers(objects: Objects) -> dict[str, dict[str, Any]]:
+    """Containers by name; each pod has one."""
+    found = {}
+    for template in pod_templates(objects):
+        (container,) = template["spec"]["containers"]
+        found[container["name"]] = container
+    return found
 
 
-def test_what_is_in_the_repository_is_what_the_command_writes(tmp_path: Path) -> None:
-    written = write(Settings(store="s3://results/kdrun"), Pods(), tmp_path)
-    for path in written:
-        name = path.relative_to(tmp_path)
-        assert (ROOT / "k8s" / name).read_text() == path.read_text(), f"{name}: make k8s"
+def gib(quantity: str) -> int:
+    assert quantity.endswith("Gi")
+    return int(quantity.removesuffix("Gi")) * GIB
+
+
+def uncommented(text: str) -> str:
+    """A manifest with all that it offers: `#- like this`; prose has a space after the `#`."""
+    return re.sub(r"^( *)#(?=[-a-z]|  )(?! *kubectl)", r"\1", text, flags=re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def with_patches(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Objects]:
+    """The objects of the setup and each overlay when all that is commented out is uncommented."""
+    copy = tmp_path_factory.mktemp("k8s") / "k8s"
+    shutil.copytree(K8S, copy)
+    for file in copy.rglob("*.yaml"):
+        file.write_text(uncommented(file.read_text()))
+    return {name: build(copy / name) for name in ["setup", *OVERLAYS]}
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
-def test_core_objects_are_valid_and_have_no_field_that_is_none(
-    rendered: dict[str, Objects], overlay: str
+def test_deleting_a_run_takes_its_job_and_its_settings_and_no_namespace_or_secret(
+    built: dict[str, Objects], overlay: str
 ) -> None:
-    assert set(rendered[overlay]) == COMMON | OVERLAYS[overlay]
-    for kind, each in rendered[overlay].items():
-        if kind != "RayJob":
-            kubernetes_validate.validate(each, "1.30", strict=True)
+    job = "Job" if overlay == "overlays/local" else "RayJob"
+    assert set(built[overlay]) == {job, "ConfigMap"}
+    assert set(built["setup"]) == {"Namespace", "ServiceAccount", "NetworkPolicy"}
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_everything_of_a_run_carries_its_name_and_refers_to_what_is_there(
+    built: dict[str, Objects], overlay: str
+) -> None:
+    for each in built[overlay].values():
+        assert (each["metadata"]["name"], each["metadata"]["namespace"]) == (
+            "kdrun-nightly",
+            "kdrun",
+        )
+    for template in pod_templates(built[overlay]):
+        (container,) = template["spec"]["containers"]
+        assert template["spec"]["serviceAccountName"] == "kdrun"
+        if container["name"] != SUBMITTER:
+            configuration, secret = container["envFrom"]
+            assert configuration == {"configMapRef": {"name": "kdrun-nightly"}}
+            assert secret == {"secretRef": {"name": "kdrun-store"}}  # not optional: it must exist
+    assert built["setup"]["ServiceAccount"]["metadata"]["name"] == "kdrun"
+    assert built["setup"]["Namespace"]["metadata"]["name"] == "kdrun"
+
+
+@pytest.mark.parametrize("patched", [False, True])
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_the_settings_are_ones_that_kdrun_reads(
+    built: dict[str, Objects],
+    with_patches: dict[str, Objects],
+    overlay: str,
+    patched: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    objects = (with_patches if patched else built)[overlay]
+    for name, value in objects["ConfigMap"]["data"].items():
+        monkeypatch.setenv(name, value)
+    settings = load({})
+    assert settings.run_id == job_of(objects)["metadata"]["name"]
+    assert settings.store == "s3://results/kdrun"
+    assert settings.output == Path("/scratch/output")
+    assert settings.level == ([1, 2] if patched else [])
+    on_gpus = overlay == "overlays/gpu"
+    assert (settings.num_gpus, settings.device) == ((1, "cuda") if on_gpus else (0, "cpu"))
+
+
+def test_a_run_that_names_no_store_is_refused(
+    built: dict[str, Objects], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, value in built["base"]["ConfigMap"]["data"].items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigError, match="KDRUN_STORE"):
+        load({})
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_a_pod_has_the_memory_of_its_problems_and_some_for_ray(
+    built: dict[str, Objects], with_patches: dict[str, Objects], overlay: str
+) -> None:
+    for objects in (built[overlay], with_patches[overlay]):
+        if "RayJob" in objects:
+            (group,) = objects["RayJob"]["spec"]["rayClusterSpec"]["workerGroupSpecs"]
+            parameters = group["rayStartParams"]
+            assert parameters["object-store-memory"] == str(OBJECT_STORE_BYTES)
+            problems_bytes = int(parameters["memory"])
+            limits = containers(objects)["ray-worker"]["resources"]["limits"]
+        else:
+            settings = objects["ConfigMap"]["data"]
+            problems_bytes = TypeAdapter(ByteSize).validate_python(settings["KDRUN_MEMORY"])
+            limits = containers(objects)["kdrun"]["resources"]["limits"]
+            assert limits["cpu"] == settings["KDRUN_WORKERS"]
+        # Kubernetes ends a pod that takes more than its limit, with all problems in it.
+        least = problems_bytes + max(RAYS_BYTES, problems_bytes // 8)
+        assert least <= gib(limits["memory"]) < least + GIB
+
+
+def test_gpus_are_the_gpu_overlay_s_alone(built: dict[str, Objects]) -> None:
+    gpu = built["overlays/gpu"]
+    assert containers(gpu)["ray-worker"]["resources"]["limits"]["nvidia.com/gpu"] == 1
+    for name in ("base", "overlays/cpu", "overlays/local"):
+        assert "gpu" not in yaml.safe_dump_all(built[name].values()).lower()
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_every_image_is_the_one_that_images_names(built: dict[str, Objects], overlay: str) -> None:
+    flavour = "-cuda" if overlay == "overlays/gpu" else ""
+    image = f"registry.example.com/kdrun:{__version__}{flavour}"
+    assert {each["image"] for each in containers(built[overlay]).values()} == {image}
+
+
+def test_the_ray_that_kuberay_is_told_of_is_the_image_s(built: dict[str, Objects]) -> None:
+    version = built["base"]["RayJob"]["spec"]["rayClusterSpec"]["rayVersion"]
+    lock = (ROOT / "configs/image.lock").read_text()
+    assert re.findall(r"^ray==(\S+)", lock, re.MULTILINE) == [version]
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_each_patch_that_is_offered_does_what_it_says(
+    with_patches: dict[str, Objects], overlay: str
+) -> None:
+    objects = with_patches[overlay]
+    worked = [
+        template["spec"]
+        for template in pod_templates(objects)
+        if template["spec"]["containers"][0]["name"] in ("ray-worker", "kdrun")
+    ]
+    (pod,) = worked
+    assert pod["nodeSelector"]
+    taints = [each["key"] for each in pod["tolerations"]]
+    of_gpus = ["nvidia.com/gpu"] if overlay == "overlays/gpu" else []
+    assert taints == [*of_gpus, "example.com/batch"]
+    if "RayJob" in objects:
+        (group,) = objects["RayJob"]["spec"]["rayClusterSpec"]["workerGroupSpecs"]
+        assert group["replicas"] == 8
+        limits = containers(objects)["ray-worker"]["resources"]["limits"]
+        assert (limits["cpu"], limits["memory"]) == ("8", "32Gi")
+
+
+def test_the_setup_offers_pull_secrets_an_iam_role_and_more_ways_out(
+    with_patches: dict[str, Objects],
+) -> None:
+    setup = with_patches["setup"]
+    account = setup["ServiceAccount"]
+    assert account["imagePullSecrets"] == [{"name": "registry"}]
+    assert "eks.amazonaws.com/role-arn" in account["metadata"]["annotations"]
+    egress = setup["NetworkPolicy"]["spec"]["egress"]
+    assert [rule.get("ports", [{}])[0].get("port") for rule in egress] == [None, 53, 443, 9000, 80]
+
+
+@pytest.mark.parametrize("name", ["setup", *OVERLAYS])
+def test_core_objects_are_valid(
+    built: dict[str, Objects], with_patches: dict[str, Objects], name: str
+) -> None:
+    for objects in (built[name], with_patches[name]):
+        for kind, each in objects.items():
+            if kind != "RayJob":
+                kubernetes_validate.validate(each, "1.30", strict=True)
 
 
 @pytest.mark.parametrize("overlay", RAY_JOBS)
-def test_pods_of_a_ray_job_are_valid_pods(rendered: dict[str, Objects], overlay: str) -> None:
-    specs = list(pod_specs(rendered[overlay]["RayJob"]))
-    assert (
-        len(specs)
-        == len(rendered[overlay]["RayJob"]["spec"]["rayClusterSpec"]["workerGroupSpecs"]) + 2
-    )
+def test_ray_jobs_have_the_fields_that_kuberay_knows_and_valid_pods(
+    built: dict[str, Objects], overlay: str
+) -> None:
+    job = built[overlay]["RayJob"]
+    jsonschema.validate(job, known())
+    specs = [template["spec"] for template in pod_templates(job)]
+    assert len(specs) == 3
     for spec in specs:
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod"}, "spec": spec}
         kubernetes_validate.validate(pod, "1.30", strict=True)
-
-
-@pytest.mark.parametrize("overlay", RAY_JOBS)
-def test_ray_jobs_have_the_fields_that_kuberay_s_schema_was_seen_to_have_and_no_others(
-    rendered: dict[str, Objects], overlay: str
-) -> None:
-    job = rendered[overlay]["RayJob"]
-    jsonschema.validate(job, known())
-    assert job["spec"]["submissionMode"] == "K8sJobMode"
 
 
 @pytest.mark.parametrize(
@@ -137,32 +259,24 @@ def test_ray_jobs_have_the_fields_that_kuberay_s_schema_was_seen_to_have_and_no_
     ],
 )
 def test_a_misspelled_missing_or_mistyped_field_of_a_ray_job_is_found(
-    rendered: dict[str, Objects], changes: dict[str, Any], message: str
+    built: dict[str, Objects], changes: dict[str, Any], message: str
 ) -> None:
-    job = rendered["base"]["RayJob"]
+    job = built["base"]["RayJob"]
     wrong = job | {"spec": job["spec"] | changes}
     with pytest.raises(jsonschema.ValidationError, match=message):
         jsonschema.validate(wrong, known())
 
 
-def test_ray_is_started_with_texts(rendered: dict[str, Objects]) -> None:
-    job = copy.deepcopy(rendered["base"]["RayJob"])
-    (group,) = job["spec"]["rayClusterSpec"]["workerGroupSpecs"]
-    group["rayStartParams"]["num-cpus"] = 4
-    with pytest.raises(jsonschema.ValidationError, match="4 is not of type 'string'"):
-        jsonschema.validate(job, known())
-
-
-def test_what_is_known_of_kuberay_s_schema_is_what_it_says() -> None:
+def test_the_known_fields_are_kuberay_s() -> None:
     schema = of_kuberay("rayjobs")
     assert {name: kind_of(schema, name) for name in KNOWN} == KNOWN
 
 
 @pytest.mark.parametrize("overlay", RAY_JOBS)
-def test_ray_jobs_and_their_clusters_are_what_kuberay_s_own_schema_says(
-    rendered: dict[str, Objects], overlay: str
+def test_ray_jobs_and_their_clusters_are_valid_by_kuberay_s_own_schema(
+    built: dict[str, Objects], overlay: str
 ) -> None:
-    job = rendered[overlay]["RayJob"]
+    job = built[overlay]["RayJob"]
     schema = tightened(of_kuberay("rayjobs"))
     jsonschema.validate(job, schema)
     with pytest.raises(jsonschema.ValidationError):
@@ -173,15 +287,12 @@ def test_ray_jobs_and_their_clusters_are_what_kuberay_s_own_schema_says(
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
-def test_every_pod_is_restricted_has_no_api_rights_and_a_limited_scratch(
-    rendered: dict[str, Objects], overlay: str
+def test_every_pod_is_restricted_and_its_scratch_limited(
+    built: dict[str, Objects], overlay: str
 ) -> None:
-    assert rendered[overlay]["ServiceAccount"]["automountServiceAccountToken"] is False
-    labels = rendered[overlay]["Namespace"]["metadata"]["labels"]
-    assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
-    for spec in pod_specs(rendered[overlay]):
-        assert spec["automountServiceAccountToken"] is False
-        assert spec["enableServiceLinks"] is False
+    for template in pod_templates(built[overlay]):
+        assert template["metadata"]["labels"]["app.kubernetes.io/name"] == "kdrun"
+        spec = template["spec"]
         assert spec["securityContext"]["runAsNonRoot"] is True
         assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
         (container,) = spec["containers"]
@@ -190,113 +301,96 @@ def test_every_pod_is_restricted_has_no_api_rights_and_a_limited_scratch(
             "capabilities": {"drop": ["ALL"]},
             "readOnlyRootFilesystem": True,
         }
-        empty = [each["emptyDir"] for each in spec["volumes"] if "emptyDir" in each]
-        assert len(empty) >= 2
-        assert all("sizeLimit" in each for each in empty)
-
-
-def test_the_config_is_what_the_run_reads(
-    rendered: dict[str, Objects], settings: Settings, tmp_path: Path
-) -> None:
-    for overlay, changes in (
-        ("base", {}),
-        ("overlays/gpu", {"device": "cuda"}),
-    ):
-        file = tmp_path / "kdrun.yaml"
-        file.write_text(rendered[overlay]["ConfigMap"]["data"]["kdrun.yaml"])
-        places = {"output": Path("/scratch/output"), "on_cluster": None}
-        wanted = settings.model_copy(update=changes | places)
-        assert load({}, file).model_dump() == wanted.model_dump()
-
-
-def test_what_a_task_may_ask_for_is_there_and_fits_its_pod(rendered: dict[str, Objects]) -> None:
-    cluster = rendered["base"]["RayJob"]["spec"]["rayClusterSpec"]
-    assert cluster["headGroupSpec"]["rayStartParams"]["num-cpus"] == "0"
-    (group,) = cluster["workerGroupSpecs"]
-    assert (group["replicas"], group["rayStartParams"]["num-cpus"]) == (3, "8")
-    assert int(group["rayStartParams"]["memory"]) == 24 * GIB
-    assert resources_of(group) == {"cpu": "8", "memory": "27Gi"}
-
-
-def test_the_head_s_service_has_what_its_workers_and_the_submission_ask_it_for(
-    rendered: dict[str, Objects],
-) -> None:
-    cluster = rendered["base"]["RayJob"]["spec"]["rayClusterSpec"]
-    (head,) = cluster["headGroupSpec"]["template"]["spec"]["containers"]
-    ports = {port["name"]: port["containerPort"] for port in head["ports"]}
-    assert ports == {"gcs-server": 6379, "dashboard": 8265, "client": 10001, "metrics": 8080}
-    (worker,) = cluster["workerGroupSpecs"][0]["template"]["spec"]["containers"]
-    assert [port["name"] for port in worker["ports"]] == ["metrics"]
-
-
-def test_only_gpu_workers_run_where_tasks_ask_for_gpus(rendered: dict[str, Objects]) -> None:
-    groups = rendered["overlays/gpu"]["RayJob"]["spec"]["rayClusterSpec"]["workerGroupSpecs"]
-    assert [(each["groupName"], each["replicas"]) for each in groups] == [("cpu", 0), ("gpu", 3)]
-    assert resources_of(groups[1])["nvidia.com/gpu"] == 1
-    assert groups[1]["rayStartParams"]["num-gpus"] == "1"
-
-
-def test_credentials_are_named_and_never_written(rendered: dict[str, Objects]) -> None:
-    job = rendered["base"]["RayJob"]["spec"]
-    (head,) = job["rayClusterSpec"]["headGroupSpec"]["template"]["spec"]["containers"]
-    assert head["envFrom"] == [{"secretRef": {"name": "kdrun-store", "optional": True}}]
-    (submitter,) = job["submitterPodTemplate"]["spec"]["containers"]
-    assert "envFrom" not in submitter
+        assert all("sizeLimit" in each["emptyDir"] for each in spec["volumes"])
+        mounted = {each["mountPath"] for each in container["volumeMounts"]}
+        assert "/tmp" in mounted
+        if container["name"] != SUBMITTER:
+            assert "/scratch" in mounted
+            assert spec["enableServiceLinks"] is False
+    setup = built["setup"]
+    assert setup["ServiceAccount"]["automountServiceAccountToken"] is False
+    assert (
+        setup["Namespace"]["metadata"]["labels"]["pod-security.kubernetes.io/enforce"]
+        == "restricted"
+    )
 
 
 def test_the_network_lets_pods_reach_each_other_names_and_the_store_s_port(
-    rendered: dict[str, Objects],
+    built: dict[str, Objects],
 ) -> None:
-    policy = rendered["base"]["NetworkPolicy"]["spec"]
+    policy = built["setup"]["NetworkPolicy"]["spec"]
+    pods = [{"podSelector": policy["podSelector"]}]
+    assert policy["podSelector"]["matchLabels"] == {"app.kubernetes.io/name": "kdrun"}
     assert policy["policyTypes"] == ["Ingress", "Egress"]
     ports = [[port["port"] for port in rule.get("ports", [])] for rule in policy["egress"]]
-    assert ports == [[], [53, 53], [9000]]
-    assert policy["egress"][0]["to"] == [{"podSelector": policy["podSelector"]}]
+    assert ports == [[], [53, 53], [443]]
+    assert policy["egress"][0]["to"] == pods
     ingress = [[port["port"] for port in rule.get("ports", [])] for rule in policy["ingress"]]
     assert ingress == [[], [8265], [8080]]
-    assert policy["ingress"][0]["from"] == [{"podSelector": policy["podSelector"]}]
+    assert policy["ingress"][0]["from"] == pods
 
 
-@pytest.mark.parametrize("overlay", OVERLAYS)
-def test_prometheus_is_sent_to_the_pods_that_have_figures_and_to_their_port(
-    rendered: dict[str, Objects], overlay: str
+def test_ray_asks_for_a_token_and_the_submitter_has_no_credentials(
+    built: dict[str, Objects],
 ) -> None:
-    pods = list(templates(rendered[overlay]))
-    for pod in pods:
-        (container,) = pod["spec"]["containers"]
+    assert built["base"]["RayJob"]["spec"]["rayClusterSpec"]["authOptions"] == {"mode": "token"}
+    assert "envFrom" not in containers(built["base"])[SUBMITTER]
+
+
+def test_the_head_runs_no_problem_and_has_the_ports_that_kuberay_looks_for(
+    built: dict[str, Objects],
+) -> None:
+    head = built["base"]["RayJob"]["spec"]["rayClusterSpec"]["headGroupSpec"]
+    objects_bytes = str(OBJECT_STORE_BYTES)
+    assert head["rayStartParams"] == {"num-cpus": "0", "object-store-memory": objects_bytes}
+    ports = {each["name"]: each["containerPort"] for each in containers(head)["ray-head"]["ports"]}
+    assert ports == {"gcs-server": 6379, "dashboard": 8265, "client": 10001, "metrics": 8080}
+
+
+def test_prometheus_is_sent_to_the_pods_that_have_figures_and_to_their_port(
+    built: dict[str, Objects],
+) -> None:
+    for template in (one for name in OVERLAYS for one in pod_templates(built[name])):
+        (container,) = template["spec"]["containers"]
         ports = [each["containerPort"] for each in container.get("ports", [])]
-        said = {"prometheus.io/scrape": "true", "prometheus.io/port": "8080"}
-        assert pod["metadata"].get("annotations") == (said if 8080 in ports else None)
-    scraped = sum("annotations" in pod["metadata"] for pod in pods)
-    assert scraped == {"base": 2, "overlays/local": 0, "overlays/gpu": 3}[overlay]
+        told = {"prometheus.io/scrape": "true", "prometheus.io/port": "8080"}
+        assert template["metadata"].get("annotations") == (told if 8080 in ports else None)
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
 def test_a_pod_that_has_to_go_leaves_ray_first_and_has_the_time_for_it(
-    rendered: dict[str, Objects], overlay: str
+    built: dict[str, Objects], overlay: str
 ) -> None:
-    for spec in pod_specs(rendered[overlay]):
-        assert spec["terminationGracePeriodSeconds"] >= STOP_S
-        (container,) = spec["containers"]
+    for template in pod_templates(built[overlay]):
+        (container,) = template["spec"]["containers"]
+        if container["name"] == SUBMITTER:
+            continue
+        assert template["spec"]["terminationGracePeriodSeconds"] >= STOP_S
         leaves = container.get("lifecycle", {}).get("preStop", {}).get("exec", {}).get("command")
         of_ray = container["name"] in ("ray-head", "ray-worker")
         assert leaves == (["/bin/bash", "-lc", "ray stop"] if of_ray else None)
 
 
-def test_a_ray_job_is_sent_again_and_never_made_again_and_has_an_end(
-    rendered: dict[str, Objects],
-) -> None:
-    spec = rendered["base"]["RayJob"]["spec"]
-    assert (spec["backoffLimit"], spec["submitterConfig"]["backoffLimit"]) == (0, 3)
-    assert 0 < spec["preRunningDeadlineSeconds"] < spec["activeDeadlineSeconds"] == 24 * 3600
-    assert spec["shutdownAfterJobFinishes"] is True
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_every_run_has_an_end(built: dict[str, Objects], overlay: str) -> None:
+    spec = job_of(built[overlay])["spec"]
+    assert spec["activeDeadlineSeconds"] == 24 * 3600
     assert spec["ttlSecondsAfterFinished"] > 0
 
 
-def test_a_job_that_is_preempted_begins_again_and_one_that_failed_does_not(
-    rendered: dict[str, Objects],
+def test_a_ray_job_is_sent_again_and_its_cluster_never_made_again(
+    built: dict[str, Objects],
 ) -> None:
-    spec = rendered["overlays/local"]["Job"]["spec"]
+    spec = built["base"]["RayJob"]["spec"]
+    assert (spec["backoffLimit"], spec["submitterConfig"]["backoffLimit"]) == (0, 3)
+    assert 0 < spec["preRunningDeadlineSeconds"] < spec["activeDeadlineSeconds"]
+    assert spec["shutdownAfterJobFinishes"] is True
+
+
+def test_a_job_that_is_preempted_begins_again_and_one_that_failed_does_not(
+    built: dict[str, Objects],
+) -> None:
+    spec = built["overlays/local"]["Job"]["spec"]
     preempted, failed = spec["podFailurePolicy"]["rules"]
     assert preempted["action"] == "Ignore"
     assert preempted["onPodConditions"] == [{"type": "DisruptionTarget", "status": "True"}]
@@ -305,29 +399,12 @@ def test_a_job_that_is_preempted_begins_again_and_one_that_failed_does_not(
     assert failed["onExitCodes"]["containerName"] == "kdrun"
 
 
-def test_a_run_s_name_is_the_objects_name(rendered: dict[str, Objects]) -> None:
-    assert rendered["overlays/local"]["Job"]["metadata"]["name"] == "kdrun-nightly-3"
-    assert rendered["base"]["RayJob"]["metadata"]["name"] == "kdrun-nightly-3"
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"store": None}, "pods keep nothing: results must go to a bucket"),
-        ({"store": "folder"}, "pods keep nothing"),
-        ({"run_id": "x" * 60}, "too long for Kubernetes"),
-    ],
-)
-def test_what_cannot_run_on_kubernetes_is_refused(
-    tmp_path: Path, changes: dict[str, Any], message: str
-) -> None:
-    settings = Settings.model_validate({"store": "s3://results/kdrun"} | changes)
-    with pytest.raises(UsageError, match=message):
-        write(settings, Pods(), tmp_path)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_destination_that_cannot_be_written_to_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(StoreError, match="choose another --to"):
-        write(Settings(store="s3://results/kdrun"), Pods(), tmp_path / "file")
+def test_what_the_guide_applies_and_edits_is_there() -> None:
+    guide = (ROOT / "docs/kubernetes.md").read_text()
+    applied = re.findall(r"kubectl (?:apply|delete|kustomize) -k ([a-z0-9/]+)", guide)
+    assert {"k8s/setup", "k8s/overlays/cpu"} <= set(applied)
+    assert all((ROOT / name / "kustomization.yaml").is_file() for name in applied)
+    for name in re.findall(r"`((?:setup|base|overlays)/[a-z./-]+)`", guide):
+        assert (K8S / name).exists(), name
+    for name in re.findall(rf"{PREFIX}([A-Z0-9_]+)", guide):
+        assert name.lower() in yaml.safe_load((ROOT / "configs/default.yaml").read_text()), name

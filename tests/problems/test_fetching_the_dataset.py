@@ -17,8 +17,8 @@ import pytest
 from runner.errors import DatasetError
 from runner.problems import check, dataset, fetch
 from runner.problems.dataset import OWN, manifest
-from runner.problems.selection import samples_directory
 
+ROOT = Path(__file__).parents[2]
 FILES = {
     "level1/1_Relu.py": b"# relu\n",
     "level2/1_Conv.py": b"# conv\n",
@@ -101,7 +101,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def assert_fetched(destination: Path) -> None:
-    own = (samples_directory() / OWN).read_bytes()
+    own = (ROOT / "data/samples" / OWN).read_bytes()
     assert contents(destination) == FILES | {OWN: own}
     assert check(destination).ok
     assert [p.name for p in destination.parent.iterdir()] == [destination.name]

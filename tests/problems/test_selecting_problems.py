@@ -1,14 +1,12 @@
 """Choosing problems: where they lie, in which order, and what cannot be meant."""
 
-import shutil
-import subprocess
-import sys
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 
 from runner.errors import UsageError
-from runner.problems import DataRoot, data_root, select
+from runner.problems import DataRoot, data_root, is_named, origin, select
+from runner.problems.selection import select_one
 
 NAMES = {
     "level1": ["1_Matmul", "2_Relu", "10_Softmax"],
@@ -67,6 +65,13 @@ def test_start_counts_from_zero_over_the_sorted_selection(root: DataRoot) -> Non
         ("level2/*", ["1_Conv_Relu", "2_Gemm_Gelu"]),
         ("level1/2_Relu.py", ["2_Relu"]),
         ("[12]_*", ["1_Matmul", "2_Relu", "1_Conv_Relu", "2_Gemm_Gelu"]),
+        ("*resnet*", ["9_ResNet"]),
+        ("LLAMA", ["llama"]),
+        ("Level2/*GELU", ["2_Gemm_Gelu"]),
+        ("data/level3/9_*", ["9_ResNet"]),
+        ("data/9_resnet", ["9_ResNet"]),
+        ("level3/21", ["21_ViT"]),
+        ("l*", ["llama"]),
     ],
 )
 def test_a_glob_matches_names(root: DataRoot, pattern: str, expected: list[str]) -> None:
@@ -194,6 +199,94 @@ def test_the_dataset_comes_before_the_samples(
     assert str(found) == f"KernelBench in {found.path}"
 
 
+@pytest.fixture
+def beside(root: DataRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DataRoot:
+    """KernelBench, with the samples beside it."""
+    samples = tmp_path / "data/samples/level3"
+    samples.mkdir(parents=True)
+    for name in ("resnet", "vit_block", "llama"):
+        (samples / f"{name}.py").write_text(f"# the sample {name}\n")
+    kernelbench = tmp_path / "data/kernelbench"
+    kernelbench.mkdir()
+    for level in NAMES:
+        (root.path / level).rename(kernelbench / level)
+    monkeypatch.chdir(tmp_path)
+    return data_root()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("*resnet*", ["kernelbench/level3/9_ResNet"]),
+        ("resnet", ["samples/level3/resnet"]),
+        ("vit_block", ["samples/level3/vit_block"]),
+        ("level3/vit_block", ["samples/level3/vit_block"]),
+        ("samples/vit_block", ["samples/level3/vit_block"]),
+        ("samples/level3/VIT*", ["samples/level3/vit_block"]),
+        ("llama", ["kernelbench/level3/llama"]),
+        ("samples/llama", ["samples/level3/llama"]),
+        ("kernelbench/9_resnet", ["kernelbench/level3/9_ResNet"]),
+        ("samples/*", [f"samples/level3/{name}" for name in ("llama", "resnet", "vit_block")]),
+    ],
+)
+def test_samples_stay_reachable_by_name_beside_the_dataset(
+    beside: DataRoot, pattern: str, expected: list[str]
+) -> None:
+    found = [p.path.parts[-3:] for p in select(beside, patterns=[pattern])]
+    assert ["/".join(parts).removesuffix(".py") for parts in found] == expected
+
+
+def test_all_problems_beside_the_samples_are_the_dataset(beside: DataRoot) -> None:
+    assert {p.path.parts[-3] for p in select(beside)} == {"kernelbench"}
+    assert "data/samples" not in str(data_root(Path("data/kernelbench")).beside)
+
+
+def test_a_sample_and_a_problem_of_one_level_and_name_are_refused(beside: DataRoot) -> None:
+    assert "have the same level and name" in refusal(beside, patterns=["llama", "samples/llama"])
+
+
+def test_where_the_selected_problems_lie_is_said(beside: DataRoot, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    (tmp_path / "mine.py").touch()
+
+    def said(*patterns: str) -> str:
+        return origin(beside, select(beside, patterns=patterns))
+
+    assert said("9_*") == f"KernelBench in {data / 'kernelbench'}"
+    assert said("vit*") == f"the samples in {data / 'samples'}"
+    assert said("9_*", "vit_block") == (
+        f"KernelBench in {data / 'kernelbench'} and the samples in {data / 'samples'}"
+    )
+    assert said("mine.py") == "files named by path"
+    relative = data_root(Path("data/samples"))
+    assert origin(relative, select(relative)) == "problems in data/samples"
+
+
+def test_what_nobody_has_is_looked_for_in_both(beside: DataRoot) -> None:
+    assert refusal(beside, patterns=["vit_blok"]) == (
+        f"--problem vit_blok: matches none of the 10 problems in DATA or of the 3 problems in "
+        f"{beside.path.parent / 'samples'}; is it vit_block?"
+    )
+
+
+def test_one_problem_is_found_or_the_several_are_listed(beside: DataRoot) -> None:
+    assert select_one("*VIT", beside).name == "21_ViT"
+    with pytest.raises(UsageError) as caught:
+        select_one("level2/*", beside)
+    assert str(caught.value) == (
+        "level2/*: means 2 problems: level2/1_Conv_Relu, level2/2_Gemm_Gelu; name one of them"
+    )
+
+
+def test_a_label_is_named_as_a_file_is() -> None:
+    label = PurePosixPath("level3/9_ResNet18")
+    for pattern in ("9_resnet18", "level3/9_ResNet18", "*RESNET*", "9", "LEVEL3/*"):
+        assert is_named(label, pattern)
+    for pattern in ("", ".", "resnet18", "level2/*", "samples/9_ResNet18", "l*"):
+        assert not is_named(label, pattern)
+    assert is_named(PurePosixPath("custom/odd[1]"), "odd[1].py")
+
+
 def test_without_the_dataset_the_samples_are_used_and_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -202,27 +295,3 @@ def test_without_the_dataset_the_samples_are_used_and_named(
     found = data_root()
     assert (found.kind, found.levels()) == ("samples", [1, 2, 3])
     assert str(found).startswith("the samples in ")
-
-
-def test_an_installed_kdrun_brings_its_samples_and_the_manifest(tmp_path: Path) -> None:
-    """A wheel has data/ inside the package: what pyproject's force-include puts there."""
-    checkout = Path(__file__).parents[2]
-    package = tmp_path / "site" / "runner"
-    shutil.copytree(checkout / "runner" / "problems", package / "problems")
-    for name in ("__init__.py", "errors.py"):
-        shutil.copy(checkout / "runner" / name, package / name)
-    shutil.copytree(checkout / "data/samples", package / "_data/samples")
-    shutil.copy(checkout / "data/manifest.txt", package / "_data/manifest.txt")
-    code = (
-        "from runner.problems import data_root, dataset, select\n"
-        "root = data_root(); print(root.kind, root.path, len(dataset.manifest()))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(tmp_path / "site")},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.strip() == f"samples {package / '_data/samples'} 250"

@@ -32,7 +32,7 @@ RETRY_S = 5.0
 LOST_S = 3600.0
 """Without an answer, time asleep not counted, until a job is followed no more."""
 
-_INSTALL = "pip install 'kdrun[cluster]'"
+_INSTALL = "pip install 'ray[default]'"
 
 
 @dataclass(frozen=True, slots=True)
