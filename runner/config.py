@@ -4,11 +4,11 @@ Flags win over environment variables (KDRUN_*), those over a YAML file, that ove
 setting has one name everywhere: `--run-id`, `KDRUN_RUN_ID`, `run_id:`.
 """
 
-import difflib
 import os
 import re
 import shlex
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -31,7 +31,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from runner.errors import ConfigError, KdrunError, UsageError
+from runner.errors import ConfigError, KdrunError, UsageError, is_it
 
 PREFIX = "KDRUN_"
 CONFIG_VARIABLE = "KDRUN_CONFIG"
@@ -81,13 +81,43 @@ def _run_id(value: str | None) -> str | None:
     return value
 
 
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/*")
+
+
 def _store(value: str | None) -> str | None:
-    """A directory is one wherever the work is done."""
-    if value is None or "://" in value:
+    """Return s3://bucket/prefix as it is, and a folder as an absolute path, which means the same
+    wherever the work is done."""
+    if value is None or re.match("s3://[^/]", value):
         return value
-    if not value:
-        raise ValueError("neither s3://bucket/prefix nor a directory")
-    return str(Path(value).absolute())
+    scheme = _SCHEME.match(value)
+    if scheme is None and value:
+        return str(_home(Path(value)).absolute())
+    place = value[scheme.end() :] if scheme else ""
+    kind = scheme[1].lower() if scheme else ""
+    if kind in ("http", "https"):
+        host, _, bucket = place.partition("/")
+        meant = f"s3://{bucket or 'bucket'} with KDRUN_S3_ENDPOINT_URL={kind}://{host}"
+    else:
+        meant = {"s3": f"s3://{place}", "file": f"/{place}"}.get(kind, "") if place else ""
+    hint = f"is it {meant}?" if meant else "write s3://bucket/prefix, or a folder"
+    raise ValueError(f"not a store; {hint}")
+
+
+def _home(path: Path) -> Path:
+    """Replace `~`, which no shell does in `--output=~/x`, in a variable or in a file."""
+    try:
+        return path.expanduser()
+    except RuntimeError as error:  # no such user
+        raise ValueError(str(error)) from error
+
+
+def _output(path: Path) -> Path:
+    path = _home(path)
+    with suppress(OSError):  # what cannot be looked at is told when it is written to
+        for place in (path, *path.parents):
+            if place.exists() and not place.is_dir():
+                raise ValueError(f"{place} is a file; name a folder")
+    return path
 
 
 def _gpus(value: float) -> float:
@@ -141,11 +171,14 @@ def _retries(value: object) -> object:
         limits: dict[str, str] = {}
         for part in (part.strip() for text in value for part in str(text).split(",")):
             cause, equals, limit = part.rpartition("=")
+            if not limit.isdecimal():
+                raise ValueError("write CAUSE=N, or N for every cause; N is 0 or more")
             limits |= {cause: limit} if equals else dict.fromkeys(Retries.model_fields, limit)
         value = limits
-    if isinstance(value, dict) and (unknown := set(value) - set(Retries.model_fields)):
-        causes = ", ".join(Retries.model_fields)
-        raise ValueError(f"{min(map(str, unknown))} is no cause; there are {causes}")
+    for cause in value if isinstance(value, dict) else ():
+        if cause not in Retries.model_fields:
+            hint = is_it(str(cause), Retries.model_fields)
+            raise ValueError(f"no cause is called {str(cause)!r}; {hint}")
     return value
 
 
@@ -162,9 +195,9 @@ class Settings(BaseSettings):
     """Skip so many of the sorted selection."""
     count: int | None = Field(default=None, ge=1)
     """Take so many of the sorted selection; all for none."""
-    data: Path | None = None
+    data: Annotated[Path, AfterValidator(_home)] | None = None
     """Directory of problems; none: KernelBench where it was fetched, else the samples."""
-    output: Path = Path("output")
+    output: Annotated[Path, AfterValidator(_output)] = Path("output")
     """Where decompositions and runs are written."""
     store: Annotated[str | None, AfterValidator(_store)] = None
     """Where results go from there: s3://bucket/prefix, or a directory; none: they stay."""
@@ -275,7 +308,8 @@ def read_yaml(path: Path) -> dict[str, Any]:
     for key in content:
         if key not in Settings.model_fields:
             place = _place(path, str(key))
-            raise ConfigError(f"{place}: {key}: no such setting", hint=_closest(str(key)))
+            hint = is_it(str(key), Settings.model_fields)
+            raise ConfigError(f"{place}: {key}: no such setting", hint=hint)
     return content
 
 
@@ -300,20 +334,21 @@ def _refuse_unknown_variables() -> None:
         if field in (variable, CONFIG_VARIABLE.removeprefix(PREFIX)):
             continue
         if field.lower() not in Settings.model_fields:
-            close = _closest(field.lower())
-            raise ConfigError(f"{variable}: no such setting", hint=close)
-
-
-def _closest(name: str) -> str:
-    close = difflib.get_close_matches(name, Settings.model_fields, n=1)
-    return f"is it {close[0]}?" if close else f"there are {', '.join(Settings.model_fields)}"
+            hint = is_it(field, Settings.model_fields)
+            raise ConfigError(f"{variable}: no such setting", hint=hint)
 
 
 def _explained(error: ValidationError, flags: Mapping[str, Any], file: Path | None) -> KdrunError:
     """The first thing that is wrong, in the words of who said it."""
     first = error.errors()[0]
     field = str(first["loc"][0])
-    what = f"{first['input']!r}: {first['msg'].removeprefix('Value error, ')}"
+    given = first["input"]
+    if isinstance(given, list | tuple):
+        given = ",".join(map(str, given))
+    elif isinstance(given, Path):
+        given = str(given)
+    says = first["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+    what = f"{given!r}: {says}"
     if field in flags:
         return UsageError(f"--{field.replace('_', '-')} {what}")
     variable = PREFIX + field.upper()

@@ -12,9 +12,13 @@ KdrunError                  exit code 2 unless said otherwise
 └── ClusterError            no Ray, or not the one that was asked for         (ConnectionError)
 """
 
+import difflib
 import errno
+from collections.abc import Collection
 from pathlib import Path
 
+LISTED = 8
+"""Names that a hint gives where none is close to the one that was asked for."""
 INTERRUPTED = 130
 """Exit code of what Ctrl-C or SIGTERM ended."""
 
@@ -83,10 +87,31 @@ def is_full(error: OSError) -> bool:
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
+def is_refused(error: OSError) -> bool:
+    """Return whether it is the system that lets nobody, or not this user, read or write there."""
+    return is_full(error) or error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
+
+
 def unwritable(place: Path | str, error: OSError, setting: str) -> StoreError:
-    """What to say of a place that cannot be written to, and that `setting` names."""
-    hint = "free some space" if is_full(error) else f"choose another {setting}"
-    return StoreError(f"{place}: {error.strerror}", hint=hint)
+    """Return the error for a place that cannot be written to, and that `setting` names."""
+    hint = f"choose another {setting}"
+    if is_full(error):
+        hint = f"free some space there, or {hint}"
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        return StoreError(f"{place}: a file is where a folder must be", hint=hint)
+    return StoreError(f"{place}: {error.strerror or error}", hint=hint)
+
+
+def is_it(name: str, known: Collection[str]) -> str:
+    """Return the hint for a name that nothing has: `is it a or b?`, or which names there are."""
+    by_lower = {one.lower(): one for one in known}
+    part = name.strip("*").lower()
+    inside = [lower for lower in by_lower if len(part) > 2 and part in lower]
+    close = inside or difflib.get_close_matches(part, by_lower, cutoff=0.7)
+    if close:
+        return f"is it {' or '.join(by_lower[lower] for lower in close[:3])}?"
+    more = f" and {len(known) - LISTED} more" if len(known) > LISTED else ""
+    return f"there are {', '.join([*known][:LISTED])}{more}" if known else "there are none"
 
 
 class ClusterError(KdrunError, ConnectionError):

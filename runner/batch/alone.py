@@ -15,7 +15,7 @@ from runner.config import Settings
 from runner.errors import UsageError, unwritable
 from runner.problems import identify
 from runner.store.directory import DirectoryStore
-from runner.store.result import ProblemResult
+from runner.store.result import ProblemResult, RunOptions
 from runner.tree.document import LEVEL_FOLDER, TREE_FILE, refuse_other_versions
 from runner.verify import Power, write_power
 from runner.verify.reading_trees import mode_of
@@ -53,7 +53,7 @@ def decompose(file: Path, settings: Settings, named: str | None = None) -> Decom
         label=name,
         directory=directory.absolute(),
         scratch=(directory.parent / f".{directory.name}.alone").absolute(),
-        options=run_options(settings),
+        options=_options(settings),
         memory_bytes=most,
         most_memory_bytes=most,
         threads=cores(),
@@ -70,6 +70,21 @@ def decompose(file: Path, settings: Settings, named: str | None = None) -> Decom
         done = attempt.give_up(task, done, log.absolute())
     assert done.result is not None
     return Decomposed(done.result, directory, log if log.exists() else None)
+
+
+def _options(settings: Settings) -> RunOptions:
+    """Return the options of a verdict that is reached on this machine.
+
+    Raises:
+        UsageError: they ask for a GPU, and there is none.
+    """
+    if settings.device == "cuda":
+        import torch
+
+        if not torch.cuda.is_available():
+            hint = "--device auto takes one where there is one"
+            raise UsageError("--device cuda: no GPU here that torch can use", hint=hint)
+    return run_options(settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +133,7 @@ def verify(directory: Path, settings: Settings, to: Path | None = None) -> Verif
             label=directory.name,
             directory=directory.absolute(),
             scratch=Path(aside) / "scratch",
-            options=run_options(settings).model_copy(update={"mode": mode}),
+            options=_options(settings).model_copy(update={"mode": mode}),
             memory_bytes=most,
             most_memory_bytes=most,
             threads=cores(),

@@ -22,8 +22,9 @@ from runner import __version__
 from runner.batch import logs, rounds
 from runner.batch.child import Outcome, Request, run_child
 from runner.batch.machine import GIB
-from runner.batch.task import Record, Target, Task
-from runner.errors import KdrunError, StoreError, is_full, unwritable
+from runner.batch.task import Record, Target, Task, record_of
+from runner.errors import KdrunError, ProblemError, StoreError, is_full, unwritable
+from runner.problems import read_problem
 from runner.store.directory import commit, put_in_place
 from runner.store.result import Decomposed, Document, ProblemResult, hash_files, sha256_of
 from runner.store.runs import RunStore
@@ -32,6 +33,7 @@ Kind = Literal["estimate", "facts", "decompose", "judge", "verify"]
 """What a child is asked for: a function of `runner.batch.work`."""
 
 
+MIB = 1 << 20
 _PROBLEM = "problem"
 """Below an attempt's scratch directory: the file that came with the task."""
 
@@ -68,32 +70,36 @@ def perform(task_json: str, log: str) -> str:
     task = Task.model_validate_json(task_json)
     try:
         attempt = decompose(task, Path(log))
-    except (KdrunError, OSError) as error:  # no child can be started, no space is left
+    except KdrunError as error:  # no child can be started, no space is left
         attempt = Attempt(record=_impossible(error), started=datetime.now(UTC), node=_host())
     return attempt.model_dump_json()
 
 
-def _impossible(error: Exception) -> Record:
-    cause = error.__cause__ if isinstance(error, KdrunError) else error
+def _impossible(error: KdrunError) -> Record:
+    cause = error.__cause__
     full = isinstance(cause, OSError) and is_full(cause)
     return Record(status="failed", reason=str(error), stage="start", disk_full=full)
 
 
 def estimate(task: Task, log: Path) -> Attempt:
     """Capture in a child, and say how much memory the problem needs. Commits nothing."""
-    with _scratch(task) as task:
+    with _scratch(task, "TMPDIR") as task:
         return _in_child("estimate", task, log)
 
 
 def facts(task: Task, log: Path) -> Attempt:
     """Look in a child at what the problem's program does. Commits nothing."""
-    with _scratch(task) as task:
+    with _scratch(task, "TMPDIR") as task:
         return _in_child("facts", task, log)
 
 
 def decompose(task: Task, log: Path) -> Attempt:
-    """Build the decomposition aside, verify it there, put it in place with its result."""
-    with _scratch(task) as task:
+    """Build the decomposition aside, verify it there, put it in place with its result.
+
+    Raises:
+        StoreError: the output directory cannot be written to.
+    """
+    with _scratch(task, "--output") as task:
         task.built.mkdir()
         attempt = rounds.decompose(task, log, _in_child)
         record = attempt.record
@@ -105,7 +111,7 @@ def decompose(task: Task, log: Path) -> Attempt:
 
 def verify(task: Task, log: Path) -> Attempt:
     """Verify a directory that stands, without touching it."""
-    with _scratch(task) as task:
+    with _scratch(task, "TMPDIR") as task:
         return _in_child("verify", task, log)
 
 
@@ -115,16 +121,11 @@ def give_up(task: Task, attempt: Attempt, log: Path) -> Attempt:
     Raises:
         StoreError: it cannot be written.
     """
-    try:
-        with _scratch(task) as task:
-            task.built.mkdir()
-            with suppress(OSError):
-                shutil.copyfile(task.problem, task.built / "original.py")
-            return _commit(task, attempt, log)
-    except OSError as error:
-        if isinstance(error, StoreError):
-            raise
-        raise unwritable(task.directory, error, "--output") from error
+    with _scratch(task, "--output") as task:
+        task.built.mkdir()
+        with suppress(OSError):
+            shutil.copyfile(task.problem, task.built / "original.py")
+        return _commit(task, attempt, log)
 
 
 def stage_of(task: Task) -> str | None:
@@ -203,6 +204,12 @@ def _stored(task: Task, target: Target, result: ProblemResult, log: Path) -> dic
 
 def _in_child(kind: Kind, task: Task, log: Path) -> Attempt:
     started = datetime.now(UTC)
+    if kind in ("estimate", "facts", "decompose"):
+        try:
+            read_problem(task.problem)
+        except ProblemError as error:  # its text is wrong: no child has to import torch to see it
+            log.unlink(missing_ok=True)
+            return Attempt(record=record_of(error, "load"), started=started, node=_host())
     outcome = run_child(
         Request(
             function=f"runner.batch.work:{kind}",
@@ -217,7 +224,7 @@ def _in_child(kind: Kind, task: Task, log: Path) -> Attempt:
         log.unlink()
     else:
         logs.hide_credentials(log)
-    record = _record(task, outcome)
+    record = _record(task, outcome, "--output" if kind in ("decompose", "judge") else "TMPDIR")
     if outcome.disk_full and record.status != "passed":
         _make_space(task)
     return Attempt(
@@ -246,14 +253,19 @@ def _host() -> str:
     return socket.gethostname()
 
 
-def _record(task: Task, outcome: Outcome) -> Record:
-    """What the child said, or what can be said about one that did not."""
+def _record(task: Task, outcome: Outcome, setting: str) -> Record:
+    """Return the child's own record, or one that tells how a child ended that left none.
+
+    `setting` names what decides where the child works: a disk that is full there is told with it.
+    """
     if outcome.answer is not None:
         try:
             record = Record.model_validate_json(outcome.answer)
             if record.status == "passed" or not outcome.filled_bytes:
-                full = outcome.disk_full and os.strerror(errno.ENOSPC) in (record.reason or "")
-                return record.model_copy(update={"disk_full": full})
+                if outcome.disk_full and os.strerror(errno.ENOSPC) in (record.reason or ""):
+                    reason = f"no space left on the disk of {_space(task, setting)}"
+                    return record.model_copy(update={"disk_full": True, "reason": reason})
+                return record
         except ValidationError as error:
             what = f"the child's record is not one: {error.errors()[0]['msg']}"
             return Record(status="crashed", reason=what, stage="record")
@@ -263,10 +275,11 @@ def _record(task: Task, outcome: Outcome) -> Record:
         reason = f"not finished after {task.timeout_s:g} s, in {stage!r}"
         return Record(status="timeout", reason=reason, stage=stage, seconds=seconds)
     if outcome.filled_bytes:
-        reason = f"filled the disk with {outcome.filled_bytes >> 20} MiB in {stage!r}"
+        wrote = f"wrote {_size(outcome.filled_bytes)} in {stage!r}"
+        reason = f"{wrote}, which filled the disk of {_space(task, setting)}"
         return Record(status="crashed", reason=reason, stage=stage, seconds=seconds)
     if outcome.disk_full:
-        reason = f"no space left on the disk in {stage!r}, and it had not taken it"
+        reason = f"no space left in {stage!r} on the disk of {_space(task, setting)}"
         return Record(status="crashed", reason=reason, stage=stage, disk_full=True, seconds=seconds)
     # Native code that meets the limit aborts or segfaults where Python would raise MemoryError.
     full = outcome.signal is not None and outcome.peak_memory_bytes > 0.9 * task.memory_bytes
@@ -274,6 +287,20 @@ def _record(task: Task, outcome: Outcome) -> Record:
     if full:
         reason += f", having used {outcome.peak_memory_bytes / GIB:.1f} GiB"
     return Record(status="crashed", reason=reason, stage=stage, out_of_memory=full, seconds=seconds)
+
+
+def _space(task: Task, setting: str) -> str:
+    """Name the folder on a full disk, with the space there and what to do about it."""
+    folder = task.scratch.parent
+    space = shutil.disk_usage(folder)
+    free = f"{_size(space.free)} of {_size(space.total)} free"
+    return f"{folder} ({free}); free some space there, or choose another {setting}"
+
+
+def _size(count_bytes: int) -> str:
+    if count_bytes >= GIB:
+        return f"{count_bytes / GIB:.1f} GiB"
+    return f"{count_bytes / MIB:.1f} MiB"
 
 
 def _source_sha256(problem: Path) -> str:
@@ -284,16 +311,24 @@ def _source_sha256(problem: Path) -> str:
 
 
 @contextmanager
-def _scratch(task: Task) -> Iterator[Task]:
-    """A place for the attempt; the problem is put there if it came with the task."""
+def _scratch(task: Task, setting: str) -> Iterator[Task]:
+    """Make a folder for the attempt; the problem is put there if it came with the task.
+
+    Raises:
+        StoreError: it, or what is made from it, cannot be written where `setting` says.
+    """
     clean_up(task)
-    task.scratch.mkdir(parents=True)
     try:
+        task.scratch.mkdir(parents=True)
         if task.source is not None:
             problem = task.scratch / _PROBLEM / f"{task.label}.py"
             problem.parent.mkdir(parents=True)
             problem.write_bytes(task.source)
             task = task.model_copy(update={"problem": problem, "source": None})
         yield task
+    except KdrunError:
+        raise
+    except OSError as error:
+        raise unwritable(task.scratch.parent, error, setting) from error
     finally:
         clean_up(task)

@@ -1,4 +1,8 @@
-"""This file knows about running a function in a disposable child: limited, without credentials."""
+"""Runs a function in a disposable child process: limited, killable, without credentials.
+
+Importing this file imports neither torch nor pydantic: a command first starts the server that forks
+its children, and imports what else it needs while that server imports torch.
+"""
 
 import atexit
 import contextlib
@@ -20,11 +24,10 @@ from runner.errors import KdrunError
 PRELOADED = (
     "torch.export._trace",
     "runner.graph.capture",
-    "runner.emit",
     "runner.verify.gates",
     "runner.batch.work",
 )
-"""What every child finds imported. What export imports when it is first used takes a second."""
+"""Modules that every child finds imported; else each would import them at their first use."""
 
 _SECRETS = re.compile(
     r"^(AWS|KDRUN|RAY|GOOGLE|AZURE|S3)_|SECRET|TOKEN|PASSWORD|PASSWD|CREDENTIAL|(API|ACCESS|PRIVATE)_?KEY",
@@ -42,7 +45,6 @@ _ONE_THREAD = {
     # Tensors on huge pages: zeroing small ones is most of what an elementwise operation takes.
     "THP_MEM_ALLOC_ENABLE": "1",
     "PYTHONUNBUFFERED": "1",
-    "PYTHONDONTWRITEBYTECODE": "1",
 }
 
 
@@ -84,6 +86,14 @@ class Outcome:
         return f"ended with exit code {self.exit_code}"
 
 
+def start_zygote() -> "_Zygote":
+    """Start this thread's zygote, if there is none, and return while it imports its modules."""
+    zygote: _Zygote | None = getattr(_of_this_thread, "zygote", None)
+    if zygote is None:
+        zygote = _of_this_thread.zygote = _Zygote(PRELOADED)
+    return zygote
+
+
 def run_child(request: Request) -> Outcome:
     """Run a function in a child of this thread's zygote, which is started when there is none.
 
@@ -91,16 +101,14 @@ def run_child(request: Request) -> Outcome:
         KdrunError: no zygote can be started: torch or kdrun itself does not import.
     """
     for last_try in (False, True):
-        zygote = getattr(_of_this_thread, "zygote", None)
-        if zygote is None:
-            zygote = _of_this_thread.zygote = _Zygote(PRELOADED)
+        zygote = start_zygote()
         try:
             return zygote.run(request)
         except _ZygoteDied as death:
             _of_this_thread.zygote = None
             if last_try:
                 return Outcome(None, death.exit_code, death.signal, False, 0, 0.0)
-        except BaseException:  # Ctrl-C and the like: the child must not outlive the wish for it
+        except BaseException:  # Kill the child before raising: Ctrl-C leaves nothing running.
             _of_this_thread.zygote = None
             zygote.close()
             raise
@@ -142,8 +150,13 @@ class _Zygote:
             text=True,
         )
         atexit.register(self.close)
+        self.ready = False
+
+    def wait_until_ready(self) -> None:
+        """Return once its modules are imported; KdrunError if they cannot be."""
         try:
             self._answer()
+            self.ready = True
         except _ZygoteDied:
             self.errors.seek(0)
             lines = self.errors.read().decode(errors="replace").split("\n")
@@ -154,6 +167,8 @@ class _Zygote:
             ) from None
 
     def run(self, request: Request) -> Outcome:
+        if not self.ready:
+            self.wait_until_ready()
         record = request.directory / "record.json"
         record.unlink(missing_ok=True)
         seal = secrets.token_hex(16)  # what a problem's own code leaves there has none
@@ -188,6 +203,8 @@ class _Zygote:
     def close(self) -> None:
         """Let the server end its child, if there is one, and itself."""
         atexit.unregister(self.close)
+        if not self.ready:
+            self.process.kill()  # It has no child yet, and hears nothing while it imports.
         if self.process.stdin is not None:
             with contextlib.suppress(BrokenPipeError):
                 self.process.stdin.close()

@@ -8,9 +8,10 @@ import os
 import re
 import shutil
 import socket
+import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, redirect_stderr
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -124,12 +125,19 @@ def connect(settings: Settings) -> Iterator[Cluster]:
             options["runtime_env"] = {"working_dir": str(ours)}
         stack.callback(ray.shutdown)
         try:
+            if address is not None and address != "auto":
+                with _silent():
+                    _ask_once(address)
             _started(options, tries=1 if address else STARTS)
+        except ray.exceptions.AuthenticationError as error:
+            raise token_refused(f"Ray at {address}") from error
+        except ClusterError:
+            raise
         except Exception as error:  # Ray raises whatever went wrong inside it
             _refuse_another_version(address, str(error))
-            line = str(error).strip().split("\n")[0] or type(error).__name__
+            line = str(error).strip().split("\n")[0].rstrip(".") or type(error).__name__
             where = f"no Ray at {address}" if address else "Ray does not start"
-            hint = f"`ray status --address {address}` must answer" if address else "try it again"
+            hint = _ports(address) if address else "try it again"
             raise ClusterError(f"{where}: {line}", hint=hint) from error
         cluster = described(address)
         _refuse_what_it_has_not(cluster, settings)
@@ -142,13 +150,63 @@ def _started(options: dict[str, Any], tries: int) -> None:
 
     for left in reversed(range(tries)):
         try:
-            with Path(os.devnull).open("w") as nowhere, redirect_stderr(nowhere):
+            with _silent():
                 ray.init(**options, logging_level=logging.ERROR, log_to_driver=False)
             return
         except Exception:
             if not left:
                 raise
             ray.shutdown()
+
+
+def _ask_once(address: str) -> None:
+    """Ask one question of the Ray there, as `ray.init` does for minutes, whatever the answer is.
+
+    Raises:
+        ClusterError: it refuses our token, or that we have none.
+        RayError: the same, or no Ray answers there.
+    """
+    from ray._private.authentication.authentication_token_setup import ensure_token_if_auth_enabled
+
+    # Without it, a RAY_AUTH_MODE=token with no token ends this process in C++.
+    ensure_token_if_auth_enabled(None, create_token_if_missing=False)
+    if not is_client(address):
+        from ray._raylet import GcsClient  # type: ignore[attr-defined, unused-ignore]
+
+        GcsClient(address=address)
+        return
+    import grpc  # type: ignore[import-untyped, unused-ignore]
+    from ray._private.grpc_utils import init_grpc_channel
+
+    question = "/ray.rpc.RayletDriver/ClusterInfo"
+    try:
+        with init_grpc_channel(address.removeprefix(_CLIENT)) as channel:
+            channel.unary_unary(question)(b"", timeout=REACH_S)
+    except grpc.RpcError as error:  # only this one is certain: the question itself is empty
+        if error.code() == grpc.StatusCode.UNAUTHENTICATED:
+            raise token_refused(f"Ray at {address}") from error
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Let nothing reach stderr: the C++ in Ray writes there by itself, and repeats it."""
+    sys.stderr.flush()
+    before = os.dup(2)
+    with Path(os.devnull).open("w") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
+
+
+def token_refused(whose: str) -> ClusterError:
+    """Return the error for a Ray that wants a token where we gave none, or another one."""
+    return ClusterError(
+        f"{whose} asks for a token, and got none or a wrong one",
+        hint="set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN to what `ray get-auth-token` says there",
+    )
 
 
 def _cores_of_our_own(settings: Settings) -> int:
@@ -210,10 +268,14 @@ def refuse_the_unreachable(address: str) -> None:
     try:
         socket.create_connection((host, int(port)), timeout=REACH_S).close()
     except (OSError, OverflowError) as error:
-        hint = f"does `ray status --address {address}` answer?"
-        if is_client(address):
-            hint = "the head's client port, 10001 by default; or --on-cluster with its dashboard"
-        raise ClusterError(f"no Ray at {address}: {error}", hint=hint) from error
+        raise ClusterError(f"no Ray at {address}: {error}", hint=_ports(address)) from error
+
+
+def _ports(address: str) -> str:
+    """Say which port it is that was asked for, and what else there is."""
+    if is_client(address):
+        return "the head's client port, 10001 by default; or --on-cluster with its dashboard"
+    return "the head's own port, 6379 by default; or --on-cluster with its dashboard"
 
 
 def nodes() -> list[dict[str, Any]]:

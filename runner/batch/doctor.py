@@ -14,8 +14,9 @@ from runner.batch.machine import GIB, available_bytes, cores, total_bytes
 from runner.batch.stored import store_of
 from runner.config import Settings
 from runner.counting import counted
-from runner.errors import KdrunError, UsageError
+from runner.errors import KdrunError, UsageError, unwritable
 from runner.problems import data_root, select
+from runner.store.objects import SCHEME
 
 LEAST_SCRATCH_BYTES = GIB
 """Free space with which a run can begin; the whole of KernelBench leaves a few GiB behind."""
@@ -83,22 +84,30 @@ def _gpus(settings: Settings) -> str:
 
 def _scratch(settings: Settings) -> str:
     """Where results are made, and where Ray keeps its sockets: both must be writable."""
-    place = _nearest(settings.output)
-    for folder in (place, Path("/tmp")):
-        with tempfile.TemporaryFile(dir=folder) as probe:
-            probe.write(b"kdrun")
-    free = shutil.disk_usage(place).free
+    free = shutil.disk_usage(_written(settings.output, "--output")).free
+    _written(Path("/tmp"), "machine: Ray needs it")
     if free < LEAST_SCRATCH_BYTES:
         raise UsageError(
-            f"{settings.output}: only {free / GIB:.1f} GiB free", hint="choose another --output"
+            f"{settings.output}: only {free / GIB:.1f} GiB free",
+            hint="free some space there, or choose another --output",
         )
     return f"{settings.output}: {free / GIB:.1f} GiB free"
 
 
-def _nearest(path: Path) -> Path:
-    """The path, or the folder above it in which it would be made."""
+def _written(path: Path, setting: str) -> Path:
+    """Write and remove a file in a folder, or in the one above it in which it would be made.
+
+    Raises:
+        StoreError: it cannot be written to.
+    """
     path = path.absolute()
-    return next(folder for folder in (path, *path.parents) if folder.exists())
+    try:
+        nearest = next(folder for folder in (path, *path.parents) if folder.exists())
+        with tempfile.TemporaryFile(dir=nearest) as probe:
+            probe.write(b"kdrun")
+    except OSError as error:
+        raise unwritable(path, error, setting) from error
+    return nearest
 
 
 def _dataset(settings: Settings) -> str:
@@ -107,10 +116,14 @@ def _dataset(settings: Settings) -> str:
 
 
 def _store(settings: Settings) -> str:
-    """Whether it answers, and to these credentials; nothing is written."""
+    """Say whether it answers, and to these credentials; nothing is left there."""
     store = store_of(settings, patient=False)
     assert store is not None
+    assert settings.store is not None
+    if not settings.store.startswith(SCHEME):
+        _written(Path(settings.store), "--store")
+    if store.is_new():
+        return f"{store}: nothing there yet; the first run makes it a store"
+    store.look()
     runs = len(store.run_ids())
-    if runs:
-        store.look()
     return f"{store}: answers, {counted(runs, 'run')}"

@@ -21,11 +21,10 @@ from runner.batch.cluster import Cluster, described, in_short, why_lost
 from runner.batch.interrupts import Stop
 from runner.batch.job import Job
 from runner.batch.keeping import Keeper
-from runner.batch.needs import NO_BOUND, Needs, threads
+from runner.batch.needs import NO_BOUND, Needs, threads, too_large
 from runner.batch.plan import Item
 from runner.batch.run import Run, Watcher
 from runner.batch.task import Record
-from runner.batch.work import too_large
 from runner.errors import ClusterError, StoreError
 from runner.store.manifest import Manifest, RunState
 from runner.store.row import Cause, Row

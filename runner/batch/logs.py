@@ -10,9 +10,9 @@ import shutil
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
-from runner.batch.stored import looked_at
+from runner.batch.stored import looked_at, status_command
 from runner.config import Settings
-from runner.errors import StoreError, UsageError
+from runner.errors import StoreError, UsageError, is_it
 from runner.problems import is_named
 from runner.store import layout
 from runner.store.directory import DirectoryStore
@@ -64,7 +64,7 @@ def read(settings: Settings, run_id: str, problem: str) -> bytes:
         manifest = output.manifest(run_id)
         folder = output.run_directory(run_id) / layout.LOGS
         running = [path.relative_to(folder).with_suffix("") for path in folder.rglob("*.log")]
-        label = _label(manifest, [path.as_posix() for path in running], problem)
+        label = _label(settings, manifest, [path.as_posix() for path in running], problem)
         try:
             return output.log_path(run_id, label).read_bytes()
         except FileNotFoundError:
@@ -72,13 +72,13 @@ def read(settings: Settings, run_id: str, problem: str) -> bytes:
         except OSError as error:
             raise StoreError(f"{error.filename}: {error.strerror}") from error
     store = looked_at(settings)
-    label = _label(store.manifest(run_id), [], problem)
+    label = _label(settings, store.manifest(run_id), [], problem)
     blob = store.objects.get(layout.log_key(run_id, label))
     return blob.data if blob else b""
 
 
-def _label(manifest: Manifest, running: Sequence[str], problem: str) -> str:
-    """`vit_block`, `level3/vit_block` or a glob, as one of the run's problems."""
+def _label(settings: Settings, manifest: Manifest, running: Sequence[str], problem: str) -> str:
+    """Return the one of the run's problems that `vit_block`, `level3/vit_block` or a glob means."""
     labels = sorted({*(row.label for row in manifest.rows), *running})
     if problem in labels:
         return problem
@@ -87,7 +87,8 @@ def _label(manifest: Manifest, running: Sequence[str], problem: str) -> str:
         return found[0]
     if found:
         raise UsageError(f"{problem}: may be {', '.join(found[:3])}", hint="name one of them")
+    hint = is_it(problem, labels if "/" in problem else [one.rpartition("/")[2] for one in labels])
     raise UsageError(
         f"{problem}: none of the {len(labels)} problems of {manifest.run_id} so far",
-        hint=f"`kdrun status {manifest.run_id}` shows them",
+        hint=f"{hint} (`{status_command(settings, manifest.run_id)}` lists them)",
     )

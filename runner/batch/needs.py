@@ -108,6 +108,11 @@ def than_the_largest(most_bytes: int) -> str:
     return "" if most_bytes >= NO_BOUND else f", the largest node has {most_bytes / GIB:.1f} GiB"
 
 
+def too_large(needed_bytes: int, most_bytes: int) -> str:
+    """`needs 31.2 GiB, the largest node has 21.9 GiB`."""
+    return f"needs {needed_bytes / GIB:.1f} GiB{than_the_largest(most_bytes)}"
+
+
 def granted_for(expected_bytes: int) -> int:
     """What a process is given that is expected to take so much, where there is as much."""
     return _rounded(max(int(expected_bytes * (1 + MARGIN_SHARE)) + MARGIN_BYTES, ESTIMATE_BYTES))

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 from runner.batch import decomposer, delivered
 from runner.batch.logs import hide_credentials
 from runner.batch.machine import resident_bytes
-from runner.batch.needs import Forecast
-from runner.batch.task import Record, Task
-from runner.batch.work import more_than_given, too_large
+from runner.batch.needs import Forecast, too_large
+from runner.batch.task import Record, Task, more_than_given
 from runner.problems import read_problem
 from runner.prompts import VERSION, Brief, Facts, render, round_after
 from runner.prompts.brief import MOST_FINDINGS

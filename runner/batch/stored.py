@@ -1,5 +1,6 @@
 """This file knows about runs and stores: what stands there, what is only here, what is wanted."""
 
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -132,6 +133,16 @@ def runs(settings: Settings, run_id: str | None) -> tuple[str, list[Manifest]]:
     return str(store), [store.manifest(run_id)] if run_id else store.manifests()
 
 
+def status_command(settings: Settings, run_id: str) -> str:
+    """Return the command that shows a run which these settings find."""
+    place: list[str] = []
+    if settings.store is not None:
+        place = ["--store", settings.store]
+    elif settings.output != Settings.model_fields["output"].default:
+        place = ["--output", str(settings.output)]
+    return shlex.join(["kdrun", "status", run_id, *place])
+
+
 def bring(
     settings: Settings, run_id: str, destination: Path, tell: Callable[[Pulled], None]
 ) -> list[Pulled]:
@@ -154,7 +165,7 @@ def bring(
     if not done and manifest.rows:
         raise UsageError(
             f"none of the run's {len(manifest.rows)} problems is selected, or has a result",
-            hint=f"`kdrun status {run_id}` shows them",
+            hint=f"`{status_command(settings, run_id)}` lists them",
         )
     return done
 

@@ -21,7 +21,7 @@ from runner.counting import counted
 from runner.problems import Problem
 from runner.store.manifest import Manifest
 from runner.store.pull import Pulled
-from runner.store.result import STATUSES, Decomposed, ProblemResult
+from runner.store.result import STATUSES, Decomposed, ProblemResult, Status
 from runner.store.row import Row
 
 
@@ -30,18 +30,30 @@ def table() -> Table:
     return Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
 
 
+FEW = 20
+"""Problems that passed and are named one by one."""
+
+
 def results(
-    manifest: Manifest, output: Path, console: Console, shared: object | None = None
+    manifest: Manifest,
+    output: Path,
+    console: Console,
+    shared: object | None = None,
+    command: str | None = None,
 ) -> None:
-    """What came of a run: counts by level and status, then why each other one did not pass."""
+    """Print what came of a run: counts by level and status, then why each other did not pass.
+
+    With `command`, which shows this run, those that passed are named too, where they are few.
+    """
     console.print(_counts(manifest))
-    if len(manifest.rows) > manifest.counts.get("passed", 0):
+    passed = manifest.counts.get("passed", 0)
+    if len(manifest.rows) > passed or (command and passed):
         console.print()
-    for row in manifest.rows:
-        if row.status != "passed":
-            text = Text(f"{row.status:<9}  {row.label}: {row.reason}")
-            text.stylize(COLOURS[row.status], 0, len(row.status))
-            console.print(text, soft_wrap=True)
+    listed(manifest, STATUSES[1:], console)
+    if command and passed > FEW:
+        console.print(f"passed     {passed}: `{command} --status passed` lists them")
+    elif command:
+        listed(manifest, ["passed"], console)
     for row in manifest.rows:
         if row.differs:
             mind = f"but mind: {row.label}: another writer was first: {'; '.join(row.differs)}"
@@ -52,6 +64,16 @@ def results(
     console.print()
     for what, path in _places(manifest, output, shared):
         console.print(f"{what + ':':<11} {path}", soft_wrap=True)
+
+
+def listed(manifest: Manifest, statuses: Sequence[Status], console: Console) -> None:
+    """Print the problems that ended so, status by status, each with its reason."""
+    rows = [row for row in manifest.rows if row.status in statuses]
+    for row in sorted(rows, key=lambda row: statuses.index(row.status)):
+        said = f": {row.reason}" if row.reason else ""
+        text = Text(f"{row.status:<9}  {row.label}{said}")
+        text.stylize(COLOURS[row.status], 0, len(row.status))
+        console.print(text, soft_wrap=True)
 
 
 def _counts(manifest: Manifest) -> Table:
@@ -133,13 +155,16 @@ def states(manifests: Sequence[Manifest]) -> Table:
     return shown
 
 
-def states_json(manifests: Sequence[Manifest]) -> str:
-    """The same for programs: manifests, each with the state as it is now."""
-    rows = [
-        manifest.model_dump(mode="json", exclude_none=True) | {"state": manifest.state_now()}
-        for manifest in manifests
-    ]
-    return json.dumps({"runs": rows}, indent=1)
+def states_json(manifests: Sequence[Manifest], statuses: Sequence[Status] = ()) -> str:
+    """Return the same for programs: manifests, each with its state now, and rows of `statuses`."""
+    runs = []
+    for manifest in manifests:
+        if statuses:
+            rows = [row for row in manifest.rows if row.status in statuses]
+            manifest = manifest.model_copy(update={"rows": rows})
+        document = manifest.model_dump(mode="json", exclude_none=True)
+        runs.append(document | {"state": manifest.state_now()})
+    return json.dumps({"runs": runs}, indent=1)
 
 
 def sent(found: Sequence[Found]) -> Table:
@@ -153,8 +178,10 @@ def sent(found: Sequence[Found]) -> Table:
     return shown
 
 
-def sent_json(found: Sequence[Found], manifests: Sequence[Manifest]) -> str:
-    """The same for programs; of one run its manifest, too."""
+def sent_json(
+    found: Sequence[Found], manifests: Sequence[Manifest], statuses: Sequence[Status] = ()
+) -> str:
+    """Return the same for programs; of one run its manifest, too."""
     jobs = [
         one.job.model_dump()
         | {
@@ -165,7 +192,7 @@ def sent_json(found: Sequence[Found], manifests: Sequence[Manifest]) -> str:
         }
         for one in found
     ]
-    return json.dumps({"jobs": jobs, **json.loads(states_json(manifests))}, indent=1)
+    return json.dumps({"jobs": jobs, **json.loads(states_json(manifests, statuses))}, indent=1)
 
 
 def pulled(one: Pulled, destination: Path, console: Console) -> None:
@@ -217,8 +244,10 @@ def plan_json(previews: Sequence[Preview]) -> str:
     return json.dumps({"problems": rows}, indent=1)
 
 
-def one(result: ProblemResult, directory: Path, log: Path | None, console: Console) -> None:
-    """One problem that was taken apart."""
+def one(
+    result: ProblemResult, directory: Path, log: Path | None, took_s: float, console: Console
+) -> None:
+    """Print what came of one problem; `took_s` is the wall time of the whole command."""
     text = Text(f"{result.status}  {result.label}")
     text.stylize(COLOURS[result.status], 0, len(result.status))
     if result.reason:
@@ -239,7 +268,7 @@ def one(result: ProblemResult, directory: Path, log: Path | None, console: Conso
     for sentence in result.health:
         console.print(f"but mind: {sentence}", soft_wrap=True)
     memory = f", {result.peak_memory_bytes / GIB:.2f} GiB" if result.peak_memory_bytes else ""
-    console.print(f"{result.total_s:.1f} s{memory}")
+    console.print(f"{took_s:.1f} s{memory}")
     console.print(f"look at: {directory}", soft_wrap=True)
     if log is not None and result.status != "passed":
         console.print(f"log:     {log}", soft_wrap=True)

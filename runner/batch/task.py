@@ -1,11 +1,13 @@
-"""This file knows about what a problem's child is asked, and what it says when it ends."""
+"""The task that a problem's child is given, and the record that it answers with."""
 
 from pathlib import Path
 from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from runner.batch.needs import Forecast
+from runner.batch.machine import GIB
+from runner.batch.needs import Forecast, Needs
+from runner.errors import CaptureError, MissingError, ProblemError
 from runner.prompts import Facts
 from runner.store.objects import Address
 from runner.store.result import Document, Figures, RunOptions, Status
@@ -96,3 +98,30 @@ class Record(Document):
     """Component files that gave NaN on what they draw, where nothing else is wrong."""
     facts: Facts | None = None
     """What the problem's program does; the answer of `facts`."""
+
+
+def record_of(error: ProblemError, stage: str) -> Record:
+    """The record of a problem that its author, or its program, leaves us unable to take apart."""
+    return Record(
+        status="failed" if isinstance(error, CaptureError) else "error",
+        reason=f"{error.what}; {error.hint}" if error.hint else error.what,
+        stage=stage,
+        missing=error.missing if isinstance(error, MissingError) else None,
+        hint=error.hint if isinstance(error, MissingError) else None,
+    )
+
+
+def more_than_given(task: Task, forecast: Forecast) -> Record | None:
+    """What to answer at once where the memory that was given was a guess, and too little."""
+    guess = Needs(task.memory_bytes, task.most_memory_bytes)
+    expected = forecast.expected_bytes
+    wanted = guess.of_a_model(expected, 0, forecast.weights_bytes).granted_bytes
+    if task.sized or wanted <= task.memory_bytes:
+        return None
+    return Record(
+        status="too_large",
+        reason=f"asks for {wanted / GIB:.1f} GiB",
+        stage="capture",
+        asks_for_more=True,
+        forecast=forecast,
+    )

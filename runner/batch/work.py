@@ -1,7 +1,8 @@
-"""This file knows about one problem's work inside its child, and how it can end.
+"""Does one problem's work inside its child process, and says how it ended.
 
 Every function takes a task as JSON and returns a record as JSON. It raises for nothing that a
-problem can do short of ending the process; who waits outside sees that.
+problem can do short of ending the process; who waits outside sees that. Importing this file
+imports torch and the whole engine: only the server that forks the children does.
 """
 
 import os
@@ -13,23 +14,30 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
+import torch
+
+from runner.batch.describing import describe
 from runner.batch.machine import GIB, resident_bytes
-from runner.batch.needs import Forecast, Needs, granted_for, than_the_largest
-from runner.batch.task import Record, Task
+from runner.batch.needs import Forecast, granted_for, than_the_largest, too_large
+from runner.batch.task import Record, Task, more_than_given, record_of
 from runner.batch.zygote import allow_memory
-from runner.errors import (
-    CaptureError,
-    DecompositionError,
-    KdrunError,
-    MissingError,
-    ProblemError,
-)
-from runner.graph.memory import Estimate
-from runner.problems import Problem
+from runner.emit.decomposition import captured, write
+from runner.errors import DecompositionError, KdrunError, ProblemError
+from runner.graph import estimate as capture_and_estimate
+from runner.graph.memory import Estimate, demands
+from runner.graph.patterns import rows_of_all_formulas
+from runner.problems import Problem, example_of_init, out_of_memory, read_problem
 from runner.prompts.brief import MOST_FINDINGS
-from runner.store.result import Figures, Status
+from runner.prompts.gathering import facts_of
+from runner.store.result import Figures
 from runner.tree.document import Tree
+from runner.verify import VerifyOptions, write_reports
+from runner.verify import verify as verify_directory
+from runner.verify.fitting import needs
 from runner.verify.options import DRAWN_AGAIN_BYTES
+from runner.verify.results import findings, given_bad_inputs
+
+rows_of_all_formulas()  # It takes 0.15 s; here the server does it once for all its children.
 
 SMALL = 8
 """Operations up to which a problem of no level is hardly more than one fusion."""
@@ -39,8 +47,6 @@ def estimate(argument: str) -> str:
     """How much memory a problem needs: captured only, nothing is computed."""
 
     def body(task: Task, stages: Stages) -> Record:
-        from runner.problems import read_problem
-
         with stages("load"):
             problem = read_problem(task.problem)
         with stages("capture"):
@@ -56,8 +62,6 @@ def forecast(problem: Problem, mode: Literal["eval", "train"]) -> Forecast:
         ProblemError: the author's code fails.
         CaptureError: the model runs, but its program cannot be written down.
     """
-    from runner.graph import estimate as capture_and_estimate
-
     return _forecast(problem, capture_and_estimate(problem, mode=mode))
 
 
@@ -83,9 +87,6 @@ def facts(argument: str) -> str:
     """What a problem's program does, for who is to take it apart."""
 
     def body(task: Task, stages: Stages) -> Record:
-        from runner.problems import read_problem
-        from runner.prompts.gathering import facts_of
-
         with stages("load"):
             problem = read_problem(task.problem)
         with stages("capture"):
@@ -98,11 +99,6 @@ def decompose(argument: str) -> str:
     """Take a problem apart into `task.built`, and verify what was written."""
 
     def body(task: Task, stages: Stages) -> Record:
-        from runner.emit.decomposition import captured, write
-        from runner.graph.memory import demands
-        from runner.problems import read_problem
-        from runner.verify.fitting import needs
-
         with stages("load"):
             problem = read_problem(task.problem)
         with stages("capture"):
@@ -159,8 +155,6 @@ def judge(argument: str) -> str:
     """Verify what somebody else delivered into `task.built`, and write the verdicts there."""
 
     def body(task: Task, stages: Stages) -> Record:
-        from runner.batch.describing import describe
-
         record = _verified(task, stages, task.built)
         if record.status == "passed":
             with stages("describe"):
@@ -170,33 +164,7 @@ def judge(argument: str) -> str:
     return _run(argument, body)
 
 
-def too_large(needed_bytes: int, most_bytes: int) -> str:
-    """`needs 31.2 GiB, the largest node has 21.9 GiB`."""
-    return f"needs {needed_bytes / GIB:.1f} GiB{than_the_largest(most_bytes)}"
-
-
-def more_than_given(task: Task, forecast: Forecast) -> Record | None:
-    """What to answer at once where the memory that was given was a guess, and too little."""
-    guess = Needs(task.memory_bytes, task.most_memory_bytes)
-    expected = forecast.expected_bytes
-    wanted = guess.of_a_model(expected, 0, forecast.weights_bytes).granted_bytes
-    if task.sized or wanted <= task.memory_bytes:
-        return None
-    return Record(
-        status="too_large",
-        reason=f"asks for {wanted / GIB:.1f} GiB",
-        stage="capture",
-        asks_for_more=True,
-        forecast=forecast,
-    )
-
-
 def _verified(task: Task, stages: "Stages", directory: Path, *, write: bool = True) -> Record:
-    from runner.verify import VerifyOptions, write_reports
-    from runner.verify import verify as verify_directory
-    from runner.verify.fitting import needs
-    from runner.verify.results import findings, given_bad_inputs
-
     device = _device(task.options.device)
     try:
         tree = Tree.read(directory)
@@ -268,25 +236,15 @@ class Stages:
 
 def _run(argument: str, body: Callable[[Task, Stages], Record]) -> str:
     """The edge of a child: whatever a problem or the engine raises becomes a record here."""
-    import torch
-
-    from runner.problems import example_of_init, out_of_memory
-
     task = Task.model_validate_json(argument)
     torch.set_num_threads(task.threads)
     stages = Stages(task.stage_file)
     try:
         record = body(task, stages)
     except ProblemError as error:
-        status: Status = "failed" if isinstance(error, CaptureError) else "error"
-        reason = f"{error.what}; {error.hint}" if error.hint else error.what
-        record = Record(status=status, reason=reason, stage=stages.now)
-        missing: dict[str, str | None]
+        record = record_of(error, stages.now)
         if task.named and (example := example_of_init(task.named, error.__cause__)):
             missing = {"missing": str(error.__cause__), "hint": f"give --init '{example}'"}
-            record = record.model_copy(update=missing)
-        elif isinstance(error, MissingError):
-            missing = {"missing": error.missing, "hint": error.hint}
             record = record.model_copy(update=missing)
     except KdrunError as error:
         record = Record(status="failed", reason=str(error), stage=stages.now)
@@ -311,8 +269,6 @@ def _run(argument: str, body: Callable[[Task, Stages], Record]) -> str:
 
 
 def _device(wanted: str) -> str:
-    import torch
-
     if wanted == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     return wanted

@@ -18,7 +18,7 @@ from runner.cli.machine import doctor
 from runner.cli.reports import diff, report, show, workloads
 from runner.cli.running import decompose, submit, verify
 from runner.cli.runs import pull, status
-from runner.errors import INTERRUPTED, KdrunError
+from runner.errors import INTERRUPTED, KdrunError, is_refused
 
 __all__ = ["cli", "main"]
 
@@ -34,6 +34,11 @@ def main() -> None:
     except KdrunError as error:
         _fail(str(error))
         code = error.exit_code
+    except OSError as error:
+        if not is_refused(error):
+            raise
+        _fail(f"{error.filename or 'a file'}: {error.strerror}")
+        code = KdrunError.exit_code
     except (KeyboardInterrupt, click.Abort):
         _fail("interrupted")
         code = INTERRUPTED

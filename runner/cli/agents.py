@@ -7,7 +7,7 @@ import click
 
 from runner.cli.completion import problem_names
 from runner.cli.help import examples
-from runner.cli.options import CONFIG, DATA, MODE, F, settings_from
+from runner.cli.options import CONFIG, DATA, MODE, F, settings_from, start_child_server
 
 
 def decomposer_options(command: F) -> F:
@@ -43,7 +43,7 @@ def decomposer_options(command: F) -> F:
 @DATA
 @click.option(
     "--output",
-    type=click.Path(path_type=Path),
+    type=click.Path(file_okay=False, path_type=Path),
     help="Directory that the brief says to write to; default the problem's name.",
 )
 @click.option(
@@ -60,6 +60,7 @@ def prompt(problem: str, output: Path | None, form: str, config: Path | None, **
 
     It holds the rules, the formats, the source and each operation's shapes.
     """
+    start_child_server(problem)
     from runner.batch import briefing
 
     settings = settings_from(flags, config)

@@ -81,7 +81,7 @@ def stop(run: str, config: Path | None, **flags: Any) -> int:
     return 0
 
 
-def sent(settings: Any, run: str | None, as_json: bool) -> int:
+def sent(settings: Any, run: str | None, statuses: Any, as_json: bool) -> int:
     """Print the runs that were sent to a cluster; of one run its problems, too."""
     from runner.batch import stored, tables
     from runner.batch.remote import sending
@@ -92,15 +92,31 @@ def sent(settings: Any, run: str | None, as_json: bool) -> int:
         settings = sending.settings_of(found[-1], settings)
         where, manifests = stored.runs(settings, run)
     if as_json:
-        click.echo(tables.sent_json(found, manifests))
+        click.echo(tables.sent_json(found, manifests, statuses))
         return 0
     if not found:
         click.echo(f"no run{'s' if run is None else f' {run!r}'} at {settings.on_cluster}")
         return 0 if run is None else 1
-    console = new_console()
-    console.print(tables.sent(found))
+    if not statuses:
+        new_console().print(tables.sent(found))
     for manifest in manifests:
-        console.print(tables.states(manifests))
-        shared = None if settings.store is None else where
-        tables.results(manifest, settings.output, console, shared)
+        show_run(manifest, where, statuses, settings)
     return 0
+
+
+def show_run(manifest: Any, where: str, statuses: Any, settings: Any) -> None:
+    """Print how a run stands and what came of its problems, or only those of some statuses."""
+    from runner.batch import stored, tables
+
+    console = new_console()
+    if not statuses:
+        console.print(tables.states([manifest]))
+        shared = None if settings.store is None else where
+        command = stored.status_command(settings, manifest.run_id)
+        tables.results(manifest, settings.output, console, shared, command)
+    elif any(manifest.counts.get(status) for status in statuses):
+        tables.listed(manifest, statuses, console)
+    else:
+        counts = ", ".join(f"{n} {status}" for status, n in manifest.counts.items())
+        none = f"no problem of {manifest.run_id} ended as {' or '.join(statuses)}"
+        console.print(f"{none}: {counts or 'none has ended'}", soft_wrap=True)

@@ -7,6 +7,7 @@ import click
 
 from runner.cli.help import Group, examples
 from runner.cli.options import CONFIG, DATA, JSON, LEVEL, new_console, settings_from
+from runner.errors import DatasetError
 
 
 @click.group(cls=Group, epilog=examples("kdrun data list", "kdrun data fetch"))
@@ -66,17 +67,24 @@ def fetch(source: str | None, destination: Path | None) -> int:
     return 0 if report.complete else 1
 
 
-@data.command(epilog=examples("kdrun data check", "kdrun data check my_copy"))
-@click.argument("directory", required=False, type=click.Path(path_type=Path))
-def check(directory: Path | None) -> int:
-    """Compare a copy of KernelBench with its manifest, file by file.
+@data.command(epilog=examples("kdrun data check", "kdrun data check --data my_copy"))
+@DATA
+@CONFIG
+def check(config: Path | None, **flags: Any) -> int:
+    """Compare KernelBench with its manifest, file by file.
 
-    DIRECTORY is data/kernelbench/ where none is given.
+    It is looked for where `kdrun data list` finds it.
     """
-    from runner.problems import KERNELBENCH
     from runner.problems import check as check_dataset
+    from runner.problems import data_root
 
-    report = check_dataset(directory or KERNELBENCH)
+    settings = settings_from(flags, config)
+    root = data_root(settings.data)
+    if root.kind == "samples":
+        raise DatasetError(
+            f"KernelBench is not here: the problems are {root}", hint="`kdrun data fetch` gets it"
+        )
+    report = check_dataset(root.path)
     differences = (
         ("missing", report.missing),
         ("changed", report.changed),

@@ -98,3 +98,15 @@ def new_console(*, stderr: bool = False) -> Any:
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else 200
     return Console(stderr=stderr, highlight=False, markup=False, width=width)
+
+
+def start_child_server(problem: str | None = None) -> None:
+    """Start the process that imports torch, while this one imports the rest of what it needs.
+
+    Not for a file whose text is wrong: to say so needs no torch.
+    """
+    from runner.batch.child import start_zygote
+    from runner.problems import is_problem
+
+    if problem is None or not Path(problem).is_file() or is_problem(Path(problem)):
+        start_zygote()

@@ -1,11 +1,13 @@
 """Commands that take models apart and verify them."""
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
 import click
 
+from runner import STARTED
 from runner.cli.agents import decomposer_options
 from runner.cli.completion import problem_names
 from runner.cli.help import examples
@@ -18,6 +20,7 @@ from runner.cli.options import (
     STORE,
     new_console,
     settings_from,
+    start_child_server,
     working_options,
 )
 from runner.errors import INTERRUPTED, UsageError
@@ -175,6 +178,7 @@ def decompose(
     samples/vit_block, in any case. FILE is any file in KernelBench format, MODULE:CLASS a model in
     a package. The parts are written to OUTPUT/LEVEL/NAME.
     """
+    start_child_server(problem)
     from runner.batch import alone, tables
     from runner.problems import find_problem, is_target
 
@@ -184,7 +188,8 @@ def decompose(
     if named is None and not Path(problem).exists():
         click.echo(f"{problem}: {file}", err=True)
     done = alone.decompose(file, settings, named)
-    tables.one(done.result, done.directory, done.log, new_console(stderr=as_json))
+    took_s = time.monotonic() - STARTED
+    tables.one(done.result, done.directory, done.log, took_s, new_console(stderr=as_json))
     if as_json:
         click.echo(done.result.to_json(), nl=False)
     return 0 if done.result.status == "passed" else 1
@@ -212,6 +217,7 @@ def verify(
 
     Exit code 0 where all pass, else 1.
     """
+    start_child_server()
     from runner.batch import alone, tables
 
     settings = settings_from(flags, config)

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from runner.cli.clusters import sent
+from runner.cli.clusters import sent, show_run
 from runner.cli.completion import run_names
 from runner.cli.help import examples
 from runner.cli.options import (
@@ -19,6 +19,8 @@ from runner.cli.options import (
     new_console,
     settings_from,
 )
+
+STATUSES = ["passed", "failed", "error", "too_large", "timeout", "crashed", "cancelled"]
 
 
 @click.command(
@@ -53,28 +55,42 @@ def pull(
     return 0 if all(one.well for one in done) else 1
 
 
-@click.command(epilog=examples("kdrun status", "kdrun status nightly --store s3://results/kdrun"))
+@click.command(
+    epilog=examples(
+        "kdrun status",
+        "kdrun status nightly --status failed --status error",
+        "kdrun status nightly --store s3://results/kdrun",
+    )
+)
 @click.argument("run", required=False, shell_complete=run_names)
 @OUTPUT_TO_READ
 @STORE_TO_READ
 @ON_CLUSTER
+@click.option(
+    "--status",
+    "statuses",
+    type=click.Choice(STATUSES),
+    multiple=True,
+    help="Only the problems of RUN that ended so; repeatable; default all.",
+)
 @CONFIG
 @JSON
-def status(run: str | None, config: Path | None, as_json: bool, **flags: Any) -> int:
+def status(run: str | None, statuses: Any, config: Path | None, as_json: bool, **flags: Any) -> int:
     """List runs and how each stands, or show one with its problems."""
     from runner.batch import stored, tables
 
+    if statuses and run is None:
+        raise click.UsageError(f"--status {statuses[0]}: of which run? Name a RUN, too.")
     settings = settings_from(flags, config)
     if settings.on_cluster is not None:
-        return sent(settings, run, as_json)
+        return sent(settings, run, statuses, as_json)
     where, manifests = stored.runs(settings, run)
     if as_json:
-        click.echo(tables.states_json(manifests))
+        click.echo(tables.states_json(manifests, statuses))
     elif not manifests:
         click.echo(f"no runs in {where}")
-    else:
+    elif run is None:
         new_console().print(tables.states(manifests))
-        if run:
-            shared = None if where == str(settings.output) else where
-            tables.results(manifests[0], settings.output, new_console(), shared)
+    else:
+        show_run(manifests[0], where, statuses, settings)
     return 0

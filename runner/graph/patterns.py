@@ -39,7 +39,9 @@ class Patterns:
         for index, name in enumerate(self.unifier.names):
             self.by_name.setdefault(name, []).append(index)
         present = frozenset(self.unifier.names)
-        self.rows = [row for row in _rows() if all(needed & present for needed in row.needs)]
+        self.rows = [
+            row for row in rows_of_all_formulas() if all(needed & present for needed in row.needs)
+        ]
         self.calls = _calls(flow)
 
     def everywhere(self, taken: Container[int]) -> Iterator[Found]:
@@ -208,14 +210,15 @@ _SPELLED_INSIDE = {"silu", "gelu", "softplus", "sigmoid", "hardsigmoid", "log_si
 
 
 @functools.cache
-def _rows() -> tuple[_Row, ...]:
+def rows_of_all_formulas() -> tuple[_Row, ...]:
+    """Return one row for each spelling of each formula: parsed once in a process."""
     rows: dict[tuple[str, str], _Row] = {}
     for operation, spellings in FORMULAS:
         for spelling in spellings:
             for variant in variants(spelling):
                 for formula in spelled_out(variant):
                     tree = parse(formula)
-                    needs = {_operators(name) for name in _functions(tree) if name in FUNCTIONS}
+                    needs = {_operators(name) for name in _functions(formula) if name in FUNCTIONS}
                     row = _Row(
                         operation,
                         formula,
@@ -240,7 +243,7 @@ def variants(spelling: str) -> list[str]:
 def spelled_out(formula: str) -> list[str]:
     """The formula, and with a call of an operation that has rows of its own written as in each."""
     tree = parse(formula)
-    name = next((n for n in _functions(tree) if n in _SPELLED_INSIDE), None)
+    name = next((n for n in _functions(formula) if n in _SPELLED_INSIDE), None)
     found = [formula]
     for operation, spellings in FORMULAS if name else ():
         if operation == name:
@@ -281,8 +284,9 @@ def _rebuilt(node: ast.expr, rewrite: Callable[[ast.expr], ast.expr | None]) -> 
     return node
 
 
-def _functions(tree: ast.expr) -> list[str]:
-    return [name for node in ast.walk(tree) if (name := called(node)) is not None]
+def _functions(formula: str) -> list[str]:
+    """The names of the functions that a formula calls."""
+    return re.findall(r"(\w+)\(", formula)
 
 
 def _operators(function: str) -> frozenset[str]:

@@ -16,7 +16,7 @@ from runner.problems.loading import (
     seed,
 )
 from runner.problems.packages import imported_packages, is_checkout, known_as, within_package
-from runner.problems.problem import Problem, idea, identify, read_problem
+from runner.problems.problem import Problem, idea, identify, is_problem, read_problem
 from runner.problems.selection import (
     KERNELBENCH,
     DataRoot,
@@ -49,6 +49,7 @@ __all__ = [
     "imported_packages",
     "is_checkout",
     "is_named",
+    "is_problem",
     "is_target",
     "known_as",
     "load_problem",

@@ -127,11 +127,21 @@ def fetch(source: str | None, destination: Path) -> FetchReport:
 
 
 def check(root: Path) -> CheckReport:
-    """Compare `root` with the manifest, file by file. DatasetError where there is no directory."""
+    """Compare `root` with the manifest, file by file.
+
+    Raises:
+        DatasetError: there is no directory, or no file of KernelBench in it.
+    """
     if not root.is_dir():
-        raise DatasetError(f"no dataset in {root}", hint="kdrun data fetch puts it there")
-    expected = manifest() | {name: _sha256(text) for name, text in _own().items()}
+        raise DatasetError(f"no dataset in {root}", hint="`kdrun data fetch` gets it")
+    wanted = manifest()
     files = _files(root)
+    if not wanted.keys() & files.keys():
+        raise DatasetError(
+            f"{root} is not KernelBench: it has none of its {len(wanted)} files",
+            hint="`kdrun data fetch` gets it",
+        )
+    expected = wanted | {name: _sha256(text) for name, text in _own().items()}
     present = {n: _sha256(files[n].read_bytes()) for n in expected if n in files}
     return CheckReport(
         root=root,

@@ -1,4 +1,4 @@
-"""This file knows about one problem file as text: its name, its level, whether it is a problem."""
+"""Reads one problem file as text: its name, its level, whether it is a problem. Runs none of it."""
 
 import ast
 import hashlib
@@ -21,6 +21,7 @@ _HINTS = {
     "get_init_inputs": "add `def get_init_inputs()` that returns the list of Model's arguments, "
     "[] for none",
 }
+_BINDERS = {"exec", "eval", "globals", "locals", "vars", "setattr"}
 _SENTENCE_END = re.compile(r"(?<!e\.g)(?<!i\.e)(?<!\s\d)[.!?](?=\s|$)")
 _PARAMETER_SECTION = re.compile(r"\s*(:param|:return|Args:|Arguments:|Parameters:|Returns:)")
 
@@ -63,16 +64,23 @@ def read_problem(path: Path) -> Problem:
     return _problem(path, source)
 
 
+def is_problem(path: Path) -> bool:
+    """Whether `read_problem` finds nothing wrong with the file's text."""
+    try:
+        read_problem(path)
+    except ProblemError:
+        return False
+    return True
+
+
 def parse(path: Path, source: bytes) -> ast.Module:
     """The syntax tree of a file in KernelBench format; ProblemError where it is not that."""
     tree = _syntax(path, source)
     if not tree.body:
         raise ProblemError(path, "the file is empty", hint=_FORMAT)
-    names = set(_names(tree.body))
-    if "*" in names:  # what it brings is known only when it runs
-        return tree
+    names = set(_names(tree))
     for name in REQUIRED:
-        if name not in names:
+        if name not in names and not _binds_names_as_it_runs(tree):
             raise ProblemError(path, f"no {_spelled(name)}", hint=_missing_hint(name, tree))
     return tree
 
@@ -138,27 +146,35 @@ def _syntax(path: Path, source: bytes) -> ast.Module:
         raise ProblemError(path, f"not Python: {error}") from error
 
 
-def _names(statements: list[ast.stmt]) -> Iterator[str]:
-    """Names that the module has after it ran, also those defined under `if`, `try` and `with`."""
-    for statement in statements:
-        match statement:
+def _names(tree: ast.Module) -> Iterator[str]:
+    """Names that the module may have after it ran: all that is bound outside its functions."""
+    pending: list[ast.AST] = [*tree.body]
+    while pending:
+        node = pending.pop()
+        match node:
             case ast.ClassDef() | ast.FunctionDef():
-                yield statement.name
+                yield node.name
             case ast.Import() | ast.ImportFrom():
-                yield from (alias.asname or alias.name for alias in statement.names)
-            case ast.Assign():
-                for target in statement.targets:
-                    yield from (n.id for n in ast.walk(target) if isinstance(n, ast.Name))
-            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr()):
+                yield from (alias.asname or alias.name for alias in node.names)
+            case ast.Name(id=name, ctx=ast.Store()):
                 yield name
-            case ast.If() | ast.For() | ast.While():
-                yield from _names(statement.body + statement.orelse)
-            case ast.With():
-                yield from _names(statement.body)
-            case ast.Try():
-                handlers = [s for handler in statement.handlers for s in handler.body]
-                rest = statement.orelse + statement.finalbody
-                yield from _names(statement.body + handlers + rest)
+            case ast.AnnAssign(value=None):  # `Model: type` binds nothing
+                pass
+            case _:
+                pending.extend(ast.iter_child_nodes(node))
+
+
+def _binds_names_as_it_runs(tree: ast.Module) -> bool:
+    """Whether the text cannot tell the module's names: `exec`, `globals()["Model"] = ...`."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name) if name in _BINDERS:
+                return True
+            case ast.Global() | ast.Attribute(attr="modules") | ast.alias(name="*"):
+                return True
+            case ast.FunctionDef(name="__getattr__") if node in tree.body:
+                return True
+    return False
 
 
 def _missing_hint(name: str, tree: ast.Module) -> str:

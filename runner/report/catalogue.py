@@ -16,6 +16,7 @@ from typing import Any, Literal
 from pydantic import Field, computed_field
 
 from runner.counting import counted
+from runner.errors import UsageError, is_it
 from runner.report.subject import Found, Subject
 from runner.store.result import Document
 from runner.tree.document import Attribute, Node
@@ -209,7 +210,16 @@ def curve(cumulative: Sequence[float]) -> list[Point]:
 
 
 def choose(catalogue: Catalogue, operations: Sequence[str], first: int | None) -> list[Workload]:
-    """Those of some operations (all for none), the first so many of them."""
+    """Return the first so many workloads of some operations, or of all for none.
+
+    Raises:
+        UsageError: no workload has such an operation.
+    """
+    known = sorted({row.operation for row in catalogue.workloads})
+    for operation in operations:
+        if operation not in known:
+            hint = is_it(operation, known)
+            raise UsageError(f"--operation {operation}: no kernel here does it", hint=hint)
     chosen = [row for row in catalogue.workloads if not operations or row.operation in operations]
     return chosen[:first]
 

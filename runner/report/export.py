@@ -9,6 +9,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from runner.report.definitions import FLASHINFER_LACKS, Definition, define, read
 from runner.report.subject import Subject
 from runner.store.directory import write_atomically
 
+_write = partial(write_atomically, setting="--export")
 MOST_BLOB_BYTES = 256 << 20
 TIMEOUT_S = 300.0
 _MODE_MATTERS = re.compile(r"nn\.(BatchNorm|InstanceNorm|Dropout|AlphaDropout)")
@@ -64,7 +66,7 @@ def export(
         file = source_of(row, subject)
         name = f"{number}_{row.name}.py"
         text = file.read_text(encoding="utf-8")
-        write_atomically(directory / "kernelbench/level1" / name, for_kernelbench(text, row.mode))
+        _write(directory / "kernelbench/level1" / name, for_kernelbench(text, row.mode))
         index.append(
             {"kernelbench": f"level1/{name}", "definition": None}
             | row.model_dump(mode="json", exclude_none=True)
@@ -80,12 +82,12 @@ def export(
     for definition in definitions:
         _sol_execbench(definition, directory / "sol-execbench" / definition.name)
     notes += _flashinfer_bench(definitions, directory / "flashinfer-bench", memory_bytes)
-    write_atomically(directory / "index.json", json.dumps(index, indent=1) + "\n")
+    _write(directory / "index.json", json.dumps(index, indent=1) + "\n")
     said = "".join(f"\nNot said: {note}.\n" for note in notes)
     readme = _README.format(
         title=subject.title, version=__version__, count=counted(len(chosen), "workload"), notes=said
     )
-    write_atomically(directory / "README.md", readme)
+    _write(directory / "README.md", readme)
     return notes
 
 
@@ -111,8 +113,8 @@ def for_kernelbench(text: str, mode: str) -> str:
 
 
 def _sol_execbench(definition: Definition, folder: Path) -> None:
-    write_atomically(folder / "definition.json", json.dumps(definition.document, indent=2) + "\n")
-    write_atomically(folder / "workload.jsonl", to_lines(definition.workloads))
+    _write(folder / "definition.json", json.dumps(definition.document, indent=2) + "\n")
+    _write(folder / "workload.jsonl", to_lines(definition.workloads))
 
 
 def _flashinfer_bench(
@@ -135,10 +137,8 @@ def _flashinfer_bench(
                     k: v for k, v in definition.document.items() if k != "custom_inputs_entrypoint"
                 } | {"tags": ["kdrun"]}
                 place = f"{document['op_type']}/{definition.name}"
-                write_atomically(
-                    root / f"definitions/{place}.json", json.dumps(document, indent=2) + "\n"
-                )
-                write_atomically(root / f"workloads/{place}.jsonl", to_lines(records))
+                _write(root / f"definitions/{place}.json", json.dumps(document, indent=2) + "\n")
+                _write(root / f"workloads/{place}.jsonl", to_lines(records))
         finally:
             close_zygote()
     return notes

@@ -53,7 +53,7 @@ def write(subject: Subject, path: Path) -> None:
     """
     if path.is_dir():
         raise StoreError(f"{path}: a directory", hint="name a file with --to")
-    write_atomically(path, render(subject))
+    write_atomically(path, render(subject), "--to")
 
 
 def render(subject: Subject) -> str:

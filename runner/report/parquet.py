@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from runner.errors import UsageError
+from runner.errors import UsageError, unwritable
 from runner.report.catalogue import Workload, to_rows
 
 
@@ -11,7 +11,8 @@ def write(workloads: Sequence[Workload], path: Path) -> None:
     """One row a workload; its uses are a list of records.
 
     Raises:
-        UsageError: pyarrow is not installed, or the file cannot be written.
+        UsageError: pyarrow is not installed.
+        StoreError: the file cannot be written.
     """
     try:
         import pyarrow
@@ -21,6 +22,7 @@ def write(workloads: Sequence[Workload], path: Path) -> None:
             "Parquet needs pyarrow", hint="pip install pyarrow, or use --json"
         ) from None
     try:
-        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(to_rows(workloads)), path)
+        with path.open("wb") as file:
+            pyarrow.parquet.write_table(pyarrow.Table.from_pylist(to_rows(workloads)), file)
     except OSError as error:
-        raise UsageError(f"{path}: {error.strerror or error}") from error
+        raise unwritable(path, error, "--parquet") from error

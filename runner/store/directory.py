@@ -66,7 +66,9 @@ class DirectoryStore:
             raise StoreError(
                 f"no run {run_id!r} in {self.root}", hint=f"the last ones there: {known}"
             ) from None
-        except (OSError, UnicodeDecodeError, ValidationError) as error:
+        except OSError as error:
+            raise StoreError(f"{path}: {error.strerror}", hint="may this user read it?") from error
+        except (UnicodeDecodeError, ValidationError) as error:
             raise StoreError(f"{path}: not a readable manifest", hint="submit it again") from error
 
     def run_ids(self) -> list[str]:
@@ -77,17 +79,17 @@ class DirectoryStore:
         return [path.parent.name for path in found]
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Write a whole file or nothing.
+def write_atomically(path: Path, text: str, setting: str = "--output") -> None:
+    """Write a whole file or nothing; `setting` names what decides where it goes.
 
     Raises:
         StoreError: the place cannot be written to.
     """
-    write_pieces(path, [text])
+    write_pieces(path, [text], setting)
 
 
-def write_pieces(path: Path, pieces: Iterable[str]) -> None:
-    """The same for a text that comes piece by piece.
+def write_pieces(path: Path, pieces: Iterable[str], setting: str = "--output") -> None:
+    """Do the same for a text that comes piece by piece.
 
     Raises:
         StoreError: the place cannot be written to.
@@ -101,7 +103,7 @@ def write_pieces(path: Path, pieces: Iterable[str]) -> None:
     except OSError as error:
         with suppress(OSError):  # half of it takes space that is wanted
             temporary.unlink(missing_ok=True)
-        raise unwritable(path, error, "--output") from error
+        raise unwritable(path, error, setting) from error
 
 
 def put_in_place(built: Path, destination: Path) -> None:

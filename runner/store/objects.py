@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, TypeVar
 
-from runner.errors import UsageError
 from runner.store.result import Document
 
 SCHEME = "s3://"
@@ -84,16 +83,12 @@ def open_objects(address: Address, *, patient: bool = True) -> Objects:
     An impatient one gives up soon: it is for finding out whether the place is there at all.
 
     Raises:
-        UsageError: the address can be no store.
+        UsageError: the address names no bucket.
     """
     if address.uri.startswith(SCHEME):
         from runner.store.bucket import BucketObjects
 
         return BucketObjects(address, patient=patient)
-    if "://" in address.uri:
-        raise UsageError(
-            f"--store {address.uri}: not a store", hint="s3://bucket/prefix, or a folder"
-        )
     from runner.store.folder import FolderObjects
 
     return FolderObjects(Path(address.uri))

@@ -79,9 +79,7 @@ class RunStore:
                 ignores the conditions of conditional writes.
         """
         text = json.dumps({"kdrun_store": layout.LAYOUT}) + "\n"
-        # Asked twice: what was found may be the mark of another driver, of this moment.
-        if not self._is_marked() and self._is_in_use() and not self._is_marked():
-            raise StoreError(f"{self}: holds something else", hint="choose an empty place")
+        self.is_new()
         with suppress(Conflict):
             self.objects.put_if(layout.MARKER, text.encode(), None)
         for condition, expected in (("If-None-Match", None), ("If-Match", "0" * 32)):
@@ -92,6 +90,19 @@ class RunStore:
                     hint="use a newer version of it, or another one",
                 )
         self.look()
+
+    def is_new(self) -> bool:
+        """Return whether nothing is there yet, so that the first run makes it a store.
+
+        Raises:
+            StoreError: it holds something else, or does not answer.
+        """
+        if self._is_marked():
+            return False
+        # Asked twice: what was found may be the mark of another driver, of this moment.
+        if self._is_in_use() and not self._is_marked():
+            raise StoreError(f"{self}: holds something else", hint="choose an empty place")
+        return True
 
     def _is_marked(self) -> bool:
         return self.objects.get(layout.MARKER) is not None
@@ -107,7 +118,7 @@ class RunStore:
         """
         blob = self.objects.get(layout.MARKER)
         if blob is None:
-            raise StoreError(f"{self}: no store", hint="`kdrun submit --store` makes one")
+            raise StoreError(f"{self}: no store", hint=f"`kdrun submit --store {self}` makes one")
         try:
             number = int(json.loads(blob.data)["kdrun_store"])
         except (ValueError, TypeError, KeyError) as error:

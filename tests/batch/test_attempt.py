@@ -106,7 +106,7 @@ def test_the_gates_use_what_a_run_would_give_them_however_much_there_is(
         given.append(options.memory_bytes)
         return verify_directory(directory, options, watch)
 
-    monkeypatch.setattr("runner.verify.verify", verify_noting)
+    monkeypatch.setattr("runner.batch.work.verify_directory", verify_noting)
     for memory in (2 * GIB, 64 * GIB):
         made = task(memory_bytes=memory, most_memory_bytes=64 * GIB)
         made.scratch.mkdir(parents=True, exist_ok=True)
@@ -216,7 +216,7 @@ def test_a_worker_says_what_it_cannot_write_and_raises_nothing(task: Make, tmp_p
     answer = perform(task().model_dump_json(), str(tmp_path / "log"))
     attempt = Attempt.model_validate_json(answer)
     assert attempt.record.status == "failed"
-    assert "Not a directory" in str(attempt.record.reason)
+    assert "out/level1: a file is where a folder must be" in str(attempt.record.reason)
 
 
 def test_a_result_is_readable_json(task: Make, log: Path) -> None:

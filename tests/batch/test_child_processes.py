@@ -177,6 +177,36 @@ def test_each_thread_has_a_server_of_its_own(run: Run) -> None:
     assert answers == ["OTHER"]
 
 
+def test_bytecode_is_kept_of_what_the_server_imports_and_of_nothing_that_a_child_imports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "of_the_server.py").write_text("")
+    (tmp_path / "of_the_child.py").write_text("def run(text): return text\n")
+    cache = tmp_path / "cache"
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(cache))
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    server = child._Zygote(("of_the_server",))
+    request = Request("of_the_child:run", "x", tmp_path, tmp_path / "log", 200 * MIB, 300)
+    assert server.run(request).answer == "x"
+    server.close()
+    kept = {path.name.partition(".")[0] for path in cache.rglob("*.pyc")}
+    assert "of_the_server" in kept
+    assert "of_the_child" not in kept
+
+
+def test_a_server_that_still_imports_is_ended_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "slow.py").write_text("import time\ntime.sleep(1000)\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    server = child._Zygote(("slow",))
+    began = time.monotonic()
+    server.close()
+    assert time.monotonic() - began < 2
+    assert server.process.returncode == -signal.SIGKILL
+
+
 def test_a_child_dies_with_the_process_that_wanted_it(tmp_path: Path) -> None:
     program = f"""
 from pathlib import Path

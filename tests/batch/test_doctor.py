@@ -53,14 +53,16 @@ def test_gpus_that_are_asked_for_must_be_there() -> None:
 def test_an_output_directory_is_where_a_folder_can_be_made(tmp_path: Path) -> None:
     assert looked_at("scratch", output=tmp_path / "a/b/c").well
     assert not (tmp_path / "a").exists()
-    (tmp_path / "file").touch()
-    assert not looked_at("scratch", output=tmp_path / "file/b").well
+    nowhere = looked_at("scratch", output=Path("/proc/nowhere"))
+    assert nowhere.said == "/proc/nowhere: No such file or directory; choose another --output"
+    assert not nowhere.well
 
 
 def test_a_store_is_asked_only_where_one_is_named_and_nothing_is_written(tmp_path: Path) -> None:
     assert "store" not in {finding.what for finding in examine(Settings())}
     place = tmp_path / "store"
-    assert looked_at("store", store=str(place)).said == f"{place}: answers, 0 runs"
+    new = Finding("store", True, f"{place}: nothing there yet; the first run makes it a store")
+    assert looked_at("store", store=str(place)) == new
     assert not place.exists()
     RunStore(Address(uri=str(place))).claim()
     (place / "one").mkdir()
@@ -68,8 +70,11 @@ def test_a_store_is_asked_only_where_one_is_named_and_nothing_is_written(tmp_pat
 
 
 def test_a_store_that_does_not_answer_or_is_none_is_said(tmp_path: Path) -> None:
-    finding = looked_at("store", store="ftp://somewhere")
-    assert (finding.well, "not a store" in finding.said) == (False, True)
     (tmp_path / "other/folder").mkdir(parents=True)
-    finding = looked_at("store", store=str(tmp_path / "other"))
-    assert (finding.well, "no store" in finding.said) == (False, True)
+    (tmp_path / "other/file").touch()
+    for place, wrong in (
+        (tmp_path / "other", "holds something else; choose an empty place"),
+        (tmp_path / "other/file", "a file is where a folder must be; choose another --store"),
+        (Path("/proc/nowhere"), "No such file or directory; choose another --store"),
+    ):
+        assert looked_at("store", store=str(place)) == Finding("store", False, f"{place}: {wrong}")

@@ -59,7 +59,12 @@ def test_a_problem_that_fills_the_disk_is_told_so_and_gives_it_back(
     result = ProblemResult.read(made.directory)
     assert result == done.result
     assert result.status == "crashed"
-    assert re.fullmatch(r"filled the disk with [23]\d MiB in 'capture'", str(result.reason))
+    where = re.escape(str(made.directory.parent))
+    assert re.fullmatch(
+        rf"wrote [23]\d\.\d MiB in 'capture', which filled the disk of {where} "
+        r"\([01]\.\d MiB of 32\.0 MiB free\); free some space there, or choose another --output",
+        str(result.reason),
+    )
     assert not done.record.disk_full
     assert "filling" not in str(sorted(made.directory.parent.rglob("*")))
     made.problem.write_text(made.problem.read_text().replace(more, ""))
@@ -77,7 +82,10 @@ def test_a_disk_that_others_filled_is_no_fault_of_the_problem(
     record = Attempt.model_validate_json(answer).record
     assert record.disk_full
     assert record.status != "passed"
-    assert "space left" in str(record.reason)
+    where = re.escape(str(made.directory.parent))
+    told = rf"no space left .*disk of {where} \(.* of 32\.0 MiB free\)|: No space left on device"
+    advice = "; free some space there, or choose another --output"
+    assert re.search(f"({told}){advice}$", str(record.reason))
     filling.unlink()
     assert decompose(made, tmp_path / "log").record.status == "passed"
 

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -44,7 +45,7 @@ class Head:
         self.desk = place / "desk"
         self.desk.mkdir()
         ports = free_ports(7)
-        self.port, self.client_port = ports[0], ports[1]
+        self.port, self.client_port, self.gcs_port = ports[:3]
         self.address = f"http://127.0.0.1:{self.port}"
         installed = place / "installed"
         ours = Path(runner.__file__).parent
@@ -338,8 +339,32 @@ def test_ray_s_client_drives_a_cluster_with_this_code_and_a_store(
 def test_a_cluster_that_asks_for_a_token_says_how_to_give_it(head: Head) -> None:
     done = head.kdrun("status", "--on-cluster", head.address, RAY_AUTH_MODE="disabled")
     assert done.returncode == 2
-    assert done.stderr.startswith(f"kdrun: {head.address} asks for Ray's token; set RAY_AUTH_MODE")
+    assert done.stderr.startswith(f"kdrun: {head.address} asks for a token, and got none or a wro")
     assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "ours", [{"RAY_AUTH_MODE": "disabled"}, {"RAY_AUTH_TOKEN": "another"}], ids=str
+)
+@pytest.mark.parametrize("scheme", ["", "ray://"])
+def test_a_ray_that_is_driven_from_here_says_within_seconds_that_it_wants_a_token(
+    head: Head, write: Callable[..., Path], scheme: str, ours: dict[str, str]
+) -> None:
+    address = f"{scheme}127.0.0.1:{head.client_port if scheme else head.gcs_port}"
+    began = time.monotonic()
+    done = head.kdrun(
+        *("submit", "--problem", str(write("token", head.desk)), "--run-id", "token"),
+        *("--address", address, "--store", "wants-a-token"),
+        **ours,
+    )
+    assert time.monotonic() - began < 15
+    assert done.returncode == 2
+    *_, run, refused = done.stderr.splitlines()
+    assert run.startswith("run token in ")  # and no warning between them
+    assert refused == (
+        f"kdrun: Ray at {address} asks for a token, and got none or a wrong one; set "
+        "RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN to what `ray get-auth-token` says there"
+    )
 
 
 def test_a_run_that_was_never_sent_is_not_found(head: Head) -> None:

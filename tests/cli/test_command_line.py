@@ -3,9 +3,6 @@
 import json
 import os
 import subprocess
-import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -13,37 +10,9 @@ from commands import KDRUN
 
 from runner import __version__
 from runner.batch.submit import Preview
-from runner.cli import main
+from tests.cli.conftest import Kdrun
 
 ROOT = Path(__file__).parents[2]
-
-
-@dataclass(frozen=True)
-class Ended:
-    code: int
-    out: str
-    err: str
-
-
-Kdrun = Callable[..., Ended]
-
-
-@pytest.fixture
-def kdrun(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Kdrun:
-    """The command, run here and now in an empty directory."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str) -> Ended:
-        monkeypatch.setattr(sys, "argv", ["kdrun", *arguments])
-        with pytest.raises(SystemExit) as end:
-            main()
-        captured = capsys.readouterr()
-        assert isinstance(end.value.code, int)
-        return Ended(end.value.code, captured.out, captured.err)
-
-    return run
 
 
 def test_help_comes_within_300_ms() -> None:
@@ -112,10 +81,10 @@ def test_the_version_is_told(kdrun: Kdrun) -> None:
         (["submit", "--level", "4"], "there is no level 4; the levels are 1, 2 and 3"),
         (["submit", "--problem", "nosuch*"], "--problem nosuch*: matches none of the"),
         (["submit", "--start", "999"], "--start 999 is past the end"),
-        (["submit", "--start", "-1"], "--start -1: Input should be greater than or equal to 0"),
-        (["submit", "--count", "0"], "--count 0: Input should be greater than or equal to 1"),
-        (["submit", "--trials", "0"], "--trials 0: Input should be"),
-        (["submit", "--timeout", "-3"], "--timeout -3.0: Input should be greater than 0"),
+        (["submit", "--start", "-1"], "--start -1: must be greater than or equal to 0"),
+        (["submit", "--count", "0"], "--count 0: must be greater than or equal to 1"),
+        (["submit", "--trials", "0"], "--trials 0: must be"),
+        (["submit", "--timeout", "-3"], "--timeout -3.0: must be greater than 0"),
         (["verify", ".", "--to", "x.json"], "--to lists wrong kernels; give --power too"),
         (["verify", ".", ".", "--power", "--to", "x.json"], "--to is one file; name one DIR"),
         (["submit", "--mode", "fast"], "Invalid value for '--mode'"),
@@ -141,7 +110,11 @@ def test_the_version_is_told(kdrun: Kdrun) -> None:
         (["verify", "nowhere"], "Invalid value for 'DIRECTORY...'"),
         (["verify", "."], ".: neither decomposition_tree.json nor original.py in it; name a "),
         (["status", "nosuch"], "no run 'nosuch' in output; the last ones there: none"),
-        (["data", "check", "nowhere"], "no dataset in nowhere; kdrun data fetch puts it there"),
+        (["status", "--status", "failed"], "--status failed: of which run? Name a RUN, too."),
+        (["status", "one", "--status", "bad"], "Invalid value for '--status': 'bad' is not one of"),
+        (["data", "check", "--data", "nowhere"], "--data nowhere: no such directory"),
+        (["submit", "--store", "s3:/bucket"], "--store 's3:/bucket': not a store; is it s3://bu"),
+        (["submit", "--retries", "foo=2"], "--retries 'foo=2': no cause is called 'foo'; there"),
         (["data", "fetch", "--from", "nowhere"], "--from nowhere: no such file or directory"),
         (["data", "list", "--level", "9"], "there is no level 9"),
     ],

@@ -88,22 +88,22 @@ def test_lists_are_written_with_commas_in_a_variable_and_alone_in_a_file(
     ("text", "message"),
     [
         ("trails: 3", "settings.yaml:1: trails: no such setting; is it trials?"),
-        ("trials: 0", "settings.yaml:1: trials: 0: Input should be greater than or equal to 1"),
-        ("mode: fast", "settings.yaml:1: mode: 'fast': Input should be 'eval' or 'train'"),
-        ("timeout: .inf", "settings.yaml:1: timeout: inf: Input should be a finite number"),
+        ("trials: 0", "settings.yaml:1: trials: 0: must be greater than or equal to 1"),
+        ("mode: fast", "settings.yaml:1: mode: 'fast': must be 'eval' or 'train'"),
+        ("timeout: .inf", "settings.yaml:1: timeout: inf: must be a finite number"),
         (
             "memory: 16",
             "settings.yaml:1: memory: 16: less than any problem takes; write it with its unit",
         ),
         ("memory: 16 apples", "settings.yaml:1: memory: '16 apples': could not interpret byte"),
-        ("level: [one]", "settings.yaml:1: level: 'one': Input should be a valid integer"),
+        ("level: [one]", "settings.yaml:1: level: 'one': must be a valid integer"),
         ("run_id: ../up", "settings.yaml:1: run_id: '../up': it names a folder, such as nightly-3"),
-        ("trials: 2\n\nmode: fast", "settings.yaml:3: mode: 'fast': Input should be"),
+        ("trials: 2\n\nmode: fast", "settings.yaml:3: mode: 'fast': must be"),
         (
             "# so\nretries: {node: 1}",
-            "settings.yaml:2: retries: {'node': 1}: node is no cause; there",
+            "settings.yaml:2: retries: {'node': 1}: no cause is called 'node'",
         ),
-        ("retries:\n  node_lost: x", "settings.yaml:1: retries: 'x': Input should be a valid int"),
+        ("retries:\n  node_lost: x", "settings.yaml:1: retries: 'x': must be a valid int"),
         ("- trials", "settings.yaml: not a mapping; write lines such as `trials: 2`"),
         ("trials: [1", "settings.yaml:1: not YAML: expected ',' or ']'"),
         ("a: b: c", "settings.yaml:1: not YAML: mapping values are not allowed here"),
@@ -141,10 +141,11 @@ def test_a_file_that_is_not_there_is_told() -> None:
 @pytest.mark.parametrize(
     ("variable", "value", "message"),
     [
-        ("KDRUN_TRIALS", "x", "KDRUN_TRIALS: 'x': Input should be a valid integer"),
+        ("KDRUN_TRIALS", "x", "KDRUN_TRIALS: 'x': must be a valid integer"),
+        ("KDRUN_STORE", "gs://b", "KDRUN_STORE: 'gs://b': not a store; write s3://"),
         ("KDRUN_TRAILS", "3", "KDRUN_TRAILS: no such setting; is it trials?"),
-        ("KDRUN_DEVICE", "tpu", "KDRUN_DEVICE: 'tpu': Input should be 'cpu', 'cuda' or 'auto'"),
-        ("KDRUN_LEVEL", "a,b", "KDRUN_LEVEL: 'a': Input should be a valid integer"),
+        ("KDRUN_DEVICE", "tpu", "KDRUN_DEVICE: 'tpu': must be 'cpu', 'cuda' or 'auto'"),
+        ("KDRUN_LEVEL", "a,b", "KDRUN_LEVEL: 'a': must be a valid integer"),
     ],
 )
 def test_a_broken_variable_is_told_by_its_name(
@@ -158,21 +159,35 @@ def test_a_broken_variable_is_told_by_its_name(
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ({"start": -1}, "--start -1: Input should be greater than or equal to 0"),
-        ({"count": 0}, "--count 0: Input should be greater than or equal to 1"),
-        ({"trials": 0}, "--trials 0: Input should be"),
-        ({"workers": 0}, "--workers 0: Input should be"),
-        ({"timeout": 0.0}, "--timeout 0.0: Input should be greater than 0"),
-        ({"num_gpus": -1.0}, "--num-gpus -1.0: Input should be"),
+        ({"start": -1}, "--start -1: must be greater than or equal to 0"),
+        ({"count": 0}, "--count 0: must be greater than or equal to 1"),
+        ({"trials": 0}, "--trials 0: must be"),
+        ({"workers": 0}, "--workers 0: must be"),
+        ({"timeout": 0.0}, "--timeout 0.0: must be greater than 0"),
+        ({"num_gpus": -1.0}, "--num-gpus -1.0: must be"),
         ({"memory": "much"}, "--memory 'much': could not parse value and unit"),
         ({"memory": "-1GiB"}, "--memory '-1GiB': could not parse value and unit"),
         ({"num_gpus": 1.5}, "--num-gpus 1.5: a part of one, or whole ones"),
-        ({"num_cpus": 0.0}, "--num-cpus 0.0: Input should be greater than 0"),
+        ({"num_cpus": 0.0}, "--num-cpus 0.0: must be greater than 0"),
         (
             {"retries": ("x=1",)},
-            "--retries ('x=1',): x is no cause; there are preempted, node_lost",
+            "--retries 'x=1': no cause is called 'x'; there are preempted, node_lost",
         ),
-        ({"retries": ("-1",)}, "--retries '-1': Input should be greater than or equal to 0"),
+        ({"retries": ("node_lots=1",)}, "--retries 'node_lots=1': no cause is called 'node_lots'"),
+        ({"retries": ("-1",)}, "--retries '-1': write CAUSE=N, or N for every cause; N is 0 or"),
+        ({"retries": ("node_lost",)}, "--retries 'node_lost': write CAUSE=N, or N for every cause"),
+        ({"retries": ("node_lost=x",)}, "--retries 'node_lost=x': write CAUSE=N, or N for every"),
+        ({"store": "s3:/b"}, "--store 's3:/b': not a store; is it s3://b?"),
+        ({"store": "S3://b/p"}, "--store 'S3://b/p': not a store; is it s3://b/p?"),
+        ({"store": "s3:///b"}, "--store 's3:///b': not a store; is it s3://b?"),
+        ({"store": "file:///x/y"}, "--store 'file:///x/y': not a store; is it /x/y?"),
+        (
+            {"store": "https://host:9000/b"},
+            "--store 'https://host:9000/b': not a store; is it s3://b with KDRUN_S3_ENDPOINT_URL=h",
+        ),
+        ({"store": "gs://b"}, "--store 'gs://b': not a store; write s3://bucket/prefix, or a"),
+        ({"store": ""}, "--store '': not a store; write s3://bucket/prefix, or a folder"),
+        ({"output": Path("/dev/null/x")}, "--output '/dev/null/x': /dev/null is a file; name"),
         ({"run_id": ".."}, "--run-id '..': it names a folder"),
     ],
     ids=str,
@@ -180,6 +195,16 @@ def test_a_broken_variable_is_told_by_its_name(
 def test_a_broken_flag_is_told_by_its_name(flags: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=f"^{re.escape(message)}"):
         load(flags)
+
+
+def test_a_folder_may_begin_with_the_home_as_no_shell_writes_it_in_a_file(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    settings = load({}, write("store: ~/store\noutput: ~/out\ndata: ~/mine\n"))
+    assert settings.store == "/home/me/store"
+    assert (settings.output, settings.data) == (Path("/home/me/out"), Path("/home/me/mine"))
+    assert load({"store": "./a:b"}).store == str(Path.cwd() / "a:b")
 
 
 def test_settings_errors_end_with_the_exit_code_of_wrong_usage() -> None:

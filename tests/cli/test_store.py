@@ -184,9 +184,9 @@ def test_a_pull_that_selects_nothing_says_so(
 
 BAD_PLACES: dict[str, tuple[str, dict[str, str], str]] = {
     "no bucket": ("s3://nosuchbucket/x", {}, "no such bucket .*; create it, or correct --store"),
-    "no name": ("s3://", {}, "no name of a bucket; such as s3://bucket/prefix"),
+    "no name": ("s3://", {}, "not a store; write s3://bucket/prefix, or a folder"),
     "bad name": ("s3://a b/x", {}, "no name of a bucket; such as s3://bucket/prefix"),
-    "other scheme": ("gs://bucket/x", {}, "not a store; s3://bucket/prefix, or a folder"),
+    "other scheme": ("gs://bucket/x", {}, "not a store; write s3://bucket/prefix, or a folder"),
     "unknown key": (
         f"s3://{BUCKET}/x",
         {"AWS_ACCESS_KEY_ID": "NOBODY"},
@@ -237,7 +237,7 @@ BAD_PLACES: dict[str, tuple[str, dict[str, str], str]] = {
         {"KDRUN_S3_ENDPOINT_URL": "http://a:b@localhost:9000"},
         "it holds credentials",
     ),
-    "a file": ("data/level1/4_broken.py", {}, "Not a directory|File exists"),
+    "a file": ("data/level1/4_broken.py", {}, "a file is where a folder must be"),
     "something else": ("data", {}, "holds something else; choose an empty place"),
 }
 
@@ -265,11 +265,11 @@ def test_a_store_that_cannot_be_written_is_one_line_before_any_work(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["status", "--store", "nowhere"], "nowhere: no store; `kdrun submit --store` makes one"),
+        (["status", "--store", "nowhere"], r"nowhere: no store; `kdrun submit --store \S+` m"),
         (["pull", "first"], "no store is named; --store s3://bucket/prefix, or KDRUN_STORE"),
         (["pull", "nosuch", "--store", "{store}"], "no run 'nosuch' in s3://.*: first"),
         (["status", "nosuch", "--store", "{store}"], "no run 'nosuch' in s3://"),
-        (["pull", "first", "/dev/null/x", "--store", "{store}"], "/dev/null/x.*: Not a directory"),
+        (["pull", "first", "/dev/null/x", "--store", "{store}"], "/dev/null/x: a file is where"),
     ],
     ids=str,
 )
@@ -352,7 +352,8 @@ def test_a_store_that_breaks_ends_the_run_in_one_line_and_nothing_is_lost(
     command = ("submit", "--data", "data", "--run-id", "one", "--store", "store", *MEMORY)
     done = kdrun(*command, cwd=tmp_path, server=server)
     assert done.returncode == 2
-    assert re.search(r"\nkdrun: .*: Not a directory; choose another --store\n$", done.stderr), done
+    told = r"\nkdrun: .*: a file is where a folder must be; choose another --store\n$"
+    assert re.search(told, done.stderr), done
     assert "Traceback" not in done.stderr
     store.unlink()
     (tmp_path / "away").rename(store)

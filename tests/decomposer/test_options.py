@@ -71,7 +71,7 @@ def decompose(
         (["--decomposer", "no-such-agent -p"], "--decomposer: no-such-agent: not found; is it in"),
         (["--decomposer", "agent 'x"], '--decomposer "agent \'x": no closing quotation; quote'),
         (["--decomposer", " "], "--decomposer ' ': no command"),
-        (["--decomposer", "true", "--rounds", "0"], "--rounds 0: Input should be greater than"),
+        (["--decomposer", "true", "--rounds", "0"], "--rounds 0: must be greater than"),
         (["--decomposer-on-failure"], "--decomposer-on-failure: no --decomposer; name its command"),
         (["--decomposer", "true", "--pass-env", "NOT_HERE"], "--pass-env NOT_HERE: no such"),
         (["--pass-env", "AWS_SECRET_ACCESS_KEY"], "AWS_SECRET_ACCESS_KEY may open the store"),

@@ -242,8 +242,11 @@ def test_check_lists_what_is_neither_the_datasets_nor_ours(
 
 
 def test_checking_nothing_says_how_to_get_it(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match="kdrun data fetch puts it there"):
-        check(tmp_path / "nowhere")
+    (tmp_path / "other/level1").mkdir(parents=True)
+    (tmp_path / "other/level1/mine.py").touch()
+    for folder in ("nowhere", "other"):
+        with pytest.raises(DatasetError, match="`kdrun data fetch` gets it"):
+            check(tmp_path / folder)
 
 
 def test_a_source_with_some_files_gives_those_and_names_the_others(

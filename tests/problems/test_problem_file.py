@@ -135,6 +135,34 @@ def test_names_that_are_imported_count(tmp_path: Path) -> None:
     assert read_problem(path).name == "imported"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from somewhere import Net as Model",
+        "try:\n    from fast import Model\nexcept ImportError:\n    Model = None",
+        "match 1:\n    case Model:\n        pass\nif (Model := 1):\n    pass",
+        "exec('class Model: pass')",
+        "globals()['Model'] = 1",
+        "def define():\n    global Model\n    Model = 1\ndefine()",
+        "sys.modules[__name__].Model = 1",
+        "def __getattr__(name):\n    return 1",
+    ],
+)
+def test_names_that_are_bound_in_any_other_way_are_left_to_the_run(
+    tmp_path: Path, text: str
+) -> None:
+    path = tmp_path / "unusual.py"
+    path.write_text(f"{text}\nget_inputs = get_init_inputs = list\n")
+    assert read_problem(path).name == "unusual"
+
+
+@pytest.mark.parametrize("text", ["Model: type", "def f():\n    Model = 1", "print('Model')"])
+def test_names_that_are_bound_nowhere_in_the_module_are_missing(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "nameless.py"
+    path.write_text(f"{text}\nget_inputs = get_init_inputs = list\n")
+    assert complaint(path).startswith("no class Model; ")
+
+
 def test_the_idea_is_the_first_sentence_of_the_docstring(write: Write) -> None:
     path = write("Doubling, as small as a problem can be.", "Doubles, e.g. 2.5. Nothing else.")
     assert idea(read_problem(path)) == "Doubles, e.g. 2.5"

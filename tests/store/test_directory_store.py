@@ -123,5 +123,5 @@ def test_a_disk_that_is_full_asks_for_space_and_not_for_another_place(disk: Path
 def test_a_quota_that_is_used_up_is_a_disk_that_is_full() -> None:
     used_up = OSError(errno.EDQUOT, "Disk quota exceeded")
     assert str(unwritable("here", used_up, "--output")) == (
-        "here: Disk quota exceeded; free some space"
+        "here: Disk quota exceeded; free some space there, or choose another --output"
     )

@@ -83,7 +83,8 @@ def test_a_disk_that_is_full_is_one_line_and_what_came_whole_stays(
     wide = store.publish("one", *make(labels[-1], files={"weights.txt": text})).standing
     store.save(manifest(*store.manifest("one").rows, row(labels[-1], wide.sha256)), labels)
     (disk / "filling").write_bytes(bytes(30 << 20))
-    line = f"kdrun: {disk}/to: No space left on device; free some space\n"
+    advice = "free some space there, or choose another DEST"
+    line = f"kdrun: {disk}/to: No space left on device; {advice}\n"
     code, _, err = pull(disk / "to")
     assert (code, err) == (2, line)
     assert not (disk / "to/level3/wide").exists()

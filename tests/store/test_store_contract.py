@@ -67,7 +67,7 @@ def test_a_place_that_holds_something_else_is_refused_and_left_as_it_is(
 
 
 def test_a_place_that_was_never_claimed_is_no_store(store: RunStore) -> None:
-    with pytest.raises(StoreError, match="no store; `kdrun submit --store` makes one"):
+    with pytest.raises(StoreError, match=r"no store; `kdrun submit --store \S+` makes one"):
         store.look()
 
 

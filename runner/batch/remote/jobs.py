@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from runner.batch.cluster import REACH_S
+from runner.batch.cluster import REACH_S, token_refused
 from runner.errors import ClusterError, UsageError
 from runner.store.manifest import Job
 
@@ -175,7 +175,7 @@ class Jobs:
             if time.monotonic() > end:
                 raise ClusterError(
                     f"{job.job_id} at {self.address} was told to stop, and has not yet",
-                    hint="look again with `kdrun status --on-cluster`",
+                    hint=f"look again with `kdrun status --on-cluster {self.address}`",
                 )
             time.sleep(0.5)
         return found
@@ -258,10 +258,7 @@ def _client(address: str) -> Any:
         with _without("RAY_ADDRESS", "RAY_API_SERVER_ADDRESS"):  # they would win over the flag
             return Client(address)
     except AuthenticationError as error:
-        raise ClusterError(
-            f"{address} asks for Ray's token",
-            hint="set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN or ~/.ray/auth_token to its token",
-        ) from error
+        raise token_refused(address) from error
     except (OSError, RuntimeError, ValueError, LookupError, RayError) as error:
         said = f"no Ray dashboard at {address}: {_in_short(error)}"
         raise ClusterError(said, hint=hint) from error

@@ -142,7 +142,9 @@ def find(settings: Settings, run_id: str) -> tuple[Jobs, Found]:
     job = _manifest(settings, run_id).job
     if job is None:
         raise UsageError(
-            f"run {run_id} was not sent to a cluster", hint="--on-cluster ADDRESS, if it was"
+            f"run {run_id} was not sent to a cluster",
+            hint=f"`kdrun logs {run_id} PROBLEM` shows what one problem printed; Ctrl-C ends the "
+            "run where it was started",
         )
     jobs = Jobs(job.address)
     return jobs, jobs.look(job)

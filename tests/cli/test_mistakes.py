@@ -1,0 +1,174 @@
+"""Mistakes of the first hour, made as a person makes them: each is one line that helps."""
+
+import errno
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from runner.batch import stored
+from runner.cli.runs import STATUSES as CHOICES
+from runner.store.directory import DirectoryStore
+from runner.store.result import STATUSES
+from tests.cli.conftest import Kdrun
+from tests.store.documents import manifest, row
+
+SILU = str(Path(__file__).parents[2] / "data/samples/level1/silu.py")
+READ_ONLY = "Read-only file system; choose another"
+
+
+@pytest.fixture(scope="module")
+def read_only(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder that nobody can write to, not even who may do everything."""
+    place = tmp_path_factory.mktemp("read-only")
+    mount = ["mount", "-t", "tmpfs", "-o", "ro,size=1m", "none", str(place)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("only root may mount")
+    yield place
+    subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+@pytest.fixture(scope="module")
+def decomposition(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where `kdrun decompose` has written one."""
+    from click.testing import CliRunner
+
+    from runner.cli import cli
+
+    place = tmp_path_factory.mktemp("made")
+    arguments = ["decompose", SILU, "--trials", "1", "--output", str(place)]
+    done = CliRunner().invoke(cli, arguments, standalone_mode=False)
+    assert done.return_value == 0, done.output
+    return place
+
+
+@pytest.mark.parametrize("arguments", [["decompose", SILU], ["submit", "--problem", SILU]])
+def test_an_output_that_is_a_file_is_one_line(kdrun: Kdrun, arguments: list[str]) -> None:
+    Path("good.py").touch()
+    for output in ("good.py", "good.py/results"):
+        ended = kdrun(*arguments, "--output", output)
+        assert (ended.code, ended.out) == (2, "")
+        assert ended.err == f"kdrun: --output {output!r}: good.py is a file; name a folder\n"
+    assert kdrun("prompt", SILU, "--output", "good.py").code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "setting"),
+    [
+        (["decompose", SILU, "--output", "{place}/x"], "--output"),
+        (["submit", "--problem", SILU, "--output", "{place}/x"], "--output"),
+        (["submit", "--problem", SILU, "--store", "{place}/x"], "--store"),
+        (["report", "{made}", "--to", "{place}/x.html"], "--to"),
+        (["workloads", "{made}", "--export", "{place}/x"], "--export"),
+        (["workloads", "{made}", "--parquet", "{place}/x"], "--parquet"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value[0],
+)
+def test_a_read_only_folder_is_one_line_with_its_path_and_what_to_change(
+    kdrun: Kdrun, read_only: Path, decomposition: Path, arguments: list[str], setting: str
+) -> None:
+    ended = kdrun(*(word.format(place=read_only, made=decomposition) for word in arguments))
+    assert (ended.code, ended.out) == (2, ""), ended
+    last = ended.err.splitlines()[-1]
+    assert last.startswith(f"kdrun: {read_only}/x"), last
+    assert last.endswith(f": {READ_ONLY} {setting}")
+    assert "Traceback" not in ended.err
+
+
+@pytest.mark.parametrize("command", ["decompose", "verify"])
+def test_a_gpu_that_is_not_there_is_no_failed_decomposition(
+    kdrun: Kdrun, decomposition: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    what = SILU if command == "decompose" else str(decomposition / "level1/silu")
+    ended = kdrun(command, what, "--device", "cuda")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith("kdrun: --device cuda: no GPU here that torch can use; --device au")
+    assert not Path("output").exists()
+
+
+def test_a_folder_of_somebody_else_is_one_line_wherever_it_is_met(
+    kdrun: Kdrun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), "/home/her/runs")
+
+    monkeypatch.setattr(stored, "runs", refuse)
+    ended = kdrun("status")
+    assert (ended.code, ended.err) == (2, "kdrun: /home/her/runs: Permission denied\n")
+
+
+@pytest.fixture
+def run(kdrun: Kdrun) -> None:
+    """A run `one` in the working directory: one problem failed, one timed out, many passed."""
+    passed = [row(f"level1/{n}_relu") for n in range(21)]
+    late = row("level2/late", status="timeout", reason="not finished after 8 s")
+    wrong = row("level2/wrong", status="failed", reason="rules: a convolution is missing")
+    DirectoryStore(Path("output")).write_manifest(manifest(*passed, late, wrong))
+
+
+@pytest.mark.usefixtures("run")
+def test_a_run_names_its_problems_failed_ones_first_and_says_how_to_list_the_rest(
+    kdrun: Kdrun,
+) -> None:
+    lines = kdrun("status", "one").out.splitlines()
+    first = lines.index("failed     level2/wrong: rules: a convolution is missing")
+    assert lines[first + 1] == "timeout    level2/late: not finished after 8 s"
+    assert lines[first + 2] == "passed     21: `kdrun status one --status passed` lists them"
+    listed = kdrun("status", "one", "--status", "passed").out.splitlines()
+    assert (len(listed), listed[0]) == (21, "passed     level1/0_relu")
+
+
+@pytest.mark.usefixtures("run")
+def test_problems_are_chosen_by_how_they_ended(kdrun: Kdrun) -> None:
+    chosen = kdrun("status", "one", "--status", "timeout", "--status", "crashed")
+    assert chosen.out == "timeout    level2/late: not finished after 8 s\n"
+    document = json.loads(kdrun("status", "one", "--status", "failed", "--json").out)
+    assert [row["problem"] for row in document["runs"][0]["rows"]] == ["wrong"]
+    none = kdrun("status", "one", "--status", "error")
+    counts = "21 passed, 1 timeout, 1 failed"
+    assert (none.code, none.out) == (0, f"no problem of one ended as error: {counts}\n")
+
+
+def test_the_choices_are_the_statuses() -> None:
+    assert tuple(CHOICES) == STATUSES
+
+
+@pytest.mark.usefixtures("run")
+def test_logs_of_a_problem_that_the_run_does_not_have_offer_close_names(kdrun: Kdrun) -> None:
+    ended = kdrun("logs", "one", "wrnog")
+    assert ended.err == (
+        "kdrun: wrnog: none of the 23 problems of one so far; is it wrong? "
+        "(`kdrun status one` lists them)\n"
+    )
+    driver = kdrun("logs", "one")
+    assert "`kdrun logs one PROBLEM` shows what one problem printed" in driver.err
+
+
+@pytest.mark.parametrize(("operation", "hint"), [("sillu", "is it silu?"), ("x", "there are silu")])
+def test_an_operation_that_no_kernel_does_is_one_line_with_those_there_are(
+    kdrun: Kdrun, decomposition: Path, operation: str, hint: str
+) -> None:
+    ended = kdrun("workloads", str(decomposition), "--operation", operation)
+    said = f"kdrun: --operation {operation}: no kernel here does it; {hint}\n"
+    assert (ended.code, ended.out, ended.err) == (2, "", said)
+
+
+def test_checking_the_dataset_looks_where_listing_it_does(
+    kdrun: Kdrun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from runner.problems import selection
+
+    monkeypatch.setattr(selection, "KERNELBENCH", Path("data/nowhere"))
+    listed, checked = kdrun("data", "list", "--level", "1"), kdrun("data", "check")
+    (root,) = listed.err.splitlines()
+    assert root.startswith("the samples in ")
+    said = f"kdrun: KernelBench is not here: the problems are {root}; `kdrun data fetch` gets it\n"
+    assert (checked.code, checked.err) == (2, said)
+    Path("mine").mkdir()
+    Path("mine/a.py").touch()
+    ended = kdrun("data", "check", "--data", "mine")
+    assert ended.err.startswith("kdrun: mine is not KernelBench: it has none of its 250 files; ")
