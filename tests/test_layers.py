@@ -10,6 +10,7 @@ import pytest
 
 RUNNER = Path(__file__).parents[1] / "runner"
 LAYERS = (
+    "counting",
     "errors",
     "config",
     "problems",

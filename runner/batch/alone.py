@@ -12,12 +12,12 @@ from runner.batch.plan import label
 from runner.batch.submit import run_options
 from runner.batch.task import Record, Task
 from runner.config import Settings
-from runner.errors import UsageError
+from runner.errors import UsageError, unwritable
 from runner.problems import identify
 from runner.store.directory import DirectoryStore
 from runner.store.result import ProblemResult, RunOptions
 from runner.tree.document import LEVEL_FOLDER, TREE_FILE, refuse_other_versions
-from runner.verify import POWER_FILE, Power, write_power
+from runner.verify import Power, write_power
 from runner.verify.reading_trees import mode_of
 
 _LEVELS = tuple(LEVEL_FOLDER.values())
@@ -95,8 +95,8 @@ class Verified:
     record: Record
     power: Power | None = None
     """What became of wrong kernels, where they were asked for."""
-    power_file: str = ""
-    """Where that is listed in full, or why it is not."""
+    power_file: Path | None = None
+    """Where that is listed in full."""
 
     def to_json(self) -> dict[str, Any]:
         """For people's programs."""
@@ -109,14 +109,15 @@ class Verified:
         }
 
 
-def verify(directory: Path, settings: Settings) -> Verified:
-    """Verify a decomposition directory, whoever wrote it.
+def verify(directory: Path, settings: Settings, to: Path | None = None) -> Verified:
+    """Verify a decomposition directory, whoever wrote it; it is only read.
 
-    It is only read, but for the list of wrong kernels, where that was asked for.
+    `to`: a file for the list of wrong kernels.
 
     Raises:
         UsageError: it is no decomposition directory at all.
         DecompositionError: its tree is of another schema version.
+        StoreError: `to` cannot be written.
     """
     if not any((directory / part).exists() for part in (TREE_FILE, "original.py", *_LEVELS)):
         raise UsageError(
@@ -139,12 +140,15 @@ def verify(directory: Path, settings: Settings) -> Verified:
             timeout_s=settings.timeout,
         )
         record = attempt.verify(task, Path(aside) / "log").record
+    if record.status == "error":
+        record = record.model_copy(update={"reason": f"original.py: {record.reason}"})
     found = (record.verification or {}).get("power")
     if found is None:
         return Verified(directory, record)
     power = Power.model_validate(found)
-    try:
-        write_power(directory, power)
-    except OSError as error:
-        return Verified(directory, record, power, f"not written: {error}")
-    return Verified(directory, record, power, str(directory / POWER_FILE))
+    if to is not None:
+        try:
+            write_power(to, power)
+        except OSError as error:
+            raise unwritable(to, error, "--to") from error
+    return Verified(directory, record, power, to)

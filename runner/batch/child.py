@@ -141,7 +141,7 @@ class _Zygote:
     def __init__(self, modules: tuple[str, ...]) -> None:
         self.errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as this)
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "runner.batch.zygote", *modules],
+            [sys.executable, "-P", "-m", "runner.batch.zygote", *modules],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.errors,

@@ -18,6 +18,7 @@ from typing import Any
 
 from runner.batch.machine import GIB, available_bytes, cores
 from runner.config import LEAST_MEMORY, Settings
+from runner.counting import counted
 from runner.errors import ClusterError, UsageError
 from runner.store.row import Cause
 
@@ -68,9 +69,11 @@ class Cluster:
 
     def __str__(self) -> str:
         where = f"Ray at {self.address}" if self.address else "a local Ray"
-        nodes = f"{self.nodes} node{'' if self.nodes == 1 else 's'}"
+        nodes = counted(self.nodes, "node")
         gpus = f", {self.gpus:g} GPUs" if self.gpus else ""
-        have = f"{self.cores} cores, {self.memory_bytes / GIB:.1f} GiB for problems{gpus}"
+        have = (
+            f"{counted(self.cores, 'core')}, {self.memory_bytes / GIB:.1f} GiB for problems{gpus}"
+        )
         return f"{where}: {nodes}, {have}"
 
 

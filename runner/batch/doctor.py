@@ -13,6 +13,7 @@ from runner.batch.cluster import usable_bytes
 from runner.batch.machine import GIB, available_bytes, cores, total_bytes
 from runner.batch.stored import store_of
 from runner.config import Settings
+from runner.counting import counted
 from runner.errors import KdrunError, UsageError, unwritable
 from runner.problems import data_root, select
 from runner.store.objects import SCHEME
@@ -111,7 +112,7 @@ def _written(path: Path, setting: str) -> Path:
 
 def _dataset(settings: Settings) -> str:
     root = data_root(settings.data)
-    return f"{root}: {len(select(root, settings.level))} problems"
+    return f"{root}: {counted(len(select(root, settings.level)), 'problem')}"
 
 
 def _store(settings: Settings) -> str:
@@ -125,4 +126,4 @@ def _store(settings: Settings) -> str:
         return f"{store}: nothing there yet; the first run makes it a store"
     store.look()
     runs = len(store.run_ids())
-    return f"{store}: answers, {runs} run{'' if runs == 1 else 's'}"
+    return f"{store}: answers, {counted(runs, 'run')}"

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from runner.batch.machine import GIB
 from runner.store.result import Document
-from runner.verify.options import EXAMINED_BYTES, stays
+from runner.verify.options import EXAMINED_BYTES, QUICK_FLOPS, stays
 
 ESTIMATE_BYTES = 2 * GIB
 """For capturing alone: nothing is computed, but a few models need their real parameters."""
@@ -23,8 +23,6 @@ STEP_BYTES = 5 << 10
 """What was watched of one operation that a recurrent layer unrolls to, and its tensors' traces."""
 NO_BOUND = 1 << 60
 """The most that a node has, where a larger one may still come."""
-QUICK_FLOPS = 6e10
-"""A forward of about a second: quicker ones are run again on other inputs, beside the first."""
 
 
 class Forecast(Document):

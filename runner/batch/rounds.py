@@ -106,7 +106,8 @@ class _Rounds:
             # What was captured has all that it needs; for the rest, the memory was a guess.
             guessed = facts.capture is None and last.out_of_memory
             last = last.model_copy(update={"out_of_memory": guessed})
-            if last.status == "passed" or (guessed and self.task.may_grow) or not again:
+            ended = last.status in {"passed", "error"}
+            if ended or (guessed and self.task.may_grow) or not again:
                 break
         return last.model_copy(update={"figures": self.figures, "seconds": self.seconds})
 

@@ -17,6 +17,7 @@ from runner.batch.machine import GIB
 from runner.batch.progress import COLOURS
 from runner.batch.remote.jobs import Found
 from runner.batch.submit import Preview
+from runner.counting import counted
 from runner.problems import Problem
 from runner.store.manifest import Manifest
 from runner.store.pull import Pulled
@@ -253,12 +254,11 @@ def one(
         text.append(f": {result.reason}")
     console.print(text, soft_wrap=True)
     if result.figures:
-        levels = ", ".join(f"{n} {level}" for level, n in result.figures.by_level.items() if n)
-        console.print(
-            f"{result.figures.components} components ({levels}), "
-            f"{result.figures.kernel_instances} kernel instances",
-            soft_wrap=True,
-        )
+        by_level = result.figures.by_level
+        levels = ", ".join(counted(n, level) for level, n in by_level.items() if n)
+        components = f"{counted(result.figures.components, 'component')} ({levels})"
+        instances = counted(result.figures.kernel_instances, "kernel instance")
+        console.print(f"{components}, {instances}", soft_wrap=True)
     if result.bitwise_equal is not None:
         equal = "to the last bit" if result.bitwise_equal else f"within {result.max_diff:.2g}"
         if result.status == "passed":
@@ -294,11 +294,13 @@ def verdict(verified: Verified, console: Console) -> None:
     for gate in (record.verification or {}).get("gates", []):
         difference = gate.get("max_diff")
         measured = "" if difference is None else f", largest difference {difference}"
-        line = f"  {gate['gate']:<12} {gate['verdict']} ({len(gate['checks'])} checks{measured})"
+        checks = counted(len(gate["checks"]), "check")
+        line = f"  {gate['gate']:<12} {gate['verdict']} ({checks}{measured})"
         console.print(line, soft_wrap=True)
     if verified.power:
         caught, uncaught = verified.power.caught, verified.power.uncaught
-        line = f"  wrong kernels: {caught} caught, {uncaught} not ({verified.power_file})"
+        where = f" ({verified.power_file})" if verified.power_file else ""
+        line = f"  wrong kernels: {caught} caught, {uncaught} not{where}"
         console.print(line, soft_wrap=True)
     for sentence in record.health:
         console.print(f"  but mind: {sentence}", soft_wrap=True)

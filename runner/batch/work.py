@@ -26,7 +26,7 @@ from runner.errors import DecompositionError, KdrunError, ProblemError
 from runner.graph import estimate as capture_and_estimate
 from runner.graph.memory import Estimate, demands
 from runner.graph.patterns import rows_of_all_formulas
-from runner.problems import Problem, out_of_memory, read_problem
+from runner.problems import Problem, example_of_init, out_of_memory, read_problem
 from runner.prompts.brief import MOST_FINDINGS
 from runner.prompts.gathering import facts_of
 from runner.store.result import Figures
@@ -243,6 +243,9 @@ def _run(argument: str, body: Callable[[Task, Stages], Record]) -> str:
         record = body(task, stages)
     except ProblemError as error:
         record = record_of(error, stages.now)
+        if task.named and (example := example_of_init(task.named, error.__cause__)):
+            missing = {"missing": str(error.__cause__), "hint": f"give --init '{example}'"}
+            record = record.model_copy(update=missing)
     except KdrunError as error:
         record = Record(status="failed", reason=str(error), stage=stages.now)
     except Exception as error:

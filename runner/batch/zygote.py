@@ -46,6 +46,10 @@ def main(modules: list[str]) -> None:
     gc.disable()  # Collections while torch is imported find nothing, and take a fifth of the time.
     for module in modules:
         importlib.import_module(module)
+    # `python -P`: what is installed comes before what lies in the working directory.
+    sys.path.append(str(Path.cwd()))
+    wanted = os.environ.get("PYTHONPATH", "").split(os.pathsep)  # children work in other folders
+    os.environ["PYTHONPATH"] = os.pathsep.join(str(Path(p).resolve()) for p in wanted if p)
     gc.freeze()  # children share what is imported instead of copying it at their first collection
     gc.enable()
     # Bytecode of the modules above is cached, where the user allows it; none of a problem's is.

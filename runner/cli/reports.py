@@ -16,6 +16,7 @@ from runner.cli.options import (
     new_console,
     settings_from,
 )
+from runner.counting import counted
 
 UNCUT = 10_000
 """Columns: the terminal may wrap a long line, but nothing is cut off."""
@@ -169,12 +170,12 @@ def workloads(
 
             for note in export(chosen, about, exported, settings.memory):
                 click.echo(f"but mind: {note}", err=True)
-            click.echo(f"{exported}: {len(chosen)} workloads", err=True)
+            click.echo(f"{exported}: {counted(len(chosen), 'workload')}", err=True)
     if parquet is not None:
         from runner.report import parquet as parquets
 
         parquets.write(chosen, parquet)
-        click.echo(f"{parquet}: {len(chosen)} workloads", err=True)
+        click.echo(f"{parquet}: {counted(len(chosen), 'workload')}", err=True)
     if as_json:
         click.echo(catalogue.model_copy(update={"workloads": chosen}).to_json(), nl=False)
     elif families:

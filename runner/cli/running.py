@@ -23,7 +23,7 @@ from runner.cli.options import (
     start_child_server,
     working_options,
 )
-from runner.errors import INTERRUPTED
+from runner.errors import INTERRUPTED, UsageError
 
 
 @click.command(
@@ -204,9 +204,16 @@ def decompose(
     required=True,
     type=click.Path(exists=True, file_okay=False, path_type=Path),
 )
+@click.option(
+    "--to",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File for the list of --power's wrong kernels; default none.",
+)
 @working_options
-def verify(directory: tuple[Path, ...], config: Path | None, as_json: bool, **flags: Any) -> int:
-    """Verify decomposition directories, whoever wrote them.
+def verify(
+    directory: tuple[Path, ...], to: Path | None, config: Path | None, as_json: bool, **flags: Any
+) -> int:
+    """Verify decomposition directories, whoever wrote them. They are only read.
 
     Exit code 0 where all pass, else 1.
     """
@@ -214,10 +221,14 @@ def verify(directory: tuple[Path, ...], config: Path | None, as_json: bool, **fl
     from runner.batch import alone, tables
 
     settings = settings_from(flags, config)
+    if to is not None and not settings.power:
+        raise UsageError("--to lists wrong kernels", hint="give --power too")
+    if to is not None and len(directory) > 1:
+        raise UsageError("--to is one file", hint="name one DIR, or take --json, which lists all")
     console = new_console(stderr=as_json)
     verdicts = []
     for each in directory:
-        verdicts.append(alone.verify(each, settings))
+        verdicts.append(alone.verify(each, settings, to))
         tables.verdict(verdicts[-1], console)
     if as_json:
         click.echo(json.dumps([verdict.to_json() for verdict in verdicts], indent=1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from runner.counting import counted
 from runner.emit.component import Emitter
 from runner.emit.diagram import mermaid
 from runner.emit.flows import Flows
@@ -30,13 +31,14 @@ def write_analysis(tree: Tree, program: Program, root: Part) -> str:
 
 def _head(tree: Tree) -> Iterator[str]:
     meta, root = tree.metadata, tree.root
-    levels = ", ".join(f"{count} {level}" for level, count in meta.by_level.items() if count)
+    levels = ", ".join(counted(count, level) for level, count in meta.by_level.items() if count)
     yield f"# {meta.source_file}: {meta.model_name}"
     yield ""
     captured = f"captured by {meta.capture.replace('_', ' ')} with torch {meta.torch_version}"
     yield f"{meta.source_level}, mode {meta.mode}, {captured}."
     yield ""
-    components = f"{meta.total_components} ({levels}), {meta.kernel_instances} kernel instances"
+    instances = counted(meta.kernel_instances, "kernel instance")
+    components = f"{meta.total_components} ({levels}), {instances}"
     yield f"- components: {components}"
     yield f"- inputs: {_tensors(root.input_shapes, root.input_dtypes)}"
     yield f"- outputs: {_tensors(root.output_shapes, root.output_dtypes)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 
+from runner.counting import counted
 from runner.emit.body import write_class
 from runner.emit.component import Component, Emitter, is_large, main
 from runner.emit.items import Call, Item
@@ -17,7 +18,7 @@ from runner.tree.part import Part, schedule
 
 _HEAD = '''"""{title}, put together from its kernel files alone, computes what the original does.
 
-{count} kernel instances from {files} files.
+{instances} from {files}.
 """
 
 import importlib.util
@@ -166,7 +167,11 @@ def write_composition(
     in_place = _IN_PLACE if is_large(emitter, root) else {"place": "", "out": ""}
     made = "\n".join(indented((f'{classes[name]} = kernel("{name}")' for name in sorted(names)), 0))
     return (
-        _HEAD.format(title=title, count=len(kernels), files=len(names))
+        _HEAD.format(
+            title=title,
+            instances=counted(len(kernels), "kernel instance"),
+            files=counted(len(names), "file"),
+        )
         + f"{made}\n\n\n{written.text}\n\n\n"
         + "# Parameter or buffer of ComposedModel -> that of the original.\n"
         + _mapping(weights)

@@ -2,7 +2,12 @@
 
 from runner.problems.dataset import CheckReport, FetchReport, check, fetch
 from runner.problems.failing import author_code, author_error, out_of_memory
-from runner.problems.imported import find_problem, problem_file, problem_files
+from runner.problems.imported import (
+    example_of_init,
+    find_problem,
+    problem_file,
+    problem_files,
+)
 from runner.problems.loading import (
     LoadedProblem,
     check_inputs,
@@ -10,7 +15,7 @@ from runner.problems.loading import (
     load_problem,
     seed,
 )
-from runner.problems.packages import imported_packages, known_as, within_package
+from runner.problems.packages import imported_packages, is_checkout, known_as, within_package
 from runner.problems.problem import Problem, idea, identify, is_problem, read_problem
 from runner.problems.selection import (
     KERNELBENCH,
@@ -36,11 +41,13 @@ __all__ = [
     "check_inputs",
     "check_outputs",
     "data_root",
+    "example_of_init",
     "fetch",
     "find_problem",
     "idea",
     "identify",
     "imported_packages",
+    "is_checkout",
     "is_named",
     "is_problem",
     "is_target",

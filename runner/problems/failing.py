@@ -1,4 +1,4 @@
-"""This file knows about telling a problem's author where their code failed, in one line."""
+"""Tell a problem's author in one line where their code failed."""
 
 from __future__ import annotations
 
@@ -57,6 +57,9 @@ def author_error(problem: Problem, error: BaseException) -> str:
     """
     for link in _chain(error):
         if frame := _author_frame(problem.path, link.__traceback__):
+            if isinstance(link, ModuleNotFoundError) and link.name:
+                missing = _missing_module(problem, link)
+                return f"{missing.what}; {missing.hint}" if missing.hint else missing.what
             where = _where(problem.path, link.__traceback__)
             return f"{_described(link, problem.path, frame[0])}{where}"
     package = _package_frame(problem.path, error.__traceback__)
@@ -84,9 +87,12 @@ def _missing_module(problem: Problem, error: ModuleNotFoundError) -> ProblemErro
         have = f"{package} {version}".strip()
         what = f"needs {missing!r}, which {have} does not have"
         return _absent(problem, error, what, where)
-    sibling = problem.path.parent / package
-    if sibling.is_dir() or sibling.with_suffix(".py").is_file():
-        hint = f"a problem is one file: put what it uses of {package} into it"
+    beside = problem.path.parent
+    alone = f"a problem is one file: put what it uses of {package} into it"
+    if (beside / f"{package}.py").is_file():
+        what, hint = f"imports {package}.py, which lies beside it", alone
+    elif (beside / package).is_dir():
+        hint = f"{alone}, or run in the folder that holds {package}"
     else:
         hint = f"pip install {_PACKAGES.get(package, package)}"
     return _absent(problem, error, what, where, hint)

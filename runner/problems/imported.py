@@ -1,10 +1,12 @@
-"""This file knows about models in packages: `package.module:Class` becomes a problem file.
+"""Write a problem file for a model in a package, `package.module:Class`.
 
 The file imports the package, and says what its model is built from and what forward() takes. It is
 a problem as any other, and all that tells one such problem from another is in its text: what the
 class is given, and which version of the package it was.
 """
 
+import importlib
+import inspect
 import json
 from collections.abc import Iterable
 from pathlib import Path
@@ -115,6 +117,28 @@ def problem_text(what: str, init: str | None, inputs: str | None) -> str:
     head = f'"""{target}{f" of {known}" if known else ""}, as kdrun takes it apart."""'
     code = "\n".join([*body, "", "", "def get_init_inputs():", "    return []", ""])
     return "\n".join([head, "", *file.imports(code), "", "", code])
+
+
+def example_of_init(named: str, error: BaseException | None) -> str | None:
+    """Return what --init could say, where `error` is of calling a target without arguments.
+
+    `{"in_features": ..., "out_features": ...}`: those that have no default.
+    """
+    if not isinstance(error, TypeError) or " missing " not in str(error):
+        return None
+    target = parse_target(named)
+    found: Any = importlib.import_module(target.module)
+    for name in target.name.split("."):
+        found = getattr(found, name)
+    if str(error).partition("(")[0].removesuffix(".__init__") != found.__qualname__:
+        return None  # of something that it calls
+    named_ones = {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}
+    wanted = [
+        f'"{parameter.name}": ...'
+        for parameter in inspect.signature(found).parameters.values()
+        if parameter.kind in named_ones and parameter.default is inspect.Parameter.empty
+    ]
+    return f"{{{', '.join(wanted)}}}" if wanted else None
 
 
 class _File:

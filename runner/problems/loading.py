@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from runner.errors import ProblemError
 from runner.problems.failing import LONGEST_MESSAGE, author_code, one_line
+from runner.problems.packages import NoFilesBeside
 from runner.problems.problem import Problem, parse
 from runner.problems.structure import plain
 
@@ -172,6 +173,7 @@ def _run(problem: Problem) -> ModuleType:
     module = ModuleType(name)
     module.__file__ = str(problem.path)
     linecache.checkcache(str(problem.path))
+    NoFilesBeside(problem.path.parent).install()
     sys.modules[name] = module  # dataclasses, pickle and inspect look their module up by name
     try:
         with author_code(problem):

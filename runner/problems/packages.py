@@ -1,4 +1,4 @@
-"""This file knows about packages that problems import: whether they are here, and what is in them.
+"""Find the packages that problems import, and tell which version or source of each is here.
 
 An installed package is known by its version. A checkout has none that says what is in it today: it
 is known by the sha256 of its Python files.
@@ -9,9 +9,12 @@ import functools
 import hashlib
 import importlib.metadata
 import importlib.util
+import os
 import sys
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
+
+from runner.counting import counted
 
 _INSTALLED = {"site-packages", "dist-packages"}
 _NO_PACKAGES = sys.stdlib_module_names | {"torch", "__future__"}
@@ -37,7 +40,38 @@ def known_as(package: str) -> str:
             count += 1
             digest.update(f"{file.relative_to(place.parent).as_posix()}\0".encode())
             digest.update(file.read_bytes() + b"\0")
-    return f"sha256 {digest.hexdigest()[:12]} of {count} file{'' if count == 1 else 's'}"
+    return f"sha256 {digest.hexdigest()[:12]} of {counted(count, 'file')}"
+
+
+def is_checkout(known: str) -> bool:
+    """Whether a package that is known as this was not installed: no index has it."""
+    return known.startswith("sha256 ")
+
+
+class NoFilesBeside:
+    """Import hook that finds nothing beside a problem's file, which has to stand alone.
+
+    A file there may have the name of a package that others install. Folders may be packages of a
+    checkout, and what PYTHONPATH names is wanted.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder.resolve()
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        """Raise ModuleNotFoundError for a file in the folder; leave all else to other finders."""
+        if path is not None or name in _NO_PACKAGES:
+            return
+        found = PathFinder.find_spec(name)
+        if found and found.origin and Path(found.origin).parent.resolve() == self.folder:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    def install(self) -> None:
+        """Take the place of the hook for an earlier problem."""
+        sys.meta_path[:] = [each for each in sys.meta_path if not isinstance(each, NoFilesBeside)]
+        wanted = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+        if self.folder not in (Path(place).resolve() for place in wanted if place):
+            sys.meta_path.insert(0, self)
 
 
 def imported_packages(path: Path) -> dict[str, str]:
@@ -70,14 +104,17 @@ def within_package(file: str) -> str:
 
 
 def _spec(package: str) -> ModuleSpec | None:
-    """Where a package is. Nothing is imported; a folder without __init__.py comes last."""
-    found = PathFinder.find_spec(package, [str(Path.cwd()), *sys.path])
+    """Where a package is: installed, else in the working directory. Nothing is imported."""
+    try:
+        found = importlib.util.find_spec(package)
+    except ModuleNotFoundError:  # it lies beside a problem's file
+        return None
+    except ValueError:  # it is being imported, or was put into sys.modules by hand
+        found = PathFinder.find_spec(package)
     if found is not None and found.origin is not None:
         return found
-    try:
-        return importlib.util.find_spec(package) or found  # hooks of editable installs
-    except ValueError:  # it is being imported, or was put into sys.modules by hand
-        return found
+    here = PathFinder.find_spec(package, [str(Path.cwd())])
+    return here if here is not None and here.origin is not None else found or here
 
 
 def _version(package: str) -> str | None:

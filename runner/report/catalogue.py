@@ -15,9 +15,9 @@ from typing import Any, Literal
 
 from pydantic import Field, computed_field
 
+from runner.counting import counted
 from runner.errors import UsageError, is_it
 from runner.report.subject import Found, Subject
-from runner.report.wording import several
 from runner.store.result import Document
 from runner.tree.document import Attribute, Node
 
@@ -155,9 +155,9 @@ def collect(subject: Subject) -> Catalogue:
             unidentified += node.identity is None
             groups[(_mode(found), node.identity or _by_name(node))].append(sighting)
         if lost:
-            notes.append(f"{found.label}: {several(len(lost), 'kernel file')} lost: {lost[0]}.")
+            notes.append(f"{found.label}: {counted(len(lost), 'kernel file')} lost: {lost[0]}.")
         if unidentified:
-            of = several(unidentified, "kernel file")
+            of = counted(unidentified, "kernel file")
             notes.append(f"{found.label}: its tree identifies no workloads; {of} went by name.")
     rows = _named_apart([_workload(key, sightings) for key, sightings in groups.items()])
     whole = Catalogue(

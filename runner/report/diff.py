@@ -16,7 +16,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from runner.report.wording import flops, several, share, tensors
+from runner.counting import counted
+from runner.report.wording import flops, share, tensors
 from runner.tree.document import LEVEL_NUMBER, Node, Tree
 from runner.tree.version_1 import read_any_version
 
@@ -197,7 +198,7 @@ def show(difference: Difference, console: Console, most: int = 20) -> None:
         console.print("the problem files differ", style="yellow")
     console.print()
     console.print(_levels(a, b))
-    both = f"{several(difference.shared, 'kernel instance')} in both"
+    both = f"{counted(difference.shared, 'kernel instance')} in both"
     console.print(
         f"\n{both}: {share(difference.shared_flops, a.flops)} of A's FLOPs, "
         f"{share(difference.shared_flops, b.flops)} of B's"
@@ -205,11 +206,11 @@ def show(difference: Difference, console: Console, most: int = 20) -> None:
     if difference.rewritten:
         names = ", ".join(difference.respelled)
         console.print(
-            f"same tensors, other code: {several(difference.rewritten, 'kernel')} ({names})",
+            f"same tensors, other code: {counted(difference.rewritten, 'kernel')} ({names})",
             soft_wrap=True,
         )
     if difference.unidentified:
-        kernels = several(difference.unidentified, "kernel")
+        kernels = counted(difference.unidentified, "kernel")
         are = "is" if difference.unidentified == 1 else "are"
         console.print(f"{kernels} {are} compared by their tensors alone", soft_wrap=True)
     if difference.changes:

@@ -15,11 +15,11 @@ from typing import Any
 
 from runner.batch.child import Request, close_zygote, run_child
 from runner.batch.cluster import usable_bytes
+from runner.counting import counted
 from runner.errors import StoreError, UsageError
 from runner.report.catalogue import Workload, source_of
 from runner.report.definitions import FLASHINFER_LACKS, Definition, define, read, to_lines
 from runner.report.subject import Subject
-from runner.report.wording import several
 from runner.store.directory import write_atomically
 
 _write = partial(write_atomically, setting="--export")
@@ -85,7 +85,7 @@ def export(
     _write(directory / "index.json", json.dumps(index, indent=1) + "\n")
     said = "".join(f"\nNot said: {note}.\n" for note in notes)
     readme = _README.format(
-        title=subject.title, version=__version__, count=several(len(chosen), "workload"), notes=said
+        title=subject.title, version=__version__, count=counted(len(chosen), "workload"), notes=said
     )
     _write(directory / "README.md", readme)
     return notes

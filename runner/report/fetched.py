@@ -8,8 +8,8 @@ from pathlib import Path
 
 from runner.batch import stored
 from runner.config import Settings
+from runner.counting import counted
 from runner.report.subject import Subject, find
-from runner.report.wording import several
 from runner.store.manifest import MANIFEST_FILE
 
 
@@ -34,5 +34,5 @@ def subject(what: str, settings: Settings) -> Iterator[Subject]:
         if bad:
             first = bad[0]
             said = f"{first.label}: {first.state} {first.what}".rstrip()
-            notes = (*notes, f"The store lacks {several(len(bad), 'problem')}: {said}.")
+            notes = (*notes, f"The store lacks {counted(len(bad), 'problem')}: {said}.")
         yield replace(found, place=Path(), notes=notes)

@@ -6,8 +6,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from runner.counting import counted
 from runner.report.catalogue import Catalogue, Workload
-from runner.report.wording import flops, seconds, several, size, tensors
+from runner.report.wording import flops, seconds, size, tensors
 
 WORD = {"flops": "FLOPs", "bytes": "bytes moved", "time": "time"}
 RIGHT = {"instances", "models", "FLOPs", "bytes", "FLOP/B", "time", "share", "sum", "workloads"}
@@ -52,14 +53,14 @@ def show_families(catalogue: Catalogue, shown: int, console: Console) -> None:
 
 def _whole(catalogue: Catalogue, console: Console) -> None:
     console.print(
-        f"\n{catalogue.title}: {several(len(catalogue.workloads), 'unique workload')} in "
+        f"\n{catalogue.title}: {counted(len(catalogue.workloads), 'unique workload')} in "
         f"{len(catalogue.families)} {'family' if len(catalogue.families) == 1 else 'families'}, "
-        f"{several(catalogue.instances, 'instance')} in {several(catalogue.problems, 'model')}, "
+        f"{counted(catalogue.instances, 'instance')} in {counted(catalogue.problems, 'model')}, "
         f"{flops(catalogue.flops)}, {size(catalogue.bytes)} moved",
         soft_wrap=True,
     )
     if catalogue.measured_on and catalogue.time_s is not None:
-        timed = several(sum(row.timing is not None for row in catalogue.workloads), "workload")
+        timed = counted(sum(row.timing is not None for row in catalogue.workloads), "workload")
         console.print(
             f"measured on {catalogue.measured_on}: {timed}, "
             f"{seconds(catalogue.time_s)} for all their instances",

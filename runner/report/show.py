@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from rich.text import Text
 from rich.tree import Tree as Drawing
 
+from runner.counting import counted
 from runner.emit.outline import Item, Outline, Row, names, shapes, stem, title
-from runner.report.wording import flops, several, size
+from runner.report.wording import flops, size
 from runner.tree.document import ROOT, Level, Node, Tree
 
 COLOURS: dict[Level, str] = {
@@ -143,10 +144,10 @@ class _Branches:
 def summary(tree: Tree) -> str:
     """One line under the tree: components by level, instances, work."""
     about = tree.metadata
-    levels = ", ".join(f"{n} {level}" for level, n in about.by_level.items() if n)
+    levels = ", ".join(counted(n, level) for level, n in about.by_level.items() if n)
     root = tree.nodes[ROOT]
     return (
-        f"{several(about.total_components, 'component')} ({levels}), "
-        f"{several(about.kernel_instances, 'kernel instance')}, {flops(root.flops)}, "
+        f"{counted(about.total_components, 'component')} ({levels}), "
+        f"{counted(about.kernel_instances, 'kernel instance')}, {flops(root.flops)}, "
         f"verification: {about.verification_status}"
     )

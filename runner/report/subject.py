@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from runner.counting import counted
 from runner.errors import DecompositionError, StoreError, UsageError
-from runner.report.wording import several
 from runner.store.directory import RUNS, DirectoryStore
 from runner.store.manifest import MANIFEST_FILE, Manifest
 from runner.store.result import RESULT_FILE, ProblemResult, sha256_of
@@ -167,9 +167,9 @@ def _said(manifest: Manifest, problems: tuple[Found, ...]) -> Iterator[str]:
     left = manifest.selected - len(manifest.rows)
     state = manifest.state_now()
     if state == "running":
-        yield f"The run is still going: {several(left, 'problem')} of {manifest.selected} to come."
+        yield f"The run is still going: {counted(left, 'problem')} of {manifest.selected} to come."
     elif left:
-        yield f"The run was {state}: {several(left, 'problem')} of {manifest.selected} not run."
+        yield f"The run was {state}: {counted(left, 'problem')} of {manifest.selected} not run."
     yield from _lost(problems)
 
 

@@ -42,11 +42,6 @@ def share(part: float, whole: float) -> str:
     return f"{100 * part / whole:.1f}%" if whole else "-"
 
 
-def several(count: int, noun: str) -> str:
-    """`1 kernel`, `2 kernels`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
 def _scaled(count: int, base: int, units: tuple[str, ...]) -> str:
     value = float(count)
     for unit in units:

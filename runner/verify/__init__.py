@@ -8,12 +8,11 @@ from pathlib import Path
 
 from runner.verify.options import VerifyOptions
 from runner.verify.power_report import Power
-from runner.verify.reports import POWER_FILE, write_power, write_reports
+from runner.verify.reports import write_power, write_reports
 from runner.verify.results import GATES, Check, GateResult, Verdict, Verification
 
 __all__ = [
     "GATES",
-    "POWER_FILE",
     "Check",
     "GateResult",
     "Power",
@@ -32,8 +31,12 @@ def verify(
     """Judge a decomposition directory; `on_gate` hears each gate's name as its work begins.
 
     Reads the directory and never writes into it. Runs the code in it: call this in a disposable
-    process. A bad decomposition is a verdict, never an exception; MemoryError leaves, since it says
-    something about the machine and nothing about the decomposition.
+    process. A bad decomposition is a verdict, never an exception. MemoryError says something about
+    the machine and nothing about the decomposition.
+
+    Raises:
+        ProblemError: original.py itself does not run on its own inputs.
+        MemoryError: there is too little memory to judge.
     """
     from runner.verify.gates import judge
 

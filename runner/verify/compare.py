@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from runner.counting import counted
 from runner.verify.difference import Difference, unequal
 from runner.verify.leaves import (
     Elsewhere,
@@ -230,7 +231,8 @@ class _Seen:
         if self.patterns:
             reason = f"{name} is NaN or infinite in other places: {self.patterns} of {total}"
         elif self.outside:
-            reason = f"{name} differs by {self.max_diff:.3g}, {self.outside} of {total} elements"
+            where = f"{self.outside} of {counted(total, 'element')}"
+            reason = f"{name} differs by {self.max_diff:.3g}, {where}"
         elif not (self.max_diff < tolerance.max_diff or self.max_diff == 0.0):
             reason = f"{name} differs by {self.max_diff:.3g}, allowed is {tolerance.max_diff:g}"
         return Difference(self.max_diff, self.bitwise_equal, reason, self.not_finite)

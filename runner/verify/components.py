@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from runner.counting import counted
 from runner.tree.document import Node
 from runner.verify.drawing import RepeatedDraws
 from runner.verify.findings import Findings
@@ -188,7 +189,7 @@ def judge_output(
         fault = f"forward() returned {type(output).__name__} with no tensor in it"
     bad = sum(count_not_finite(tensor) for tensor in tensors(output))
     if bad and fault is None:
-        tests.not_finite[component.path] = f"{NOT_FINITE} in {bad} elements"
+        tests.not_finite[component.path] = f"{NOT_FINITE} in {counted(bad, 'element')}"
     else:
         findings.found("self-test", component.path, fault)
 

@@ -4,16 +4,25 @@ The original runs, then what replaces it, on the same inputs and on the very sam
 the activations of two models exist at once.
 """
 
-import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import nullcontext
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from torch import nn
 
-from runner.problems import LoadedProblem, check_outputs, load_problem, read_problem
+from runner.counting import counted
+from runner.errors import MissingError, ProblemError
+from runner.problems import (
+    LoadedProblem,
+    check_outputs,
+    is_checkout,
+    known_as,
+    load_problem,
+    read_problem,
+)
 from runner.tree.document import Node
 from runner.verify.compare import COMPOSITION, VACUOUS, compare_with_control, compared_elements
 from runner.verify.components import (
@@ -30,6 +39,7 @@ from runner.verify.components import (
 from runner.verify.confinement import settle
 from runner.verify.coverage import coverage_fault, covered, unread
 from runner.verify.difference import Difference
+from runner.verify.failing_alone import refuse_if_it_fails_alone
 from runner.verify.findings import Findings
 from runner.verify.health import (
     UNEXAMINED,
@@ -86,7 +96,11 @@ class CompositionGate:
         self._self_tests: Callable[[], None] = lambda: None
 
     def judge(self, self_tests: Callable[[], None]) -> None:
-        """All that the whole is judged by. `self_tests` are left to do after the root's step."""
+        """Judge the whole. `self_tests` are left to do after the root's step.
+
+        Raises:
+            ProblemError: the original itself does not run.
+        """
         findings = self.findings
         self._self_tests = self_tests
         with findings.judging("rules", COMPOSITION_TEST):
@@ -113,7 +127,7 @@ class CompositionGate:
     def _compare(self) -> Difference:
         directory = self.bench.directory
         with foreign_code(ORIGINAL, directory):
-            problem = load_problem(read_problem(directory / ORIGINAL))
+            problem = self._original(directory / ORIGINAL)
         settle(ORIGINAL)
         with nothing_computed(COMPOSITION_TEST, self.bench, self.findings):
             test = self.files.load(directory / COMPOSITION_TEST)
@@ -129,6 +143,25 @@ class CompositionGate:
             if total.reason:
                 break
         return total
+
+    def _original(self, path: Path) -> LoadedProblem:
+        """Load the original.
+
+        Raises:
+            CannotJudge: the directory lacks it, or holds no problem under its name.
+            MissingError, ProblemError: a package that it imports is not here.
+        """
+        try:
+            return load_problem(read_problem(path))
+        except MissingError as error:
+            package = str(getattr(error.__cause__, "name", "")).partition(".")[0]
+            packages = self.layout.tree.metadata.packages if self.layout.tree else {}
+            if not is_checkout(packages.get(package, "")) or known_as(package) != "missing":
+                raise
+            hint = f"run in the folder that holds {package}, or name that folder in PYTHONPATH"
+            raise ProblemError(path, error.what, hint=hint) from error
+        except ProblemError as error:
+            raise CannotJudge(str(error).replace(str(path), ORIGINAL)) from error
 
     def _trial(
         self, problem: LoadedProblem, test: ModuleType, mapping: dict[str, str], trial: int
@@ -202,9 +235,11 @@ class CompositionGate:
         known, held = table_of(model), held_weights(model)
         given = inputs.get()
         watch = bench.watch(model) if trial == 0 else None
-        started = time.process_time()
-        output, seen = bench.forward(f"{ORIGINAL}: forward", model, given, trial, watch)
-        forward_s = time.process_time() - started
+        try:
+            output, seen = bench.forward(f"{ORIGINAL}: forward", model, given, trial, watch)
+        except CannotJudge:
+            refuse_if_it_fails_alone(problem, bench, trial)
+            raise
         state = state_after(model) if bench.options.mode == "train" else {}
         with foreign_code(f"{ORIGINAL}: forward", bench.directory):
             check_outputs(problem.problem, output)
@@ -212,7 +247,7 @@ class CompositionGate:
         expected = self.spill.keep(output)
         self._marks.add(fingerprint(expected))
         if seen:
-            self._examine(problem, model, inputs, output, expected is output, seen, forward_s)
+            self._examine(problem, model, inputs, output, expected is output, seen)
         return expected, held, known, seen, state
 
     def _examine(
@@ -223,7 +258,6 @@ class CompositionGate:
         output: Any,
         is_small: bool,
         seen: Seen,
-        forward_s: float,
     ) -> None:
         findings = self.findings
         for note in without_effect(seen, model):
@@ -238,7 +272,7 @@ class CompositionGate:
             findings.not_examined = [UNEXAMINED]
         else:
             health = blindness(
-                self.bench, model, inputs, output, seen, forward_s, lambda t: self._draw(problem, t)
+                self.bench, model, inputs, output, seen, lambda t: self._draw(problem, t)
             )
             for note in health.notes:
                 findings.note(note)
@@ -315,7 +349,8 @@ class CompositionGate:
             return
         fault = None
         if len(calls) != len(nodes):
-            fault = f"runs {len(calls)} times, the tree has {len(nodes)} instances"
+            often, have = counted(len(calls), "time"), counted(len(nodes), "instance")
+            fault = f"runs {often}, the tree has {have}"
         elif Counter(call.inputs for call in calls) != Counter(map(documented, nodes)):
             fault = "runs on other inputs than the tree says"
         self.findings.found("coverage", component, fault)

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from runner.counting import counted
 from runner.verify.operation import Operation
 from runner.verify.results import Coverage, OperationCount
 from runner.verify.running import Seen
@@ -57,7 +58,7 @@ def coverage_fault(coverage: Coverage) -> str | None:
     for counts, where in ((coverage.missing, "missing"), (coverage.extra, "too many")):
         if counts:
             first = counts[0]
-            more = f" and {len(counts) - 1} kinds more" if len(counts) > 1 else ""
+            more = f" and {counted(len(counts) - 1, 'more kind')}" if len(counts) > 1 else ""
             place = f" ({first.where[0]})" if first.where else ""
             return f"{first.count} × {first.operation} {where}{place}{more}"
     return None

@@ -1,31 +1,31 @@
-"""This file knows about outputs that say little: constant, not finite, blind to an input or weight.
+"""Find outputs that say little: constant, not finite, blind to an input or a weight.
 
-Nothing here is a verdict. What is too expensive to find out is said to be unknown.
+Nothing here is a verdict. What is too expensive to find out is said to be unknown; what that is
+follows from sizes, so that the same directory is told the same on every machine.
 """
 
-import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import nn
 
+from runner.counting import counted
+from runner.verify import gradients
 from runner.verify.compare import STEP, fault
+from runner.verify.gradients import moved
 from runner.verify.leaves import is_tensor, leaves, pieces_of, tensors
 from runner.verify.loading_files import CannotJudge
-from runner.verify.options import EXAMINED_BYTES
+from runner.verify.options import EXAMINED_BYTES, KEPT_BYTES, QUICK_FLOPS
 from runner.verify.running import Bench, Inputs, Seen, SharedInputs
-from runner.verify.spilling import DigestedTensor
-from runner.verify.weights import weights_of
+from runner.verify.spilling import DigestedTensor, size_of
+from runner.verify.weights import move, weights_of
 
-BUDGET_S = 1.0
-"""What finding out may cost at most, in processor time, beyond what runs anyway."""
-FORWARDS = 1.5
-"""That many forwards at most, where they are not over in no time."""
-NO_TIME_S = 0.2
+AGAIN_FLOPS = QUICK_FLOPS / 3
+"""Work of the forwards that are run again; one of them is, where it is quick."""
 
-UNEXAMINED = "whether each input and weight has an effect on the values"
+UNEXAMINED = "the effect of each input and weight"
 """What is said where the output or the forward is too large to find out."""
 
 _OTHER_TRIAL = 7919
@@ -109,7 +109,9 @@ def without_effect(seen: Seen, model: nn.Module) -> list[str]:
     weights = dict(model.named_parameters())
     unused = [n for n, t in weights.items() if t.numel() and n not in seen.weights_used]
     if unused:
-        notes.append(f"{len(unused)} of {len(weights)} weights reach no output: {_named(unused)}")
+        notes.append(
+            f"{len(unused)} of {counted(len(weights), 'weight')} reach no output: {_named(unused)}"
+        )
     return notes
 
 
@@ -119,19 +121,14 @@ def blindness(
     inputs: SharedInputs,
     output: object,
     seen: Seen,
-    forward_s: float,
-    draw: Any,
+    draw: Callable[[int], Inputs],
 ) -> Health:
     """Change one input or weight at a time and see whether the output does; while it is cheap.
 
     The model is not to be used afterwards: a forward may have changed its state.
     """
     health = Health()
-    budget_s = min(BUDGET_S, max(NO_TIME_S, FORWARDS * forward_s))
-    deadline = time.process_time() + budget_s
-
-    def too_late() -> bool:
-        return time.process_time() + forward_s > deadline
+    left = forwards_again(seen.trace.effort)
 
     def unchanged(given: Inputs) -> bool:
         try:
@@ -140,38 +137,51 @@ def blindness(
             return False  # the model does notice
         return fault(output, changed, STEP) is None
 
-    size = sum(tensor.nbytes for tensor in tensors(list(inputs.get())))
-    if too_late() or size > EXAMINED_BYTES or _shares(output, model, inputs.get()):
+    large = size_of(list(inputs.get())) > EXAMINED_BYTES or size_of(output) > KEPT_BYTES
+    if not left or large or _shares(output, model, inputs.get()):
         health.not_examined.append(UNEXAMINED)
         return health
     other = tensors(list(draw(_OTHER_TRIAL)))
     for n, used in enumerate(seen.inputs_used):
-        if too_late():
-            health.not_examined.append(f"whether input {n} and what follows has an effect")
+        if not left:
+            health.not_examined.append(f"the effect of input {n} and what follows")
             return health
         changed = _with_other(inputs.get(), n, other)
-        if used and changed is not None and unchanged(changed):
-            health.notes.append(f"the output changes within tolerance at most with input {n}")
+        if used and changed is not None:
+            left -= 1
+            if unchanged(changed):
+                health.notes.append(f"the output changes within tolerance at most with input {n}")
+    weights: dict[str, torch.Tensor] = {  # a buffer may be for another mode, or keep count
+        name: weight
+        for name, weight in model.named_parameters()
+        if name in seen.weights_used and weight.is_floating_point() and weight.element_size() > 1
+    }
+    suspects = list(weights)
+    if len(weights) > left >= gradients.FORWARDS:
+        left -= gradients.FORWARDS
+        suspects = gradients.hardly_changing(bench, model, inputs.get(), weights)
     blind = []
-    weights = dict(model.named_parameters())  # a buffer may be for another mode, or keep count
-    names = [n for n, t in weights.items() if n in seen.weights_used and t.is_floating_point()]
-    for n, name in enumerate(names):
-        if too_late():
-            left = len(names) - n
-            health.not_examined.append(f"whether {left} of {len(names)} weights have an effect")
-            break
+    for name in suspects[:left]:
         weight = weights[name].data
         before = weight.clone()
-        weight.copy_(_moved(weight))
+        move(weight, torch.Generator().manual_seed(_OTHER_TRIAL), most=1.0)
         if unchanged(inputs.get()):
             blind.append(name)
         weight.copy_(before)
+    if len(suspects) > left:
+        unknown = len(suspects) - left
+        part = "" if unknown == len(weights) else f"{unknown} of "
+        effect = f"the effect of {part}{counted(len(weights), 'weight')}"
+        health.not_examined.append(effect)
     if blind:
-        notes = (
-            f"the output changes within tolerance at most with {len(blind)} of {len(names)} weights"
-        )
-        health.notes.append(f"{notes}: {_named(blind)}")
+        names = f"{len(blind)} of {counted(len(weights), 'weight')}: {_named(blind)}"
+        health.notes.append(f"the output changes within tolerance at most with {names}")
     return health
+
+
+def forwards_again(effort: int) -> int:
+    """Return how many forwards of this work are run again on other inputs and weights."""
+    return max(1, int(AGAIN_FLOPS / max(1, effort))) if effort <= QUICK_FLOPS else 0
 
 
 def _with_other(inputs: Inputs, n: int, other: list[torch.Tensor]) -> Inputs | None:
@@ -182,14 +192,9 @@ def _with_other(inputs: Inputs, n: int, other: list[torch.Tensor]) -> Inputs | N
     if new.shape != mine.shape or torch.equal(new, mine):
         if not mine.is_floating_point():
             return None
-        new = _moved(mine)
+        new = moved(mine)
     replaced: Inputs = _replace(inputs, mine, new)
     return replaced
-
-
-def _moved(tensor: torch.Tensor) -> torch.Tensor:
-    """Each element by an amount of its own: a norm does not see what all have in common."""
-    return tensor + torch.rand_like(tensor) * (tensor.abs() + 0.1)
 
 
 def _replace(value: Any, old: torch.Tensor, new: torch.Tensor) -> Any:

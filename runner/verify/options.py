@@ -8,6 +8,10 @@ FULL = 0.9
 """Of the memory, with an output that stays."""
 EXAMINED_BYTES = 1 << 28
 """Inputs of up to this size are tried with others beside them, to see that outputs change."""
+KEPT_BYTES = 1 << 27
+"""Outputs of up to this size stay in memory wherever there are 2 GiB of it."""
+QUICK_FLOPS = 6e10
+"""A forward of about a second: quicker ones are run again on other inputs, beside the first."""
 DRAWN_AGAIN_BYTES = 1 << 28
 """Inputs that are not there are drawn up to this size, to be compared with those that are."""
 

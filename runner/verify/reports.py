@@ -36,7 +36,7 @@ def write_reports(directory: Path, verification: Verification) -> None:
     }
     _write(directory / "verification" / "coverage_summary.json", now | coverage)
     if verification.power is not None:
-        write_power(directory, verification.power)
+        write_power(directory / POWER_FILE, verification.power)
     for path in steps:
         _write(path / "verification_result.json", of_steps[path.name])
         found = [c for c in verification.coverage if c.component == f"steps/{path.name}"]
@@ -45,16 +45,12 @@ def write_reports(directory: Path, verification: Verification) -> None:
     _write_status(directory, verification.status)
 
 
-def write_power(directory: Path, power: Power) -> None:
-    """Write verification/power.json in a decomposition of whoever made it: never through a link.
+def write_power(path: Path, power: Power) -> None:
+    """Write what became of wrong kernels as JSON.
 
     Raises:
         OSError: it cannot be written.
     """
-    path = directory / POWER_FILE
-    if path.parent.is_symlink():
-        raise FileExistsError(f"{path.parent} is a link")
-    path.unlink(missing_ok=True)
     _write(path, power.model_dump(mode="json"))
 
 

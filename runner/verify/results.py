@@ -200,7 +200,10 @@ class Verification(_Document):
     advice: list[str] = Field(default_factory=list)
     """Where an engineer would have drawn the tree otherwise, a line each; no gate looks at it."""
     not_examined: list[str] = Field(default_factory=list)
-    """What health does not know because looking would have cost too much, a sentence each."""
+    """What health does not know because looking would have cost too much, a phrase each.
+
+    The cost is counted from sizes: the same directory gives the same phrases on every machine.
+    """
     power: Power | None = None
     """Every wrong kernel that was tried; present only with the gate of that name."""
     coverage: list[Coverage] = Field(default_factory=list)

@@ -112,7 +112,14 @@ class Bench:
         return self._placed(tuple(args)), self._placed(dict(kwargs))
 
     def forward(
-        self, what: str, model: nn.Module, inputs: Inputs, trial: int, watch: Watch | None = None
+        self,
+        what: str,
+        model: nn.Module,
+        inputs: Inputs,
+        trial: int,
+        watch: Watch | None = None,
+        *,
+        gradients: bool = False,
     ) -> tuple[Any, Seen | None]:
         """Run a model; what is random in it draws the same numbers on both sides."""
         args, kwargs = inputs
@@ -120,7 +127,11 @@ class Bench:
         if watch:
             watch.may_read(list(inputs))
         try:
-            with foreign_code(what, self.directory), torch.no_grad(), watch or nullcontext():
+            with (
+                foreign_code(what, self.directory),
+                torch.set_grad_enabled(gradients),
+                watch or nullcontext(),
+            ):
                 output = plain(model(*args, **kwargs))
         finally:
             settle(what)

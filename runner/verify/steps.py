@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from torch import nn
 
+from runner.counting import counted
 from runner.verify.boundaries import Boundaries, OpenStep
 from runner.verify.compare import STEP, VACUOUS, compare_with_control, compared_elements
 from runner.verify.components import (
@@ -273,7 +274,7 @@ class StepGate:
             for component in sorted(said.keys() | calls.keys()):
                 if said[component] != calls[component]:
                     return (
-                        f"{component} runs {calls[component]} times,"
+                        f"{component} runs {counted(calls[component], 'time')},"
                         f" {node.id} has {said[component]} such children"
                     )
         return None

@@ -16,6 +16,7 @@ from torch import nn
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
+from runner.verify.effort import effort
 from runner.verify.leaves import all_finite, pieces_of, tensors
 from runner.verify.operation import (
     COPIES,
@@ -73,6 +74,8 @@ class Trace:
     """Component -> what it did itself and may not."""
     not_finite: set[str] = field(default_factory=set)
     """Components that gave NaN or infinity, of those that were asked about."""
+    effort: int = 0
+    """Work of all operations in floating-point operations, counted from sizes alone."""
 
 
 _LOOKS = {"squeeze_", "unsqueeze_", "t_", "transpose_", "swapaxes_", "swapdims_", "as_strided_"}
@@ -131,6 +134,8 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         bound = list(bound_arguments(func, args, kwargs))
         shapes = {id(t): meta_of(t) for each in bound for t in each.tensors}
         result = func(*args, **kwargs)
+        given = (tensor for each in bound for tensor in each.tensors)
+        self.trace.effort += effort(func, given, args, kwargs, result)
         self._record(func, bound, shapes, result)
         return result
 

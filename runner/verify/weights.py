@@ -166,13 +166,13 @@ def vary(
         move(data, generator)
 
 
-def move(data: torch.Tensor, generator: torch.Generator) -> None:
-    """Every element a little up, by an amount of its own."""
+def move(data: torch.Tensor, generator: torch.Generator, most: float = 0.1) -> None:
+    """Move each element x up by an amount of its own, at most `most` times |x| + 0.1."""
     pieces = torch.split(data.view(-1), _PIECE) if data.is_contiguous() else (data,)
     for piece in pieces:  # a weight may be a large part of what fits
         noise = torch.rand(piece.shape, generator=generator, dtype=torch.float32).to(piece)
         step = piece.abs().add_(0.1).nan_to_num_(nan=0.0, posinf=0.0)
-        piece.addcmul_(step, noise, value=0.1)
+        piece.addcmul_(step, noise, value=most)
 
 
 def one_value(tensor: torch.Tensor) -> bool:

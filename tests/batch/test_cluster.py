@@ -108,9 +108,7 @@ def test_a_ray_of_our_own_that_is_not_up_in_time_is_started_once_more(
         if starts:
             assert stack.enter_context(cluster.connect(Settings())).nodes == 1
         else:
-            with pytest.raises(
-                ClusterError, match=r"^Ray does not start: .* during startup; try"
-            ):
+            with pytest.raises(ClusterError, match=r"^Ray does not start: .* during startup; try"):
                 stack.enter_context(cluster.connect(Settings()))
     assert tries == ["local", "local"]
 

@@ -10,13 +10,13 @@ from runner.batch.needs import (
     LATER_BYTES,
     MARGIN_BYTES,
     OPERATION_BYTES,
-    QUICK_FLOPS,
     STEP_BYTES,
     WORKLOAD_BYTES,
     Forecast,
     Needs,
     threads,
 )
+from runner.verify.options import QUICK_FLOPS
 
 MIB = 1 << 20
 FORECAST = Forecast(

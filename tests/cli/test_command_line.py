@@ -85,6 +85,8 @@ def test_the_version_is_told(kdrun: Kdrun) -> None:
         (["submit", "--count", "0"], "--count 0: must be greater than or equal to 1"),
         (["submit", "--trials", "0"], "--trials 0: must be"),
         (["submit", "--timeout", "-3"], "--timeout -3.0: must be greater than 0"),
+        (["verify", ".", "--to", "x.json"], "--to lists wrong kernels; give --power too"),
+        (["verify", ".", ".", "--power", "--to", "x.json"], "--to is one file; name one DIR"),
         (["submit", "--mode", "fast"], "Invalid value for '--mode'"),
         (["submit", "--device", "tpu"], "Invalid value for '--device'"),
         (["submit", "--data", "nowhere"], "--data nowhere: no such directory"),
@@ -219,15 +221,18 @@ def test_status_without_runs_says_so(kdrun: Kdrun) -> None:
     assert kdrun("status").out == "no runs in output\n"
 
 
-def test_power_lists_wrong_kernels_in_the_directory_and_says_where(kdrun: Kdrun) -> None:
+def test_power_lists_wrong_kernels_where_it_is_told_to(kdrun: Kdrun) -> None:
     done = kdrun("decompose", str(ROOT / "data/samples/level2/linear_gelu.py"), "--power")
     assert done.code == 0, done
-    listed = Path("output/level2/linear_gelu/verification/power.json")
-    assert json.loads(Path("output/level2/linear_gelu/result.json").read_text())["options"]["power"]
-    first = listed.read_text()
-    listed.unlink()
-    verified = kdrun("verify", "output/level2/linear_gelu", "--power")
+    made = Path("output/level2/linear_gelu")
+    listed = (made / "verification/power.json").read_bytes()
+    assert json.loads((made / "result.json").read_text())["options"]["power"]
+    before = {path: path.read_bytes() for path in made.rglob("*") if path.is_file()}
+
+    verified = kdrun("verify", str(made), "--power", "--to", "wrong/kernels.json")
+
     assert verified.code == 0, verified
     assert "power        passed (2 checks)" in verified.out
-    assert f"caught, 0 not ({listed})" in verified.out
-    assert listed.read_text() == first
+    assert "caught, 0 not (wrong/kernels.json)" in verified.out
+    assert Path("wrong/kernels.json").read_bytes() == listed
+    assert {path: path.read_bytes() for path in made.rglob("*") if path.is_file()} == before

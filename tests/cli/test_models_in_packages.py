@@ -180,6 +180,17 @@ def test_it_is_verified_again_where_the_package_is(checkout: Checkout) -> None:
     assert "taken apart with" not in again.stdout
 
 
+def test_a_class_that_is_built_from_something_is_told_with_an_example(tmp_path: Path) -> None:
+    done = kdrun(tmp_path, "decompose", "torch.nn:Linear", "--inputs", "float32[8,4]")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "kdrun: torch.nn:Linear: Linear.__init__() missing 2 required positional arguments: "
+        "'in_features' and 'out_features'; "
+        """give --init '{"in_features": ..., "out_features": ...}'\n"""
+    )
+    assert not list(tmp_path.rglob("*.py"))
+
+
 def test_a_package_that_is_missing_or_another_is_told_in_one_line(
     checkout: Checkout, tmp_path: Path
 ) -> None:
@@ -188,9 +199,8 @@ def test_a_package_that_is_missing_or_another_is_told_in_one_line(
     assert without.returncode == 1
     first, *_ = without.stdout.splitlines()
     assert first == (
-        "failed  Encoder: rules: verification/composition_test.py: the composition did not run: "
-        "original.py: needs the module 'encoders', which is not installed (line 4); pip install "
-        "encoders"
+        "error  Encoder: original.py: needs the module 'encoders', which is not installed "
+        "(line 4); run in the folder that holds encoders, or name that folder in PYTHONPATH"
     )
     shutil.copytree(checkout.place / "encoders", tmp_path / "encoders")
     with (tmp_path / "encoders/layers/gate.py").open("a") as file:

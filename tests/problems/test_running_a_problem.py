@@ -176,7 +176,7 @@ def test_a_module_that_lies_beside_the_file_is_to_be_put_into_it(write: Write) -
     path = write("import torch\n", "from my_layers import Norm\nimport torch\n")
     path.with_name("my_layers.py").write_text("Norm = None\n")
     assert complaint(path) == (
-        "needs the module 'my_layers', which is not installed (line 3); "
+        "imports my_layers.py, which lies beside it (line 3); "
         "a problem is one file: put what it uses of my_layers into it"
     )
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from runner.verify import GATES, VerifyOptions, verify, write_power, write_reports
+from runner.verify import GATES, VerifyOptions, verify, write_reports
 from runner.verify.compare import Tolerance
 from runner.verify.mutants import edits
 from runner.verify.power_report import KernelPower, MutantResult, Power
@@ -183,20 +183,6 @@ def test_the_list_is_the_same_on_every_run_and_knows_no_time(model, judged):
 
     assert model.read("verification/power.json") == first
     assert Power.model_validate_json(first).caught == json.loads(first)["caught"] > 0
-
-
-def test_the_list_is_never_written_through_a_link(fusion, tmp_path):
-    power, elsewhere = Power.of([]), tmp_path / "elsewhere"
-    elsewhere.write_text("mine")
-    (fusion.directory / "verification/power.json").symlink_to(elsewhere)
-    write_power(fusion.directory, power)
-    assert elsewhere.read_text() == "mine"
-    assert Power.model_validate_json(fusion.read("verification/power.json")) == power
-
-    (fusion.directory / "verification").rename(tmp_path / "away")
-    (fusion.directory / "verification").symlink_to(tmp_path / "away")
-    with pytest.raises(FileExistsError, match="is a link"):
-        write_power(fusion.directory, power)
 
 
 def test_dropout_draws_the_same_numbers_again_behind_a_wrong_kernel(fusion, judged):

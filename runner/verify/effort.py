@@ -1,0 +1,48 @@
+"""Count the work of an operation from its tensors' sizes: the same on every machine."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch.utils.flop_counter import flop_registry
+
+ELEMENT_FLOPS = 20
+"""Reading or writing a number takes as long as so many operations of a matrix product."""
+CALL_FLOPS = 600_000
+"""So does calling an operation at all: 10 µs, where a second is 6e10."""
+
+
+def effort(func: Any, given: Iterable[torch.Tensor], args: Any, kwargs: Any, result: Any) -> int:
+    """Return what a dispatched operation is worth in floating-point operations of a product.
+
+    `given`: the tensors among its arguments. A view moves nothing: it is worth its call.
+    """
+    if func.is_view:
+        return CALL_FLOPS
+    results = result if isinstance(result, tuple | list) else [result]
+    outputs = [each for each in results if isinstance(each, torch.Tensor)]
+    moved = sum(tensor.numel() for tensor in (*given, *outputs))
+    count = _FLOPS.get(func._overloadpacket)
+    product = count(*args, **kwargs, out_val=result) if count else 0
+    return product + ELEMENT_FLOPS * moved + CALL_FLOPS
+
+
+def _recurrent_flops(steps: torch.Tensor, *weights: torch.Tensor, **_: Any) -> int:
+    """Return the products of a recurrent layer: each weight, at each step of each sequence."""
+    return 2 * steps.shape[0] * steps.shape[1] * sum(weight.numel() for weight in weights[:2])
+
+
+def _attention_flops(query: torch.Tensor, key: torch.Tensor, *_: Any, **__: Any) -> int:
+    """Return the two products of an attention, whose keys may have fewer heads than its queries."""
+    return 4 * query.numel() * key.shape[-2]
+
+
+_ATEN = torch.ops.aten
+_FLOPS: dict[Any, Callable[..., int]] = {
+    **flop_registry,
+    _ATEN._scaled_dot_product_flash_attention_for_cpu: _attention_flops,
+    _ATEN._scaled_dot_product_flash_attention: _attention_flops,
+    _ATEN._scaled_dot_product_efficient_attention: _attention_flops,
+    _ATEN._scaled_dot_product_cudnn_attention: _attention_flops,
+    _ATEN.mkldnn_rnn_layer: _recurrent_flops,
+}

@@ -1,0 +1,62 @@
+"""Tell by one backward pass which weights hardly change an output, so that few are tried."""
+
+import torch
+from torch import nn
+
+from runner.verify.compare import EXACT, STEP
+from runner.verify.leaves import pieces_of, tensors
+from runner.verify.loading_files import CannotJudge, foreign_code
+from runner.verify.running import Bench, Inputs
+
+FORWARDS = 4
+"""What a forward with its backward costs at most, in forwards."""
+CLEARLY = 10.0
+"""A weight has an effect where it moves the outputs by so many tolerances on average."""
+
+
+def hardly_changing(
+    bench: Bench, model: nn.Module, inputs: Inputs, weights: dict[str, torch.Tensor]
+) -> list[str]:
+    """Return the weights whose small changes an output hardly shows: all, if it has no gradients.
+
+    The outputs' elements are added up with random signs, each in units of its own tolerance. What a
+    change of a weight adds to that sum is its gradient times the change, to first order.
+    """
+    frozen = [tensor for tensor in weights.values() if not tensor.requires_grad]
+    try:
+        with foreign_code("original.py: weights", bench.directory):
+            for tensor in frozen:
+                tensor.requires_grad_()
+        output, _ = bench.forward("original.py: forward", model, inputs, 0, gradients=True)
+        with foreign_code("original.py: backward", bench.directory), torch.enable_grad():
+            outputs = [each for each in tensors(output) if each.requires_grad]
+            signs = [_signs_by_tolerance(each.detach()) for each in outputs]
+            found = torch.autograd.grad(outputs, list(weights.values()), signs, allow_unused=True)
+    except CannotJudge:
+        return list(weights)
+    finally:
+        for tensor in frozen:
+            tensor.requires_grad_(False)
+    enough = CLEARLY * sum(each.numel() for each in outputs) ** 0.5
+    return [
+        name
+        for (name, weight), gradient in zip(weights.items(), found, strict=True)
+        if gradient is None or not abs(_change(weight.detach(), gradient)) > enough
+    ]
+
+
+def moved(tensor: torch.Tensor) -> torch.Tensor:
+    """Each element by an amount of its own: a norm does not see what all have in common."""
+    return tensor + torch.rand_like(tensor) * (tensor.abs() + 0.1)
+
+
+def _signs_by_tolerance(output: torch.Tensor) -> torch.Tensor:
+    allowed = STEP.get(output.dtype, EXACT)
+    signs = torch.rand_like(output.real if output.is_complex() else output).sub_(0.5).sign_()
+    return signs / (allowed.atol + allowed.rtol * output.abs())
+
+
+def _change(weight: torch.Tensor, gradient: torch.Tensor) -> float:
+    dense = gradient.to_dense() if gradient.is_sparse else gradient
+    pairs = zip(pieces_of(weight), pieces_of(dense), strict=True)  # a weight may be large
+    return sum(float(((moved(w) - w).double() * g.double()).sum()) for w, g in pairs)

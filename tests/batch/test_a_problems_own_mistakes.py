@@ -1,0 +1,115 @@
+"""A problem that fails on its own inputs, and files that lie beside a problem."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from runner.batch import alone
+from runner.config import Settings
+
+pytestmark = pytest.mark.usefixtures("working_folder")
+
+LOOKUP = """\
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(10, 8)
+        self.linear = nn.Linear(8, 4)
+
+    def forward(self, ids, scale=1.0):
+        return torch.relu(self.linear(self.table(ids))) * scale
+
+
+def get_inputs():
+    return [torch.randint(0, 100, (2, 5))]
+
+
+def get_input_kwargs():
+    return {"scale": 2.0}
+
+
+def get_init_inputs():
+    return []
+"""
+BESIDE = LOOKUP.replace("from torch import nn\n", "from torch import nn\n\nfrom blocks import nn\n")
+Decomposed = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def working_folder(tmp_path_factory: pytest.TempPathFactory) -> object:
+    """A folder of a user's, in which the file's zygote starts; some names there are Python's."""
+    from runner.batch import child
+
+    folder = tmp_path_factory.mktemp("work")
+    for name in ("random", "torch", "signal"):
+        (folder / f"{name}.py").write_text("raise RuntimeError('a problem, not the module')\n")
+    (folder / "blocks.py").write_text("from torch import nn\n")
+    (folder / "zoo").mkdir()
+    (folder / "zoo/__init__.py").write_text("from torch import nn\n")
+    child.close_zygote()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        yield folder
+    child.close_zygote()
+
+
+@pytest.fixture
+def decomposed(tmp_path: Path) -> Decomposed:
+    """What is said of a problem in the working folder."""
+
+    def decompose(name: str, text: str) -> str:
+        Path(f"{name}.py").write_text(text)
+        result = alone.decompose(Path(f"{name}.py"), Settings(output=tmp_path)).result
+        return f"{result.status}: {result.reason}" if result.reason else result.status
+
+    return decompose
+
+
+def test_inputs_that_the_model_refuses_are_an_error_of_the_problem(
+    decomposed: Decomposed, tmp_path: Path
+) -> None:
+    said = (
+        "forward() fails on its own inputs (int64[2, 5] from 3 to 97, scale=2.0; seed 0): "
+        "IndexError: index out of range in self (line 12, in forward)"
+    )
+    assert decomposed("lookup", LOOKUP) == f"error: {said}"
+
+    again = alone.verify(tmp_path / "custom/lookup", Settings()).record
+    assert (again.status, again.reason) == ("error", f"original.py: {said}")
+
+
+def test_inputs_of_a_later_seed_are_the_problems_too(decomposed: Decomposed) -> None:
+    said = decomposed("later", LOOKUP.replace("0, 100", "0, 12"))
+    assert said.startswith("error: forward() fails on its own inputs (int64[2, 5] from 0 to 11")
+    assert "; seed 1): IndexError" in said
+
+
+def test_a_file_beside_the_problem_is_not_imported(decomposed: Decomposed) -> None:
+    assert decomposed("my_model", BESIDE) == (
+        "error: imports blocks.py, which lies beside it (line 4); "
+        "a problem is one file: put what it uses of blocks into it"
+    )
+
+
+def test_nor_is_it_while_the_model_runs(decomposed: Decomposed) -> None:
+    later = LOOKUP.replace(
+        "        return torch.relu", "        import blocks\n        return torch.relu"
+    )
+    assert "imports blocks.py, which lies beside it (line 12)" in decomposed("later_on", later)
+
+
+def test_a_folder_beside_it_is_a_package(decomposed: Decomposed) -> None:
+    whole = BESIDE.replace("blocks", "zoo").replace("0, 100", "0, 10")
+    assert decomposed("with_zoo", whole) == "passed"
+
+
+def test_a_file_with_the_name_of_an_installed_module_is_in_nobodys_way(
+    decomposed: Decomposed,
+) -> None:
+    whole = LOOKUP.replace("import torch\n", "import random\n\nimport torch\n", 1)
+    assert decomposed("numpy", whole.replace("0, 100", "0, 10")) == "passed"
