@@ -15,7 +15,7 @@ from runner.config import Settings
 from runner.errors import UsageError, unwritable
 from runner.problems import identify
 from runner.store.directory import DirectoryStore
-from runner.store.result import ProblemResult, RunOptions
+from runner.store.result import ProblemResult
 from runner.tree.document import LEVEL_FOLDER, TREE_FILE, refuse_other_versions
 from runner.verify import Power, write_power
 from runner.verify.reading_trees import mode_of
@@ -39,7 +39,7 @@ def decompose(file: Path, settings: Settings, named: str | None = None) -> Decom
     `named` is what the file was written for, where that is `package.module:Class`.
 
     Raises:
-        UsageError: there is nothing of that name.
+        UsageError: there is nothing of that name, or no GPU for `--device cuda`.
         StoreError: the output directory cannot be written to.
     """
     problem = identify(file)
@@ -53,7 +53,7 @@ def decompose(file: Path, settings: Settings, named: str | None = None) -> Decom
         label=name,
         directory=directory.absolute(),
         scratch=(directory.parent / f".{directory.name}.alone").absolute(),
-        options=_options(settings),
+        options=run_options(settings),
         memory_bytes=most,
         most_memory_bytes=most,
         threads=cores(),
@@ -61,6 +61,8 @@ def decompose(file: Path, settings: Settings, named: str | None = None) -> Decom
     )
     log = settings.output / "logs" / f"{name}.log"
     done = attempt.decompose(task, log.absolute())
+    if done.record.refused:
+        raise UsageError(done.record.refused)
     if named and done.record.missing:
         file.unlink(missing_ok=True)
         package = named.partition(":")[0].partition(".")[0]
@@ -70,21 +72,6 @@ def decompose(file: Path, settings: Settings, named: str | None = None) -> Decom
         done = attempt.give_up(task, done, log.absolute())
     assert done.result is not None
     return Decomposed(done.result, directory, log if log.exists() else None)
-
-
-def _options(settings: Settings) -> RunOptions:
-    """Return the options of a verdict that is reached on this machine.
-
-    Raises:
-        UsageError: they ask for a GPU, and there is none.
-    """
-    if settings.device == "cuda":
-        import torch
-
-        if not torch.cuda.is_available():
-            hint = "--device auto takes one where there is one"
-            raise UsageError("--device cuda: no GPU here that torch can use", hint=hint)
-    return run_options(settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +102,7 @@ def verify(directory: Path, settings: Settings, to: Path | None = None) -> Verif
     `to`: a file for the list of wrong kernels.
 
     Raises:
-        UsageError: it is no decomposition directory at all.
+        UsageError: it is no decomposition directory at all, or there is no GPU for `--device cuda`.
         DecompositionError: its tree is of another schema version.
         StoreError: `to` cannot be written.
     """
@@ -133,13 +120,15 @@ def verify(directory: Path, settings: Settings, to: Path | None = None) -> Verif
             label=directory.name,
             directory=directory.absolute(),
             scratch=Path(aside) / "scratch",
-            options=_options(settings).model_copy(update={"mode": mode}),
+            options=run_options(settings).model_copy(update={"mode": mode}),
             memory_bytes=most,
             most_memory_bytes=most,
             threads=cores(),
             timeout_s=settings.timeout,
         )
         record = attempt.verify(task, Path(aside) / "log").record
+    if record.refused:
+        raise UsageError(record.refused)
     if record.status == "error":
         record = record.model_copy(update={"reason": f"original.py: {record.reason}"})
     found = (record.verification or {}).get("power")

@@ -103,8 +103,8 @@ def decompose(task: Task, log: Path) -> Attempt:
         task.built.mkdir()
         attempt = rounds.decompose(task, log, _in_child)
         record = attempt.record
-        again = record.asks_for_more or record.disk_full
-        if again or (record.out_of_memory and task.may_grow) or (record.missing and task.named):
+        elsewhere = record.asks_for_more or record.disk_full or record.refused
+        if elsewhere or (record.out_of_memory and task.may_grow) or (record.missing and task.named):
             return attempt
         return _commit(task, attempt, log)
 

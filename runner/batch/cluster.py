@@ -311,16 +311,20 @@ def _refuse_what_it_has_not(cluster: Cluster, settings: Settings) -> None:
     """What waits for nodes to come is not judged by those that are there."""
     if settings.wait_for_nodes:
         return
-    for flag, asked, most in (
-        ("--num-gpus", settings.num_gpus, cluster.node_gpus),
-        ("--num-cpus", settings.num_cpus, cluster.node_cores),
+    local = cluster.address is None
+    whose = "this machine" if local else "the largest node"
+    fewer = "ask for fewer" if local else "ask for fewer, or --wait-for-nodes if the cluster grows"
+    no_gpu = "`kdrun doctor --device cuda` looks for one" if local else fewer
+    for flag, wanted, most, hint in (
+        ("--num-gpus", settings.num_gpus, cluster.node_gpus, fewer if cluster.gpus else no_gpu),
+        ("--num-cpus", settings.num_cpus, cluster.node_cores, fewer),
     ):
-        if asked > most:
-            hint = "ask for fewer, or --wait-for-nodes where the cluster grows"
-            raise ClusterError(f"{flag} {asked:g}: the largest node has {most:g}", hint=hint)
+        if wanted > most:
+            raise ClusterError(f"{flag} {wanted:g}: {whose} has {most:g}", hint=hint)
     if settings.device == "cuda" and not cluster.gpus:
-        hint = "--device auto takes one where there is one"
-        raise ClusterError("--device cuda: no node has a GPU", hint=hint)
+        nobody = "this machine is without" if local else "no node has"
+        hint = no_gpu if local else "--device auto takes one where there is one"
+        raise ClusterError(f"--device cuda: {nobody} a GPU", hint=hint)
 
 
 def _refuse_another_version(address: str | None, said: str) -> None:

@@ -78,7 +78,10 @@ def _gpus(settings: Settings) -> str:
     wanted = max(settings.num_gpus, float(settings.device == "cuda"))
     if len(names) < wanted:
         asked = f"--num-gpus {settings.num_gpus:g}" if settings.num_gpus else "--device cuda"
-        raise UsageError(f"{asked}: there are {len(names)} here", hint="does `nvidia-smi` answer?")
+        hint = "does `nvidia-smi` answer?"
+        if torch.version.cuda is None:
+            hint = "this PyTorch is a build without CUDA: `make setup DEVICE=cuda` brings the other"
+        raise UsageError(f"{asked}: there are {len(names)} here", hint=hint)
     return ", ".join(names) or "none"
 
 

@@ -81,6 +81,8 @@ class Record(Document):
     """Nothing was done: `memory_bytes` was a guess, and the forecast asks for more."""
     disk_full: bool = False
     """No space was left, and the child had not taken it; elsewhere it might pass."""
+    refused: str | None = None
+    """Why this machine cannot do what was asked for; it says nothing about the problem."""
     missing: str | None = None
     """What an import of the file's own did not find."""
     hint: str | None = None

@@ -22,7 +22,7 @@ from runner.batch.needs import Forecast, granted_for, than_the_largest, too_larg
 from runner.batch.task import Record, Task, more_than_given, record_of
 from runner.batch.zygote import allow_memory
 from runner.emit.decomposition import captured, write
-from runner.errors import DecompositionError, KdrunError, ProblemError
+from runner.errors import DecompositionError, KdrunError, ProblemError, UsageError
 from runner.graph import estimate as capture_and_estimate
 from runner.graph.memory import Estimate, demands
 from runner.graph.patterns import rows_of_all_formulas
@@ -99,6 +99,7 @@ def decompose(argument: str) -> str:
     """Take a problem apart into `task.built`, and verify what was written."""
 
     def body(task: Task, stages: Stages) -> Record:
+        device = _device(task.options.device)
         with stages("load"):
             problem = read_problem(task.problem)
         with stages("capture"):
@@ -117,7 +118,7 @@ def decompose(argument: str) -> str:
             capture=metadata.capture,
             estimated_peak_bytes=metadata.estimated_peak_bytes,
         )
-        needed, _ = needs(tree, task.most_memory_bytes, _device(task.options.device))
+        needed, _ = needs(tree, task.most_memory_bytes, device)
         if needed > task.memory_bytes:
             return Record(
                 status="too_large",
@@ -243,6 +244,9 @@ def _run(argument: str, body: Callable[[Task, Stages], Record]) -> str:
         record = body(task, stages)
     except ProblemError as error:
         record = record_of(error, stages.now)
+    except UsageError as error:
+        refused = str(error)
+        record = Record(status="failed", reason=refused, stage=stages.now, refused=refused)
         if task.named and (example := example_of_init(task.named, error.__cause__)):
             missing = {"missing": str(error.__cause__), "hint": f"give --init '{example}'"}
             record = record.model_copy(update=missing)
@@ -269,6 +273,18 @@ def _run(argument: str, body: Callable[[Task, Stages], Record]) -> str:
 
 
 def _device(wanted: str) -> str:
+    """Return `cpu` or `cuda`.
+
+    Raises:
+        UsageError: a GPU is wanted, and PyTorch sees none.
+    """
+    has_gpu = torch.cuda.is_available()
     if wanted == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
+        return "cuda" if has_gpu else "cpu"
+    if wanted == "cuda" and not has_gpu:
+        raise UsageError(
+            "--device cuda: PyTorch sees no GPU here",
+            hint="does `nvidia-smi` answer? `kdrun doctor --device cuda` says more; "
+            "--device auto takes a GPU where there is one",
+        )
     return wanted
