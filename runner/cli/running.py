@@ -95,7 +95,15 @@ from runner.errors import INTERRUPTED, UsageError
 @click.option(
     "--dry-run", is_flag=True, help="Print the plan with estimated memory, and run nothing."
 )
-def submit(config: Path | None, as_json: bool, dry_run: bool, no_resume: bool, **flags: Any) -> int:
+@click.argument("unnamed", nargs=-1, metavar="")
+def submit(
+    unnamed: tuple[str, ...],
+    config: Path | None,
+    as_json: bool,
+    dry_run: bool,
+    no_resume: bool,
+    **flags: Any,
+) -> int:
     """Take many models apart on Ray, verify them, write a manifest.
 
     The same command again does what is left. Each option is also an environment variable
@@ -103,6 +111,9 @@ def submit(config: Path | None, as_json: bool, dry_run: bool, no_resume: bool, *
     """
     from runner.batch import submit as batch
 
+    if unnamed:
+        hint = "write --problem before each; a glob needs quotes, such as --problem 'my/*.py'"
+        raise UsageError(f"{unnamed[0]}: submit takes no plain arguments", hint=hint)
     settings = settings_from(flags | ({"resume": False} if no_resume else {}), config)
     if settings.on_cluster is not None:
         from runner.batch.remote import sending

@@ -77,6 +77,7 @@ def test_the_version_is_told(kdrun: Kdrun) -> None:
     [
         (["sumbit"], "No such command 'sumbit'"),
         (["submit", "--levle", "1"], "No such option '--levle'"),
+        (["submit", "my.py"], "my.py: submit takes no plain arguments; write --problem before"),
         (["submit", "--level", "one"], "Invalid value for '--level': 'one' is not a valid integer"),
         (["submit", "--level", "4"], "there is no level 4; the levels are 1, 2 and 3"),
         (["submit", "--problem", "nosuch*"], "--problem nosuch*: matches none of the"),
