@@ -31,7 +31,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from runner.errors import ConfigError, KdrunError, UsageError, is_it
+from runner.errors import ConfigError, KdrunError, UsageError, suggest_names
 
 PREFIX = "KDRUN_"
 CONFIG_VARIABLE = "KDRUN_CONFIG"
@@ -177,7 +177,7 @@ def _retries(value: object) -> object:
         value = limits
     for cause in value if isinstance(value, dict) else ():
         if cause not in Retries.model_fields:
-            hint = is_it(str(cause), Retries.model_fields)
+            hint = suggest_names(str(cause), Retries.model_fields)
             raise ValueError(f"no cause is called {str(cause)!r}; {hint}")
     return value
 
@@ -308,7 +308,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
     for key in content:
         if key not in Settings.model_fields:
             place = _place(path, str(key))
-            hint = is_it(str(key), Settings.model_fields)
+            hint = suggest_names(str(key), Settings.model_fields)
             raise ConfigError(f"{place}: {key}: no such setting", hint=hint)
     return content
 
@@ -334,7 +334,7 @@ def _refuse_unknown_variables() -> None:
         if field in (variable, CONFIG_VARIABLE.removeprefix(PREFIX)):
             continue
         if field.lower() not in Settings.model_fields:
-            hint = is_it(field, Settings.model_fields)
+            hint = suggest_names(field, Settings.model_fields)
             raise ConfigError(f"{variable}: no such setting", hint=hint)
 
 

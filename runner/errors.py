@@ -87,8 +87,8 @@ def is_full(error: OSError) -> bool:
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
-def is_refused(error: OSError) -> bool:
-    """Return whether it is the system that lets nobody, or not this user, read or write there."""
+def denies_access(error: OSError) -> bool:
+    """Return whether the system lets nobody, or not this user, read or write there."""
     return is_full(error) or error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
@@ -102,7 +102,7 @@ def unwritable(place: Path | str, error: OSError, setting: str) -> StoreError:
     return StoreError(f"{place}: {error.strerror or error}", hint=hint)
 
 
-def is_it(name: str, known: Collection[str]) -> str:
+def suggest_names(name: str, known: Collection[str]) -> str:
     """Return the hint for a name that nothing has: `is it a or b?`, or which names there are."""
     by_lower = {one.lower(): one for one in known}
     part = name.strip("*").lower()

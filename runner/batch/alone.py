@@ -112,6 +112,8 @@ def verify(directory: Path, settings: Settings, to: Path | None = None) -> Verif
             hint="name a decomposition directory",
         )
     refuse_other_versions(directory)
+    if to is not None:
+        _refuse_unwritable(to)
     mode = mode_of(directory) or settings.mode
     most = usable_bytes(settings.memory)
     with tempfile.TemporaryDirectory(prefix="kdrun-") as aside:
@@ -141,3 +143,16 @@ def verify(directory: Path, settings: Settings, to: Path | None = None) -> Verif
         except OSError as error:
             raise unwritable(to, error, "--to") from error
     return Verified(directory, record, power, to)
+
+
+def _refuse_unwritable(file: Path) -> None:
+    """Try to write a file before the long work for it; leave it as it was."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        was_there = file.exists()
+        with file.open("ab"):
+            pass
+        if not was_there:
+            file.unlink()
+    except OSError as error:
+        raise unwritable(file, error, "--to") from error

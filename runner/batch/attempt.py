@@ -23,8 +23,8 @@ from runner.batch import logs, rounds
 from runner.batch.child import Outcome, Request, run_child
 from runner.batch.machine import GIB
 from runner.batch.task import Record, Target, Task, record_of
-from runner.errors import KdrunError, ProblemError, StoreError, is_full, unwritable
-from runner.problems import read_problem
+from runner.errors import KdrunError, StoreError, is_full, unwritable
+from runner.problems import find_mistake
 from runner.store.directory import commit, put_in_place
 from runner.store.result import Decomposed, Document, ProblemResult, hash_files, sha256_of
 from runner.store.runs import RunStore
@@ -70,13 +70,13 @@ def perform(task_json: str, log: str) -> str:
     task = Task.model_validate_json(task_json)
     try:
         attempt = decompose(task, Path(log))
-    except KdrunError as error:  # no child can be started, no space is left
+    except (KdrunError, OSError) as error:  # no child can be started, no space is left
         attempt = Attempt(record=_impossible(error), started=datetime.now(UTC), node=_host())
     return attempt.model_dump_json()
 
 
-def _impossible(error: KdrunError) -> Record:
-    cause = error.__cause__
+def _impossible(error: KdrunError | OSError) -> Record:
+    cause = error.__cause__ or error
     full = isinstance(cause, OSError) and is_full(cause)
     return Record(status="failed", reason=str(error), stage="start", disk_full=full)
 
@@ -100,7 +100,8 @@ def decompose(task: Task, log: Path) -> Attempt:
         StoreError: the output directory cannot be written to.
     """
     with _scratch(task, "--output") as task:
-        task.built.mkdir()
+        with _writing(task, "--output"):
+            task.built.mkdir()
         attempt = rounds.decompose(task, log, _in_child)
         record = attempt.record
         elsewhere = record.asks_for_more or record.disk_full or record.refused
@@ -122,7 +123,8 @@ def give_up(task: Task, attempt: Attempt, log: Path) -> Attempt:
         StoreError: it cannot be written.
     """
     with _scratch(task, "--output") as task:
-        task.built.mkdir()
+        with _writing(task, "--output"):
+            task.built.mkdir()
         with suppress(OSError):
             shutil.copyfile(task.problem, task.built / "original.py")
         return _commit(task, attempt, log)
@@ -143,6 +145,17 @@ def clean_up(task: Task) -> None:
 
 def _commit(task: Task, attempt: Attempt, log: Path) -> Attempt:
     """Write the result, let the directory take its place, and store it where that is wanted."""
+    with _writing(task, "--output"):
+        result = _put_in_place(task, attempt, log)
+    if task.target is None:
+        done = {"result": result, "artifact_prefix": task.label, "result_sha256": result.sha256}
+    else:
+        done = _stored(task, task.target, result, log)
+    return attempt.model_copy(update=done)
+
+
+def _put_in_place(task: Task, attempt: Attempt, log: Path) -> ProblemResult:
+    """Write the result, and let the directory take its place."""
     record = attempt.record
     logs.keep(log, task.built)
     source_level, _, name = task.label.rpartition("/")
@@ -173,11 +186,7 @@ def _commit(task: Task, attempt: Attempt, log: Path) -> Attempt:
     )
     commit(result, task.built)
     put_in_place(task.built, task.directory)
-    if task.target is None:
-        done = {"result": result, "artifact_prefix": task.label, "result_sha256": result.sha256}
-    else:
-        done = _stored(task, task.target, result, log)
-    return attempt.model_copy(update=done)
+    return result
 
 
 def _stored(task: Task, target: Target, result: ProblemResult, log: Path) -> dict[str, Any]:
@@ -205,11 +214,10 @@ def _stored(task: Task, target: Target, result: ProblemResult, log: Path) -> dic
 def _in_child(kind: Kind, task: Task, log: Path) -> Attempt:
     started = datetime.now(UTC)
     if kind in ("estimate", "facts", "decompose"):
-        try:
-            read_problem(task.problem)
-        except ProblemError as error:  # its text is wrong: no child has to import torch to see it
+        mistake = find_mistake(task.problem)
+        if mistake is not None:  # no child has to import torch to see it
             log.unlink(missing_ok=True)
-            return Attempt(record=record_of(error, "load"), started=started, node=_host())
+            return Attempt(record=record_of(mistake, "load"), started=started, node=_host())
     outcome = run_child(
         Request(
             function=f"runner.batch.work:{kind}",
@@ -256,7 +264,7 @@ def _host() -> str:
 def _record(task: Task, outcome: Outcome, setting: str) -> Record:
     """Return the child's own record, or one that tells how a child ended that left none.
 
-    `setting` names what decides where the child works: a disk that is full there is told with it.
+    The setting decides where the child works; a reason that names a full disk names it, too.
     """
     if outcome.answer is not None:
         try:
@@ -315,20 +323,28 @@ def _scratch(task: Task, setting: str) -> Iterator[Task]:
     """Make a folder for the attempt; the problem is put there if it came with the task.
 
     Raises:
-        StoreError: it, or what is made from it, cannot be written where `setting` says.
+        StoreError: the folder, or the problem in it, cannot be written.
     """
     clean_up(task)
     try:
-        task.scratch.mkdir(parents=True)
-        if task.source is not None:
-            problem = task.scratch / _PROBLEM / f"{task.label}.py"
-            problem.parent.mkdir(parents=True)
-            problem.write_bytes(task.source)
-            task = task.model_copy(update={"problem": problem, "source": None})
+        with _writing(task, setting):
+            task.scratch.mkdir(parents=True)
+            if task.source is not None:
+                problem = task.scratch / _PROBLEM / f"{task.label}.py"
+                problem.parent.mkdir(parents=True)
+                problem.write_bytes(task.source)
+                task = task.model_copy(update={"problem": problem, "source": None})
         yield task
+    finally:
+        clean_up(task)
+
+
+@contextmanager
+def _writing(task: Task, setting: str) -> Iterator[None]:
+    """Raise a StoreError that names the task's folder and its setting for an OSError."""
+    try:
+        yield
     except KdrunError:
         raise
     except OSError as error:
         raise unwritable(task.scratch.parent, error, setting) from error
-    finally:
-        clean_up(task)

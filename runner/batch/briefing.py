@@ -22,7 +22,8 @@ def brief(pattern: str, settings: Settings, output: Path | None) -> tuple[Brief,
         UsageError: none is meant, or several are.
         ProblemError: its file is broken.
     """
-    problem = identify(find_problem(pattern, None, None, settings.data, settings.output))
+    file, _ = find_problem(pattern, None, None, settings.data, settings.output)
+    problem = identify(file)
     most = usable_bytes(settings.memory)
     place = output or Path(problem.name)
     with tempfile.TemporaryDirectory(prefix="kdrun-") as aside:

@@ -11,7 +11,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -126,7 +126,8 @@ def connect(settings: Settings) -> Iterator[Cluster]:
         stack.callback(ray.shutdown)
         try:
             if address is not None and address != "auto":
-                with _silent():
+                # It asks with private parts of Ray; without them the answer only comes later.
+                with _silent(), suppress(ImportError):
                     _ask_once(address)
             _started(options, tries=1 if address else STARTS)
         except ray.exceptions.AuthenticationError as error:

@@ -8,12 +8,12 @@ import os
 import re
 import shutil
 from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from runner.batch.stored import looked_at, status_command
 from runner.config import Settings
-from runner.errors import StoreError, UsageError, is_it
-from runner.problems import is_named
+from runner.errors import StoreError, UsageError, suggest_names
+from runner.problems import find_labels
 from runner.store import layout
 from runner.store.directory import DirectoryStore
 from runner.store.manifest import Manifest
@@ -82,12 +82,13 @@ def _label(settings: Settings, manifest: Manifest, running: Sequence[str], probl
     labels = sorted({*(row.label for row in manifest.rows), *running})
     if problem in labels:
         return problem
-    found = [label for label in labels if is_named(PurePosixPath(label), problem)]
+    found = find_labels(labels, problem)
     if len(found) == 1:
         return found[0]
     if found:
         raise UsageError(f"{problem}: may be {', '.join(found[:3])}", hint="name one of them")
-    hint = is_it(problem, labels if "/" in problem else [one.rpartition("/")[2] for one in labels])
+    known = labels if "/" in problem else [label.rpartition("/")[2] for label in labels]
+    hint = suggest_names(problem, known)
     raise UsageError(
         f"{problem}: none of the {len(labels)} problems of {manifest.run_id} so far",
         hint=f"{hint} (`{status_command(settings, manifest.run_id)}` lists them)",

@@ -13,7 +13,7 @@ from runner.batch.logs import hide_credentials
 from runner.batch.machine import resident_bytes
 from runner.batch.needs import Forecast, too_large
 from runner.batch.task import Record, Task, more_than_given
-from runner.problems import read_problem
+from runner.problems import identify
 from runner.prompts import VERSION, Brief, Facts, render, round_after
 from runner.prompts.brief import MOST_FINDINGS
 from runner.store.result import Decomposed, Decomposer, Figures, Round
@@ -123,7 +123,7 @@ class _Rounds:
     def _prepared(self, facts: Facts) -> tuple[delivered.Source, Brief, Path]:
         """The working directory with a copy of the problem in it, and the brief."""
         task = self.task
-        problem = read_problem(task.problem)
+        problem = identify(task.problem)
         level, _, name = task.label.rpartition("/")
         source = delivered.Source(
             name=name,

@@ -10,7 +10,7 @@ from runner import __version__
 from runner.batch.plan import Item, label, plan
 from runner.config import Settings
 from runner.errors import UsageError
-from runner.problems import Problem, is_named
+from runner.problems import Problem, find_labels
 from runner.store.directory import DirectoryStore
 from runner.store.manifest import Manifest
 from runner.store.objects import Address, each
@@ -157,9 +157,8 @@ def bring(
     levels = {f"level{n}" for n in settings.level}
 
     def wanted(label: str) -> bool:
-        path = PurePosixPath(label)
-        named = not settings.problem or any(is_named(path, glob) for glob in settings.problem)
-        return named and (not levels or path.parent.name in levels)
+        named = not settings.problem or any(find_labels([label], p) for p in settings.problem)
+        return named and (not levels or PurePosixPath(label).parent.name in levels)
 
     done = pull(store, manifest, destination, wanted, tell)
     if not done and manifest.rows:

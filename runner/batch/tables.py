@@ -19,9 +19,10 @@ from runner.batch.remote.jobs import Found
 from runner.batch.submit import Preview
 from runner.counting import counted
 from runner.problems import Problem
+from runner.statuses import STATUSES, Status
 from runner.store.manifest import Manifest
 from runner.store.pull import Pulled
-from runner.store.result import STATUSES, Decomposed, ProblemResult, Status
+from runner.store.result import Decomposed, ProblemResult
 from runner.store.row import Row
 
 

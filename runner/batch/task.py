@@ -9,8 +9,9 @@ from runner.batch.machine import GIB
 from runner.batch.needs import Forecast, Needs
 from runner.errors import CaptureError, MissingError, ProblemError
 from runner.prompts import Facts
+from runner.statuses import Status
 from runner.store.objects import Address
-from runner.store.result import Document, Figures, RunOptions, Status
+from runner.store.result import Document, Figures, RunOptions
 
 STAGE_FILE = "stage"
 """In a task's scratch directory: what its child is doing now."""

@@ -3,6 +3,7 @@
 What a command needs is imported inside it: `kdrun --help` loads neither torch nor Ray.
 """
 
+import os
 import signal
 import sys
 from types import FrameType
@@ -18,7 +19,7 @@ from runner.cli.machine import doctor
 from runner.cli.reports import diff, report, show, workloads
 from runner.cli.running import decompose, submit, verify
 from runner.cli.runs import pull, status
-from runner.errors import INTERRUPTED, KdrunError, is_refused
+from runner.errors import INTERRUPTED, KdrunError, denies_access
 
 __all__ = ["cli", "main"]
 
@@ -35,9 +36,12 @@ def main() -> None:
         _fail(str(error))
         code = error.exit_code
     except OSError as error:
-        if not is_refused(error):
+        if error.filename is not None and denies_access(error):
+            _fail(f"{error.filename}: {error.strerror}")
+        elif _stdout_fails():
+            _fail(f"stdout: {error.strerror}")
+        else:
             raise
-        _fail(f"{error.filename or 'a file'}: {error.strerror}")
         code = KdrunError.exit_code
     except (KeyboardInterrupt, click.Abort):
         _fail("interrupted")
@@ -78,6 +82,17 @@ def _told_to_go(number: int, frame: FrameType | None) -> None:
     """SIGTERM ends a command as Ctrl-C does, with nothing left behind; also a container's first
     process, which the kernel lets ignore what it has no handler for."""
     raise KeyboardInterrupt
+
+
+def _stdout_fails() -> bool:
+    """Return whether stdout, such as a file on a full disk, takes nothing; then let go of it."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        # What is left in the buffer would fail once more when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return True
+    return False
 
 
 def _fail(message: str) -> None:

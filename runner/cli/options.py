@@ -106,7 +106,8 @@ def start_child_server(problem: str | None = None) -> None:
     Not for a file whose text is wrong: to say so needs no torch.
     """
     from runner.batch.child import start_zygote
-    from runner.problems import is_problem
+    from runner.problems import find_mistake, find_path
 
-    if problem is None or not Path(problem).is_file() or is_problem(Path(problem)):
+    file = find_path(problem) if problem is not None else None
+    if file is None or find_mistake(file) is None:
         start_zygote()

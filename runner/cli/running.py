@@ -191,12 +191,12 @@ def decompose(
     """
     start_child_server(problem)
     from runner.batch import alone, tables
-    from runner.problems import find_problem, is_target
+    from runner.problems import find_path, find_problem
 
     settings = settings_from(flags, config)
-    named = problem if is_target(problem) else None
-    file = find_problem(problem, init, inputs, settings.data, settings.output)
-    if named is None and not Path(problem).exists():
+    file, named = find_problem(problem, init, inputs, settings.data, settings.output)
+    path = find_path(problem)
+    if named is None and not (path and path.is_file()):
         click.echo(f"{problem}: {file}", err=True)
     done = alone.decompose(file, settings, named)
     took_s = time.monotonic() - STARTED

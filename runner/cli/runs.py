@@ -19,8 +19,7 @@ from runner.cli.options import (
     new_console,
     settings_from,
 )
-
-STATUSES = ["passed", "failed", "error", "too_large", "timeout", "crashed", "cancelled"]
+from runner.statuses import STATUSES
 
 
 @click.command(

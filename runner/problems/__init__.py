@@ -16,12 +16,19 @@ from runner.problems.loading import (
     seed,
 )
 from runner.problems.packages import imported_packages, is_checkout, known_as, within_package
-from runner.problems.problem import Problem, idea, identify, is_problem, read_problem
+from runner.problems.problem import (
+    Problem,
+    find_mistake,
+    find_path,
+    idea,
+    identify,
+    read_problem,
+)
 from runner.problems.selection import (
     KERNELBENCH,
     DataRoot,
     data_root,
-    is_named,
+    find_labels,
     origin,
     select,
 )
@@ -43,13 +50,14 @@ __all__ = [
     "data_root",
     "example_of_init",
     "fetch",
+    "find_labels",
+    "find_mistake",
+    "find_path",
     "find_problem",
     "idea",
     "identify",
     "imported_packages",
     "is_checkout",
-    "is_named",
-    "is_problem",
     "is_target",
     "known_as",
     "load_problem",

@@ -15,6 +15,7 @@ from typing import Any
 from runner.errors import StoreError, UsageError
 from runner.problems.inputs import Given, parse_inputs
 from runner.problems.packages import packages_of
+from runner.problems.problem import find_path
 from runner.problems.selection import data_root, select_one
 from runner.problems.targets import (
     Arguments,
@@ -55,17 +56,17 @@ def problem_files(patterns: Iterable[str], output: Path) -> list[str]:
 
 def find_problem(
     text: str, init: str | None, inputs: str | None, data: Path | None, output: Path
-) -> Path:
+) -> tuple[Path, str | None]:
     """Return the file of the one problem that a path, a name, a glob or `package.module:Class`
-    means; for the last, it is written into `output`.
+    means; for the last, it is written into `output`, and returned with that text.
 
     Raises:
         UsageError: it means none, or several; or as `problem_file`.
         StoreError: the file cannot be written.
     """
-    if ":" in text and not Path(text).exists():
-        return problem_file(text, init, inputs, output)
-    return problem_file(select_one(text, data_root(data)).path, init, inputs, output)
+    if ":" in text and find_path(text) is None:
+        return problem_file(text, init, inputs, output), text
+    return problem_file(select_one(text, data_root(data)).path, init, inputs, output), None
 
 
 def problem_file(what: Path | str, init: str | None, inputs: str | None, output: Path) -> Path:
@@ -126,16 +127,20 @@ def example_of_init(named: str, error: BaseException | None) -> str | None:
     """
     if not isinstance(error, TypeError) or " missing " not in str(error):
         return None
-    target = parse_target(named)
-    found: Any = importlib.import_module(target.module)
-    for name in target.name.split("."):
-        found = getattr(found, name)
-    if str(error).partition("(")[0].removesuffix(".__init__") != found.__qualname__:
-        return None  # of something that it calls
+    try:
+        target = parse_target(named)
+        found: Any = importlib.import_module(target.module)
+        for name in target.name.split("."):
+            found = getattr(found, name)
+        if str(error).partition("(")[0].removesuffix(".__init__") != found.__qualname__:
+            return None  # something that it calls lacks an argument
+        parameters = inspect.signature(found).parameters.values()
+    except Exception:  # such as functools.partial, which has no name
+        return None
     named_ones = {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}
     wanted = [
         f'"{parameter.name}": ...'
-        for parameter in inspect.signature(found).parameters.values()
+        for parameter in parameters
         if parameter.kind in named_ones and parameter.default is inspect.Parameter.empty
     ]
     return f"{{{', '.join(wanted)}}}" if wanted else None

@@ -11,8 +11,10 @@ import importlib.metadata
 import importlib.util
 import os
 import sys
+from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
+from types import ModuleType
 
 from runner.counting import counted
 
@@ -48,8 +50,8 @@ def is_checkout(known: str) -> bool:
     return known.startswith("sha256 ")
 
 
-class NoFilesBeside:
-    """Import hook that finds nothing beside a problem's file, which has to stand alone.
+class NoFilesBeside(PathFinder):
+    """Finder of modules on `sys.path` that skips files beside a problem, which has to stand alone.
 
     A file there may have the name of a package that others install. Folders may be packages of a
     checkout, and what PYTHONPATH names is wanted.
@@ -58,20 +60,29 @@ class NoFilesBeside:
     def __init__(self, folder: Path) -> None:
         self.folder = folder.resolve()
 
-    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
-        """Raise ModuleNotFoundError for a file in the folder; leave all else to other finders."""
-        if path is not None or name in _NO_PACKAGES:
-            return
-        found = PathFinder.find_spec(name)
-        if found and found.origin and Path(found.origin).parent.resolve() == self.folder:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+    def find_spec(  # type: ignore[override]
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return what Python finds; None for a file in the folder."""
+        found = PathFinder.find_spec(name, path, target)
+        return None if path is None and found and self.skips(name, found) else found
+
+    def skips(self, name: str, found: ModuleSpec) -> bool:
+        """Return whether a module is a file in the folder."""
+        if name in _NO_PACKAGES or not found.origin:
+            return False
+        return Path(found.origin).parent.resolve() == self.folder
 
     def install(self) -> None:
-        """Take the place of the hook for an earlier problem."""
-        sys.meta_path[:] = [each for each in sys.meta_path if not isinstance(each, NoFilesBeside)]
+        """Take the place of Python's own finder, or of that for an earlier problem."""
         wanted = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-        if self.folder not in (Path(place).resolve() for place in wanted if place):
-            sys.meta_path.insert(0, self)
+        allowed = self.folder in (Path(place).resolve() for place in wanted if place)
+        sys.meta_path[:] = [
+            (PathFinder if allowed else self)
+            if each is PathFinder or isinstance(each, NoFilesBeside)
+            else each
+            for each in sys.meta_path
+        ]
 
 
 def imported_packages(path: Path) -> dict[str, str]:
@@ -107,14 +118,15 @@ def _spec(package: str) -> ModuleSpec | None:
     """Where a package is: installed, else in the working directory. Nothing is imported."""
     try:
         found = importlib.util.find_spec(package)
-    except ModuleNotFoundError:  # it lies beside a problem's file
-        return None
     except ValueError:  # it is being imported, or was put into sys.modules by hand
         found = PathFinder.find_spec(package)
     if found is not None and found.origin is not None:
         return found
     here = PathFinder.find_spec(package, [str(Path.cwd())])
-    return here if here is not None and here.origin is not None else found or here
+    hooks = [each for each in sys.meta_path if isinstance(each, NoFilesBeside)]
+    if here is None or any(hook.skips(package, here) for hook in hooks):
+        return found
+    return here if here.origin is not None else found or here
 
 
 def _version(package: str) -> str | None:

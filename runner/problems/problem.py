@@ -1,10 +1,12 @@
 """Reads one problem file as text: its name, its level, whether it is a problem. Runs none of it."""
 
 import ast
+import errno
 import hashlib
 import re
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
@@ -21,7 +23,9 @@ _HINTS = {
     "get_init_inputs": "add `def get_init_inputs()` that returns the list of Model's arguments, "
     "[] for none",
 }
-_BINDERS = {"exec", "eval", "globals", "locals", "vars", "setattr"}
+_BINDERS = {"exec", "eval", "locals", "vars", "setattr"}
+LARGE = 1 << 20
+"""Bytes from which on a file is parsed only in a child: that may take gigabytes of memory."""
 _SENTENCE_END = re.compile(r"(?<!e\.g)(?<!i\.e)(?<!\s\d)[.!?](?=\s|$)")
 _PARAMETER_SECTION = re.compile(r"\s*(:param|:return|Args:|Arguments:|Parameters:|Returns:)")
 
@@ -64,13 +68,29 @@ def read_problem(path: Path) -> Problem:
     return _problem(path, source)
 
 
-def is_problem(path: Path) -> bool:
-    """Whether `read_problem` finds nothing wrong with the file's text."""
+def find_mistake(path: Path) -> ProblemError | None:
+    """Return what `read_problem` finds wrong with the file; a large file is not looked at."""
+    with suppress(OSError):
+        if path.stat().st_size >= LARGE:
+            return None
     try:
         read_problem(path)
-    except ProblemError:
-        return False
-    return True
+    except ProblemError as error:
+        return error
+    return None
+
+
+def find_path(text: str) -> Path | None:
+    """Return the file or folder that a text names; None where there is none."""
+    try:
+        path = Path(text).expanduser()
+        return path if path.exists() else None
+    except RuntimeError:  # `~nobody`: no such user
+        return None
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            return None
+        raise
 
 
 def parse(path: Path, source: bytes) -> ast.Module:
@@ -147,10 +167,8 @@ def _syntax(path: Path, source: bytes) -> ast.Module:
 
 
 def _names(tree: ast.Module) -> Iterator[str]:
-    """Names that the module may have after it ran: all that is bound outside its functions."""
-    pending: list[ast.AST] = [*tree.body]
-    while pending:
-        node = pending.pop()
+    """Yield the names that the module may have after it ran."""
+    for node in _module_level(tree):
         match node:
             case ast.ClassDef() | ast.FunctionDef():
                 yield node.name
@@ -158,6 +176,17 @@ def _names(tree: ast.Module) -> Iterator[str]:
                 yield from (alias.asname or alias.name for alias in node.names)
             case ast.Name(id=name, ctx=ast.Store()):
                 yield name
+
+
+def _module_level(tree: ast.Module) -> Iterator[ast.AST]:
+    """Yield the nodes outside functions and classes that may bind a name of the module."""
+    pending: list[ast.AST] = [*tree.body]
+    while pending:
+        node = pending.pop()
+        yield node
+        match node:
+            case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
+                pass
             case ast.AnnAssign(value=None):  # `Model: type` binds nothing
                 pass
             case _:
@@ -165,14 +194,21 @@ def _names(tree: ast.Module) -> Iterator[str]:
 
 
 def _binds_names_as_it_runs(tree: ast.Module) -> bool:
-    """Whether the text cannot tell the module's names: `exec`, `globals()["Model"] = ...`."""
-    for node in ast.walk(tree):
+    """Return whether the text cannot tell the module's names: `exec`, `globals()["Model"] = ...`.
+
+    In a function or class, `setattr`, `vars` and the like say nothing about the module.
+    """
+    for node in _module_level(tree):
         match node:
             case ast.Name(id=name) if name in _BINDERS:
                 return True
-            case ast.Global() | ast.Attribute(attr="modules") | ast.alias(name="*"):
+            case ast.alias(name="*") | ast.FunctionDef(name="__getattr__"):
                 return True
-            case ast.FunctionDef(name="__getattr__") if node in tree.body:
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(value=ast.Name(id="sys"), attr="modules") | ast.Name(id="globals"):
+                return True
+            case ast.Global(names=names) if {*names} & {*REQUIRED}:
                 return True
     return False
 

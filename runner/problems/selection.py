@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath, PurePosixPath
-from typing import Literal
+from typing import Literal, TypeVar
 
 from runner.errors import DatasetError, UsageError
-from runner.problems.problem import CUSTOM, LEVELS, Problem, identify, source_level
+from runner.problems.problem import CUSTOM, LEVELS, Problem, find_path, identify, source_level
 
 KERNELBENCH = Path("data/kernelbench")
 """Where `kdrun data fetch` puts the dataset, in the working directory."""
@@ -76,26 +76,50 @@ def own_data(name: str) -> list[Path]:
     return [_PACKAGE / "_data" / name, *([_CHECKOUT / "data" / name] if _is_checkout() else [])]
 
 
-def is_named(path: PurePath, pattern: str) -> bool:
-    """Whether a name or glob means the problem at `path`. Case is ignored, and so is `.py`.
+P = TypeVar("P", bound=PurePath)
+
+
+def find_named(paths: Iterable[P], pattern: str) -> list[P]:
+    """Return the paths of the problems that a name or glob means; `.py` at its end is ignored.
 
     A problem has its file's name (`9_ResNet18`) or its number (`9`), alone or after its level
-    (`level3/9`), its set (`samples/vit_block`), or both.
+    (`level3/9`), its set (`samples/vit_block`), or both. Case is ignored where no problem has the
+    name as it is written.
     """
-    wanted = pattern.lower().removesuffix(".py")
-    if not PurePosixPath(wanted).parts:
-        return False
+    paths = list(paths)
+    exact = [path for path in paths if _has_name(path, pattern.removesuffix(".py"))]
+    return exact or [path for path in paths if _matches(path, pattern.lower().removesuffix(".py"))]
+
+
+def find_labels(labels: Iterable[str], pattern: str) -> list[str]:
+    """Return the labels, such as `level3/vit_block`, that a name or glob means.
+
+    A label does not tell the set, so `samples/` or `kernelbench/` before a name is ignored.
+    """
+    pattern = re.sub(r"^(samples|kernelbench)/", "", pattern, flags=re.IGNORECASE)
+    return [str(path) for path in find_named(map(PurePosixPath, labels), pattern)]
+
+
+def _has_name(path: PurePath, name: str) -> bool:
     stem = path.name.removesuffix(".py")
     number = re.match(r"\d+(?=_)", stem)
+    own_names = (stem, *([number[0]] if number else []))
+    return any(_fits(path, own, glob.escape(name)) for own in own_names)
+
+
+def _matches(path: PurePath, pattern: str) -> bool:
+    path = PurePosixPath(str(path).lower())
+    return _has_name(path, pattern) or _fits(path, path.name.removesuffix(".py"), pattern)
+
+
+def _fits(path: PurePath, own_name: str, pattern: str) -> bool:
+    """Return whether a pattern matches the file's own name, alone or below its folders."""
+    if not PurePosixPath(pattern).parts:
+        return False
     folders = [path.parent]
     if source_level(path) != CUSTOM:
         folders.append(path.parent.parent)
-    names = [
-        PurePosixPath(str(folder / name).lower())
-        for folder in folders
-        for name in (stem, *([number[0]] if number else []))
-    ]
-    return any(name.match(form) for name in names for form in (wanted, glob.escape(wanted)))
+    return any(PurePosixPath(str(folder / own_name)).match(pattern) for folder in folders)
 
 
 def select(
@@ -213,13 +237,13 @@ def _matching(
     pattern: str, root: DataRoot, levels: Sequence[int] = (), flag: str = ""
 ) -> list[Path]:
     """The file that a path names, else what the first place that has the name has of it."""
-    path = Path(pattern).expanduser()
-    if path.is_file():
+    path = find_path(pattern)
+    if path is not None and path.is_file():
         return [path.absolute()]
     for place in _roots(root):
-        if matches := [f for f in place.files(levels) if is_named(f, pattern)]:
+        if matches := find_named(place.files(levels), pattern):
             return matches
-    if path.is_dir():
+    if path is not None and path.is_dir():
         raise UsageError(
             f"{flag}{pattern}: is a directory",
             hint=f"`kdrun submit --data {pattern}` takes all problems in it",
@@ -228,7 +252,7 @@ def _matching(
 
 
 def _why_nothing(pattern: str, root: DataRoot, levels: Sequence[int]) -> str:
-    elsewhere = [f for place in _roots(root) for f in place.files() if is_named(f, pattern)]
+    elsewhere = [f for place in _roots(root) for f in find_named(place.files(), pattern)]
     if levels and elsewhere:
         narrowed = ", ".join(str(n) for n in levels)
         return f"matches nothing in level {narrowed}, though {_listed(elsewhere)} would do"

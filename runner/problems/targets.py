@@ -16,6 +16,7 @@ from typing import Any
 
 from runner.errors import UsageError
 from runner.problems.packages import is_here
+from runner.problems.problem import find_path
 
 _DOTTED = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
 _TARGET = re.compile(rf"(?P<module>{_DOTTED}):(?P<name>{_DOTTED})")
@@ -50,7 +51,7 @@ class Arguments:
 
 def is_target(text: str) -> bool:
     """Whether a text names something in a package, and no file that there is."""
-    return _TARGET.fullmatch(text) is not None and not Path(text).exists()
+    return _TARGET.fullmatch(text) is not None and find_path(text) is None
 
 
 def parse_target(text: str, where: str = "") -> Target:

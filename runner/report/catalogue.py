@@ -16,7 +16,7 @@ from typing import Any, Literal
 from pydantic import Field, computed_field
 
 from runner.counting import counted
-from runner.errors import UsageError, is_it
+from runner.errors import UsageError, suggest_names
 from runner.report.subject import Found, Subject
 from runner.store.result import Document
 from runner.tree.document import Attribute, Node
@@ -218,7 +218,7 @@ def choose(catalogue: Catalogue, operations: Sequence[str], first: int | None) -
     known = sorted({row.operation for row in catalogue.workloads})
     for operation in operations:
         if operation not in known:
-            hint = is_it(operation, known)
+            hint = suggest_names(operation, known)
             raise UsageError(f"--operation {operation}: no kernel here does it", hint=hint)
     chosen = [row for row in catalogue.workloads if not operations or row.operation in operations]
     return chosen[:first]

@@ -1,9 +1,10 @@
 """Where results live: a problem's result, a run's manifest, a directory of them, stores of runs."""
 
+from runner.statuses import Status
 from runner.store.directory import DirectoryStore
 from runner.store.manifest import Manifest
 from runner.store.objects import Address
-from runner.store.result import Figures, ProblemResult, RunOptions, Status
+from runner.store.result import Figures, ProblemResult, RunOptions
 from runner.store.row import Row
 from runner.store.runs import Published, RunStore, Standing
 

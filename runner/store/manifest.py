@@ -9,7 +9,8 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from runner.store.result import Document, Status
+from runner.statuses import Status
+from runner.store.result import Document
 from runner.store.row import Row, natural
 from runner.store.rows import texts
 

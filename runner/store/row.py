@@ -8,7 +8,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from runner.store.result import Decomposed, Document, Figures, ProblemResult, Status
+from runner.statuses import Status
+from runner.store.result import Decomposed, Document, Figures, ProblemResult
 
 Cause = Literal["preempted", "node lost", "worker lost", "out of memory", "disk full"]
 """preempted       the node was told to go, and went

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import overload
 
 from runner.errors import unwritable
-from runner.store.result import Status
+from runner.statuses import Status
 from runner.store.row import Row, natural
 
 Place = tuple[int, int]

@@ -1,6 +1,8 @@
 """One attempt at a problem: how each way to end becomes a status, a reason, and files."""
 
+import errno
 import json
+import os
 import shutil
 from collections.abc import Callable
 from hashlib import sha256
@@ -274,3 +276,16 @@ def test_a_model_larger_than_memory_is_verified_with_streamed_weights(
     again = verify(made, log).record
     assert again.status == "passed"
     assert again.health == done.result.health
+
+
+def test_a_process_that_cannot_be_started_is_not_blamed_on_the_output(
+    task: Make, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr("runner.batch.attempt.run_child", refuse)
+    attempt = Attempt.model_validate_json(perform(task().model_dump_json(), str(log)))
+    assert attempt.record.status == "failed"
+    assert "Too many open files" in str(attempt.record.reason)
+    assert "--output" not in str(attempt.record.reason)

@@ -113,6 +113,24 @@ def test_a_ray_of_our_own_that_is_not_up_in_time_is_started_once_more(
     assert tries == ["local", "local"]
 
 
+def test_a_ray_without_the_private_parts_that_ask_early_is_joined_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import ray
+
+    def moved(address: str) -> None:
+        raise ModuleNotFoundError("No module named 'ray._private.grpc_utils'")
+
+    monkeypatch.setattr(cluster, "_ask_once", moved)
+    monkeypatch.setattr(cluster, "refuse_the_unreachable", lambda address: None)
+    monkeypatch.setattr(cluster, "_QUIET", {})  # this process' own
+    monkeypatch.setattr(ray, "init", lambda **options: None)
+    here = {"Alive": True, "Resources": {"CPU": 2, "memory": GIB}}
+    monkeypatch.setattr(cluster, "nodes", lambda: [here])
+    with cluster.connect(Settings(address="10.0.0.5:6379")) as joined:
+        assert joined.nodes == 1
+
+
 def test_parts_of_a_gpu_are_enough() -> None:
     some = has(gpus=1.0, node_gpus=1.0)
     cluster._refuse_what_it_has_not(some, Settings(num_gpus=0.5, device="cuda"))

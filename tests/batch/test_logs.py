@@ -31,7 +31,7 @@ def settings(tmp_path: Path) -> Settings:
     return Settings(output=output.root)
 
 
-@pytest.mark.parametrize("name", ["vit", "level3/vit", "v*"])
+@pytest.mark.parametrize("name", ["vit", "level3/vit", "v*", "samples/VIT"])
 def test_a_log_is_found_by_the_problem_s_name_or_label(settings: Settings, name: str) -> None:
     assert logs.read(settings, "one", name) == b"seen: 7\n"
 

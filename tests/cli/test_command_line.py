@@ -1,5 +1,6 @@
 """The door: quick, one line for an error, an exit code for each end, JSON and nothing else."""
 
+import errno
 import json
 import os
 import subprocess
@@ -9,6 +10,7 @@ import pytest
 from commands import KDRUN
 
 from runner import __version__
+from runner.batch import alone, stored
 from runner.batch.submit import Preview
 from tests.cli.conftest import Kdrun
 
@@ -60,12 +62,6 @@ def test_what_gives_nan_on_normal_numbers_is_drawn_again_between_0_and_1(
     (linear,) = kernels.glob("linear_*.py")
     assert "torch.rand(8).clamp(0.01, 0.99)" in power.read_text()
     assert "torch.randn(8)" in linear.read_text()
-
-
-def test_kdrun_alone_ends_well(kdrun: Kdrun) -> None:
-    ended = kdrun()
-    assert (ended.code, ended.err) == (0, "")
-    assert ended.out.startswith("Usage: kdrun ")
 
 
 def test_the_version_is_told(kdrun: Kdrun) -> None:
@@ -183,6 +179,7 @@ def test_decompose_takes_a_name_as_submit_does(
 
 
 def test_decompose_says_which_file_a_name_means(kdrun: Kdrun) -> None:
+    Path("silu").mkdir()  # a folder of that name is no problem
     ended = kdrun("decompose", "silu")
     assert ended.code == 0, ended
     assert ended.err == f"silu: {ROOT / 'data/samples/level1/silu.py'}\n"
@@ -220,6 +217,47 @@ def test_a_directory_that_was_tampered_with_exits_with_1(kdrun: Kdrun) -> None:
 
 def test_status_without_runs_says_so(kdrun: Kdrun) -> None:
     assert kdrun("status").out == "no runs in output\n"
+
+
+def test_a_file_that_cannot_be_written_is_told_before_the_work(
+    kdrun: Kdrun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("made").mkdir()
+    Path("made/original.py").touch()
+    Path("file").touch()
+    monkeypatch.setattr(alone.attempt, "verify", lambda *_: pytest.fail("it was judged"))
+    ended = kdrun("verify", "made", "--power", "--to", "file/kernels.json")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == (
+        "kdrun: file/kernels.json: a file is where a folder must be; choose another --to\n"
+    )
+
+
+@pytest.mark.parametrize("arguments", [["decompose"], ["prompt"], ["submit", "--problem"]])
+def test_a_name_that_is_too_long_for_a_path_is_one_line(kdrun: Kdrun, arguments: list[str]) -> None:
+    ended = kdrun(*arguments, "x" * 300)
+    assert (ended.code, ended.out) == (2, "")
+    assert "matches none of the " in ended.err.splitlines()[-1]
+
+
+def test_a_full_disk_below_stdout_is_told_as_that(tmp_path: Path) -> None:
+    with open("/dev/full", "w") as full:  # noqa: PTH123
+        done = subprocess.run(
+            [KDRUN, "data", "list"], stdout=full, stderr=subprocess.PIPE, text=True, cwd=tmp_path
+        )
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == "kdrun: stdout: No space left on device"
+
+
+def test_an_error_of_the_system_that_names_no_file_keeps_its_traceback(
+    kdrun: Kdrun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(stored, "runs", refuse)
+    with pytest.raises(PermissionError):
+        kdrun("status")
 
 
 def test_power_lists_wrong_kernels_where_it_is_told_to(kdrun: Kdrun) -> None:

@@ -11,9 +11,7 @@ import pytest
 import torch
 
 from runner.batch import stored
-from runner.cli.runs import STATUSES as CHOICES
 from runner.store.directory import DirectoryStore
-from runner.store.result import STATUSES
 from tests.cli.conftest import Kdrun
 from tests.store.documents import manifest, row
 
@@ -132,10 +130,6 @@ def test_problems_are_chosen_by_how_they_ended(kdrun: Kdrun) -> None:
     none = kdrun("status", "one", "--status", "error")
     counts = "21 passed, 1 timeout, 1 failed"
     assert (none.code, none.out) == (0, f"no problem of one ended as error: {counts}\n")
-
-
-def test_the_choices_are_the_statuses() -> None:
-    assert tuple(CHOICES) == STATUSES
 
 
 @pytest.mark.usefixtures("run")

@@ -56,11 +56,13 @@ def test_a_mistake_in_the_text_is_told_without_importing_torch(
     assert result["reason"].startswith(reason)
 
 
-def test_the_time_that_decompose_prints_is_what_the_clock_says(tmp_path: Path) -> None:
+def test_the_time_that_decompose_prints_is_all_that_it_took(tmp_path: Path) -> None:
     (tmp_path / "whole.py").write_text(WHOLE)
     began = time.monotonic()
     done = subprocess.run([KDRUN, "decompose", "whole.py"], cwd=tmp_path, stdout=subprocess.PIPE)
     took_s = time.monotonic() - began
     printed = re.search(r"^([\d.]+) s, [\d.]+ GiB$", done.stdout.decode(), re.MULTILINE)
     assert printed, done.stdout
-    assert 0.7 * took_s < float(printed[1]) < took_s + 0.05
+    result = json.loads((tmp_path / "output/custom/whole/result.json").read_text())
+    to_import_torch_s = 0.2  # and more; it is no part of the problem's own stages
+    assert sum(result["seconds"].values()) + to_import_torch_s < float(printed[1]) < took_s + 0.05

@@ -1,6 +1,5 @@
 """The image: it is built and run for real where that can be tried, and agrees with the package."""
 
-import json
 import os
 import re
 import subprocess
@@ -8,11 +7,9 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from packaging.requirements import Requirement
 
 from runner import __version__
-from runner.cli import cli
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = Path(__file__).with_name("build_and_run.sh")
@@ -39,13 +36,6 @@ def test_the_image_is_built_and_does_what_readme_says() -> None:
     assert 'exit code 130, "state": "interrupted"' in parts["told to stop"]
     assert "zombies: 0" in parts["its first process reaps what others left"]
     assert f"kdrun {__version__}\n/opt/kdrun/bin/ray" in done.stdout
-
-
-def test_without_arguments_it_shows_help() -> None:
-    (command,) = re.findall(r"^CMD (.+)$", DOCKERFILE, re.MULTILINE)
-    done = CliRunner().invoke(cli, json.loads(command))
-    assert done.exit_code == 0
-    assert "Usage:" in done.output
 
 
 def test_the_image_holds_the_torch_that_kdrun_and_its_makefile_name() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from runner.errors import ProblemError
-from runner.problems import idea, read_problem
+from runner.problems import find_mistake, idea, read_problem
 
 Write = Callable[..., Path]
 
@@ -161,6 +161,30 @@ def test_names_that_are_bound_nowhere_in_the_module_are_missing(tmp_path: Path, 
     path = tmp_path / "nameless.py"
     path.write_text(f"{text}\nget_inputs = get_init_inputs = list\n")
     assert complaint(path).startswith("no class Model; ")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "class M:\n    def forward(self, x):\n        for m in self.modules():\n            m(x)",
+        "class M:\n    def __init__(self):\n        setattr(self, 'a', vars(self))",
+        "cache = None\ndef f():\n    global cache\n    cache = eval('1')",
+        "modules = torch.nn.Module().modules()",
+    ],
+)
+def test_what_binds_no_name_of_the_module_hides_no_missing_name(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "ordinary.py"
+    path.write_text(f"Model = get_init_inputs = object\n{text}\n")
+    assert complaint(path).startswith("no get_inputs(); ")
+
+
+def test_a_large_file_is_left_to_a_child(tmp_path: Path) -> None:
+    path = tmp_path / "large.py"
+    path.write_text("x = (")
+    assert "was never closed" in str(find_mistake(path))
+    path.write_text("x = (" + "1, " * (1 << 19))
+    assert find_mistake(path) is None
+    assert "no such file" in str(find_mistake(tmp_path / "nowhere.py"))
 
 
 def test_the_idea_is_the_first_sentence_of_the_docstring(write: Write) -> None:

@@ -1,6 +1,7 @@
 """Running a problem's own code, and what its author reads where it fails."""
 
 import dataclasses
+import importlib.metadata
 import random
 import sys
 from collections.abc import Callable, Iterator
@@ -296,3 +297,20 @@ def test_nothing_is_written_beside_the_file(write: Write) -> None:
     path = write()
     run(path)
     assert [p.name for p in path.parent.iterdir()] == ["doubling.py"]
+
+
+def test_a_package_is_not_found_where_only_a_file_beside_the_problem_has_its_name(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As libraries ask for an optional package, in any of the usual ways."""
+    path = write(
+        "import torch\n",
+        "import importlib.util, pkgutil\n"
+        "found = importlib.util.find_spec('my_layers') or pkgutil.find_loader('my_layers')\n"
+        "try:\n    import my_layers as found\nexcept ModuleNotFoundError:\n    pass\n"
+        "import torch\n",
+    )
+    path.with_name("my_layers.py").touch()
+    monkeypatch.syspath_prepend(path.parent)
+    assert load(path).module.found is None
+    assert importlib.metadata.version("torch")  # it asks the same finders

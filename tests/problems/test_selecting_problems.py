@@ -1,11 +1,11 @@
 """Choosing problems: where they lie, in which order, and what cannot be meant."""
 
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import pytest
 
 from runner.errors import UsageError
-from runner.problems import DataRoot, data_root, is_named, origin, select
+from runner.problems import DataRoot, data_root, find_labels, origin, select
 from runner.problems.selection import select_one
 
 NAMES = {
@@ -72,10 +72,35 @@ def test_start_counts_from_zero_over_the_sorted_selection(root: DataRoot) -> Non
         ("data/9_resnet", ["9_ResNet"]),
         ("level3/21", ["21_ViT"]),
         ("l*", ["llama"]),
+        ("*0", ["block_10"]),
+        ("10", ["10_Softmax"]),
     ],
 )
 def test_a_glob_matches_names(root: DataRoot, pattern: str, expected: list[str]) -> None:
     assert names(root, patterns=[pattern]) == expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("Silu", ["Silu"]),
+        ("silu.py", ["silu"]),
+        ("SILU", ["Silu", "silu"]),
+        ("s*", ["Silu", "silu"]),
+        ("level1/silu", ["silu"]),
+    ],
+)
+def test_a_name_as_it_is_written_comes_before_the_same_in_another_case(
+    root: DataRoot, pattern: str, expected: list[str]
+) -> None:
+    for name in ("Silu", "silu"):
+        (root.path / "level1" / f"{name}.py").write_text(f"# {name}\n")
+    assert names(root, [1], patterns=[pattern]) == expected
+
+
+@pytest.mark.parametrize("text", ["x" * 300, "~nobody_of_this_name/x.py"])
+def test_what_cannot_be_a_path_is_one_line(root: DataRoot, text: str) -> None:
+    assert f"--problem {text}: " in refusal(root, patterns=[text])
 
 
 def test_globs_add_up_and_each_problem_comes_once(root: DataRoot) -> None:
@@ -279,12 +304,14 @@ def test_one_problem_is_found_or_the_several_are_listed(beside: DataRoot) -> Non
 
 
 def test_a_label_is_named_as_a_file_is() -> None:
-    label = PurePosixPath("level3/9_ResNet18")
+    label = "level3/9_ResNet18"
     for pattern in ("9_resnet18", "level3/9_ResNet18", "*RESNET*", "9", "LEVEL3/*"):
-        assert is_named(label, pattern)
-    for pattern in ("", ".", "resnet18", "level2/*", "samples/9_ResNet18", "l*"):
-        assert not is_named(label, pattern)
-    assert is_named(PurePosixPath("custom/odd[1]"), "odd[1].py")
+        assert find_labels([label], pattern) == [label]
+    for pattern in ("samples/*resnet*", "kernelbench/level3/9", "Samples/9_resnet18.py"):
+        assert find_labels([label], pattern) == [label]
+    for pattern in ("", ".", "resnet18", "level2/*", "samples/", "l*"):
+        assert find_labels([label], pattern) == []
+    assert find_labels(["custom/odd[1]"], "odd[1].py") == ["custom/odd[1]"]
 
 
 def test_without_the_dataset_the_samples_are_used_and_named(

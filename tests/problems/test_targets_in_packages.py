@@ -1,5 +1,6 @@
 """`package.module:Class`: the problem file that is written for it, and what can be wrong there."""
 
+import importlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from runner.errors import KdrunError, MissingError, ProblemError, UsageError
 from runner.problems import (
     author_error,
     check_inputs,
+    example_of_init,
     imported_packages,
     is_target,
     known_as,
@@ -329,6 +331,20 @@ def test_arguments_that_cannot_be_meant_are_told_in_one_line(
     with pytest.raises(UsageError) as told:
         problem_text("zoo:Net", init, "float32[2]")
     assert str(told.value).startswith(message)
+
+
+def test_what_has_no_name_of_its_own_has_no_example_of_its_arguments(
+    zoo: Path,
+) -> None:
+    (zoo / "zoo/parts.py").write_text(
+        "import functools\nfrom torch import nn\nPart = functools.partial(nn.Linear, 4)\n"
+    )
+    zoo_parts = importlib.import_module("zoo.parts")
+
+    with pytest.raises(TypeError) as raised:
+        zoo_parts.Part()
+    assert example_of_init("zoo.parts:Part", raised.value) is None
+    assert example_of_init("zoo.nosuch:Part", raised.value) is None
 
 
 def test_a_file_says_itself_what_it_is_built_from(zoo: Path) -> None:

@@ -63,6 +63,11 @@ def test_what_is_missing_or_corrupt_is_said_and_the_rest_comes(
     assert (to / "level1/right/original.py").read_text() == FILES["original.py"]
 
 
+def test_the_pattern_that_chose_a_run_s_problems_brings_them(pull: Pull, tmp_path: Path) -> None:
+    code, out, _ = pull(tmp_path / "to", "--problem", "samples/*RIGHT*")
+    assert (code, out.splitlines()[-1]) == (0, f"1 of 1 in {tmp_path / 'to'}")
+
+
 def test_programs_are_told_the_same(store: RunStore, pull: Pull, tmp_path: Path) -> None:
     next(Path(str(store)).glob("one/level1/gone/files-*.zip")).write_text("rot")
     code, out, _ = pull(tmp_path / "to", "--level", "1", "--json")
