@@ -19,7 +19,7 @@ from runner.cli.machine import doctor
 from runner.cli.reports import diff, report, show, workloads
 from runner.cli.running import decompose, submit, verify
 from runner.cli.runs import pull, status
-from runner.errors import INTERRUPTED, KdrunError, denies_access
+from runner.errors import INTERRUPTED, KdrunError, denies_access, is_full
 
 __all__ = ["cli", "main"]
 
@@ -38,7 +38,7 @@ def main() -> None:
     except OSError as error:
         if error.filename is not None and denies_access(error):
             _fail(f"{error.filename}: {error.strerror}")
-        elif _stdout_fails():
+        elif is_full(error) and _stdout_fails():
             _fail(f"stdout: {error.strerror}")
         else:
             raise
@@ -85,9 +85,9 @@ def _told_to_go(number: int, frame: FrameType | None) -> None:
 
 
 def _stdout_fails() -> bool:
-    """Return whether stdout, such as a file on a full disk, takes nothing; then let go of it."""
+    """Return whether stdout is a file on a full disk; then let go of it."""
     try:
-        sys.stdout.flush()
+        click.echo()
     except OSError:
         # What is left in the buffer would fail once more when Python ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
