@@ -87,8 +87,8 @@ def _gpus(settings: Settings) -> str:
 
 def _scratch(settings: Settings) -> str:
     """Where results are made, and where Ray keeps its sockets: both must be writable."""
-    free = shutil.disk_usage(_written(settings.output, "--output")).free
-    _written(Path("/tmp"), "machine: Ray needs it")
+    free = shutil.disk_usage(_require_writable(settings.output, "--output")).free
+    _require_writable(Path("/tmp"), "machine: Ray needs it")
     if free < LEAST_SCRATCH_BYTES:
         raise UsageError(
             f"{settings.output}: only {free / GIB:.1f} GiB free",
@@ -97,7 +97,7 @@ def _scratch(settings: Settings) -> str:
     return f"{settings.output}: {free / GIB:.1f} GiB free"
 
 
-def _written(path: Path, setting: str) -> Path:
+def _require_writable(path: Path, setting: str) -> Path:
     """Write and remove a file in a folder, or in the one above it in which it would be made.
 
     Raises:
@@ -124,7 +124,7 @@ def _store(settings: Settings) -> str:
     assert store is not None
     assert settings.store is not None
     if not settings.store.startswith(SCHEME):
-        _written(Path(settings.store), "--store")
+        _require_writable(Path(settings.store), "--store")
     if store.is_new():
         return f"{store}: nothing there yet; the first run makes it a store"
     store.look()

@@ -190,7 +190,7 @@ def _dtypes(program: Program, part: Part) -> str:
 def _docstring(emitter: Emitter, workload: Workload, parent: str, written: Written) -> str:
     program, part = emitter.program, workload.first
     operations = [k.stem for k in part.kernels()]
-    where = _written(emitter, part)
+    where = _find_source(emitter, part)
     lines = [
         f'"""{workload.name}',
         "",
@@ -252,7 +252,7 @@ def _shapes(label: str, named: object, number: bool = True) -> list[str]:
     return lines
 
 
-def _written(emitter: Emitter, part: Part) -> str:
+def _find_source(emitter: Emitter, part: Part) -> str:
     """Where the part's result is computed: in the problem file, else in a package."""
     if line := source_line(emitter.program, part):
         return f"{emitter.source}, line {line}"

@@ -248,14 +248,14 @@ def spelled_out(formula: str) -> list[str]:
     for operation, spellings in FORMULAS if name else ():
         if operation == name:
             found += [
-                ast.unparse(_written(tree, name, parse(variant)))
+                ast.unparse(_replace_calls(tree, name, parse(variant)))
                 for spelling in spellings
                 for variant in variants(spelling)
             ]
     return found
 
 
-def _written(tree: ast.expr, function: str, formula: ast.expr) -> ast.expr:
+def _replace_calls(tree: ast.expr, function: str, formula: ast.expr) -> ast.expr:
     """Each call of a function replaced by a formula of its arguments."""
 
     def rewrite(node: ast.expr) -> ast.expr | None:

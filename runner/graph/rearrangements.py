@@ -138,7 +138,7 @@ def rearranged(copy: int, flow: Flow) -> Rearranged | None:
             ends = (next(operations[chain[0]].refs()), result)
             ranks = [len(flow.graph.values[name].shape) for name in ends]
             for name in _named().get(_key(ranks, pattern), ()):
-                if _is_it(name, chain, flow):
+                if _fits_its_place(name, chain, flow):
                     return Rearranged(name, pattern, frozenset(chain), result)
     return None
 
@@ -194,7 +194,7 @@ def _pattern(chain: list[Operation], flow: Flow) -> str | None:
         if moved is None:
             return None
         dims = moved
-    return _written(before, dims)
+    return _write_pattern(before, dims)
 
 
 def _moved(
@@ -262,7 +262,7 @@ def _regrouped(axes: list[_Axis], shape: tuple[int, ...]) -> _Dims | None:
     return None if left else dims
 
 
-def _written(before: _Dims, after: _Dims) -> str | None:
+def _write_pattern(before: _Dims, after: _Dims) -> str | None:
     sides = [
         [[leaf for axis in axes for leaf in axis.leaves()] for axes in dims]
         for dims in (before, after)
@@ -291,7 +291,7 @@ def _neighbours(dims: _Dims) -> set[tuple[_Axis, _Axis]]:
 
 @functools.cache
 def _named() -> dict[str, tuple[str, ...]]:
-    """The operations that each pattern may be, as `_written` writes it, also without a batch."""
+    """Return the operations that each text of `_write_pattern` may mean, also without a batch."""
     found: dict[str, tuple[str, ...]] = {}
     for operation, patterns in REARRANGEMENTS:
         for pattern in patterns:
@@ -328,13 +328,13 @@ def _canonical(pattern: str) -> str:
                 for piece in pieces
             ]
         )
-    return _written(*sides) or ""
+    return _write_pattern(*sides) or ""
 
 
 # --- what shapes do not tell ----------------------------------------------------------------------
 
 
-def _is_it(name: str, chain: list[int], flow: Flow) -> bool:
+def _fits_its_place(name: str, chain: list[int], flow: Flow) -> bool:
     """Heads come from a projection and go to a product, or come from a product."""
     if name not in {"split_heads", "merge_heads", "repeat_kv"}:
         return True
