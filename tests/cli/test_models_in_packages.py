@@ -225,3 +225,12 @@ def test_the_brief_is_about_such_a_model_too(checkout: Checkout) -> None:
     assert told.returncode == 0, told.stderr
     assert "from encoders.model import encoder\n" in told.stdout
     assert "blocks.0.up" in told.stdout
+
+
+def test_a_partial_without_its_arguments_is_an_error_and_no_crash(tmp_path: Path) -> None:
+    (tmp_path / "partials.py").write_text(
+        "import functools\nfrom torch import nn\nPart = functools.partial(nn.Linear, 4)\n"
+    )
+    done = kdrun(tmp_path, "decompose", "partials:Part", "--inputs", "float32[2,4]")
+    assert done.returncode == 1
+    assert done.stdout.startswith("error  custom/Part: TypeError: Linear.__init__() missing 1 ")
