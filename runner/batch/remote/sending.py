@@ -146,9 +146,11 @@ def find(settings: Settings, run_id: str) -> tuple[Jobs, Found]:
         return jobs, jobs.of_run(run_id)
     manifest = _manifest(settings, run_id)
     if manifest.job is None:
+        state = manifest.state_now()
+        ended = "" if state == "running" else f", and has ended: {state}"
         problems = there_are([row.label for row in manifest.rows])
         raise UsageError(
-            f"run {run_id} was not sent to a cluster",
+            f"run {run_id} was not sent to a cluster{ended}",
             hint=f"`kdrun logs {run_id} PROBLEM` shows what one problem printed; {problems}",
         )
     jobs = Jobs(manifest.job.address)
