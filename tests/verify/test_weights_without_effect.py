@@ -106,7 +106,7 @@ def test_weights_that_are_large_are_not_examined(tmp_path, monkeypatch):
     "error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory")]
 )
 def test_memory_that_lacks_to_examine_weights_changes_no_verdict(tmp_path, monkeypatch, error):
-    def raises(*_):
+    def raises(*_, **__):
         raise error
 
     monkeypatch.setattr("runner.verify.health.move", raises)
