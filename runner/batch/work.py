@@ -197,7 +197,7 @@ def _verified(
         )
         tell = stages.detail
         verification = verify_directory(directory, options, lambda gate: tell(f"verify: {gate}"))
-        if problem and original_did_not_run(verification):
+        if problem and not streamed and original_did_not_run(verification):
             raise_if_original_fails(problem, options)
         if write:
             write_reports(directory, verification)
@@ -257,12 +257,12 @@ def _run(argument: str, body: Callable[[Task, Stages], Record]) -> str:
         record = body(task, stages)
     except ProblemError as error:
         record = record_of(error, stages.now)
-    except UsageError as error:
-        refused = str(error)
-        record = Record(status="failed", reason=refused, stage=stages.now, refused=refused)
         if task.named and (example := example_of_init(task.named, error.__cause__)):
             missing = {"missing": str(error.__cause__), "hint": f"give --init '{example}'"}
             record = record.model_copy(update=missing)
+    except UsageError as error:
+        refused = str(error)
+        record = Record(status="failed", reason=refused, stage=stages.now, refused=refused)
     except KdrunError as error:
         record = Record(status="failed", reason=str(error), stage=stages.now)
     except Exception as error:
