@@ -22,7 +22,7 @@ ARG TORCH=torch==2.13.0
 ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 RUN python3 -m venv /opt/kdrun
-# Every version and hash is written down, so that the same commit makes the same image: `make lock`.
+# The lock names the version and hash of every package but torch and kdrun itself: `make lock`.
 COPY configs/image.lock ./
 RUN /opt/kdrun/bin/pip install -q --require-hashes --no-deps -r image.lock
 # torch is not in the lock, because its two builds differ. The CPU build is named exactly, so that no

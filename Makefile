@@ -3,8 +3,11 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-# cpu, or cuda: which PyTorch is in .venv, and where `make run` verifies. As it was, unless said.
-DEVICE ?= $(or $(patsubst .venv/.installed-%,%,$(wildcard .venv/.installed-*)),cpu)
+# cpu or cuda: the PyTorch that is in .venv, and the device that `make run` verifies on. It stays as
+# it was until a command line says otherwise; the environment's DEVICE may be about something else.
+ifneq ($(origin DEVICE),command line)
+DEVICE := $(or $(patsubst .venv/.installed-%,%,$(wildcard .venv/.installed-*)),cpu)
+endif
 INSTALLED := .venv/.installed-$(DEVICE)
 
 # Named exactly: no index can answer with the other build.

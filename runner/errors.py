@@ -110,6 +110,11 @@ def suggest_names(name: str, known: Collection[str]) -> str:
     close = inside or difflib.get_close_matches(part, by_lower, cutoff=0.7)
     if close:
         return f"is it {' or '.join(by_lower[lower] for lower in close[:3])}?"
+    return there_are(known)
+
+
+def there_are(known: Collection[str]) -> str:
+    """Return the hint that lists the names there are, the first few of many."""
     more = f" and {len(known) - LISTED} more" if len(known) > LISTED else ""
     return f"there are {', '.join([*known][:LISTED])}{more}" if known else "there are none"
 

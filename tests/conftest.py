@@ -24,6 +24,14 @@ def no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
 
 
+@pytest.fixture(autouse=True)
+def sigterm_ends_the_tests() -> Iterator[None]:
+    """The command, run in this process, handles SIGTERM; between tests it ends the tests again."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
 @pytest.fixture
 def begin() -> Iterator[Callable[..., subprocess.Popen[str]]]:
     """Start a command that does not outlive its test, however that ends."""

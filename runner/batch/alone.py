@@ -31,11 +31,14 @@ class Decomposed:
     directory: Path
     log: Path | None
     """What its process printed, where it printed anything."""
+    earlier_stays: bool = False
+    """Whether the directory still holds an earlier decomposition, which passed."""
 
 
 def decompose(file: Path, settings: Settings, named: str | None = None) -> Decomposed:
     """Take one problem apart and verify it, with all the memory that there is.
 
+    A broken problem file does not replace an earlier decomposition of the same name that passed.
     `named` is what the file was written for, where that is `package.module:Class`.
 
     Raises:
@@ -58,6 +61,7 @@ def decompose(file: Path, settings: Settings, named: str | None = None) -> Decom
         most_memory_bytes=most,
         threads=cores(),
         timeout_s=settings.timeout,
+        keeps_passed=True,
     )
     log = settings.output / "logs" / f"{name}.log"
     done = attempt.decompose(task, log.absolute())
@@ -71,7 +75,12 @@ def decompose(file: Path, settings: Settings, named: str | None = None) -> Decom
     if done.result is None:  # no space was left
         done = attempt.give_up(task, done, log.absolute())
     assert done.result is not None
-    return Decomposed(done.result, directory, log if log.exists() else None)
+    return Decomposed(
+        done.result,
+        directory,
+        log if log.exists() else None,
+        earlier_stays=done.artifact_prefix is None,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,6 +96,8 @@ def facts(task: Task, log: Path) -> Attempt:
 def decompose(task: Task, log: Path) -> Attempt:
     """Build the decomposition aside, verify it there, put it in place with its result.
 
+    Where the task keeps what passed, a result without `artifact_prefix` was not put in place.
+
     Raises:
         StoreError: the output directory cannot be written to.
     """
@@ -107,6 +109,8 @@ def decompose(task: Task, log: Path) -> Attempt:
         elsewhere = record.asks_for_more or record.disk_full or record.refused
         if elsewhere or (record.out_of_memory and task.may_grow) or (record.missing and task.named):
             return attempt
+        if task.keeps_passed and record.status == "error" and _has_passed(task.directory):
+            return attempt.model_copy(update={"result": _result(task, attempt, log)})
         return _commit(task, attempt, log)
 
 
@@ -143,10 +147,19 @@ def clean_up(task: Task) -> None:
     shutil.rmtree(task.scratch, ignore_errors=True)
 
 
+def _has_passed(directory: Path) -> bool:
+    try:
+        return ProblemResult.read(directory).status == "passed"
+    except StoreError:
+        return False
+
+
 def _commit(task: Task, attempt: Attempt, log: Path) -> Attempt:
     """Write the result, let the directory take its place, and store it where that is wanted."""
     with _writing(task, "--output"):
-        result = _put_in_place(task, attempt, log)
+        result = _result(task, attempt, log)
+        commit(result, task.built)
+        put_in_place(task.built, task.directory)
     if task.target is None:
         done = {"result": result, "artifact_prefix": task.label, "result_sha256": result.sha256}
     else:
@@ -154,12 +167,12 @@ def _commit(task: Task, attempt: Attempt, log: Path) -> Attempt:
     return attempt.model_copy(update=done)
 
 
-def _put_in_place(task: Task, attempt: Attempt, log: Path) -> ProblemResult:
-    """Write the result, and let the directory take its place."""
+def _result(task: Task, attempt: Attempt, log: Path) -> ProblemResult:
+    """Return the result of what was built; its log is kept among the files."""
     record = attempt.record
     logs.keep(log, task.built)
     source_level, _, name = task.label.rpartition("/")
-    result = ProblemResult(
+    return ProblemResult(
         problem=name,
         source_level=source_level,
         status=record.status,
@@ -184,9 +197,6 @@ def _put_in_place(task: Task, attempt: Attempt, log: Path) -> ProblemResult:
         decomposer=attempt.decomposer,
         files=hash_files(task.built),
     )
-    commit(result, task.built)
-    put_in_place(task.built, task.directory)
-    return result
 
 
 def _stored(task: Task, target: Target, result: ProblemResult, log: Path) -> dict[str, Any]:

@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from runner.batch.alone import Verified
+from runner.batch import logs
+from runner.batch.alone import Decomposed, Verified
 from runner.batch.machine import GIB
 from runner.batch.progress import COLOURS
 from runner.batch.remote.jobs import Found
@@ -22,7 +23,7 @@ from runner.problems import Problem
 from runner.statuses import STATUSES, Status
 from runner.store.manifest import Manifest
 from runner.store.pull import Pulled
-from runner.store.result import Decomposed, ProblemResult
+from runner.store.result import Decomposed as Decomposer
 from runner.store.row import Row
 
 
@@ -245,10 +246,9 @@ def plan_json(previews: Sequence[Preview]) -> str:
     return json.dumps({"problems": rows}, indent=1)
 
 
-def one(
-    result: ProblemResult, directory: Path, log: Path | None, took_s: float, console: Console
-) -> None:
+def one(done: Decomposed, took_s: float, console: Console) -> None:
     """Print what came of one problem; `took_s` is the wall time of the whole command."""
+    result = done.result
     text = Text(f"{result.status}  {result.label}")
     text.stylize(COLOURS[result.status], 0, len(result.status))
     if result.reason:
@@ -270,12 +270,15 @@ def one(
         console.print(f"but mind: {sentence}", soft_wrap=True)
     memory = f", {result.peak_memory_bytes / GIB:.2f} GiB" if result.peak_memory_bytes else ""
     console.print(f"{took_s:.1f} s{memory}")
-    console.print(f"look at: {directory}", soft_wrap=True)
-    if log is not None and result.status != "passed":
-        console.print(f"log:     {log}", soft_wrap=True)
+    if done.earlier_stays:
+        console.print(f"the earlier one, which passed, stays: {done.directory}", soft_wrap=True)
+    elif set(result.files) - {logs.KEPT}:
+        console.print(f"look at: {done.directory}", soft_wrap=True)
+    if done.log is not None and result.status != "passed":
+        console.print(f"log:     {done.log}", soft_wrap=True)
 
 
-def _rounds(done: Decomposed, console: Console) -> None:
+def _rounds(done: Decomposer, console: Console) -> None:
     """Who took it apart, and what came of each round."""
     console.print(f"taken apart by {done.command}", soft_wrap=True)
     for number, one in enumerate(done.rounds, start=1):

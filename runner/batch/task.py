@@ -55,6 +55,8 @@ class Task(Document):
     """Another attempt follows one that runs out of memory; what that one says is not committed."""
     threads: int = 1
     timeout_s: float
+    keeps_passed: bool = False
+    """An `error`, which says that the problem file is broken, replaces no result that passed."""
     target: Target | None = None
     """None: the result stays in `directory`. A child is not told."""
 

@@ -35,6 +35,7 @@ from runner.verify import VerifyOptions, write_reports
 from runner.verify import verify as verify_directory
 from runner.verify.fitting import needs
 from runner.verify.options import DRAWN_AGAIN_BYTES
+from runner.verify.original_check import original_did_not_run, raise_if_original_fails
 from runner.verify.results import findings, given_bad_inputs
 
 rows_of_all_formulas()  # It takes 0.15 s; here the server does it once for all its children.
@@ -132,12 +133,12 @@ def decompose(argument: str) -> str:
         # as much as a run gives: what is kept, and so the peak, is the same in a run and alone
         enough = min(task.memory_bytes, granted_for(expected.expected_bytes))
         task = task.model_copy(update={"memory_bytes": enough})
-        record = _verified(task, stages, task.built)
+        record = _verified(task, stages, task.built, problem)
         if record.given_bad_inputs:
             with stages("decompose"):
                 shutil.rmtree(task.built)
                 write(problem, graph, task.built, record.given_bad_inputs)
-            record = _verified(task, stages, task.built)
+            record = _verified(task, stages, task.built, problem)
         return record.model_copy(update={"forecast": expected})
 
     return _run(argument, body)
@@ -165,7 +166,19 @@ def judge(argument: str) -> str:
     return _run(argument, body)
 
 
-def _verified(task: Task, stages: "Stages", directory: Path, *, write: bool = True) -> Record:
+def _verified(
+    task: Task,
+    stages: "Stages",
+    directory: Path,
+    problem: Problem | None = None,
+    *,
+    write: bool = True,
+) -> Record:
+    """Judge a directory; `problem` is what kdrun itself took apart to write it.
+
+    Raises:
+        ProblemError: that problem fails on its own inputs.
+    """
     device = _device(task.options.device)
     try:
         tree = Tree.read(directory)
@@ -174,18 +187,18 @@ def _verified(task: Task, stages: "Stages", directory: Path, *, write: bool = Tr
     else:
         _, streamed = needs(tree, task.most_memory_bytes, device)
     with stages("verify"):
-        verification = verify_directory(
-            directory,
-            VerifyOptions(
-                mode=task.options.mode,
-                trials=task.options.trials,
-                device=device,
-                memory_bytes=task.memory_bytes,
-                power=task.options.power,
-                streamed=streamed,
-            ),
-            lambda gate: stages.detail(f"verify: {gate}"),
+        options = VerifyOptions(
+            mode=task.options.mode,
+            trials=task.options.trials,
+            device=device,
+            memory_bytes=task.memory_bytes,
+            power=task.options.power,
+            streamed=streamed,
         )
+        tell = stages.detail
+        verification = verify_directory(directory, options, lambda gate: tell(f"verify: {gate}"))
+        if problem and not streamed and original_did_not_run(verification):
+            raise_if_original_fails(problem, options)
         if write:
             write_reports(directory, verification)
     failed = verification.status != "passed"

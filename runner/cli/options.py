@@ -1,5 +1,6 @@
 """Options that commands share, the settings that they make, and a console to print on."""
 
+import difflib
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -58,6 +59,37 @@ DEVICE = click.option(
 )
 
 
+class _Decomposition(click.Path):
+    """A decomposition's directory; one that is missing, or only holds some, gets a hint."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Path:
+        from runner.tree.document import TREE_FILE
+
+        try:
+            directory = Path(str(super().convert(value, param, ctx)))
+        except click.BadParameter as error:
+            by_name = {p.name.lower(): p for p in _decompositions(settings_from({}, None).output)}
+            near = difflib.get_close_matches(Path(value).name.lower(), by_name, n=1)
+            if Path(value).exists() or not near:
+                raise
+            self.fail(f"{error.message.rstrip('.')}; is it {by_name[near[0]]}?", param, ctx)
+        if not (directory / TREE_FILE).exists() and (inside := _decompositions(directory)):
+            names = " or ".join(map(str, inside[:2]))
+            self.fail(f"{directory} is a folder of decompositions; name one: {names}", param, ctx)
+        return directory
+
+
+def _decompositions(folder: Path) -> list[Path]:
+    """Return the decompositions in a level folder, or in those of an output directory."""
+    from runner.tree.document import TREE_FILE
+
+    trees = sorted([*folder.glob(f"*/{TREE_FILE}"), *folder.glob(f"*/*/{TREE_FILE}")])
+    return [tree.parent for tree in trees if not tree.parent.name.startswith(".")]
+
+
+DECOMPOSITION = _Decomposition(exists=True, file_okay=False, path_type=Path)
+
+
 def working_options(command: F) -> F:
     """Options of everything that runs a model."""
     for option in reversed(
@@ -109,5 +141,5 @@ def start_child_server(problem: str | None = None) -> None:
     from runner.problems import find_mistake, find_path
 
     file = find_path(problem) if problem is not None else None
-    if file is None or find_mistake(file) is None:
+    if file is None or not file.is_file() or find_mistake(file) is None:
         start_zygote()

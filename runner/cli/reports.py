@@ -1,6 +1,7 @@
 """Commands that show decompositions, runs and their workloads."""
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from runner.cli.completion import run_names_or_directories
 from runner.cli.help import examples
 from runner.cli.options import (
     CONFIG,
+    DECOMPOSITION,
     JSON,
     OUTPUT_TO_READ,
     STORE_TO_READ,
@@ -22,9 +24,8 @@ UNCUT = 10_000
 """Columns: the terminal may wrap a long line, but nothing is cut off."""
 LISTED = 20
 """Workloads that are shown where nobody says how many."""
-
-
-DECOMPOSITION = click.Path(exists=True, file_okay=False, path_type=Path)
+SAY_EVERY_S = 10.0
+"""Time between two lines of --measure, where no terminal can show a progress bar."""
 
 
 @click.command(epilog=examples("kdrun show output/level3/vit_block"))
@@ -194,7 +195,18 @@ def _measured(
     from runner.report.measure import measure
 
     chosen = catalogues.choose(catalogue, operation, first)
-    with Progress(console=new_console(stderr=True), transient=True) as progress:
+    console = new_console(stderr=True)
+    done, said_at = 0, time.monotonic()
+
+    def tell(row: Any) -> None:
+        nonlocal done, said_at
+        done += 1
+        progress.advance(task)
+        if progress.disable and time.monotonic() - said_at >= SAY_EVERY_S:
+            said_at = time.monotonic()
+            click.echo(f"measured {done} of {len(chosen)}", err=True)
+
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("measuring", total=len(chosen))
         return measure(
             catalogue,
@@ -202,5 +214,5 @@ def _measured(
             chosen,
             device="cuda" if settings.device == "cuda" else "cpu",
             memory_bytes=settings.memory,
-            on_done=lambda row: progress.advance(task),
+            on_done=tell,
         )

@@ -13,6 +13,7 @@ from runner.cli.completion import problem_names
 from runner.cli.help import examples
 from runner.cli.options import (
     DATA,
+    DECOMPOSITION,
     LEVEL,
     MODE,
     ON_CLUSTER,
@@ -200,7 +201,7 @@ def decompose(
         click.echo(f"{problem}: {file}", err=True)
     done = alone.decompose(file, settings, named)
     took_s = time.monotonic() - STARTED
-    tables.one(done.result, done.directory, done.log, took_s, new_console(stderr=as_json))
+    tables.one(done, took_s, new_console(stderr=as_json))
     if as_json:
         click.echo(done.result.to_json(), nl=False)
     return 0 if done.result.status == "passed" else 1
@@ -213,7 +214,7 @@ def decompose(
     "directory",
     nargs=-1,
     required=True,
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=DECOMPOSITION,
 )
 @click.option(
     "--to",

@@ -92,13 +92,18 @@ def fetch(source: str | None, destination: Path) -> FetchReport:
     """Put the dataset at the pinned commit, and this project's own problem, into `destination`.
 
     `source` is a checkout, a (bare) git directory, or an archive (.tar.gz, .tgz, .tar, .zip); None
-    downloads. What is right there already is kept, and a complete copy asks the source for nothing.
+    downloads. What is right there already is kept, and a complete copy does not read the source.
     The directory changes as a whole or not at all. A source that lacks some files gives the others,
     and the report names those.
 
     Raises DatasetError for a source that cannot be read or has nothing of the dataset, and for a
     destination that holds other files.
     """
+    if source is not None and not Path(source).expanduser().exists():
+        raise DatasetError(
+            f"--from {source}: no such file or directory",
+            hint="a checkout, a git directory or an archive of KernelBench",
+        )
     wanted = manifest()
     own = _own()
     before = _present(destination, wanted)
@@ -228,11 +233,6 @@ def _contents(source: str | None) -> Contents:
     if source is None:
         return _archive_contents(io.BytesIO(_download(ARCHIVE_URL)), ARCHIVE_URL)
     path = Path(source).expanduser()
-    if not path.exists():
-        raise DatasetError(
-            f"--from {source}: no such file or directory",
-            hint="a checkout, a git directory or an archive of KernelBench",
-        )
     if path.is_file():
         with path.open("rb") as file:
             return _archive_contents(io.BytesIO(file.read()), source)

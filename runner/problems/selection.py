@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Literal, TypeVar
 
+from runner.counting import counted
 from runner.errors import DatasetError, UsageError
 from runner.problems.problem import CUSTOM, LEVELS, Problem, find_path, identify, source_level
 
@@ -166,12 +167,15 @@ def select_one(pattern: str, root: DataRoot) -> Problem:
 
 def origin(root: DataRoot, problems: Sequence[Problem]) -> str:
     """Return in words where selected problems lie."""
-    used = [
-        place
-        for place in _roots(root)
-        if any(problem.path.is_relative_to(place.path.absolute()) for problem in problems)
-    ]
-    return " and ".join(map(str, used)) or "files named by path"
+    left, used = list(problems), []
+    for place in _roots(root):
+        outside = [one for one in left if not one.path.is_relative_to(place.path.absolute())]
+        if len(outside) < len(left):
+            used.append(str(place))
+        left = outside
+    if left:
+        used.append(f"{counted(len(left), 'file')} named by path")
+    return " and ".join(used)
 
 
 def _roots(root: DataRoot) -> Iterator[DataRoot]:
@@ -247,6 +251,10 @@ def _matching(
         raise UsageError(
             f"{flag}{pattern}: is a directory",
             hint=f"`kdrun submit --data {pattern}` takes all problems in it",
+        )
+    if path is not None:
+        raise UsageError(
+            f"{flag}{pattern}: not a regular file", hint="save the model in a .py file"
         )
     raise UsageError(f"{flag}{pattern}: {_why_nothing(pattern, root, levels)}")
 

@@ -69,6 +69,11 @@ class Subject:
             and not has_sizes(self.function.text)
         )
 
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """The number of dimensions of each input and output: a bias may broadcast from several."""
+        return tuple(len(tensor.shape) for tensor in (*self.inputs, *self.outputs))
+
 
 @dataclass(frozen=True, slots=True)
 class Definition:
@@ -129,10 +134,11 @@ def read(workload: Workload, file: Path) -> Subject:
 
 def define(subjects: Sequence[Subject]) -> list[Definition]:
     """Definitions of all of them: families together where that can be, the others alone."""
-    families: dict[tuple[str, str], list[Subject]] = defaultdict(list)
+    families: dict[tuple[str, str, tuple[int, ...]], list[Subject]] = defaultdict(list)
     for subject in subjects:
         shared = _anonymous(subject.function) if subject.function and subject.general else None
-        families[(subject.workload.family, shared or subject.workload.id)].append(subject)
+        key = (subject.workload.family, shared or subject.workload.id, subject.ranks)
+        families[key].append(subject)
     found: list[Definition] = []
     for members in families.values():
         together = _family(members) if members[0].general else None
@@ -183,7 +189,7 @@ def _family(members: list[Subject]) -> Definition | None:
     assert first.function is not None
     name = first.workload.name
     if len(members) > 1:
-        shared = f"{first.workload.family} {_anonymous(first.function)}"
+        shared = f"{first.workload.family} {first.ranks} {_anonymous(first.function)}"
         name = f"{_op(first)}_{hashlib.sha256(shared.encode()).hexdigest()[:12]}"
     document = _document(name, first, axes, shapes, first.function.text)
     return Definition(name, document, workloads, tuple(members), custom=False)

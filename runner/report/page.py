@@ -137,6 +137,7 @@ def _row(found: Found) -> dict[str, Any]:
         "stage": found.result.stage if found.result else None,
         "ended": _ended(found),
         "missing": found.missing,
+        "later": found.later,
         "health": row.health,
         "bitwise": row.bitwise_equal,
         "seconds": row.seconds,

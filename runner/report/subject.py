@@ -29,6 +29,8 @@ class Found:
     result: ProblemResult | None
     missing: str | None = None
     """What should be there and is not, for people."""
+    later: bool = False
+    """Whether a later run made what is there."""
 
     @property
     def label(self) -> str:
@@ -57,7 +59,8 @@ def find(what: str, output: Path) -> Subject:
     """What `RUN|DIR` names: a run's id in the output directory, or a directory.
 
     A directory is a decomposition, a run's (with its manifest), or one that has decompositions at
-    `<source level>/<problem>`; where these are all of one run, as after a pull, it is that run.
+    `<problem>` or `<source level>/<problem>`; where the latter are all of one run, as after a pull,
+    it is that run.
 
     Raises:
         UsageError: it is none of these.
@@ -85,13 +88,17 @@ def _one(path: Path) -> Subject:
 
 
 def _places(path: Path) -> list[Path]:
-    levels = [p for p in sorted(path.iterdir()) if p.is_dir() and p.name != RUNS]
-    return sorted(
-        place
-        for level in levels
-        for place in level.iterdir()
-        if (place / TREE_FILE).is_file() or (place / RESULT_FILE).is_file()
-    )
+    """The decompositions in a level folder, or in the level folders of an output directory."""
+
+    def within(folder: Path) -> list[Path]:
+        parts = [p for p in sorted(folder.iterdir()) if p.is_dir() and not p.name.startswith(".")]
+        return [p for p in parts if p.name != RUNS]
+
+    def ended(folder: Path) -> list[Path]:
+        files = (TREE_FILE, RESULT_FILE)
+        return [p for p in within(folder) if any((p / file).is_file() for file in files)]
+
+    return ended(path) or [place for level in within(path) for place in ended(level)]
 
 
 def _only_run(path: Path) -> Subject | None:
@@ -141,9 +148,8 @@ def _of_row(row: Row, manifest: Manifest, path: Path, root: Path) -> Found:
     result_file = directory / RESULT_FILE
     if not result_file.is_file():
         missing = missing or f"no {RESULT_FILE} in it"
-    elif row.result_sha256 and sha256_of(result_file) != row.result_sha256:
-        missing = missing or "made by a later run: what is shown is not what this run left"
-    return Found(row, directory, tree, _result(directory), missing)
+    later = result_file.is_file() and sha256_of(result_file) != row.result_sha256
+    return Found(row, directory, tree, _result(directory), missing, later)
 
 
 def _manifest(path: Path) -> Manifest:
@@ -171,6 +177,9 @@ def _said(manifest: Manifest, problems: tuple[Found, ...]) -> Iterator[str]:
     elif left:
         yield f"The run was {state}: {counted(left, 'problem')} of {manifest.selected} not run."
     yield from _lost(problems)
+    if later := [found.label for found in problems if found.later]:
+        more = f", and {len(later) - 1} more" if len(later) > 1 else ""
+        yield f"Shown as a later run made it: {later[0]}{more}."
 
 
 def _lost(problems: tuple[Found, ...]) -> Iterator[str]:

@@ -35,7 +35,7 @@ def verify(
     the machine and nothing about the decomposition.
 
     Raises:
-        ProblemError: original.py itself does not run on its own inputs.
+        ProblemError: original.py imports a package that is not here, and nothing else is wrong.
         MemoryError: there is too little memory to judge.
     """
     from runner.verify.gates import judge

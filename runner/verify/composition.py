@@ -7,7 +7,6 @@ the activations of two models exist at once.
 from collections import Counter
 from collections.abc import Callable
 from contextlib import nullcontext
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -19,8 +18,8 @@ from runner.problems import (
     LoadedProblem,
     check_outputs,
     is_checkout,
-    known_as,
     load_problem,
+    out_of_memory,
     read_problem,
 )
 from runner.tree.document import Node
@@ -39,10 +38,10 @@ from runner.verify.components import (
 from runner.verify.confinement import settle
 from runner.verify.coverage import coverage_fault, covered, unread
 from runner.verify.difference import Difference
-from runner.verify.failing_alone import refuse_if_it_fails_alone
 from runner.verify.findings import Findings
 from runner.verify.health import (
     UNEXAMINED,
+    Health,
     blindness,
     constant_output,
     fingerprint,
@@ -53,6 +52,7 @@ from runner.verify.layout import COMPOSITION_TEST, KERNEL_FOLDER, ORIGINAL, Layo
 from runner.verify.leaves import ValuesNeeded
 from runner.verify.loading_files import CannotJudge, Files, attribute, foreign_code
 from runner.verify.one_operation import Calls, too_much
+from runner.verify.original_check import describe_inputs
 from runner.verify.power import MODEL, Comparison, PowerGate, comparable
 from runner.verify.replaying import Recording
 from runner.verify.root import RootGate
@@ -95,11 +95,13 @@ class CompositionGate:
         self._marks: set[object] = set()
         self._self_tests: Callable[[], None] = lambda: None
 
-    def judge(self, self_tests: Callable[[], None]) -> None:
+    def judge(self, self_tests: Callable[[], None], missing: frozenset[str]) -> None:
         """Judge the whole. `self_tests` are left to do after the root's step.
 
+        `missing`: packages that the original imports and that were not here before any file ran.
+
         Raises:
-            ProblemError: the original itself does not run.
+            ProblemError: the original needs one of them, and nothing else is wrong so far.
         """
         findings = self.findings
         self._self_tests = self_tests
@@ -108,8 +110,9 @@ class CompositionGate:
             if fault := parent_fault(tree, "ComposedModel"):
                 findings.found("rules", COMPOSITION_TEST, fault)
         try:
+            problem = self._original(missing)
             with foreign_code("the composition", self.bench.directory):
-                total = self._compare()
+                total = self._compare(problem)
         except CannotJudge as error:
             self._root.close()
             findings.broken("composition", MODEL, str(error))
@@ -124,11 +127,8 @@ class CompositionGate:
             findings.compared("composition", MODEL, total)
         self._health(total)
 
-    def _compare(self) -> Difference:
+    def _compare(self, problem: LoadedProblem) -> Difference:
         directory = self.bench.directory
-        with foreign_code(ORIGINAL, directory):
-            problem = self._original(directory / ORIGINAL)
-        settle(ORIGINAL)
         with nothing_computed(COMPOSITION_TEST, self.bench, self.findings):
             test = self.files.load(directory / COMPOSITION_TEST)
         attribute(test, "ComposedModel", directory)
@@ -144,24 +144,25 @@ class CompositionGate:
                 break
         return total
 
-    def _original(self, path: Path) -> LoadedProblem:
-        """Load the original.
-
-        Raises:
-            CannotJudge: the directory lacks it, or holds no problem under its name.
-            MissingError, ProblemError: a package that it imports is not here.
-        """
+    def _original(self, missing: frozenset[str]) -> LoadedProblem:
+        directory = self.bench.directory
         try:
-            return load_problem(read_problem(path))
-        except MissingError as error:
-            package = str(getattr(error.__cause__, "name", "")).partition(".")[0]
-            packages = self.layout.tree.metadata.packages if self.layout.tree else {}
-            if not is_checkout(packages.get(package, "")) or known_as(package) != "missing":
+            with foreign_code(ORIGINAL, directory):
+                return load_problem(read_problem(directory / ORIGINAL))
+        except CannotJudge as error:
+            cause = error.__cause__
+            if not isinstance(cause, MissingError) or not self.findings.all_good:
                 raise
+            package = str(getattr(cause.__cause__, "name", "")).partition(".")[0]
+            if package not in missing:
+                raise
+            packages = self.layout.tree.metadata.packages if self.layout.tree else {}
+            if not is_checkout(packages.get(package, "")):
+                raise cause from error
             hint = f"run in the folder that holds {package}, or name that folder in PYTHONPATH"
-            raise ProblemError(path, error.what, hint=hint) from error
-        except ProblemError as error:
-            raise CannotJudge(str(error).replace(str(path), ORIGINAL)) from error
+            raise ProblemError(cause.path, cause.what, hint=hint) from error
+        finally:
+            settle(ORIGINAL)
 
     def _trial(
         self, problem: LoadedProblem, test: ModuleType, mapping: dict[str, str], trial: int
@@ -237,9 +238,9 @@ class CompositionGate:
         watch = bench.watch(model) if trial == 0 else None
         try:
             output, seen = bench.forward(f"{ORIGINAL}: forward", model, given, trial, watch)
-        except CannotJudge:
-            refuse_if_it_fails_alone(problem, bench, trial)
-            raise
+        except CannotJudge as error:
+            inputs_of = f"inputs of seed {bench.options.seed + trial}"
+            raise CannotJudge(f"{error}; {inputs_of}: {describe_inputs(given)}") from error
         state = state_after(model) if bench.options.mode == "train" else {}
         with foreign_code(f"{ORIGINAL}: forward", bench.directory):
             check_outputs(problem.problem, output)
@@ -271,9 +272,14 @@ class CompositionGate:
         if not is_small or self.bench.streaming:
             findings.not_examined = [UNEXAMINED]
         else:
-            health = blindness(
-                self.bench, model, inputs, output, seen, lambda t: self._draw(problem, t)
-            )
+            try:
+                health = blindness(
+                    self.bench, model, inputs, output, seen, lambda t: self._draw(problem, t)
+                )
+            except (MemoryError, RuntimeError) as error:
+                if not out_of_memory(error):
+                    raise
+                health = Health(not_examined=[UNEXAMINED])  # it takes more than the gates do
             for note in health.notes:
                 findings.note(note)
             findings.not_examined = health.not_examined

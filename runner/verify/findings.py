@@ -97,6 +97,11 @@ class Findings:
         known = [item for item in self.coverage if item.component != coverage.component]
         self.coverage = [*known, coverage]
 
+    @property
+    def all_good(self) -> bool:
+        """Whether no gate has found anything wrong so far."""
+        return all(check.verdict in GOOD for check in self._checks.values())
+
     def note(self, sentence: str) -> None:
         """Something that makes a pass worth less, said once."""
         if sentence not in self.health:

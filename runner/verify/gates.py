@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from runner.problems import known_as, out_of_memory
+from runner.problems import imported_packages, known_as, out_of_memory
 from runner.tree.document import LEVEL_FOLDER, TREE_FILE, Tree
 from runner.verify.advice import advice
 from runner.verify.arithmetic import exact_arithmetic
@@ -70,6 +70,7 @@ def _judge(directory: Path, options: VerifyOptions, findings: Findings) -> Verif
             for package, known in layout.tree.metadata.packages.items():
                 if known != (here := known_as(package)):
                     findings.note(f"taken apart with {package} {known}; here it is {here}")
+        missing = _missing_packages(directory / ORIGINAL)  # no file has run that could hide one
         power = PowerGate(layout, bench, spill, findings)
         with findings.gate("step"):
             step_gate = StepGate(files, layout, bench, spill, tests, power, findings)
@@ -93,7 +94,10 @@ def _judge(directory: Path, options: VerifyOptions, findings: Findings) -> Verif
             composition = CompositionGate(
                 files, layout, bench, spill, tests, power, step_gate, findings
             )
-            composition.judge(lambda: self_tests(sorted(path for path in later if path != root)))
+            composition.judge(
+                lambda: self_tests(sorted(path for path in later if path != root)),
+                frozenset() if confinement.offences else missing,
+            )
         with findings.gate("step"):
             for step in layout.steps:  # the root's, where the original did not get that far
                 if not findings.has("step", step.folder):
@@ -107,6 +111,15 @@ def _judge(directory: Path, options: VerifyOptions, findings: Findings) -> Verif
     if not layout.components:
         findings.broken("self-test", "model", f"no file in {', '.join(LEVEL_FOLDER.values())}")
     return findings.verification(bench.options, torch.__version__)
+
+
+def _missing_packages(path: Path) -> frozenset[str]:
+    """Return those that a file imports and that are not here; none where it cannot be read."""
+    try:
+        packages = imported_packages(path)
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return frozenset()
+    return frozenset(package for package, known in packages.items() if known == "missing")
 
 
 def _may_be_witnessed(layout: Layout, options: VerifyOptions) -> set[str]:

@@ -10,11 +10,11 @@ from runner.verify.running import Bench, Inputs
 
 FORWARDS = 4
 """What a forward with its backward costs at most, in forwards."""
-CLEARLY = 10.0
-"""A weight has an effect where it moves the outputs by so many tolerances on average."""
+CLEAR_EFFECT = 10.0
+"""Tolerances by which a weight with a clear effect moves the outputs on average."""
 
 
-def hardly_changing(
+def find_weak_weights(
     bench: Bench, model: nn.Module, inputs: Inputs, weights: dict[str, torch.Tensor]
 ) -> list[str]:
     """Return the weights whose small changes an output hardly shows: all, if it has no gradients.
@@ -37,17 +37,12 @@ def hardly_changing(
     finally:
         for tensor in frozen:
             tensor.requires_grad_(False)
-    enough = CLEARLY * sum(each.numel() for each in outputs) ** 0.5
+    enough = CLEAR_EFFECT * sum(each.numel() for each in outputs) ** 0.5
     return [
         name
         for (name, weight), gradient in zip(weights.items(), found, strict=True)
         if gradient is None or not abs(_change(weight.detach(), gradient)) > enough
     ]
-
-
-def moved(tensor: torch.Tensor) -> torch.Tensor:
-    """Each element by an amount of its own: a norm does not see what all have in common."""
-    return tensor + torch.rand_like(tensor) * (tensor.abs() + 0.1)
 
 
 def _signs_by_tolerance(output: torch.Tensor) -> torch.Tensor:
@@ -57,6 +52,8 @@ def _signs_by_tolerance(output: torch.Tensor) -> torch.Tensor:
 
 
 def _change(weight: torch.Tensor, gradient: torch.Tensor) -> float:
+    """Return what moving each element up by an amount of its own adds, to first order."""
     dense = gradient.to_dense() if gradient.is_sparse else gradient
     pairs = zip(pieces_of(weight), pieces_of(dense), strict=True)  # a weight may be large
-    return sum(float(((moved(w) - w).double() * g.double()).sum()) for w, g in pairs)
+    changes = ((torch.rand_like(w) * (w.abs() + 0.1), g) for w, g in pairs)
+    return sum(float((change.double() * g.double()).sum()) for change, g in changes)

@@ -1,20 +1,20 @@
 """Find outputs that say little: constant, not finite, blind to an input or a weight.
 
-Nothing here is a verdict. What is too expensive to find out is said to be unknown; what that is
-follows from sizes, so that the same directory is told the same on every machine.
+Nothing here is a verdict. What is too expensive to find out is said to be unknown. That follows
+from sizes: it does not depend on how busy a machine is, and is the same on machines of one kind.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import torch
 from torch import nn
 
 from runner.counting import counted
-from runner.verify import gradients
 from runner.verify.compare import STEP, fault
-from runner.verify.gradients import moved
+from runner.verify.gradients import FORWARDS, find_weak_weights
 from runner.verify.leaves import is_tensor, leaves, pieces_of, tensors
 from runner.verify.loading_files import CannotJudge
 from runner.verify.options import EXAMINED_BYTES, KEPT_BYTES, QUICK_FLOPS
@@ -22,12 +22,13 @@ from runner.verify.running import Bench, Inputs, Seen, SharedInputs
 from runner.verify.spilling import DigestedTensor, size_of
 from runner.verify.weights import move, weights_of
 
-AGAIN_FLOPS = QUICK_FLOPS / 3
+EXAMINING_FLOPS = QUICK_FLOPS / 3
 """Work of the forwards that are run again; one of them is, where it is quick."""
 
 UNEXAMINED = "the effect of each input and weight"
 """What is said where the output or the forward is too large to find out."""
 
+_UNSEEN = "changes the output by less than the tolerance"
 _OTHER_TRIAL = 7919
 _NAMED = 4
 
@@ -137,8 +138,8 @@ def blindness(
             return False  # the model does notice
         return fault(output, changed, STEP) is None
 
-    large = size_of(list(inputs.get())) > EXAMINED_BYTES or size_of(output) > KEPT_BYTES
-    if not left or large or _shares(output, model, inputs.get()):
+    too_large = size_of(list(inputs.get())) > EXAMINED_BYTES or size_of(output) > KEPT_BYTES
+    if not left or too_large or _shares(output, model, inputs.get()):
         health.not_examined.append(UNEXAMINED)
         return health
     other = tensors(list(draw(_OTHER_TRIAL)))
@@ -150,16 +151,17 @@ def blindness(
         if used and changed is not None:
             left -= 1
             if unchanged(changed):
-                health.notes.append(f"the output changes within tolerance at most with input {n}")
+                health.notes.append(f"changing input {n} {_UNSEEN}")
     weights: dict[str, torch.Tensor] = {  # a buffer may be for another mode, or keep count
         name: weight
         for name, weight in model.named_parameters()
         if name in seen.weights_used and weight.is_floating_point() and weight.element_size() > 1
     }
-    suspects = list(weights)
-    if len(weights) > left >= gradients.FORWARDS:
-        left -= gradients.FORWARDS
-        suspects = gradients.hardly_changing(bench, model, inputs.get(), weights)
+    suspects = [name for name, weight in weights.items() if weight.nbytes <= KEPT_BYTES]
+    large = len(weights) - len(suspects)
+    if len(weights) > left >= FORWARDS and _backward_bytes(weights, seen) <= KEPT_BYTES:
+        left -= FORWARDS
+        suspects = find_weak_weights(bench, model, inputs.get(), weights)
     blind = []
     for name in suspects[:left]:
         weight = weights[name].data
@@ -168,20 +170,30 @@ def blindness(
         if unchanged(inputs.get()):
             blind.append(name)
         weight.copy_(before)
-    if len(suspects) > left:
-        unknown = len(suspects) - left
+    if unknown := large + max(0, len(suspects) - left):
         part = "" if unknown == len(weights) else f"{unknown} of "
         effect = f"the effect of {part}{counted(len(weights), 'weight')}"
         health.not_examined.append(effect)
     if blind:
-        names = f"{len(blind)} of {counted(len(weights), 'weight')}: {_named(blind)}"
-        health.notes.append(f"the output changes within tolerance at most with {names}")
+        changed_weights = f"{len(blind)} of {counted(len(weights), 'weight')}"
+        health.notes.append(f"changing {changed_weights} {_UNSEEN}: {_named(blind)}")
     return health
+
+
+def _backward_bytes(weights: dict[str, torch.Tensor], seen: Seen) -> int:
+    """Return what a backward pass holds at most, beside the weights.
+
+    That is all that the forward computed, the gradients, and one use's share in each of them: of a
+    weight of which a part is used, it is as large as the weight.
+    """
+    made = [meta for event in seen.trace.events for meta in event.operation.outputs]
+    computed: int = sum(prod(shape) * getattr(torch, dtype).itemsize for shape, dtype in made)
+    return computed + 2 * sum(weight.nbytes for weight in weights.values())
 
 
 def forwards_again(effort: int) -> int:
     """Return how many forwards of this work are run again on other inputs and weights."""
-    return max(1, int(AGAIN_FLOPS / max(1, effort))) if effort <= QUICK_FLOPS else 0
+    return max(1, int(EXAMINING_FLOPS / max(1, effort))) if effort <= QUICK_FLOPS else 0
 
 
 def _with_other(inputs: Inputs, n: int, other: list[torch.Tensor]) -> Inputs | None:
@@ -192,7 +204,8 @@ def _with_other(inputs: Inputs, n: int, other: list[torch.Tensor]) -> Inputs | N
     if new.shape != mine.shape or torch.equal(new, mine):
         if not mine.is_floating_point():
             return None
-        new = moved(mine)
+        new = mine.detach().clone()
+        move(new, torch.Generator().manual_seed(_OTHER_TRIAL), most=1.0)
     replaced: Inputs = _replace(inputs, mine, new)
     return replaced
 

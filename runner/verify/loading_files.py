@@ -13,7 +13,7 @@ from pathlib import Path
 from types import CodeType, ModuleType, TracebackType
 from typing import Any, Self
 
-from runner.errors import KdrunError, ProblemError
+from runner.errors import KdrunError
 from runner.problems import out_of_memory
 from runner.verify.integrity import leave_modes, modes_on
 from runner.verify.leaves import ValuesNeeded
@@ -30,15 +30,14 @@ class CannotJudge(Exception):
 def foreign_code(what: str, directory: Path) -> Iterator[None]:
     """Run code of a decomposition: whatever it raises becomes CannotJudge, with its own line.
 
-    Running out of memory leaves as MemoryError, and what is wrong with the problem's own file as
-    ProblemError.
+    Running out of memory leaves as MemoryError.
     """
     modes = modes_on()
     try:
         yield
         if leave_modes(modes):
             raise CannotJudge(f"{what}: leaves torch in another mode, such as a default device")
-    except (CannotJudge, ValuesNeeded, MemoryError, ProblemError):
+    except (CannotJudge, ValuesNeeded, MemoryError):
         raise
     except (Exception, SystemExit) as error:
         if out_of_memory(error):

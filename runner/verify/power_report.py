@@ -1,4 +1,8 @@
-"""This file knows about `verification/power.json`: which wrong kernels are caught, which not."""
+"""Say which wrong kernels were caught.
+
+`kdrun decompose --power` writes it as verification/power.json, `kdrun verify --power --to FILE` as
+that file.
+"""
 
 from typing import Literal, Self
 

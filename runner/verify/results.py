@@ -202,7 +202,8 @@ class Verification(_Document):
     not_examined: list[str] = Field(default_factory=list)
     """What health does not know because looking would have cost too much, a phrase each.
 
-    The cost is counted from sizes: the same directory gives the same phrases on every machine.
+    The cost is counted from sizes: the phrases do not depend on how busy a machine is, and are the
+    same on machines of one kind.
     """
     power: Power | None = None
     """Every wrong kernel that was tried; present only with the gate of that name."""

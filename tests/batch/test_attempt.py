@@ -75,6 +75,17 @@ def test_an_earlier_decomposition_is_replaced_as_a_whole(task: Make, log: Path) 
     assert not (made.directory / "stale.py").exists()
 
 
+def test_an_error_replaces_what_passed_unless_the_task_keeps_it(task: Make, log: Path) -> None:
+    made = task()
+    decompose(made, log)
+    made.problem.write_text("x = 1\n")
+    for keeps_passed, stands in ((True, "passed"), (False, "error")):
+        done = decompose(made.model_copy(update={"keeps_passed": keeps_passed}), log)
+        assert done.record.status == "error"
+        assert ProblemResult.read(made.directory).status == stands
+        assert (done.artifact_prefix is None) == keeps_passed
+
+
 def test_a_problem_may_come_with_its_task_and_needs_no_file_then(task: Make, log: Path) -> None:
     here = task()
     decompose(here, log)

@@ -52,7 +52,8 @@ class Head:
         not_code = shutil.ignore_patterns("__pycache__", "_data")
         shutil.copytree(ours, installed / "runner", ignore=not_code)
         shutil.copytree(SAMPLES, installed / "runner/_data/samples")  # as in the wheel
-        (installed / "runner/__init__.py").write_text(f'__version__ = "{OURS}"\n')
+        package = installed / "runner/__init__.py"
+        package.write_text(f'{package.read_text()}__version__ = "{OURS}"\n')
         plain = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": TOKEN}
         self.environment = plain | token | {"PYTHONPATH": str(installed)}

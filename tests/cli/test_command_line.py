@@ -97,6 +97,7 @@ def test_the_version_is_told(kdrun: Kdrun) -> None:
         (["decompose", "my/vit_blok.py"], "my/vit_blok.py: no such file, and matches none of the"),
         (["decompose", "."], ".: is a directory; `kdrun submit --data .` takes all problems in it"),
         (["decompose", "samples/level3/m*"], "samples/level3/m*: means 4 problems: level3/mamba, "),
+        (["decompose", "/dev/null"], "/dev/null: not a regular file; save the model in a .py file"),
         (["decompose", "torch.nn:"], "torch.nn:: not package.module:Class"),
         (["decompose", "vit_block", "--inputs", "float32[2]"], "--inputs is for package.module:"),
         (["decompose", "nosuch:Net"], "nosuch:Net: there is no package 'nosuch', installed or in"),

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -139,8 +140,54 @@ def test_logs_of_a_problem_that_the_run_does_not_have_offer_close_names(kdrun: K
         "kdrun: wrnog: none of the 23 problems of one so far; is it wrong? "
         "(`kdrun status one` lists them)\n"
     )
-    driver = kdrun("logs", "one")
-    assert "`kdrun logs one PROBLEM` shows what one problem printed" in driver.err
+
+
+@pytest.mark.usefixtures("run")
+def test_a_run_that_ended_here_has_no_driver_to_read_or_stop(kdrun: Kdrun) -> None:
+    said = kdrun("logs", "one").err
+    hint = "`kdrun logs one PROBLEM` shows what one problem printed; there are level1/0_relu, "
+    how = "was not sent to a cluster, and has ended: finished"
+    assert said.startswith(f"kdrun: run one {how}; {hint}"), said
+    assert kdrun("stop", "one").err == "kdrun: run one has ended: finished\n"
+
+
+def test_a_problem_that_is_broken_now_keeps_what_passed_before(
+    kdrun: Kdrun, decomposition: Path
+) -> None:
+    shutil.copytree(decomposition / "level1/silu", "output/level1/silu")
+    for name in ("silu", "other"):
+        Path(f"mine/level1/{name}.py").parent.mkdir(parents=True, exist_ok=True)
+        Path(f"mine/level1/{name}.py").write_text("x = 1\n")
+    ended = kdrun("decompose", "mine/level1/silu.py")
+    assert (ended.code, ended.out[:19]) == (1, "error  level1/silu:")
+    assert "the earlier one, which passed, stays: output/level1/silu\n" in ended.out
+    assert json.loads(Path("output/level1/silu/result.json").read_text())["status"] == "passed"
+    assert Path("output/level1/silu/original.py").read_text() == Path(SILU).read_text()
+    never_there = kdrun("decompose", "mine/level1/other.py")
+    assert json.loads(Path("output/level1/other/result.json").read_text())["status"] == "error"
+    assert "look at" not in ended.out + never_there.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["show", "silu"], "Directory 'silu' does not exist; is it output/level1/silu?"),
+        (["diff", "{made}", "level1/slu"], "does not exist; is it output/level1/silu?"),
+        (["verify", "here/level1/silu"], "does not exist; is it output/level1/silu?"),
+        (["verify", "nothing-like-it"], "Directory 'nothing-like-it' does not exist."),
+        (["show", "output"], "output is a folder of decompositions; name one: output/level1/silu"),
+        (["verify", "output/level1"], "name one: output/level1/silu"),
+    ],
+    ids=" ".join,
+)
+def test_a_name_where_a_decomposition_s_directory_must_be_is_told_where_it_is(
+    kdrun: Kdrun, decomposition: Path, arguments: list[str], said: str
+) -> None:
+    Path("output").symlink_to(decomposition)
+    made = decomposition / "level1/silu"
+    ended = kdrun(*(word.format(made=made) for word in arguments))
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.endswith(f"{said}\n"), ended.err
 
 
 @pytest.mark.parametrize(("operation", "hint"), [("sillu", "is it silu?"), ("x", "there are silu")])

@@ -206,10 +206,19 @@ def test_a_download_that_fails_says_what_to_do_instead(
     assert not destination.exists()
 
 
-def test_a_complete_copy_asks_its_source_for_nothing(tmp_path: Path, destination: Path) -> None:
-    fetch(str(make_tar(tmp_path)), destination)
-    report = fetch("/nowhere/at/all", destination)
+def test_a_complete_copy_does_not_read_its_source(tmp_path: Path, destination: Path) -> None:
+    source = make_tar(tmp_path)
+    fetch(str(source), destination)
+    source.write_bytes(b"")
+    report = fetch(str(source), destination)
     assert (report.written, report.kept) == (0, len(PARTS))
+
+
+def test_a_mistyped_source_is_refused_though_the_copy_is_complete(
+    tmp_path: Path, destination: Path
+) -> None:
+    fetch(str(make_tar(tmp_path)), destination)
+    assert "--from /nowhere/at/all: no such file" in refusal("/nowhere/at/all", destination)
 
 
 def test_a_damaged_copy_is_made_whole(tmp_path: Path, destination: Path) -> None:

@@ -282,7 +282,9 @@ def test_where_the_selected_problems_lie_is_said(beside: DataRoot, tmp_path: Pat
     assert said("9_*", "vit_block") == (
         f"KernelBench in {data / 'kernelbench'} and the samples in {data / 'samples'}"
     )
-    assert said("mine.py") == "files named by path"
+    assert said("mine.py") == "1 file named by path"
+    samples = data / "samples"
+    assert said("mine.py", "vit*") == f"the samples in {samples} and 1 file named by path"
     relative = data_root(Path("data/samples"))
     assert origin(relative, select(relative)) == "problems in data/samples"
 

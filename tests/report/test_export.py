@@ -9,7 +9,9 @@ import pytest
 import torch
 from click.testing import CliRunner
 
+from runner.batch import alone
 from runner.cli import cli
+from runner.config import Settings
 from runner.errors import UsageError
 from runner.report.catalogue import Workload, collect, source_of
 from runner.report.definitions import read
@@ -34,6 +36,42 @@ class Model(nn.Module):
 
 def get_inputs():
     return [torch.randn(8, 4)]
+"""
+
+
+BIASES = """
+import torch
+from torch import nn
+
+
+class Add(nn.Module):
+    def __init__(self, *shape):
+        super().__init__()
+        self.bias = nn.Parameter(torch.randn(shape))
+
+    def forward(self, x):
+        return torch.relu(x) + self.bias
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.adds = nn.ModuleList(Add(*shape) for shape in SHAPES)
+
+    def forward(self, x, y):
+        a, b, c, d = self.adds
+        return a(x), b(y), c(x), d(y)
+
+
+SHAPES = ((1, 4, 1, 1), (1, 6, 1, 1), (4, 1, 1), (6, 1, 1))
+
+
+def get_inputs():
+    return [torch.randn(2, 4, 8, 8), torch.randn(2, 6, 8, 8)]
+
+
+def get_init_inputs():
+    return []
 """
 
 
@@ -156,6 +194,17 @@ def test_sizes_that_vary_within_a_family_are_axes(exported: Path) -> None:
     for document, workloads in shared:
         assert "custom_inputs_entrypoint" not in document
         assert len({json.dumps(w["axes"], sort_keys=True) for w in workloads}) == len(workloads)
+
+
+def test_weights_of_other_ranks_are_other_definitions(tmp_path: Path) -> None:
+    problem = tmp_path / "biases.py"
+    problem.write_text(BIASES)
+    made = alone.decompose(problem, Settings(output=tmp_path / "output", trials=1))
+    assert made.result.status == "passed", made.result.reason
+    about = find(str(made.directory), tmp_path / "output")
+    export(collect(about).workloads, about, tmp_path / "export")
+    adds = [d for d, _ in definitions(tmp_path / "export") if d["name"].startswith("add")]
+    assert sorted(len(d["inputs"]["bias"]["shape"]) for d in adds) == [3, 4]
 
 
 def test_flashinfer_files_name_their_definition_and_blobs_that_exist(exported: Path) -> None:

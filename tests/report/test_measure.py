@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from runner.cli import cli
+from runner.cli import cli, reports
 from runner.report import stopwatch
 from runner.report.catalogue import choose, collect
 from runner.report.measure import measure
@@ -42,7 +42,10 @@ def test_a_slow_kernel_is_not_repeated_for_ever(monkeypatch: pytest.MonkeyPatch)
     assert stopwatch.repeat(lambda: None, slow) == [15.0, 15.0]
 
 
-def test_real_workloads_are_timed_and_sorted_by_time(made: Path) -> None:
+def test_real_workloads_are_timed_and_sorted_by_time(
+    made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reports, "SAY_EVERY_S", 0)
     done = CliRunner().invoke(
         cli,
         ["workloads", str(made / "level3/mlp"), "--measure", "--json"],
@@ -51,6 +54,9 @@ def test_real_workloads_are_timed_and_sorted_by_time(made: Path) -> None:
     assert done.exception is None, done.exception
     told = json.loads(done.stdout)
     assert told["by"] == "time"
+    count = len(told["workloads"])
+    lines = [f"measured {number} of {count}" for number in range(1, count + 1)]
+    assert done.stderr.splitlines() == lines
     assert told["measured_on"]
     assert all(row["timing"]["runs"] >= 3 for row in told["workloads"])
     total = sum(row["timing"]["median_s"] * row["instances"] for row in told["workloads"])

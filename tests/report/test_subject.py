@@ -97,8 +97,16 @@ def test_what_a_later_run_made_is_said_to_be_another(output: Path) -> None:
     path = output / "level3/mlp" / RESULT_FILE
     path.write_text(path.read_text() + "\n")
     found = next(f for f in find(RUN, output).problems if f.label == "level3/mlp")
-    assert found.missing == "made by a later run: what is shown is not what this run left"
+    assert (found.missing, found.later) == (None, True)
     assert found.tree is not None
+    assert find(RUN, output).notes == ("Shown as a later run made it: level3/mlp.",)
+
+
+def test_a_folder_of_one_level_is_a_subject(output: Path) -> None:
+    shutil.copytree(output / "level3/mlp", output / "level3/.mlp.old")
+    subject = find(str(output / "level3"), Path("elsewhere"))
+    assert (subject.title, subject.manifest) == ("level3", None)
+    assert [found.label for found in subject.problems] == ["level3/attention_block", "level3/mlp"]
 
 
 @pytest.mark.parametrize(

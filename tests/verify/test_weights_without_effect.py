@@ -6,10 +6,11 @@ from decompositions import small_model
 from torch import nn
 
 from runner.verify import VerifyOptions, verify
-from runner.verify.gradients import hardly_changing
-from runner.verify.health import forwards_again
+from runner.verify.effort import CALL_FLOPS, ELEMENT_FLOPS, effort
+from runner.verify.gradients import find_weak_weights
+from runner.verify.health import blindness, forwards_again
 from runner.verify.options import QUICK_FLOPS
-from runner.verify.running import Bench
+from runner.verify.running import Bench, SharedInputs
 
 
 class Attention(nn.Module):
@@ -29,7 +30,7 @@ def weak_weights(tmp_path, model):
     torch.manual_seed(0)
     bench = Bench(tmp_path, VerifyOptions())
     inputs = ((torch.randn(4, 8, 16),), {})
-    return hardly_changing(bench, model.eval(), inputs, dict(model.named_parameters()))
+    return find_weak_weights(bench, model.eval(), inputs, dict(model.named_parameters()))
 
 
 def test_one_backward_pass_finds_the_weight_without_effect(tmp_path):
@@ -65,20 +66,52 @@ def test_the_number_of_forwards_follows_from_sizes_alone():
     ]
 
 
+def test_the_work_of_a_linear_is_counted_from_its_sizes():
+    x, weight, bias = torch.zeros(4, 8), torch.zeros(8, 16), torch.zeros(16)
+    addmm = torch.ops.aten.addmm.default
+
+    counted = effort(addmm, (bias, x, weight), (bias, x, weight), {}, torch.zeros(4, 16))
+
+    numbers = 4 * 8 + 8 * 16 + 16 + 4 * 16
+    assert counted == 2 * 4 * 8 * 16 + ELEMENT_FLOPS * numbers + CALL_FLOPS
+
+
+def examined(bench, model, x):
+    """What is said of a model after one forward."""
+    inputs = SharedInputs(lambda: ((x,), {}))
+    output, seen = bench.forward("original.py: forward", model, inputs.get(), 0, bench.watch(model))
+    assert seen
+    return blindness(bench, model, inputs, output, seen, lambda trial: ((x + 1,), {}))
+
+
+def test_no_backward_pass_is_made_where_it_could_hold_much(tmp_path, monkeypatch):
+    monkeypatch.setattr("runner.verify.health.forwards_again", lambda effort: 6)
+    bench, x = Bench(tmp_path, VerifyOptions()), torch.randn(4, 8, 16)
+    assert examined(bench, Attention().eval(), x).not_examined == []
+
+    monkeypatch.setattr("runner.verify.health.KEPT_BYTES", 4096)
+    assert examined(bench, Attention().eval(), x).not_examined == ["the effect of 3 of 8 weights"]
+
+
+def test_weights_that_are_large_are_not_examined(tmp_path, monkeypatch):
+    monkeypatch.setattr("runner.verify.health.KEPT_BYTES", 2048)
+    bench, x = Bench(tmp_path, VerifyOptions()), torch.randn(4, 16)
+
+    said = examined(bench, nn.Sequential(nn.Linear(16, 64), nn.Linear(64, 4)).eval(), x)
+
+    assert said.not_examined == ["the effect of 1 of 4 weights"]
+
+
 @pytest.mark.parametrize(
-    ("forwards", "said"),
-    [
-        (100, []),
-        (5, []),
-        (3, ["the effect of 8 of 10 weights"]),
-        (1, ["the effect of 10 weights"]),
-        (0, ["the effect of each input and weight"]),
-    ],
+    "error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory")]
 )
-def test_what_is_not_examined_is_the_same_each_time(tmp_path, monkeypatch, forwards, said):
-    made = small_model(tmp_path / "model")
-    monkeypatch.setattr("runner.verify.health.forwards_again", lambda effort: forwards)
+def test_memory_that_lacks_to_examine_weights_changes_no_verdict(tmp_path, monkeypatch, error):
+    def raises(*_, **__):
+        raise error
 
-    again = [verify(made.directory, VerifyOptions(trials=1)).not_examined for _ in range(2)]
+    monkeypatch.setattr("runner.verify.health.move", raises)
 
-    assert again == [said, said]
+    verification = verify(small_model(tmp_path / "model").directory, VerifyOptions(trials=1))
+
+    assert verification.status == "passed"
+    assert verification.not_examined == ["the effect of each input and weight"]

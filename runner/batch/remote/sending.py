@@ -17,7 +17,7 @@ from runner.batch.remote.parcel import JOB_FILE, Sent, parcel
 from runner.batch.stored import looked_at, store_of
 from runner.batch.submit import Say, Submission, drive, sent_from_here
 from runner.config import Settings
-from runner.errors import ClusterError, UsageError
+from runner.errors import ClusterError, UsageError, there_are
 from runner.store.directory import DirectoryStore
 from runner.store.manifest import Job, Manifest
 
@@ -112,9 +112,14 @@ def stop(settings: Settings, run_id: str) -> Manifest:
     """End a run as Ctrl-C would, and return how it stands.
 
     Raises:
-        UsageError: it has ended.
+        UsageError: it has ended, or was not sent to a cluster.
         ClusterError: no such run there, or it does not end.
     """
+    if settings.on_cluster is None and (manifest := _manifest(settings, run_id)).job is None:
+        if (state := manifest.state_now()) != "running":
+            raise UsageError(f"run {run_id} has ended: {state}")
+        hint = "Ctrl-C ends it where it was started"
+        raise UsageError(f"run {run_id} was not sent to a cluster", hint=hint)
     jobs, found = find(settings, run_id)
     if not found.active:
         raise UsageError(f"run {run_id} has ended at {jobs.address}: {found.state}")
@@ -139,15 +144,17 @@ def find(settings: Settings, run_id: str) -> tuple[Jobs, Found]:
     if settings.on_cluster is not None:
         jobs = Jobs(settings.on_cluster)
         return jobs, jobs.of_run(run_id)
-    job = _manifest(settings, run_id).job
-    if job is None:
+    manifest = _manifest(settings, run_id)
+    if manifest.job is None:
+        state = manifest.state_now()
+        ended = "" if state == "running" else f", and has ended: {state}"
+        problems = there_are([row.label for row in manifest.rows])
         raise UsageError(
-            f"run {run_id} was not sent to a cluster",
-            hint=f"`kdrun logs {run_id} PROBLEM` shows what one problem printed; Ctrl-C ends the "
-            "run where it was started",
+            f"run {run_id} was not sent to a cluster{ended}",
+            hint=f"`kdrun logs {run_id} PROBLEM` shows what one problem printed; {problems}",
         )
-    jobs = Jobs(job.address)
-    return jobs, jobs.look(job)
+    jobs = Jobs(manifest.job.address)
+    return jobs, jobs.look(manifest.job)
 
 
 def settings_of(found: Found, settings: Settings) -> Settings:

@@ -21,6 +21,7 @@ function heading(row) {
     h("h1", {}, row.label, " ", badge(row.status)),
     row.reason ? h("p.note", {}, row.reason) : null,
     row.missing && row.opens ? h("p.note", {}, row.missing) : null,
+    row.later ? h("p.note", {}, "Shown as a later run made it.") : null,
     row.health.length ? h("details.health", { open: row.health.length < 3 }, h("summary", {}, "Passed, but mind"), h("ul", {}, row.health.map((text) => h("li", {}, text)))) : null);
 }
 

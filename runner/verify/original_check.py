@@ -1,0 +1,83 @@
+"""Tell a problem that fails on its own inputs from a verification that fails."""
+
+from typing import Any
+
+import torch
+
+from runner.errors import ProblemError
+from runner.problems import LoadedProblem, Problem, author_code, load_problem
+from runner.verify.layout import ORIGINAL
+from runner.verify.leaves import leaves
+from runner.verify.options import VerifyOptions
+from runner.verify.results import Verdict, Verification
+from runner.verify.running import Bench, Inputs
+
+_SHOWN = 4
+"""Inputs that are described; the rest is counted."""
+_LONGEST = 40
+
+
+def original_did_not_run(verification: Verification) -> bool:
+    """Return whether the composition could not be judged because of the original."""
+    return any(
+        check.verdict is Verdict.BROKEN and (check.reason or "").startswith(ORIGINAL)
+        for check in verification.gate("composition").checks
+    )
+
+
+def raise_if_original_fails(problem: Problem, options: VerifyOptions) -> None:
+    """Run a problem for each seed as its author would: on a CPU, with the weights that it makes.
+
+    The file is loaded anew. Nothing of a directory that somebody else wrote may run before, in this
+    process: it could make any problem fail.
+
+    Raises:
+        ProblemError: it fails, on the inputs that the message describes.
+    """
+    bench = Bench(problem.path.parent, VerifyOptions(mode=options.mode, seed=options.seed))
+    loaded = load_problem(problem)
+    for trial in range(options.trials):
+        _run(loaded, bench, trial)
+
+
+def _run(loaded: LoadedProblem, bench: Bench, trial: int) -> None:
+    bench.seed(trial)
+    model = loaded.build().train(bench.options.mode == "train")
+    bench.seed(trial)
+    args, kwargs = loaded.get_inputs()
+    described = describe_inputs((args, kwargs))  # before forward() writes into them
+    bench.seed(trial)
+    try:
+        with author_code(loaded.problem), torch.no_grad():
+            model(*args, **kwargs)
+    except ProblemError as error:
+        what = f"forward() fails on its own inputs ({described}; seed {bench.options.seed + trial})"
+        raise ProblemError(error.path, f"{what}: {error.what}") from error
+
+
+def describe_inputs(inputs: Inputs) -> str:
+    """Return `int64[2, 5] from 3 to 97, mask=bool[2, 5]`."""
+    args, kwargs = inputs
+    described = [_described(leaf) for _, leaf in leaves(args)]
+    described += [
+        f"{name}={_described(leaf)}" for key in kwargs for name, leaf in leaves(kwargs[key], key)
+    ]
+    if not described:
+        return "none"
+    more = [f"{len(described) - _SHOWN} more"] if len(described) > _SHOWN else []
+    return ", ".join(described[:_SHOWN] + more)
+
+
+def _described(value: Any) -> str:
+    if not isinstance(value, torch.Tensor):
+        return repr(value)[:_LONGEST]
+    kind = f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
+    if value.dtype is torch.bool:
+        return kind
+    ordered = value.float() if value.dtype.itemsize == 1 else value
+    try:
+        lowest, highest = (end.item() for end in torch.aminmax(ordered))
+    except RuntimeError:  # empty, complex, sparse, without values, or of an unordered dtype
+        return kind
+    shown = ".4g" if value.is_floating_point() else ".0f"
+    return f"{kind} from {lowest:{shown}} to {highest:{shown}}"
