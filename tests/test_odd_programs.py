@@ -53,6 +53,15 @@ ODD: dict[str, dict[str, str]] = {
         "init": "self.a = nn.Linear(16, 16)",
         "forward": "scale = x.abs().max().item()\nreturn self.a(x / scale)",
     },
+    "a mean over lengths and one over a mask": {
+        "init": "self.a = nn.Linear(16, 16)",
+        "arguments": "x, lengths, mask",
+        "inputs": "torch.randn(3, 8, 16), torch.tensor([3, 5, 8]), torch.ones(3, 8).bool()",
+        "forward": "y = self.a(x).relu()\n"
+        "whole = y.sum(1) / lengths[:, None]\n"
+        "kept = (y * mask.unsqueeze(-1)).sum(1) / mask.sum(1, keepdim=True)\n"
+        "return whole.tanh(), kept, lengths.rsqrt()",
+    },
     "lengths as a list": {
         "init": "self.a = nn.Linear(16, 16)",
         "arguments": "x, lengths",

@@ -19,6 +19,8 @@ from runner.tree.interface import Program
 from runner.tree.part import Part
 
 LONGEST_CONSTANT = 24
+SMALL_DIVISORS = 8
+"""Whole numbers below this one are drawn where something is divided by them."""
 
 # What an operation's result looks like.
 _UNIT = {"softmax", "sigmoid", "hardsigmoid", "rand", "rand_like", "_softmax"}
@@ -29,6 +31,7 @@ _NOT_NEGATIVE = {
 }  # fmt: skip
 _BOUNDED = {"tanh", "sin", "cos", "sign", "hardtanh", "cosine_similarity", "erf"}
 _NEEDS_POSITIVE = {"log", "log2", "log10", "sqrt", "rsqrt", "reciprocal", "lgamma"}
+_DIVIDES = {"div", "true_divide", "floor_divide", "remainder", "fmod"}
 _NEEDS_OVER_ONE = {"acosh", "arccosh"}
 _NEEDS_UNIT = {
     "logit", "special_logit", "asin", "arcsin", "acos", "arccos", "atanh", "arctanh", "erfinv",
@@ -118,13 +121,15 @@ def _numbers(
     size = ", ".join(map(str, shape)) or "()"
     as_tuple = f"({size},)" if len(shape) == 1 else f"({', '.join(map(str, shape))})"
     dtype = "" if spec.dtype == "float32" else f", dtype=torch.{spec.dtype}"
-    if spec.dtype == "bool":
-        return f"(torch.rand({size}) < 0.5)"
+    positive = _must_be_positive(program, part, name, or_divides=not spec.floating)
+    if spec.dtype == "bool":  # at least one of a mask by whose sum something is divided
+        return f"torch.ones({size}{dtype})" if positive else f"(torch.rand({size}) < 0.5)"
     if (groups := _ends_of_groups(program, part, name)) is not None:
         return f"torch.linspace({groups / shape[0]:g}, {groups}, {shape[0]}).to(torch.{spec.dtype})"
     if not spec.floating:
-        below = bound(program, part, name)
-        return f"torch.randint(0, {below}, {as_tuple}{'' if spec.dtype == 'int64' else dtype})"
+        below = bound(program, part, name, SMALL_DIVISORS if positive else 2)
+        low = int(positive and below > 1)
+        return f"torch.randint({low}, {below}, {as_tuple}{'' if spec.dtype == 'int64' else dtype})"
     if spec.dtype.startswith("float8"):
         return f"torch.randn({size}).to(torch.{spec.dtype})"
     if spec.dtype.startswith("complex"):
@@ -145,7 +150,7 @@ def _numbers(
         # Rows that add up to less than the diagonal: positive eigenvalues.
         eye = f"torch.eye({shape[-1]}{dtype})"
         return f"torch.full({as_tuple}, {0.5 / max(shape[-1], 1):.3g}{dtype}) + {eye}"
-    if _must_be_positive(program, part, name):
+    if positive:
         return f"torch.rand({size}{dtype}).add(0.01)"
     if maker in _NOT_NEGATIVE:
         return f"torch.randn({size}{dtype}).abs()"
@@ -171,8 +176,11 @@ def _ends_of_groups(program: Program, part: Part, name: str) -> int | None:
     return None
 
 
-def _must_be_positive(program: Program, part: Part, name: str) -> bool:
-    """Whether a logarithm, a root or a power of it is taken, maybe after a scale or an epsilon."""
+def _must_be_positive(program: Program, part: Part, name: str, *, or_divides: bool) -> bool:
+    """Whether a logarithm, a root or a power of it is taken, maybe after a scale or an epsilon.
+
+    `or_divides`: or whether something is divided by it, which a random float hardly breaks.
+    """
     inside = set(part.operations)
     for i in program.consumers.get(name, ()):
         op = program.graph.operations[i]
@@ -180,9 +188,12 @@ def _must_be_positive(program: Program, part: Part, name: str) -> bool:
             continue
         if op.name in _NEEDS_POSITIVE or _is_root(op):
             return True
-        follows = op.view or (op.name in _KEEPS_POSITIVE and _numbers_positive(op))
-        if follows and any(_must_be_positive(program, part, out) for out in op.outputs if out):
+        if or_divides and op.name in _DIVIDES and Ref(name) in op.args[1:]:
             return True
+        if op.view or (op.name in _KEEPS_POSITIVE and _numbers_positive(op)):
+            outputs = filter(None, op.outputs)
+            if any(_must_be_positive(program, part, o, or_divides=or_divides) for o in outputs):
+                return True
     return False
 
 
@@ -216,8 +227,8 @@ def _maker(program: Program, name: str) -> str:
     return ""
 
 
-def bound(program: Program, part: Part, name: str) -> int:
-    """One more than the largest index that an integer input may hold."""
+def bound(program: Program, part: Part, name: str, otherwise: int) -> int:
+    """One more than the largest index that an integer input may hold, `otherwise` if it is none."""
     limits = [
         limit
         for i in part.operations
@@ -225,7 +236,7 @@ def bound(program: Program, part: Part, name: str) -> int:
     ]
     if (made := _made_below(program, name)) is not None:
         limits.append(made)
-    return max(1, min(limits, default=2))
+    return max(1, min(limits, default=otherwise))
 
 
 def _limit(program: Program, op: Operation, name: str) -> int | None:
