@@ -90,6 +90,7 @@ $(INSTALLED): pyproject.toml Makefile
 	  || { echo "kdrun needs Python 3.11 or newer: make $(MAKECMDGOALS) PYTHON=python3.11" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@rm -f .venv/.installed*
+	@echo "installing PyTorch, Ray and what the tests need into .venv: some minutes"
 	$(BIN)/python -m pip install -qq "$(TORCH)" 2>/dev/null \
 	  || $(BIN)/python -m pip install -qq "$(TORCH)" --extra-index-url $(TORCH_INDEX)
 	$(BIN)/python -m pip install -qq --editable ".[dev,kernelbench]"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from runner import __version__
 from runner.batch.cluster import usable_bytes
-from runner.batch.machine import GIB, available_bytes, cores, total_bytes
+from runner.batch.machine import GIB, available_bytes, cores, total_bytes, why_no_gpu
 from runner.batch.stored import store_of
 from runner.config import Settings
 from runner.counting import counted
@@ -78,10 +78,7 @@ def _gpus(settings: Settings) -> str:
     wanted = max(settings.num_gpus, float(settings.device == "cuda"))
     if len(names) < wanted:
         asked = f"--num-gpus {settings.num_gpus:g}" if settings.num_gpus else "--device cuda"
-        hint = "does `nvidia-smi` answer?"
-        if torch.version.cuda is None:
-            hint = "this PyTorch is a build without CUDA: `make setup DEVICE=cuda` brings the other"
-        raise UsageError(f"{asked}: there are {len(names)} here", hint=hint)
+        raise UsageError(f"{asked}: there are {len(names)} here", hint=why_no_gpu())
     return ", ".join(names) or "none"
 
 

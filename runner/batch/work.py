@@ -17,7 +17,7 @@ from typing import Literal
 import torch
 
 from runner.batch.describing import describe
-from runner.batch.machine import GIB, resident_bytes
+from runner.batch.machine import GIB, resident_bytes, why_no_gpu
 from runner.batch.needs import Forecast, granted_for, than_the_largest, too_large
 from runner.batch.task import Record, Task, more_than_given, record_of
 from runner.batch.zygote import allow_memory
@@ -295,9 +295,5 @@ def _device(wanted: str) -> str:
     if wanted == "auto":
         return "cuda" if has_gpu else "cpu"
     if wanted == "cuda" and not has_gpu:
-        raise UsageError(
-            "--device cuda: PyTorch sees no GPU here",
-            hint="does `nvidia-smi` answer? `kdrun doctor --device cuda` says more; "
-            "--device auto takes a GPU where there is one",
-        )
+        raise UsageError("--device cuda: PyTorch sees no GPU here", hint=why_no_gpu())
     return wanted

@@ -86,7 +86,7 @@ def test_a_gpu_that_is_not_there_is_no_failed_decomposition(
     what = SILU if command == "decompose" else str(decomposition / "level1/silu")
     ended = kdrun(command, what, "--device", "cuda")
     assert (ended.code, ended.out) == (2, "")
-    assert ended.err.startswith("kdrun: --device cuda: PyTorch sees no GPU here; does `nvidia-smi`")
+    assert ended.err.startswith("kdrun: --device cuda: PyTorch sees no GPU here; ")
     assert not any(Path("output").rglob("result.json"))
 
 
