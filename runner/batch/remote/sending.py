@@ -247,7 +247,10 @@ def _followed(jobs: Jobs, job: Job, settings: Settings, run_id: str, say: Say) -
     if found.state == "stopped" or manifest.state == "finished":
         return manifest
     if failed:
-        raise ClusterError(f"at {jobs.address}: {failed[-1]}")
+        in_s3 = settings.store is not None and settings.store.startswith("s3:")
+        lacks = "where the cluster lacks credentials, --send-credentials gives it those from here"
+        hint = lacks if in_s3 and not settings.send_credentials else None
+        raise ClusterError(f"on the cluster at {jobs.address}: {failed[-1]}", hint=hint)
     said = found.message.strip().partition("\n")[0].partition(", last available logs")[0]
     raise ClusterError(
         f"{job.job_id} at {jobs.address} {found.state}: {said or 'it does not say why'}",
