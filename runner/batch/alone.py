@@ -92,7 +92,7 @@ class Verified:
     power: Power | None = None
     """What became of wrong kernels, where they were asked for."""
     power_file: Path | None = None
-    """Where that is listed in full."""
+    """File that lists every wrong kernel; None where none was asked for."""
 
     def to_json(self) -> dict[str, Any]:
         """For people's programs."""

@@ -117,7 +117,7 @@ def record_of(error: ProblemError, stage: str) -> Record:
 
 
 def more_than_given(task: Task, forecast: Forecast) -> Record | None:
-    """What to answer at once where the memory that was given was a guess, and too little."""
+    """Return a record that asks for more memory, where the guess was too little; else None."""
     guess = Needs(task.memory_bytes, task.most_memory_bytes)
     expected = forecast.expected_bytes
     wanted = guess.of_a_model(expected, 0, forecast.weights_bytes).granted_bytes

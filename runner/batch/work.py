@@ -35,8 +35,8 @@ from runner.verify import VerifyOptions, write_reports
 from runner.verify import verify as verify_directory
 from runner.verify.fitting import needs
 from runner.verify.options import DRAWN_AGAIN_BYTES
-from runner.verify.original_check import original_did_not_run, raise_if_original_fails
-from runner.verify.results import findings, given_bad_inputs
+from runner.verify.original_check import raise_if_original_fails
+from runner.verify.results import Verdict, findings, given_bad_inputs
 
 rows_of_all_formulas()  # It takes 0.15 s; here the server does it once for all its children.
 
@@ -197,7 +197,8 @@ def _verified(
         )
         tell = stages.detail
         verification = verify_directory(directory, options, lambda gate: tell(f"verify: {gate}"))
-        if problem and not streamed and original_did_not_run(verification):
+        composition = verification.gate("composition").verdict
+        if problem and not streamed and composition is Verdict.BROKEN:  # it could not be judged
             raise_if_original_fails(problem, options)
         if write:
             write_reports(directory, verification)

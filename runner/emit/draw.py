@@ -20,7 +20,7 @@ from runner.tree.part import Part
 
 LONGEST_CONSTANT = 24
 SMALL_DIVISORS = 8
-"""Whole numbers below this one are drawn where something is divided by them."""
+"""A divisor that is a whole number is drawn from 1 to below this."""
 
 # What an operation's result looks like.
 _UNIT = {"softmax", "sigmoid", "hardsigmoid", "rand", "rand_like", "_softmax"}

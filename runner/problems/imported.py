@@ -135,7 +135,7 @@ def example_of_init(named: str, error: BaseException | None) -> str | None:
         if str(error).partition("(")[0].removesuffix(".__init__") != found.__qualname__:
             return None  # something that it calls lacks an argument
         parameters = inspect.signature(found).parameters.values()
-    except Exception:  # such as functools.partial, which has no name
+    except (ImportError, AttributeError, TypeError, ValueError):  # as of a functools.partial
         return None
     named_ones = {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}
     wanted = [

@@ -115,7 +115,7 @@ def within_package(file: str) -> str:
 
 
 def _spec(package: str) -> ModuleSpec | None:
-    """Where a package is: installed, else in the working directory. Nothing is imported."""
+    """Find a package, installed or in the working directory; import nothing. None: in neither."""
     try:
         found = importlib.util.find_spec(package)
     except ValueError:  # it is being imported, or was put into sys.modules by hand

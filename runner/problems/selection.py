@@ -68,7 +68,7 @@ def data_root(explicit: Path | None = None) -> DataRoot:
 
 
 def _samples_places() -> list[Path]:
-    """Where the samples may be: in the working directory, in the wheel, in the checkout."""
+    """Return the folders that may hold the samples: the working directory's, the wheel's, ours."""
     return [Path.cwd() / "data/samples", *own_data("samples")]
 
 

@@ -1,4 +1,4 @@
-"""Count the work of an operation from its tensors' sizes: the same on every machine."""
+"""Count the work of an operation from its tensors' sizes, so that no clock decides anything."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -7,9 +7,9 @@ import torch
 from torch.utils.flop_counter import flop_registry
 
 ELEMENT_FLOPS = 20
-"""Reading or writing a number takes as long as so many operations of a matrix product."""
+"""Cost of reading or writing one number, in operations of a matrix product."""
 CALL_FLOPS = 600_000
-"""So does calling an operation at all: 10 µs, where a second is 6e10."""
+"""Cost of calling an operation, in the same unit: 10 µs, where a second is 6e10."""
 
 
 def effort(func: Any, given: Iterable[torch.Tensor], args: Any, kwargs: Any, result: Any) -> int:

@@ -9,7 +9,7 @@ from runner.verify.loading_files import CannotJudge, foreign_code
 from runner.verify.running import Bench, Inputs
 
 FORWARDS = 4
-"""What a forward with its backward costs at most, in forwards."""
+"""Upper bound on the cost of a forward with its backward pass, in forwards."""
 CLEAR_EFFECT = 10.0
 """Tolerances by which a weight with a clear effect moves the outputs on average."""
 

@@ -6,23 +6,13 @@ import torch
 
 from runner.errors import ProblemError
 from runner.problems import LoadedProblem, Problem, author_code, load_problem
-from runner.verify.layout import ORIGINAL
 from runner.verify.leaves import leaves
 from runner.verify.options import VerifyOptions
-from runner.verify.results import Verdict, Verification
 from runner.verify.running import Bench, Inputs
 
 _SHOWN = 4
 """Inputs that are described; the rest is counted."""
 _LONGEST = 40
-
-
-def original_did_not_run(verification: Verification) -> bool:
-    """Return whether the composition could not be judged because of the original."""
-    return any(
-        check.verdict is Verdict.BROKEN and (check.reason or "").startswith(ORIGINAL)
-        for check in verification.gate("composition").checks
-    )
 
 
 def raise_if_original_fails(problem: Problem, options: VerifyOptions) -> None:

@@ -200,7 +200,7 @@ class Verification(_Document):
     advice: list[str] = Field(default_factory=list)
     """Where an engineer would have drawn the tree otherwise, a line each; no gate looks at it."""
     not_examined: list[str] = Field(default_factory=list)
-    """What health does not know because looking would have cost too much, a phrase each.
+    """Effects that were not examined because that would have cost too much, a phrase each.
 
     The cost is counted from sizes: the phrases do not depend on how busy a machine is, and are the
     same on machines of one kind.

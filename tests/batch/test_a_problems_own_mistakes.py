@@ -61,7 +61,7 @@ def working_folder(tmp_path_factory: pytest.TempPathFactory) -> object:
 
 @pytest.fixture
 def decomposed(tmp_path: Path) -> Decomposed:
-    """What is said of a problem in the working folder."""
+    """Take apart a problem in the working folder, and return what is printed."""
 
     def decompose(name: str, text: str) -> str:
         Path(f"{name}.py").write_text(text)

@@ -100,7 +100,7 @@ def test_output_and_store_say_whether_they_are_read_or_written(name: str) -> Non
 
 
 def completed(*words: str, cwd: Path) -> list[str]:
-    """What a shell is offered for the last of these words."""
+    """Return what the shell completes the last of these words to."""
     asked = {"COMP_WORDS": shlex.join(words), "COMP_CWORD": str(len(words) - 1)}
     done = subprocess.run(
         [KDRUN],

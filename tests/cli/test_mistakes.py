@@ -4,12 +4,12 @@ import errno
 import json
 import os
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
+from commands import mounted
 
 from runner.batch import stored
 from runner.store.directory import DirectoryStore
@@ -23,17 +23,13 @@ READ_ONLY = "Read-only file system; choose another"
 @pytest.fixture(scope="module")
 def read_only(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder that nobody can write to, not even who may do everything."""
-    place = tmp_path_factory.mktemp("read-only")
-    mount = ["mount", "-t", "tmpfs", "-o", "ro,size=1m", "none", str(place)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("only root may mount")
-    yield place
-    subprocess.run(["umount", "--lazy", str(place)], check=True)
+    with mounted(tmp_path_factory.mktemp("read-only"), "ro,size=1m") as place:
+        yield place
 
 
 @pytest.fixture(scope="module")
 def decomposition(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where `kdrun decompose` has written one."""
+    """An output directory with one decomposition in it."""
     from click.testing import CliRunner
 
     from runner.cli import cli
