@@ -109,7 +109,8 @@ class Bench:
         drawing = self.draws.drawing(repeated=repeated, again=again)
         with foreign_code(what, self.directory), drawing:
             args, kwargs = get_inputs()
-        return self._placed(tuple(args)), self._placed(dict(kwargs))
+        device = self.options.device
+        return placed(tuple(args), device), placed(dict(kwargs), device)
 
     def forward(
         self,
@@ -177,15 +178,6 @@ class Bench:
         held = (value for module in model.modules() for value in vars(module).values())
         return Watch(self.directory, weights_of(model), tensors(list(held)))
 
-    def _placed(self, value: Any) -> Any:
-        if isinstance(value, torch.Tensor):
-            return value.to(self.options.device)
-        if isinstance(value, Mapping):
-            return {key: self._placed(item) for key, item in value.items()}
-        if isinstance(value, tuple | list) and type(value) in (tuple, list):
-            return type(value)(self._placed(item) for item in value)
-        return value
-
 
 class SharedInputs:
     """Inputs that both sides get; drawn anew only where one side wrote into them."""
@@ -226,6 +218,17 @@ def spelled_operations() -> Iterator[None]:
         torch.backends.mha.set_fastpath_enabled(before)
         torch.cond = cond
         torch.set_default_dtype(dtype)
+
+
+def placed(value: Any, device: torch.device | str) -> Any:
+    """Return a model's inputs with every tensor among them on a device."""
+    if isinstance(value, torch.Tensor):
+        return value.to(device)
+    if isinstance(value, Mapping):
+        return {key: placed(item, device) for key, item in value.items()}
+    if isinstance(value, tuple | list) and type(value) in (tuple, list):
+        return type(value)(placed(item, device) for item in value)
+    return value
 
 
 def _branch(

@@ -1,0 +1,231 @@
+"""Judge whether every file runs where its inputs are, on a device that is not the CPU.
+
+Model and inputs are put on a simulated device, as KernelBench's harness does with a GPU, and the
+forward runs on fake tensors: these have shapes, strides and a device, and no values.
+"""
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from runner.counting import counted
+from runner.graph.recurrent import recurrent_by_shape
+from runner.problems import load_problem, plain, read_problem
+from runner.verify.components import load_component, made
+from runner.verify.confinement import settle
+from runner.verify.drawing import RepeatedDraws
+from runner.verify.findings import Findings
+from runner.verify.layout import COMPOSITION_TEST, ORIGINAL, Layout, Step
+from runner.verify.leaves import tensors
+from runner.verify.loading_files import CHILDREN, CannotJudge, Files, attribute, foreign_code
+from runner.verify.placing import Placing
+from runner.verify.running import Bench, Inputs, placed
+from runner.verify.simulated_device import FakeTensors, move, simulated_device
+
+_CPU = torch.device("cpu")
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """A file that ran."""
+
+    build: Callable[[], Any]
+    get_inputs: Callable[[], Inputs]
+
+
+@dataclass(frozen=True, slots=True)
+class _Ran:
+    """Where the outputs of a file lie that ran on the simulated device."""
+
+    file: str
+    devices: tuple[str, ...]
+
+
+class DeviceGate:
+    """Runs each file once on the simulated device, and again only where that fails."""
+
+    def __init__(self, files: Files, layout: Layout, bench: Bench, findings: Findings) -> None:
+        self._files, self._layout, self._bench, self._findings = files, layout, bench, findings
+        self._device = simulated_device()
+        self._fake = FakeTensors(allow_non_fake_inputs=True, allow_fallback_kernels=False)
+        self._inputs: dict[str | None, Callable[[], Inputs]] = {}
+        """By the file whose inputs they are."""
+        self._unjudged: list[str] = []
+        self._copies = {
+            f"{step.folder}/{CHILDREN}/{name}.py": component
+            for step in layout.steps
+            for name, component in step.children.items()
+            if component is not None
+        }
+
+    def judge(self) -> None:
+        """Judge every file of the directory, if its original runs on such a device."""
+        put_back = self._bench.generators()
+        try:
+            original = self._original()
+            if original is not None:
+                self._judge_files(original)
+        finally:
+            put_back()
+        if self._unjudged:
+            first, more = self._unjudged[0], len(self._unjudged) - 1
+            others = f" (so for {counted(more, 'other file')})" if more else ""
+            self._findings.note(f"not judged on a device that is not the CPU: {first}{others}")
+
+    def _judge_files(self, original: _Ran) -> None:
+        root = self._layout.tree.root.path if self._layout.tree else None
+        ran: dict[str | None, _Ran | None] = {}
+        for path in self._layout.components:
+            ran[path] = self._judge(path, self._component, original if path == root else None)
+        for step in self._layout.steps:
+            parent = ran.get(step.parent)
+            if parent is not None:
+                self._judge(f"{step.folder}/refactored.py", self._step(step), parent)
+        self._judge(COMPOSITION_TEST, self._composed, original)
+
+    def _original(self) -> _Ran | None:
+        """Run the problem's own file; where it does not run there, say why and judge nothing."""
+        try:
+            return self._run(ORIGINAL, self._problem, self._device)
+        except CannotJudge as error:
+            self._findings.nothing("device", ORIGINAL)
+            try:
+                self._run(ORIGINAL, self._problem, _CPU)
+            except CannotJudge as on_cpu:
+                self._findings.note(
+                    "whether the files run on a device that is not the CPU is not judged: the"
+                    f" original needs values, not shapes alone: {on_cpu}"
+                )
+                return None
+            why = self._fault(ORIGINAL, self._problem) or str(error)
+            self._findings.note(
+                "whether the files run on a device that is not the CPU is not judged: the"
+                f" original itself does not: {why.removeprefix(f'{ORIGINAL}: ')}"
+            )
+            return None
+
+    def _judge(self, file: str, load: Callable[[str], _Loaded], like: _Ran | None) -> _Ran | None:
+        """Judge one file; return where its outputs lie, if it runs."""
+        try:
+            ran = self._run(file, load, self._device)
+        except CannotJudge as error:
+            try:
+                self._run(file, load, _CPU)
+            except CannotJudge as on_cpu:
+                self._unjudged.append(str(on_cpu))
+                self._findings.nothing("device", file)
+                return None
+            said = str(error).removeprefix(f"{file}: ")
+            why = self._fault(file, load) or f"runs on the CPU and not on {self._device}: {said}"
+            self._findings.found("device", file, why)
+            return None
+        same = like is None or all(map(str.__eq__, ran.devices, like.devices))
+        self._findings.found("device", file, None if same else self._fault(file, load, like))
+        return ran
+
+    def _fault(
+        self, file: str, load: Callable[[str], _Loaded], like: _Ran | None = None
+    ) -> str | None:
+        """Run a file again that fails, watching it, and say why it does."""
+        placing = Placing(self._bench.directory, file, self._copies)
+        try:
+            output = self._outputs(file, load, self._device, placing)
+        except CannotJudge:
+            return placing.fault
+        for n, (tensor, device) in enumerate(zip(output, like.devices if like else ())):
+            if tensor.device.type != device:
+                place = f"output[{n}] is on {tensor.device}, that of {like.file} on {device}"
+                more = f"; {placing.of_output(tensor)}" if tensor.device == _CPU else ""
+                return place + more
+        return None
+
+    def _run(self, file: str, load: Callable[[str], _Loaded], device: torch.device) -> _Ran:
+        outputs = self._outputs(file, load, device)
+        return _Ran(file, tuple(tensor.device.type for tensor in outputs))
+
+    def _outputs(
+        self,
+        file: str,
+        load: Callable[[str], _Loaded],
+        device: torch.device,
+        placing: Placing | None = None,
+    ) -> list[torch.Tensor]:
+        """Run a file's model on its own inputs. CannotJudge where something raises."""
+        try:
+            with foreign_code(file, self._bench.directory), torch.no_grad():
+                loaded = self._either(lambda: load(file), placing)
+                model = self._either(loaded.build, placing)
+                args, kwargs = self._either(loaded.get_inputs, placing)
+                model.train(self._bench.options.mode == "train")
+                with self._fake, _RecurrentByShape(), placing or nullcontext():
+                    if device != _CPU:
+                        move(model, device)
+                        args, kwargs = placed(args, device), placed(kwargs, device)
+                    return tensors(plain(model(*args, **kwargs)))
+        finally:
+            settle(file)
+
+    def _either(self, make: Callable[[], Any], placing: Placing | None) -> Any:
+        """Make something of fake tensors; of real ones where its code reads values."""
+        try:
+            with self._fake, placing or nullcontext():
+                return make()
+        except MemoryError:
+            raise
+        except Exception:  # whatever the reason: real tensors have it too, or it was fake ones
+            if self._bench.streaming:
+                raise
+            with RepeatedDraws():
+                return make()
+
+    def _problem(self, file: str) -> _Loaded:
+        problem = load_problem(read_problem(self._bench.directory / file))
+        self._inputs[file] = problem.get_inputs
+        return _Loaded(problem.build, problem.get_inputs)
+
+    def _component(self, file: str) -> _Loaded:
+        module = load_component(self._files, self._bench, file, file).module
+
+        def get_inputs() -> Inputs:
+            return tuple(module.get_inputs()), {}
+
+        self._inputs[file] = get_inputs
+        arguments = getattr(module, "get_init_inputs", None)
+        return _Loaded(lambda: made(module.Model, arguments), get_inputs)
+
+    def _step(self, step: Step) -> Callable[[str], _Loaded]:
+        def load(file: str) -> _Loaded:
+            module = self._files.load_step(self._bench.directory / step.folder)
+            cls = attribute(module, "RefactoredModel", self._bench.directory)
+            arguments = getattr(module, "get_init_inputs", None)
+            return _Loaded(lambda: made(cls, arguments), self._inputs[step.parent])
+
+        return load
+
+    def _composed(self, file: str) -> _Loaded:
+        module = self._files.load(self._bench.directory / file)
+        cls = attribute(module, "ComposedModel", self._bench.directory)
+        return _Loaded(cls, self._inputs[ORIGINAL])
+
+
+class _RecurrentByShape(TorchFunctionMode):
+    """Gives what a recurrent layer returns by its shapes: unrolled, it would take seconds."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        if func in _RECURRENT and len(args) == _ARGUMENTS:
+            given = tensors(args)
+            packed = isinstance(args[3], list | tuple)
+            if not packed and len({tensor.device for tensor in given}) == 1:
+                return recurrent_by_shape(*args)
+        return func(*args, **(kwargs or {}))
+
+
+_RECURRENT = frozenset((torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu))
+_ARGUMENTS = 9
+"""Of a recurrent layer; those of a packed sequence have their parameters one place later."""
