@@ -7,9 +7,12 @@ forward runs on fake tensors: these have shapes, strides and a device, and no va
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 import torch
+from torch import nn
+from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from runner.counting import counted
@@ -21,10 +24,10 @@ from runner.verify.drawing import RepeatedDraws
 from runner.verify.findings import Findings
 from runner.verify.layout import COMPOSITION_TEST, ORIGINAL, Layout, Step
 from runner.verify.leaves import tensors
-from runner.verify.loading_files import CHILDREN, CannotJudge, Files, attribute, foreign_code
+from runner.verify.loading_files import CannotJudge, Files, attribute, foreign_code
 from runner.verify.placing import Placing
-from runner.verify.running import Bench, Inputs, placed
-from runner.verify.simulated_device import FakeTensors, move, simulated_device
+from runner.verify.running import Bench, Inputs, holds_meta, placed
+from runner.verify.simulated_device import FakeTensors, LeftAsMade, move, on_device, simulated_device
 
 _CPU = torch.device("cpu")
 
@@ -49,18 +52,15 @@ class DeviceGate:
     """Runs each file once on the simulated device, and again only where that fails."""
 
     def __init__(self, files: Files, layout: Layout, bench: Bench, findings: Findings) -> None:
-        self._files, self._layout, self._bench, self._findings = files, layout, bench, findings
+        self._files, self._layout = files.again(), layout
+        self._bench, self._findings = bench, findings
         self._device = simulated_device()
-        self._fake = FakeTensors(allow_non_fake_inputs=True, allow_fallback_kernels=False)
+        self._fake = FakeTensors()
         self._inputs: dict[str | None, Callable[[], Inputs]] = {}
         """By the file whose inputs they are."""
         self._unjudged: list[str] = []
-        self._copies = {
-            f"{step.folder}/{CHILDREN}/{name}.py": component
-            for step in layout.steps
-            for name, component in step.children.items()
-            if component is not None
-        }
+        self._modules: dict[str, ModuleType] = {}
+        """Component files that ran."""
 
     def judge(self) -> None:
         """Judge every file of the directory, if its original runs on such a device."""
@@ -131,7 +131,7 @@ class DeviceGate:
         self, file: str, load: Callable[[str], _Loaded], like: _Ran | None = None
     ) -> str | None:
         """Run a file again that fails, watching it, and say why it does."""
-        placing = Placing(self._bench.directory, file, self._copies)
+        placing = Placing(self._bench.directory, file)
         try:
             output = self._outputs(file, load, self._device, placing)
         except CannotJudge:
@@ -158,16 +158,40 @@ class DeviceGate:
         try:
             with foreign_code(file, self._bench.directory), torch.no_grad():
                 loaded = self._either(lambda: load(file), placing)
-                model = self._either(loaded.build, placing)
-                args, kwargs = self._either(loaded.get_inputs, placing)
+                quick = device != _CPU and placing is None
+                with LeftAsMade():
+                    model = quick and self._without_values(loaded.build)
+                    model = model or self._either(loaded.build, placing)
+                inputs = quick and self._without_values(loaded.get_inputs)
+                inputs = inputs or self._either(loaded.get_inputs, placing)
                 model.train(self._bench.options.mode == "train")
-                with self._fake, _RecurrentByShape(), placing or nullcontext():
-                    if device != _CPU:
-                        move(model, device)
-                        args, kwargs = placed(args, device), placed(kwargs, device)
+                if device != _CPU:
+                    move(model, self._fake, device)
+                    inputs = placed(inputs, self._moved)
+                args, kwargs = inputs
+                with self._fake, _ByShape(), placing or nullcontext():
                     return tensors(plain(model(*args, **kwargs)))
         finally:
             settle(file)
+
+    def _moved(self, tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.is_meta:
+            return on_device(tensor, self._fake, self._device)
+        with self._fake:
+            return tensor.to(self._device)
+
+    def _without_values(self, make: Callable[[], Any]) -> Any:
+        """What has tensors on torch's meta device, which is quicker than fake ones.
+
+        None where that cannot be, or where tensors would lie there that are not going to be moved.
+        """
+        try:
+            with torch.device("meta"):
+                made = make()
+        except Exception:  # whatever the reason: fake tensors have it too, or it was those on meta
+            return None
+        stays = isinstance(made, nn.Module) and any(map(holds_meta, made.modules()))
+        return None if stays else made
 
     def _either(self, make: Callable[[], Any], placing: Placing | None) -> Any:
         """Make something of fake tensors; of real ones where its code reads values."""
@@ -180,7 +204,8 @@ class DeviceGate:
             if self._bench.streaming:
                 raise
             with RepeatedDraws():
-                return make()
+                made = make()
+            return self._fake.copied(made) if isinstance(made, nn.Module) else made
 
     def _problem(self, file: str) -> _Loaded:
         problem = load_problem(read_problem(self._bench.directory / file))
@@ -189,6 +214,7 @@ class DeviceGate:
 
     def _component(self, file: str) -> _Loaded:
         module = load_component(self._files, self._bench, file, file).module
+        self._modules[file] = module
 
         def get_inputs() -> Inputs:
             return tuple(module.get_inputs()), {}
@@ -199,7 +225,9 @@ class DeviceGate:
 
     def _step(self, step: Step) -> Callable[[str], _Loaded]:
         def load(file: str) -> _Loaded:
-            module = self._files.load_step(self._bench.directory / step.folder)
+            children = step.children.items()
+            known = {n: self._modules[c] for n, c in children if c in self._modules}
+            module = self._files.load_step(self._bench.directory / step.folder, known)
             cls = attribute(module, "RefactoredModel", self._bench.directory)
             arguments = getattr(module, "get_init_inputs", None)
             return _Loaded(lambda: made(cls, arguments), self._inputs[step.parent])
@@ -212,8 +240,8 @@ class DeviceGate:
         return _Loaded(cls, self._inputs[ORIGINAL])
 
 
-class _RecurrentByShape(TorchFunctionMode):
-    """Gives what a recurrent layer returns by its shapes: unrolled, it would take seconds."""
+class _ByShape(TorchFunctionMode):
+    """Gives what these functions return by its shapes: fake tensors would take their time."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
@@ -223,6 +251,8 @@ class _RecurrentByShape(TorchFunctionMode):
             packed = isinstance(args[3], list | tuple)
             if not packed and len({tensor.device for tensor in given}) == 1:
                 return recurrent_by_shape(*args)
+        if func is functional.batch_norm and len({t.device for t in tensors([args, kwargs])}) == 1:
+            return torch.empty_like(args[0])
         return func(*args, **(kwargs or {}))
 
 

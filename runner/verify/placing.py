@@ -20,9 +20,9 @@ _VIEWS = (torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default)
 class Placing(TorchDispatchMode):
     """Watches a run that is known to fail on a device, to say why in one line."""
 
-    def __init__(self, directory: Path, file: str, copies: dict[str, str]) -> None:
+    def __init__(self, directory: Path, file: str) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._inside, self._file, self._copies = directory.resolve(), file, copies
+        self._inside, self._file = directory.resolve(), file
         self._lines: dict[int, tuple[torch.Tensor, Line | None]] = {}
         """Line that made a tensor on the CPU, by the tensor's id; the tensor lives on."""
         self.fault: str | None = None
@@ -83,5 +83,5 @@ class Placing(TorchDispatchMode):
     def _shown(self, line: Line | None) -> str:
         if line is None:
             return "it"
-        file, number = self._copies.get(line[0], line[0]), line[1]
-        return f"line {number}" if line[0] == self._file else f"line {number} of {file}"
+        file, number = line
+        return f"line {number}" if file == self._file else f"line {number} of {file}"

@@ -3,14 +3,16 @@
 torch calls the hooks that this needs experimental (seen in 2.13); no other file uses them.
 """
 
+import copy
 import functools
 from typing import Any
 
 import torch
 from torch import nn
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import FakeCopyMode, FakeTensor, FakeTensorMode
+from torch.nn import init
+from torch.overrides import TorchFunctionMode
 from torch.utils import backend_registration
-from torch.utils._pytree import tree_leaves, tree_map
 
 NAME = "accel"
 
@@ -30,32 +32,56 @@ class FakeTensors(FakeTensorMode):
 
     avoid_device_init = True  # type: ignore[assignment]
 
+    def __init__(self) -> None:
+        super().__init__(allow_non_fake_inputs=True, allow_fallback_kernels=False)
 
-def move(model: nn.Module, device: torch.device) -> None:
+    def copied(self, model: nn.Module) -> nn.Module:
+        """A copy of a model of real tensors, with fake ones."""
+        with FakeCopyMode(self):  # type: ignore[no-untyped-call]
+            return copy.deepcopy(model)
+
+
+class LeftAsMade(TorchFunctionMode):
+    """Leaves out what fills a tensor with numbers, where tensors have none."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func in _FILLING:
+            tensor = args[0] if args else kwargs.get("tensor")
+            if isinstance(tensor, FakeTensor):
+                tensor.constant = None
+            if isinstance(tensor, FakeTensor) or (tensor is not None and tensor.is_meta):
+                return tensor
+        return func(*args, **kwargs)
+
+
+_FILLING = frozenset(
+    (
+        *(getattr(torch.Tensor, name) for name in ("zero_", "fill_", "uniform_", "normal_")),
+        *(function for name, function in vars(init).items() if name[-1] == "_" != name[0]),
+    )
+)
+
+
+def move(model: nn.Module, fake: FakeTensors, device: torch.device) -> None:
     """Do what `model.to(device)` does, which torch refuses for fake parameters.
 
-    A parameter that has several names, or that a list of a module holds too, stays one tensor.
-    Tensors in plain attributes stay where they are.
+    Tensors in plain attributes that are neither parameters nor buffers stay where they are.
     """
-    moved: dict[int, nn.Parameter] = {}
-    modules = list(model.modules())
-    for module in modules:
-        for name, parameter in module._parameters.items():
-            if parameter is not None:
-                if id(parameter) not in moved:
-                    copy = parameter.detach().to(device)
-                    moved[id(parameter)] = nn.Parameter(copy, parameter.requires_grad)
-                module._parameters[name] = moved[id(parameter)]
-        for name, buffer in module._buffers.items():
-            if buffer is not None:
-                module._buffers[name] = buffer.to(device)
+    moved: dict[int, FakeTensor] = {}
+    for module in model.modules():
+        for held in (module._parameters, module._buffers):
+            for name, tensor in held.items():
+                if isinstance(tensor, FakeTensor):
+                    tensor.fake_device, tensor.constant = device, None
+                elif tensor is not None:
+                    if id(tensor) not in moved:
+                        moved[id(tensor)] = on_device(tensor, fake, device)
+                    held[name] = moved[id(tensor)]
 
-    def replaced(value: Any) -> Any:
-        return moved.get(id(value), value)
 
-    for module in modules:
-        for name, value in vars(module).items():
-            if name.startswith(("_parameters", "_buffers", "_modules")):
-                continue
-            if any(id(leaf) in moved for leaf in tree_leaves(value)):
-                vars(module)[name] = tree_map(replaced, value)
+def on_device(tensor: torch.Tensor, fake: FakeTensors, device: torch.device) -> FakeTensor:
+    """Return `tensor.to(device)` for a tensor without values, on torch's meta device."""
+    return FakeTensor(fake, torch.empty_like(tensor, requires_grad=False), device)
