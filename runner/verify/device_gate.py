@@ -12,6 +12,11 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    UnsupportedOperatorException,
+)
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
@@ -27,9 +32,22 @@ from runner.verify.leaves import tensors
 from runner.verify.loading_files import CannotJudge, Files, attribute, foreign_code
 from runner.verify.placing import Placing
 from runner.verify.running import Bench, Inputs, holds_meta, placed
-from runner.verify.simulated_device import FakeTensors, LeftAsMade, move, on_device, simulated_device
+from runner.verify.simulated_device import (
+    FakeTensors,
+    LeftAsMade,
+    move,
+    on_device,
+    simulated_device,
+)
 
 _CPU = torch.device("cpu")
+_NOT_JUDGED = "not judged on a device that is not the CPU"
+_READING = (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    UnsupportedOperatorException,
+)
+"""What fake tensors raise where a program needs values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +91,8 @@ class DeviceGate:
             put_back()
         if self._unjudged:
             first, more = self._unjudged[0], len(self._unjudged) - 1
-            others = f" (so for {counted(more, 'other file')})" if more else ""
-            self._findings.note(f"not judged on a device that is not the CPU: {first}{others}")
+            others = f"; nor {counted(more, 'other file')}" if more else ""
+            self._findings.note(f"{_NOT_JUDGED}: {first}{others}")
 
     def _judge_files(self, original: _Ran) -> None:
         root = self._layout.tree.root.path if self._layout.tree else None
@@ -92,40 +110,41 @@ class DeviceGate:
         try:
             return self._run(ORIGINAL, self._problem, self._device)
         except CannotJudge as error:
-            self._findings.nothing("device", ORIGINAL)
-            try:
-                self._run(ORIGINAL, self._problem, _CPU)
-            except CannotJudge as on_cpu:
-                self._findings.note(
-                    "whether the files run on a device that is not the CPU is not judged: the"
-                    f" original needs values, not shapes alone: {on_cpu}"
-                )
-                return None
-            why = self._fault(ORIGINAL, self._problem) or str(error)
-            self._findings.note(
-                "whether the files run on a device that is not the CPU is not judged: the"
-                f" original itself does not: {why.removeprefix(f'{ORIGINAL}: ')}"
-            )
-            return None
+            fault, unjudged = self._explain(ORIGINAL, self._problem, error)
+        self._findings.nothing("device", ORIGINAL)
+        why = f" itself does not run on one: {fault}" if fault else f": {unjudged}"
+        self._findings.note(f"{_NOT_JUDGED}: {ORIGINAL}{why}")
+        return None
 
     def _judge(self, file: str, load: Callable[[str], _Loaded], like: _Ran | None) -> _Ran | None:
         """Judge one file; return where its outputs lie, if it runs."""
         try:
             ran = self._run(file, load, self._device)
         except CannotJudge as error:
-            try:
-                self._run(file, load, _CPU)
-            except CannotJudge as on_cpu:
-                self._unjudged.append(str(on_cpu))
+            fault, unjudged = self._explain(file, load, error)
+            if fault:
+                self._findings.found("device", file, fault)
+            else:
+                self._unjudged.append(f"{file}: {unjudged}")
                 self._findings.nothing("device", file)
-                return None
-            said = str(error).removeprefix(f"{file}: ")
-            why = self._fault(file, load) or f"runs on the CPU and not on {self._device}: {said}"
-            self._findings.found("device", file, why)
             return None
         same = like is None or all(map(str.__eq__, ran.devices, like.devices))
         self._findings.found("device", file, None if same else self._fault(file, load, like))
         return ran
+
+    def _explain(
+        self, file: str, load: Callable[[str], _Loaded], error: CannotJudge
+    ) -> tuple[str | None, str]:
+        """What is wrong with a file that fails on the device, or why that cannot be told."""
+        if _reads_values(error):
+            return None, f"it reads values, and was run on shapes alone: {_without(file, error)}"
+        if fault := self._fault(file, load):
+            return fault, ""
+        try:
+            self._run(file, load, _CPU)
+        except CannotJudge as on_cpu:
+            return None, f"it does not run on shapes alone: {_without(file, on_cpu)}"
+        return f"runs on the CPU and not on {self._device}: {_without(file, error)}", ""
 
     def _fault(
         self, file: str, load: Callable[[str], _Loaded], like: _Ran | None = None
@@ -136,7 +155,9 @@ class DeviceGate:
             output = self._outputs(file, load, self._device, placing)
         except CannotJudge:
             return placing.fault
-        for n, (tensor, device) in enumerate(zip(output, like.devices if like else ())):
+        if like is None:
+            return None
+        for n, (tensor, device) in enumerate(zip(output, like.devices, strict=False)):
             if tensor.device.type != device:
                 place = f"output[{n}] is on {tensor.device}, that of {like.file} on {device}"
                 more = f"; {placing.of_output(tensor)}" if tensor.device == _CPU else ""
@@ -169,7 +190,7 @@ class DeviceGate:
                     move(model, self._fake, device)
                     inputs = placed(inputs, self._moved)
                 args, kwargs = inputs
-                with self._fake, _ByShape(), placing or nullcontext():
+                with self._fake, ByShape(), placing or nullcontext():
                     return tensors(plain(model(*args, **kwargs)))
         finally:
             settle(file)
@@ -240,7 +261,19 @@ class DeviceGate:
         return _Loaded(cls, self._inputs[ORIGINAL])
 
 
-class _ByShape(TorchFunctionMode):
+def _reads_values(error: BaseException | None) -> bool:
+    """Whether an error began with one that is about fake tensors alone."""
+    while error is not None and not isinstance(error, _READING):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
+def _without(file: str, error: CannotJudge) -> str:
+    """An error's line, where its file was named before."""
+    return str(error).removeprefix(f"{file}: ")
+
+
+class ByShape(TorchFunctionMode):
     """Gives what these functions return by its shapes: fake tensors would take their time."""
 
     def __torch_function__(

@@ -23,8 +23,8 @@ from runner.verify.options import VerifyOptions
 from runner.verify.power import PowerGate
 from runner.verify.results import Verification
 from runner.verify.running import Bench, spelled_operations
-from runner.verify.sources import import_fault, parsed
 from runner.verify.simulated_device import simulated_device
+from runner.verify.sources import import_fault, parsed
 from runner.verify.spilling import Spill
 from runner.verify.steps import StepGate
 from runner.verify.streaming import Streaming, told

@@ -30,7 +30,7 @@ def simulated_device() -> torch.device:
 class FakeTensors(FakeTensorMode):
     """Makes every tensor fake. The numbers of small constants stay on the CPU, where they are."""
 
-    avoid_device_init = True  # type: ignore[assignment]
+    avoid_device_init = True
 
     def __init__(self) -> None:
         super().__init__(allow_non_fake_inputs=True, allow_fallback_kernels=False)
@@ -72,7 +72,8 @@ def move(model: nn.Module, fake: FakeTensors, device: torch.device) -> None:
     """
     moved: dict[int, FakeTensor] = {}
     for module in model.modules():
-        for held in (module._parameters, module._buffers):
+        every: tuple[dict[str, Any], ...] = (module._parameters, module._buffers)
+        for held in every:
             for name, tensor in held.items():
                 if isinstance(tensor, FakeTensor):
                     tensor.fake_device, tensor.constant = device, None
