@@ -8,6 +8,7 @@ from pathlib import Path
 
 import torch
 
+from runner.graph.simulated_device import simulated_device
 from runner.problems import imported_packages, known_as, out_of_memory
 from runner.tree.document import LEVEL_FOLDER, TREE_FILE, Tree
 from runner.verify.advice import advice
@@ -15,6 +16,7 @@ from runner.verify.arithmetic import exact_arithmetic
 from runner.verify.components import SelfTests, documented, self_test, settle
 from runner.verify.composition import CompositionGate
 from runner.verify.confinement import confined
+from runner.verify.device_gate import DeviceGate
 from runner.verify.findings import Findings
 from runner.verify.layout import ORIGINAL, Layout, read_layout
 from runner.verify.loading_files import Files
@@ -46,6 +48,7 @@ def _judge(directory: Path, options: VerifyOptions, findings: Findings) -> Verif
     if streaming:
         findings.note(told(options.seed))
     on_cpu = options.device == "cpu"
+    simulated_device()  # it changes torch, which confined code may not do
     with (
         streaming or nullcontext(),
         exact_arithmetic(options.device),
@@ -106,6 +109,8 @@ def _judge(directory: Path, options: VerifyOptions, findings: Findings) -> Verif
             self_tests(layout.components)
             settle(layout, tests, composition.kernels_not_finite, findings)
         power.finish()
+        with findings.gate("device"):
+            DeviceGate(files, layout, bench, findings).judge()
     for file, offence in confinement.offences.items():
         findings.found("rules", file, offence)
     if not layout.components:

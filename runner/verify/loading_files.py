@@ -7,10 +7,10 @@ Files are run from their text: no bytecode is written or read, the working direc
 import hashlib
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from types import CodeType, ModuleType, TracebackType
+from types import CodeType, MappingProxyType, ModuleType, TracebackType
 from typing import Any, Self
 
 from runner.errors import KdrunError
@@ -20,6 +20,7 @@ from runner.verify.leaves import ValuesNeeded
 
 CHILDREN = "children"
 _LONGEST_REASON = 300
+_NONE: Mapping[str, ModuleType] = MappingProxyType({})
 
 
 class CannotJudge(Exception):
@@ -79,14 +80,23 @@ class Files:
                 else:
                     sys.modules[name] = known
 
+    def again(self) -> Self:
+        """The same files, for a further look by somebody who settles for them himself."""
+        files = type(self)(self.directory, lambda file: None)
+        files._compiled = self._compiled
+        return files
+
     def load(self, path: Path) -> ModuleType:
         """Run a file as a module of its own. CannotJudge where it is missing or raises."""
         path = path.absolute()
         digest = hashlib.sha256(str(path).encode()).hexdigest()[:12]
         return self._run(path, f"_kdrun_{path.stem}_{digest}")
 
-    def load_step(self, step: Path) -> ModuleType:
-        """Run a step's refactored.py, for which `children` is the step's own folder."""
+    def load_step(self, step: Path, known: Mapping[str, ModuleType] = _NONE) -> ModuleType:
+        """Run a step's refactored.py, for which `children` is the step's own folder.
+
+        `known`: by name in that folder, modules of files with the same bytes that ran before.
+        """
         package = ModuleType(CHILDREN)
         package.__path__ = [str(step.resolve() / CHILDREN)]
         package.__file__ = str(step.resolve() / CHILDREN / "__init__.py")
@@ -94,7 +104,9 @@ class Files:
         sys.modules[CHILDREN] = package
         try:
             for child in sorted((step / CHILDREN).glob("*.py")):
-                module = self._run(child.absolute(), f"{CHILDREN}.{child.stem}")
+                name = f"{CHILDREN}.{child.stem}"
+                module = known.get(child.stem) or self._run(child.absolute(), name)
+                sys.modules[name] = module
                 setattr(package, child.stem, module)
             return self.load(step / "refactored.py")
         finally:

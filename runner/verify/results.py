@@ -9,8 +9,12 @@ from runner.verify.power_report import Power
 
 SCHEMA_VERSION = 1
 
-GateName = Literal["rules", "weights", "self-test", "step", "composition", "coverage", "power"]
-GATES: tuple[GateName, ...] = ("rules", "weights", "self-test", "step", "composition", "coverage")
+GateName = Literal[
+    "rules", "weights", "self-test", "step", "composition", "coverage", "device", "power"
+]
+GATES: tuple[GateName, ...] = (
+    *("rules", "weights", "self-test", "step", "composition", "coverage", "device"),
+)
 """In the order in which a reader looks for the first thing to fix."""
 GATES_WITH_POWER: tuple[GateName, ...] = (*GATES, "power")
 """Where it was asked for that kernels are made wrong, too."""

@@ -78,7 +78,7 @@ class Bench:
                 model = make()
         except Exception:  # whatever the reason: the full build says it, if it stands
             return self.build(what, make, trial)
-        if not isinstance(model, nn.Module) or any(map(_holds_meta, model.modules())):
+        if not isinstance(model, nn.Module) or any(map(holds_meta, model.modules())):
             return self.build(what, make, trial)
         return model.train(self.options.mode == "train")
 
@@ -109,7 +109,10 @@ class Bench:
         drawing = self.draws.drawing(repeated=repeated, again=again)
         with foreign_code(what, self.directory), drawing:
             args, kwargs = get_inputs()
-        return self._placed(tuple(args)), self._placed(dict(kwargs))
+        placed_args, placed_kwargs = placed(
+            (tuple(args), dict(kwargs)), lambda tensor: tensor.to(self.options.device)
+        )
+        return placed_args, placed_kwargs
 
     def forward(
         self,
@@ -177,15 +180,6 @@ class Bench:
         held = (value for module in model.modules() for value in vars(module).values())
         return Watch(self.directory, weights_of(model), tensors(list(held)))
 
-    def _placed(self, value: Any) -> Any:
-        if isinstance(value, torch.Tensor):
-            return value.to(self.options.device)
-        if isinstance(value, Mapping):
-            return {key: self._placed(item) for key, item in value.items()}
-        if isinstance(value, tuple | list) and type(value) in (tuple, list):
-            return type(value)(self._placed(item) for item in value)
-        return value
-
 
 class SharedInputs:
     """Inputs that both sides get; drawn anew only where one side wrote into them."""
@@ -228,13 +222,24 @@ def spelled_operations() -> Iterator[None]:
         torch.set_default_dtype(dtype)
 
 
+def placed(value: Any, move: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    """Return a model's inputs with every tensor among them moved."""
+    if isinstance(value, torch.Tensor):
+        return move(value)
+    if isinstance(value, Mapping):
+        return {key: placed(item, move) for key, item in value.items()}
+    if isinstance(value, tuple | list) and type(value) in (tuple, list):
+        return type(value)(placed(item, move) for item in value)
+    return value
+
+
 def _branch(
     pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Any = ()
 ) -> Any:
     return (true_fn if bool(pred) else false_fn)(*operands)
 
 
-def _holds_meta(module: nn.Module) -> bool:
+def holds_meta(module: nn.Module) -> bool:
     """Whether a module holds a tensor without numbers that is neither parameter nor buffer."""
     registered = {"_parameters", "_buffers", "_modules"}
     own = [value for name, value in vars(module).items() if name not in registered]

@@ -1,0 +1,294 @@
+"""Judge whether every file runs where its inputs are, on a device that is not the CPU.
+
+Model and inputs are put on a simulated device, as KernelBench's harness does with a GPU, and the
+forward runs on fake tensors: these have shapes, strides and a device, and no values.
+"""
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import nn
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    UnsupportedOperatorException,
+)
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+
+from runner.counting import counted
+from runner.graph.recurrent import recurrent_by_shape
+from runner.graph.simulated_device import (
+    FakeTensors,
+    LeftAsMade,
+    move,
+    on_device,
+    simulated_device,
+)
+from runner.problems import load_problem, plain, read_problem
+from runner.verify.components import load_component, made
+from runner.verify.confinement import settle
+from runner.verify.drawing import RepeatedDraws
+from runner.verify.findings import Findings
+from runner.verify.layout import COMPOSITION_TEST, ORIGINAL, Layout, Step
+from runner.verify.leaves import tensors
+from runner.verify.loading_files import CannotJudge, Files, attribute, foreign_code
+from runner.verify.placing import Placing
+from runner.verify.running import Bench, Inputs, holds_meta, placed
+
+_CPU = torch.device("cpu")
+_NOT_JUDGED = "not judged on a device that is not the CPU"
+_READING = (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    UnsupportedOperatorException,
+)
+"""What fake tensors raise where a program needs values."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """A file that ran."""
+
+    build: Callable[[], Any]
+    get_inputs: Callable[[], Inputs]
+
+
+@dataclass(frozen=True, slots=True)
+class _Ran:
+    """Where the outputs of a file lie that ran on the simulated device."""
+
+    file: str
+    devices: tuple[str, ...]
+
+
+class DeviceGate:
+    """Runs each file once on the simulated device, and again only where that fails."""
+
+    def __init__(self, files: Files, layout: Layout, bench: Bench, findings: Findings) -> None:
+        self._files, self._layout = files.again(), layout
+        self._bench, self._findings = bench, findings
+        self._device = simulated_device()
+        self._fake = FakeTensors()
+        self._inputs: dict[str | None, Callable[[], Inputs]] = {}
+        """By the file whose inputs they are."""
+        self._unjudged: list[str] = []
+        self._modules: dict[str, ModuleType] = {}
+        """Component files that ran."""
+
+    def judge(self) -> None:
+        """Judge every file of the directory, if its original runs on such a device."""
+        put_back = self._bench.generators()
+        try:
+            original = self._original()
+            if original is not None:
+                self._judge_files(original)
+        finally:
+            put_back()
+        if self._unjudged:
+            first, more = self._unjudged[0], len(self._unjudged) - 1
+            others = f"; nor {counted(more, 'other file')}" if more else ""
+            self._findings.note(f"{_NOT_JUDGED}: {first}{others}")
+
+    def _judge_files(self, original: _Ran) -> None:
+        root = self._layout.tree.root.path if self._layout.tree else None
+        ran: dict[str | None, _Ran | None] = {}
+        for path in self._layout.components:
+            ran[path] = self._judge(path, self._component, original if path == root else None)
+        for step in self._layout.steps:
+            parent = ran.get(step.parent)
+            if parent is not None:
+                self._judge(f"{step.folder}/refactored.py", self._step(step), parent)
+        self._judge(COMPOSITION_TEST, self._composed, original)
+
+    def _original(self) -> _Ran | None:
+        """Run the problem's own file; where it does not run there, say why and judge nothing."""
+        try:
+            return self._run(ORIGINAL, self._problem, self._device)
+        except CannotJudge as error:
+            fault, unjudged = self._explain(ORIGINAL, self._problem, error)
+        self._findings.nothing("device", ORIGINAL)
+        why = f" itself does not run on one: {fault}" if fault else f": {unjudged}"
+        self._findings.note(f"{_NOT_JUDGED}: {ORIGINAL}{why}")
+        return None
+
+    def _judge(self, file: str, load: Callable[[str], _Loaded], like: _Ran | None) -> _Ran | None:
+        """Judge one file; return where its outputs lie, if it runs."""
+        try:
+            ran = self._run(file, load, self._device)
+        except CannotJudge as error:
+            fault, unjudged = self._explain(file, load, error)
+            if fault:
+                self._findings.found("device", file, fault)
+            else:
+                self._unjudged.append(f"{file}: {unjudged}")
+                self._findings.nothing("device", file)
+            return None
+        same = like is None or all(map(str.__eq__, ran.devices, like.devices))
+        self._findings.found("device", file, None if same else self._fault(file, load, like))
+        return ran
+
+    def _explain(
+        self, file: str, load: Callable[[str], _Loaded], error: CannotJudge
+    ) -> tuple[str | None, str]:
+        """What is wrong with a file that fails on the device, or why that cannot be told."""
+        if _reads_values(error):
+            return None, f"it reads values, and was run on shapes alone: {_without(file, error)}"
+        if fault := self._fault(file, load):
+            return fault, ""
+        try:
+            self._run(file, load, _CPU)
+        except CannotJudge as on_cpu:
+            return None, f"it does not run on shapes alone: {_without(file, on_cpu)}"
+        return f"runs on the CPU and not on {self._device}: {_without(file, error)}", ""
+
+    def _fault(
+        self, file: str, load: Callable[[str], _Loaded], like: _Ran | None = None
+    ) -> str | None:
+        """Run a file again that fails, watching it, and say why it does."""
+        placing = Placing(self._bench.directory, file)
+        try:
+            output = self._outputs(file, load, self._device, placing)
+        except CannotJudge:
+            return placing.fault
+        if like is None:
+            return None
+        for n, (tensor, device) in enumerate(zip(output, like.devices, strict=False)):
+            if tensor.device.type != device:
+                place = f"output[{n}] is on {tensor.device}, that of {like.file} on {device}"
+                more = f"; {placing.of_output(tensor)}" if tensor.device == _CPU else ""
+                return place + more
+        return None
+
+    def _run(self, file: str, load: Callable[[str], _Loaded], device: torch.device) -> _Ran:
+        outputs = self._outputs(file, load, device)
+        return _Ran(file, tuple(tensor.device.type for tensor in outputs))
+
+    def _outputs(
+        self,
+        file: str,
+        load: Callable[[str], _Loaded],
+        device: torch.device,
+        placing: Placing | None = None,
+    ) -> list[torch.Tensor]:
+        """Run a file's model on its own inputs. CannotJudge where something raises."""
+        try:
+            with foreign_code(file, self._bench.directory), torch.no_grad():
+                loaded = self._either(lambda: load(file), placing)
+                quick = device != _CPU and placing is None
+                with LeftAsMade():
+                    model = quick and self._without_values(loaded.build)
+                    model = model or self._either(loaded.build, placing)
+                inputs = quick and self._without_values(loaded.get_inputs)
+                inputs = inputs or self._either(loaded.get_inputs, placing)
+                model.train(self._bench.options.mode == "train")
+                if device != _CPU:
+                    move(model, self._fake, device)
+                    inputs = placed(inputs, self._moved)
+                args, kwargs = inputs
+                with self._fake, ByShape(), placing or nullcontext():
+                    return tensors(plain(model(*args, **kwargs)))
+        finally:
+            settle(file)
+
+    def _moved(self, tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.is_meta:
+            return on_device(tensor, self._fake, self._device)
+        with self._fake:
+            return tensor.to(self._device)
+
+    def _without_values(self, make: Callable[[], Any]) -> Any:
+        """What has tensors on torch's meta device, which is quicker than fake ones.
+
+        None where that cannot be, or where tensors would lie there that are not going to be moved.
+        """
+        try:
+            with torch.device("meta"):
+                made = make()
+        except Exception:  # whatever the reason: fake tensors have it too, or it was those on meta
+            return None
+        stays = isinstance(made, nn.Module) and any(map(holds_meta, made.modules()))
+        return None if stays else made
+
+    def _either(self, make: Callable[[], Any], placing: Placing | None) -> Any:
+        """Make something of fake tensors; of real ones where its code reads values."""
+        try:
+            with self._fake, placing or nullcontext():
+                return make()
+        except MemoryError:
+            raise
+        except Exception:  # whatever the reason: real tensors have it too, or it was fake ones
+            if self._bench.streaming:
+                raise
+            with RepeatedDraws():
+                made = make()
+            return self._fake.copied(made) if isinstance(made, nn.Module) else made
+
+    def _problem(self, file: str) -> _Loaded:
+        problem = load_problem(read_problem(self._bench.directory / file))
+        self._inputs[file] = problem.get_inputs
+        return _Loaded(problem.build, problem.get_inputs)
+
+    def _component(self, file: str) -> _Loaded:
+        module = load_component(self._files, self._bench, file, file).module
+        self._modules[file] = module
+
+        def get_inputs() -> Inputs:
+            return tuple(module.get_inputs()), {}
+
+        self._inputs[file] = get_inputs
+        arguments = getattr(module, "get_init_inputs", None)
+        return _Loaded(lambda: made(module.Model, arguments), get_inputs)
+
+    def _step(self, step: Step) -> Callable[[str], _Loaded]:
+        def load(file: str) -> _Loaded:
+            children = step.children.items()
+            known = {n: self._modules[c] for n, c in children if c in self._modules}
+            module = self._files.load_step(self._bench.directory / step.folder, known)
+            cls = attribute(module, "RefactoredModel", self._bench.directory)
+            arguments = getattr(module, "get_init_inputs", None)
+            return _Loaded(lambda: made(cls, arguments), self._inputs[step.parent])
+
+        return load
+
+    def _composed(self, file: str) -> _Loaded:
+        module = self._files.load(self._bench.directory / file)
+        cls = attribute(module, "ComposedModel", self._bench.directory)
+        return _Loaded(cls, self._inputs[ORIGINAL])
+
+
+def _reads_values(error: BaseException | None) -> bool:
+    """Whether an error began with one that is about fake tensors alone."""
+    while error is not None and not isinstance(error, _READING):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
+def _without(file: str, error: CannotJudge) -> str:
+    """An error's line, where its file was named before."""
+    return str(error).removeprefix(f"{file}: ")
+
+
+class ByShape(TorchFunctionMode):
+    """Gives what these functions return by its shapes: fake tensors would take their time."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        if func in _RECURRENT and len(args) == _ARGUMENTS:
+            given = tensors(args)
+            packed = isinstance(args[3], list | tuple)
+            if not packed and len({tensor.device for tensor in given}) == 1:
+                return recurrent_by_shape(*args)
+        if func is functional.batch_norm and len({t.device for t in tensors([args, kwargs])}) == 1:
+            return torch.empty_like(args[0])
+        return func(*args, **(kwargs or {}))
+
+
+_RECURRENT = frozenset((torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu))
+_ARGUMENTS = 9
+"""Of a recurrent layer; those of a packed sequence have their parameters one place later."""
