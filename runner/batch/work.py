@@ -17,7 +17,7 @@ from typing import Literal
 import torch
 
 from runner.batch.describing import describe
-from runner.batch.machine import GIB, resident_bytes, why_no_gpu
+from runner.batch.machine import GIB, find_device, resident_bytes
 from runner.batch.needs import Forecast, granted_for, than_the_largest, too_large
 from runner.batch.task import Record, Task, more_than_given, record_of
 from runner.batch.zygote import allow_memory
@@ -100,7 +100,7 @@ def decompose(argument: str) -> str:
     """Take a problem apart into `task.built`, and verify what was written."""
 
     def body(task: Task, stages: Stages) -> Record:
-        device = _device(task.options.device)
+        device = find_device(task.options.device)
         with stages("load"):
             problem = read_problem(task.problem)
         with stages("capture"):
@@ -133,12 +133,12 @@ def decompose(argument: str) -> str:
         # as much as a run gives: what is kept, and so the peak, is the same in a run and alone
         enough = min(task.memory_bytes, granted_for(expected.expected_bytes))
         task = task.model_copy(update={"memory_bytes": enough})
-        record = _verified(task, stages, task.built, problem)
+        record = _verified(task, stages, task.built, device, problem)
         if record.given_bad_inputs:
             with stages("decompose"):
                 shutil.rmtree(task.built)
                 write(problem, graph, task.built, record.given_bad_inputs)
-            record = _verified(task, stages, task.built, problem)
+            record = _verified(task, stages, task.built, device, problem)
         return record.model_copy(update={"forecast": expected})
 
     return _run(argument, body)
@@ -148,7 +148,8 @@ def verify(argument: str) -> str:
     """Verify the decomposition that stands in `task.directory`, which is only read."""
 
     def body(task: Task, stages: Stages) -> Record:
-        return _verified(task, stages, task.directory, write=False)
+        device = find_device(task.options.device)
+        return _verified(task, stages, task.directory, device, write=False)
 
     return _run(argument, body)
 
@@ -157,7 +158,7 @@ def judge(argument: str) -> str:
     """Verify what somebody else delivered into `task.built`, and write the verdicts there."""
 
     def body(task: Task, stages: Stages) -> Record:
-        record = _verified(task, stages, task.built)
+        record = _verified(task, stages, task.built, find_device(task.options.device))
         if record.status == "passed":
             with stages("describe"):
                 describe(task.built, task.options.mode)
@@ -170,6 +171,7 @@ def _verified(
     task: Task,
     stages: "Stages",
     directory: Path,
+    device: str,
     problem: Problem | None = None,
     *,
     write: bool = True,
@@ -179,7 +181,6 @@ def _verified(
     Raises:
         ProblemError: that problem fails on its own inputs.
     """
-    device = _device(task.options.device)
     try:
         tree = Tree.read(directory)
     except DecompositionError:
@@ -284,17 +285,3 @@ def _run(argument: str, body: Callable[[Task, Stages], Record]) -> str:
     stages.only_once()
     known = {"seconds": stages.seconds, "figures": stages.figures}
     return record.model_copy(update=known).model_dump_json()
-
-
-def _device(wanted: str) -> str:
-    """Return `cpu` or `cuda`.
-
-    Raises:
-        UsageError: a GPU is wanted, and PyTorch sees none.
-    """
-    has_gpu = torch.cuda.is_available()
-    if wanted == "auto":
-        return "cuda" if has_gpu else "cpu"
-    if wanted == "cuda" and not has_gpu:
-        raise UsageError("--device cuda: PyTorch sees no GPU here", hint=why_no_gpu())
-    return wanted

@@ -1,4 +1,4 @@
-"""This file knows about measuring a catalogue's workloads: each in a child of its own."""
+"""Measures a catalogue's workloads, each in a child of its own."""
 
 import json
 import tempfile
@@ -37,7 +37,7 @@ def measure(
     timed: dict[tuple[str, str], Workload] = {}
     with tempfile.TemporaryDirectory(prefix="kdrun-") as aside:
         try:
-            place = _device(device, Path(aside), limit)
+            device, place = _device(device, Path(aside), limit)
             for row in chosen:
                 done = _one(row, source_of(row, subject), device, Path(aside), limit)
                 timed[(row.mode, row.id)] = done
@@ -70,15 +70,16 @@ def measure(
     )
 
 
-def _device(device: str, aside: Path, limit: int) -> str:
+def _device(device: str, aside: Path, limit: int) -> tuple[str, str]:
+    """Return the type of the device, and its name for people."""
     asked = json.dumps({"device": device, "threads": cores()})
     outcome = run_child(_request("device_name", asked, aside, limit))
     if outcome.answer is None:
         raise UsageError(f"--device {device}: asking for it {outcome.how()}")
     answer = json.loads(outcome.answer)
     if "error" in answer:
-        raise UsageError(f"--device {device}: {answer['error']}", hint="use --device cpu")
-    return str(answer["name"])
+        raise UsageError(answer["error"])
+    return answer["device"], answer["name"]
 
 
 def _one(row: Workload, file: Path, device: str, aside: Path, limit: int) -> Workload:

@@ -1,4 +1,4 @@
-"""This file knows about timing one component file; it runs in a child, and alone imports torch."""
+"""Times one component file; it runs in a child, and alone imports torch."""
 
 import importlib.util
 import json
@@ -7,6 +7,9 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+
+from runner.batch.machine import find_device
+from runner.errors import UsageError
 
 WARM_UP_RUNS = 3
 WARM_UP_S = 0.05
@@ -78,19 +81,26 @@ def summary(seconds: Sequence[float]) -> dict[str, float | int]:
 
 
 def device_name(argument: str) -> str:
-    """What it is that is measured on, for people; `argument` is JSON: `device`, `threads`."""
+    """Find the device to measure on; `argument` is JSON: `device`, `threads`.
+
+    A child's function. Returns JSON: the `device`'s type and its `name` for people, or `error`.
+    """
     import platform
 
     import torch
 
     asked = json.loads(argument)
-    if asked["device"].startswith("cuda"):
-        if not torch.cuda.is_available():
-            return json.dumps({"error": "no CUDA device here"})
-        return json.dumps({"name": f"{torch.cuda.get_device_name()}, torch {torch.__version__}"})
+    try:
+        device = find_device(asked["device"])
+    except UsageError as error:
+        return json.dumps({"error": str(error)})
+    if device != "cpu":
+        module = torch.get_device_module(device)
+        name = module.get_device_name() if hasattr(module, "get_device_name") else device
+        return json.dumps({"device": device, "name": f"{name}, torch {torch.__version__}"})
     processor = _processor() or platform.machine()
     threads = f"{asked['threads']} threads" if asked["threads"] > 1 else "1 thread"
-    return json.dumps({"name": f"{processor}, {threads}, torch {torch.__version__}"})
+    return json.dumps({"device": device, "name": f"{processor}, {threads}, torch {torch.__version__}"})
 
 
 def _processor() -> str:
@@ -102,21 +112,24 @@ def _processor() -> str:
 def _clock(device: Any) -> Callable[[Callable[[], object]], float]:
     import torch
 
-    def on_cpu(run: Callable[[], object]) -> float:
+    module = torch.get_device_module(device)
+
+    def by_clock(run: Callable[[], object]) -> float:
+        module.synchronize()
         started = time.perf_counter()
         run()
+        module.synchronize()
         return time.perf_counter() - started
 
-    def on_cuda(run: Callable[[], object]) -> float:
-        begin = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
-        end = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+    def by_events(run: Callable[[], object]) -> float:
+        begin, end = module.Event(enable_timing=True), module.Event(enable_timing=True)
         begin.record()
         run()
         end.record()
-        torch.cuda.synchronize()
+        module.synchronize()
         return float(begin.elapsed_time(end)) / 1e3
 
-    return on_cuda if device.type == "cuda" else on_cpu
+    return by_events if device.type != "cpu" and hasattr(module, "Event") else by_clock
 
 
 def _load(path: Path) -> Any:

@@ -41,7 +41,8 @@ class RunOptions(Document):
     mode: Literal["eval", "train"] = "eval"
     trials: int = Field(default=2, ge=1)
     """Seeds that each comparison is made with."""
-    device: Literal["cpu", "cuda", "auto"] = "cpu"
+    device: str = "cpu"
+    """Type of the device that it was verified on, or `auto`."""
     power: bool = False
     """Each kernel was made wrong, too, to see a comparison fail."""
     decomposer: Decomposer | None = None
