@@ -77,7 +77,9 @@ class _Writer:
         self.program, self.namer, self.part, self.items = program, namer, part, items
         self.owned = Owned(program, part.io.states, part.module_path)
         self.flow = ItemFlow(program, part, items)
-        self.statements = Statements(program, namer, part, items, self.flow, self.owned)
+        self.statements = Statements(
+            program, namer, part, items, self.flow, self.owned, self._device
+        )
         self.names: dict[str, str] = {}
         self.live: dict[str, str] = {}
         """Variable -> the value that it holds and that is still read."""
@@ -130,6 +132,13 @@ class _Writer:
             self.names[value] = name
             names.append(name)
         return tuple(names)
+
+    def _device(self) -> str:
+        """The device that the model is on: that of an input, of a weight, or of its own buffer."""
+        for name, value in zip(self.arguments, self.part.io.inputs, strict=True):
+            if value not in self.program.graph.on_cpu:
+                return f"{name}.device"
+        return f"{self.owned.anchor()}.device"
 
     def _residual(self) -> str | None:
         """Of two inputs without a name that are added, the one that was there first."""

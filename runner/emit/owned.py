@@ -52,6 +52,7 @@ class Owned:
         self._states: dict[str, str] = {}
         self._kinds = [program.graph.states[name].kind for name in states]
         self._first: dict[int, str] = {}
+        self._anchor = ""
 
     def _take(self, weight: Weight) -> None:
         """Take a weight in; a parameter that is here already stays one tensor."""
@@ -134,6 +135,18 @@ class Owned:
         if state.literal is not None:
             return state.literal
         return random_tensor(spec)
+
+    def anchor(self) -> str:
+        """A tensor that moves with the module: the first weight, else an empty buffer."""
+        for weight in self.weights:
+            if self._kinds[weight.position] != "constant":
+                return f"self.{_reached(weight.local)}"
+        if not self._anchor:
+            self._anchor = self.name("anchor")
+            self.lines.append(
+                f'self.register_buffer("{self._anchor}", torch.empty(0), persistent=False)'
+            )
+        return f"self.{self._anchor}"
 
     def name(self, wish: str) -> str:
         """A free attribute name, taken from now on."""

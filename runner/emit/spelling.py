@@ -29,12 +29,15 @@ from runner.emit.text import (
     literal,
 )
 from runner.emit.vocabulary import IN_PLACE, rows
-from runner.graph.ir import Arg, Operation, Ref, Symbol
+from runner.graph.ir import CPU, DEVICE, Arg, Operation, Ref, Symbol
 
 __all__ = ["ATOM", "Text", "literal", "spell", "subscript"]
 
 Dims = Callable[[str], int]
 """How many dimensions a value has."""
+Device = Callable[[], str]
+"""Writes the device that the model is on: `x.device`."""
+_PLACES = (DEVICE, CPU)
 
 _SIGNS_OF_BOTH = {
     "floor_divide": ("//", PRODUCT),
@@ -81,13 +84,18 @@ _NEVER_SINGLE = {"squeeze.dims", "any.dims", "all.dims", "tile.default", "permut
 _LISTS = {"split_sizes"}
 
 
-def spell(op: Operation, value: Value, device: str | None = None, dims: Dims | None = None) -> Text:
+def spell(
+    op: Operation, value: Value, device: Device | None = None, dims: Dims | None = None
+) -> Text:
     """The expression of one operation; several outputs are the tuple or list that it returns.
 
-    `value` gives the expression of each value that it reads. `device`, if any, is the expression of
-    a device: calls that create a tensor from nothing get it as `device=`. With `dims` known, the
-    subscript of a last dimension is `x[..., 0]`.
+    `value` gives the expression of each value that it reads. `device` gives that of the device that
+    the model is on, for an operation that makes a tensor there or moves one to it. With `dims`
+    known, the subscript of a last dimension is `x[..., 0]`.
     """
+    place = op.arg("device")
+    if place in _PLACES:
+        return _placed(op, value, CPU.text if device is None or place == CPU else device())
     bound = _bound(op)
     if op.name.endswith("_") and not op.name.endswith("__"):
         return _in_place(op, value)
@@ -96,8 +104,18 @@ def spell(op: Operation, value: Value, device: str | None = None, dims: Dims | N
     else:
         special = _SPECIAL.get(op.name)
         text = special(op, bound, value) if special else None
-    text = text or _sign(op, bound, value) or _tabled(op, bound, value, device)
+    text = text or _sign(op, bound, value) or _tabled(op, bound, value)
     return text or _by_own_name(op, value)
+
+
+def _placed(op: Operation, value: Value, where: str) -> Text:
+    """An operation that makes its result on a device, or moves its argument there."""
+    if op.target == "to.device":
+        said = [where, *(literal(arg, value).text for arg in op.args[2:])]
+        return Text(f"{literal(op.args[0], value).at(ATOM)}.to({', '.join(said)})")
+    plain = replace(op, kwargs=tuple((k, v) for k, v in op.kwargs if k != "device"))
+    in_full = replace(op, kwargs=(*plain.kwargs, ("device", Symbol(where))))
+    return _tabled(plain, _bound(plain), value, where) or _by_own_name(in_full, value)
 
 
 # --- arguments ------------------------------------------------------------------------------------
@@ -182,7 +200,9 @@ def _parsed(row: str) -> _Row:
     )
 
 
-def _tabled(op: Operation, bound: dict[str, Arg], value: Value, device: str | None) -> Text | None:
+def _tabled(
+    op: Operation, bound: dict[str, Arg], value: Value, device: str | None = None
+) -> Text | None:
     for row in rows().get(op.target, ()):
         text = _call(op, _parsed(row), dict(bound), value, device)
         if text is not None:
@@ -227,7 +247,9 @@ def _call(
             return None
     if left:
         return None
-    if row.creates and device is not None:
+    if device is not None:
+        if not row.creates:
+            return None
         written.append(f"device={device}")
     return Text(f"{receiver}{row.callee}({', '.join(written)})")
 

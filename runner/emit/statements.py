@@ -10,7 +10,7 @@ from runner.emit.items import Call, Item, ItemFlow
 from runner.emit.lines import WIDTH
 from runner.emit.names import Namer
 from runner.emit.owned import Owned
-from runner.emit.spelling import Text, literal, spell, subscript
+from runner.emit.spelling import Device, Text, literal, spell, subscript
 from runner.graph.ir import Operation, Ref
 from runner.graph.operations import is_random
 from runner.tree.interface import Program
@@ -33,9 +33,10 @@ class Statements:
         items: Sequence[Item],
         flow: ItemFlow,
         owned: Owned,
+        device: Device,
     ) -> None:
         self.program, self.namer, self.part, self.items = program, namer, part, items
-        self.flow, self.owned = flow, owned
+        self.flow, self.owned, self.device = flow, owned, device
         self.inlined: set[str] = set()
         self.split: set[str] = set()
         """What has a name because a statement would be too long."""
@@ -158,7 +159,7 @@ class Statements:
             text = subscript(run, value)
             if text is not None:
                 return text
-        return spell(op, value)
+        return spell(op, value, self.device)
 
     def _subscripts(self, op: Operation) -> list[Operation]:
         """The operation and those before it that one pair of brackets can hold."""

@@ -22,6 +22,7 @@ from runner.graph.ir import (
     Graph,
     Mode,
 )
+from runner.graph.placement import note_placement
 from runner.graph.provenance import (
     Recorder,
 )
@@ -53,6 +54,8 @@ def capture(problem: Problem, mode: Mode = "eval") -> Graph:
                 built = _build(problem, mode, tensors())
                 with quietly(), forgetting_results():
                     traced = write_down(built)
+                    if write_down is export:
+                        note_placement(built, traced, export)
                 return convert(problem, built, traced, rung, mode)
         except MemoryError:
             raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -13,6 +14,8 @@ from torch.utils._pytree import tree_flatten, tree_map
 
 from runner.errors import ProblemError
 from runner.graph.ir import (
+    CPU,
+    DEVICE,
     Arg,
     Capture,
     Graph,
@@ -30,6 +33,7 @@ from runner.graph.ir import (
 )
 from runner.graph.operations import COPY
 from runner.graph.origin import origin
+from runner.graph.placement import MOVES, ON_DEVICE
 from runner.graph.provenance import (
     literal_of,
     plain_kwargs,
@@ -82,7 +86,7 @@ def convert(problem: Problem, built: Built, traced: Traced, rung: Capture, mode:
             states[node.name] = State(
                 path, "parameter" if kind == "parameter" else "buffer", _recipe(built, tensor)
             )
-    writer = _Writer(str(problem.path), built.model, traced.module, known, states, values, built)
+    writer = _Writer(str(problem.path), built.model, traced, known, states, values, built)
     output = writer.write(traced.graph)
     structure = tree_map(
         lambda leaf: (
@@ -111,6 +115,7 @@ def convert(problem: Problem, built: Built, traced: Traced, rung: Capture, mode:
         plain_call=not built.kwargs and all(isinstance(a, torch.Tensor) for a in built.args),
         specialisations=(*traced.reads, *writer.specialisations),
         seen=writer.seen if traced.reads or writer.specialisations else {},
+        on_cpu=frozenset(writer.on_cpu),
         notes=tuple(traced.notes),
     )
 
@@ -167,18 +172,21 @@ class _Writer:
         self,
         file: str,
         model: torch.nn.Module,
-        module: Any,
+        traced: Traced,
         known: dict[FxNode, Arg],
         states: dict[str, State],
         values: dict[str, TensorSpec],
         built: Built,
     ) -> None:
-        self.file, self.model, self.module, self.known = file, model, module, known
+        self.file, self.model, self.module, self.known = file, model, traced.module, known
+        self.placed = traced.placed
         self.states, self.values, self.built = states, values, built
         self.operations: list[Operation] = []
         self.specialisations: list[str] = []
         self.seen: dict[str, str] = {}
         self.generators: set[int] = set()
+        self.on_cpu: set[str] = set()
+        """Values that are on the CPU where the model is on a device."""
         self.varying = {n for n in values if n not in states or states[n].kind != "constant"}
         """Values that depend on an input or a weight."""
 
@@ -276,6 +284,8 @@ class _Writer:
             name = prefix + (node.name if len(results) == 1 else named.get(i, f"{node.name}_{i}"))
             while name in self.values:
                 name += "_"
+            if _is_on_cpu(node, i):
+                self.on_cpu.add(name)
             self.values[name] = spec_of(result)
             outputs.append(name)
             refs.append(Ref(name))
@@ -287,22 +297,38 @@ class _Writer:
             if operation in _SIZED_BY_VALUES or _picks(target, node):
                 self._specialised(node, f"values decide how much {operation} gives")
         self.known[node] = tuple(refs) if listed else refs[0]
-        self.operations.append(
-            Operation(
-                target=_name(_seeded(target) if "seed" in node.meta else target),
-                args=tuple(self._arg(a) for a in node.args),
-                kwargs=(
-                    *((k, self._arg(v)) for k, v in plain_kwargs(dict(node.kwargs))),
-                    *self._generator(node),
-                ),
-                outputs=tuple(outputs),
-                scopes=_scopes(node),
-                origin=None if _of_export(node) else origin(_stack(node), self.file),
-                view=_is_view(target, node, results),
-                schema=schema_names(target),
-                listed=listed,
-            )
+        op = Operation(
+            target=_name(_seeded(target) if "seed" in node.meta else target),
+            args=tuple(self._arg(a) for a in node.args),
+            kwargs=(
+                *((k, self._arg(v)) for k, v in plain_kwargs(dict(node.kwargs))),
+                *self._generator(node),
+            ),
+            outputs=tuple(outputs),
+            scopes=_scopes(node),
+            origin=None if _of_export(node) else origin(_stack(node), self.file),
+            view=_is_view(target, node, results),
+            schema=schema_names(target),
+            listed=listed,
         )
+        self.operations.append(self._placed(op, node))
+
+    def _placed(self, op: Operation, node: FxNode) -> Operation:
+        """The operation with the device that it makes its result on, or moves it to."""
+        known, here = ON_DEVICE in node.meta, _is_on_cpu(node)
+        sources = node.all_input_nodes
+        if op.name in MOVES and known and here != _is_on_cpu(sources[0]):
+            dtype = self.values[op.outputs[0]].dtype
+            cast = () if op.view else (Symbol(f"torch.{dtype}"),)
+            moved = (op.args[0], CPU if here else DEVICE, *cast)
+            schema = ("self", "device", "dtype")[: len(moved)]
+            return replace(op, target="to.device", args=moved, kwargs=(), schema=schema)
+        met = any(not _is_on_cpu(source) for source in sources)
+        if "device" not in node.kwargs or (met != here if known else met):
+            return op
+        if not known and self.placed == "mixed":
+            return op
+        return replace(op, kwargs=(*op.kwargs, ("device", CPU if here else DEVICE)))
 
     def _seen(self, node: FxNode, position: int, listed: bool) -> str | None:
         """What one of a node's results held, where the tracer noted it."""
@@ -386,9 +412,9 @@ def _is_view(target: torch._ops.OpOverload, node: FxNode, results: Any) -> bool:
     if name in _SAME_OR_COPY:
         copied = dict(zip(schema_names(target), node.args, strict=False)) | node.kwargs
         same = before.dtype == after.dtype and before.stride() == after.stride()
-        return same and copied.get("copy") is not True
+        return same and copied.get("copy") is not True and not _is_copy_on_device(name, source)
     if name in _VIEW_OR_COPY:
-        return _viewable(before, after)
+        return _viewable(before, after) and not _is_copy_on_device(name, source, after)
     if name in COPY:  # without a kernel of its own for fake tensors it may look like a view
         return False
     return bool(before.untyped_storage()._cdata == after.untyped_storage()._cdata)
@@ -401,6 +427,23 @@ def _viewable(before: torch.Tensor, after: torch.Tensor) -> bool:
     except RuntimeError:
         return False
     return True
+
+
+def _is_on_cpu(node: FxNode, position: int = 0) -> bool:
+    """Whether a node's result is on the CPU where the model is on a device."""
+    value = node.meta.get(ON_DEVICE)
+    value = value[position] if isinstance(value, (list, tuple)) and value else value
+    return isinstance(value, torch.Tensor) and value.device.type == "cpu"
+
+
+def _is_copy_on_device(name: str, source: Any, after: torch.Tensor | None = None) -> bool:
+    """Whether a copy that a CPU need not make is one elsewhere, where the source lies otherwise."""
+    before = source.meta.get(ON_DEVICE)
+    if not isinstance(before, torch.Tensor):
+        return False
+    if name == "contiguous":
+        return not before.is_contiguous()
+    return after is not None and not _viewable(before, after)
 
 
 def _scopes(node: FxNode) -> tuple[Scope, ...]:

@@ -86,6 +86,11 @@ class Symbol:
     text: str
 
 
+DEVICE = Symbol("device")
+"""The device that the model is on, as an argument: written as that of a tensor at hand."""
+CPU = Symbol('"cpu"')
+
+
 @dataclass(frozen=True, slots=True)
 class Number:
     """The number in a tensor of one element, where the program reads it: `scale.item()`."""
@@ -241,6 +246,8 @@ class Graph:
     """Where values steered the program, a sentence each: for other values it may be another."""
     seen: dict[str, str] = field(default_factory=dict)
     """Small integers and booleans of a program that values steered: Python that makes the like."""
+    on_cpu: frozenset[str] = frozenset()
+    """Values that stay on the CPU where the model is on a device."""
     notes: tuple[str, ...] = ()
     """What was decided on the way, a sentence each, for the log."""
 

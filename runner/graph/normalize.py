@@ -10,6 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 from runner.graph.ir import (
+    CPU,
+    DEVICE,
     Arg,
     Graph,
     Operation,
@@ -171,7 +173,9 @@ class _Functional:
         if op.name in MAY_DO_NOTHING:
             source = op.args[0]
             assert isinstance(source, Ref)
-            return op.view and self.values[source.name] == self.values[op.outputs[0]]
+            moves = op.arg("device") in {CPU, DEVICE}
+            same = self.values[source.name] == self.values[op.outputs[0]]
+            return op.view and same and not moves
         return False
 
     def _alias(self, name: str, source: str) -> None:

@@ -7,7 +7,7 @@ import io
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch.fx import Graph as FxGraph
@@ -43,6 +43,8 @@ class Traced:
     notes: list[str]
     reads: list[str] = field(default_factory=list)
     """Where values left torch unseen by the tracer, a sentence each."""
+    placed: Literal["known", "mixed", "unknown"] = "known"
+    """What is known of a device: all, that the forward mixes it with the CPU there, or nothing."""
 
 
 @contextlib.contextmanager
