@@ -211,6 +211,7 @@ def _verified(
         bitwise_equal=verification.bitwise_equal,
         max_diff=verification.max_diff,
         health=verification.health,
+        peak_device_bytes=_peak_device_bytes(device),
         findings=findings(verification.gates, MOST_FINDINGS),
         given_bad_inputs=given_bad_inputs(verification.gates),
         verification=None if write else verification.model_dump(mode="json"),
@@ -269,7 +270,11 @@ def _run(argument: str, body: Callable[[Task, Stages], Record]) -> str:
         record = Record(status="failed", reason=str(error), stage=stages.now)
     except Exception as error:
         traceback.print_exc()  # into the log, in full
-        if out_of_memory(error):
+        if isinstance(error.__cause__ or error, torch.OutOfMemoryError):  # an accelerator's
+            said = str(error).partition("\n")[0]
+            reason = f"needs more memory than the device has free: {said}"
+            record = Record(status="too_large", reason=reason, stage=stages.now)
+        elif out_of_memory(error):
             record = Record(
                 status="too_large",
                 reason=f"needs more than {task.memory_bytes / GIB:.1f} GiB in {stages.now!r}"
@@ -285,3 +290,9 @@ def _run(argument: str, body: Callable[[Task, Stages], Record]) -> str:
     stages.only_once()
     known = {"seconds": stages.seconds, "figures": stages.figures}
     return record.model_copy(update=known).model_dump_json()
+
+
+def _peak_device_bytes(device: str) -> int | None:
+    """Return the most memory that tensors took of an accelerator that counts it, else None."""
+    most = getattr(torch.get_device_module(device), "max_memory_allocated", None)
+    return int(most()) if most else None

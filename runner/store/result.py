@@ -129,6 +129,8 @@ class ProblemResult(Document):
     """Processor time of the child process and of what it waited for."""
     peak_memory_bytes: int | None = None
     """Largest resident set of the child process."""
+    peak_device_bytes: int | None = None
+    """Most memory of the accelerator that tensors took; absent on the CPU."""
     memory_limit_bytes: int | None = None
     """What the child could allocate."""
     estimated_memory_bytes: int | None = None

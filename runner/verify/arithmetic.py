@@ -33,6 +33,7 @@ def exact_arithmetic(device: str) -> Iterator[None]:
     if device == "cpu":
         yield
         return
+    torch.empty(0, device=device)  # starts the device here, not while a component's own file runs
     matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
     places = () if not _is_cuda(device) else (
         (matmul, "allow_tf32", False),

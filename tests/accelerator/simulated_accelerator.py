@@ -6,6 +6,7 @@ device and of the CPU raises; random numbers come from a generator of the device
 backend in Python have streams, timed events or `torch.Generator(device="accel")`.
 """
 
+import os
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,6 +31,7 @@ class Backend:
         self.generator = torch.Generator()
         self.host: dict[int, torch.UntypedStorage] = {}
         """The host memory behind each storage of the device, by the storage's address."""
+        self.total_bytes = int(os.environ.get("ACCEL_MEMORY_BYTES", 1 << 40))
         self.allocated_bytes = self.peak_bytes = 0
 
     def is_available(self) -> bool:
@@ -49,6 +51,9 @@ class Backend:
 
     def get_device_name(self, device: Any = None) -> str:
         return "simulated accelerator"
+
+    def get_amp_supported_dtype(self) -> list[torch.dtype]:
+        return [torch.float16, torch.bfloat16]
 
     def synchronize(self, device: Any = None) -> None:
         """Return at once: every operation has ended when its call returns."""
@@ -73,6 +78,8 @@ class Backend:
 
     def keep(self, storage: torch.UntypedStorage, host: torch.UntypedStorage) -> None:
         """Keep a storage's host memory for as long as the storage lives."""
+        if self.allocated_bytes + storage.nbytes() > self.total_bytes:
+            raise torch.OutOfMemoryError(f"accel out of memory. It has {self.total_bytes} bytes.")
         self.host[storage._cdata] = host
         self.allocated_bytes += storage.nbytes()
         self.peak_bytes = max(self.peak_bytes, self.allocated_bytes)
@@ -107,6 +114,8 @@ def register() -> None:
     aten = torch.library.Library("aten", "IMPL")
     aten.impl("convolution_overrideable", _convolution, "PrivateUse1")
     aten.impl("convolution_backward_overrideable", _convolution_backward, "PrivateUse1")
+    aten.impl("_thnn_fused_lstm_cell", _lstm_cell, "PrivateUse1")
+    aten.impl("_thnn_fused_gru_cell", _gru_cell, "PrivateUse1")
     _library.extend((fallback, aten))
     # Else `Module.to` unties weights here; it swaps them by itself only for devices that it lists.
     torch.__future__.set_swap_module_params_on_conversion(True)
@@ -218,3 +227,23 @@ def _convolution_backward(grad: Any, input: Any, weight: Any, *args: Any) -> Any
     return _compute(
         torch.ops.aten.convolution_backward.default, grad, input, weight, bias, *args
     )
+
+
+def _lstm_cell(given: Any, hidden: Any, cell: Any, given_bias: Any = None, bias: Any = None) -> Any:
+    given, hidden = _plus(given, given_bias), _plus(hidden, bias)
+    into, forget, new, out = (given + hidden).chunk(4, 1)
+    into, forget, new, out = into.sigmoid(), forget.sigmoid(), new.tanh(), out.sigmoid()
+    after = forget * cell + into * new
+    return out * after.tanh(), after, torch.cat((into, forget, new, out), 1)
+
+
+def _gru_cell(given: Any, hidden: Any, state: Any, given_bias: Any = None, bias: Any = None) -> Any:
+    given, hidden = _plus(given, given_bias).chunk(3, 1), _plus(hidden, bias).chunk(3, 1)
+    reset, update = ((g + h).sigmoid() for g, h in zip(given[:2], hidden[:2], strict=True))
+    new = (given[2] + reset * hidden[2]).tanh()
+    after = (state - new) * update + new
+    return after, torch.cat((reset, update, new, state, hidden[2]), 1)
+
+
+def _plus(gates: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+    return gates if bias is None else gates + bias
