@@ -100,7 +100,9 @@ def device_name(argument: str) -> str:
         return json.dumps({"device": device, "name": f"{name}, torch {torch.__version__}"})
     processor = _processor() or platform.machine()
     threads = f"{asked['threads']} threads" if asked["threads"] > 1 else "1 thread"
-    return json.dumps({"device": device, "name": f"{processor}, {threads}, torch {torch.__version__}"})
+    return json.dumps(
+        {"device": device, "name": f"{processor}, {threads}, torch {torch.__version__}"}
+    )
 
 
 def _processor() -> str:

@@ -35,13 +35,17 @@ def exact_arithmetic(device: str) -> Iterator[None]:
         return
     torch.empty(0, device=device)  # starts the device here, not while a component's own file runs
     matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
-    places = () if not _is_cuda(device) else (
-        (matmul, "allow_tf32", False),
-        (matmul, "allow_fp16_reduced_precision_reduction", False),
-        (matmul, "allow_bf16_reduced_precision_reduction", False),
-        (cudnn, "allow_tf32", False),
-        (cudnn, "deterministic", True),
-        (cudnn, "benchmark", False),
+    places = (
+        ()
+        if not _is_cuda(device)
+        else (
+            (matmul, "allow_tf32", False),
+            (matmul, "allow_fp16_reduced_precision_reduction", False),
+            (matmul, "allow_bf16_reduced_precision_reduction", False),
+            (cudnn, "allow_tf32", False),
+            (cudnn, "deterministic", True),
+            (cudnn, "benchmark", False),
+        )
     )
     before = [(place, name, getattr(place, name)) for place, name, _ in places]
     strict = torch.are_deterministic_algorithms_enabled()

@@ -1,6 +1,6 @@
 """Moves inputs to a device as they are laid out: strides, and memory that two of them share.
 
-`Tensor.to` makes a contiguous copy of an expanded or sliced tensor, and two copies of shared memory.
+`Tensor.to` makes a dense copy of an expanded or sliced tensor, and two copies of shared memory.
 """
 
 from collections.abc import Mapping
@@ -37,4 +37,5 @@ def moved(values: T, device: str) -> T:
         place = tensor.storage_offset(), tensor.shape, tensor.stride()
         return bare.set_(storages[storage._cdata], *place)
 
-    return move(values)
+    result: T = move(values)
+    return result

@@ -1,12 +1,12 @@
-"""A device for torch, "accel": its memory is the machine's own, and the CPU computes what is asked of it.
+"""A device for torch, "accel", that keeps its tensors in the machine's memory and asks the CPU to
+compute.
 
-torch loads this module as it loads any vendor's backend, where its folder is on PYTHONPATH. Tensors on
-the device have storages, views, versions and gradients as a GPU's have; an operation on tensors of the
-device and of the CPU raises; random numbers come from a generator of the device's own. torch lets no
-backend in Python have streams, timed events or `torch.Generator(device="accel")`.
+torch loads this module as it loads any vendor's backend, where its folder is on PYTHONPATH. Tensors
+on the device have storages, views, versions and gradients as a GPU's have; an operation on tensors
+of the device and of the CPU raises; random numbers come from a generator of the device's own. torch
+lets no backend in Python have streams, timed events or `torch.Generator(device="accel")`.
 """
 
-import os
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +16,8 @@ import torch
 from torch.utils import backend_registration
 from torch.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
 
+MEMORY_BYTES = 128 << 20
+"""All memory of the device."""
 _ON_CPU = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
 """Where a kernel is looked up that touches no values: it keeps the device of what it is given."""
 _KEEPS_VALUES = {"aten::set_", "aten::as_strided_"}
@@ -31,7 +33,6 @@ class Backend:
         self.generator = torch.Generator()
         self.host: dict[int, torch.UntypedStorage] = {}
         """The host memory behind each storage of the device, by the storage's address."""
-        self.total_bytes = int(os.environ.get("ACCEL_MEMORY_BYTES", 1 << 40))
         self.allocated_bytes = self.peak_bytes = 0
 
     def is_available(self) -> bool:
@@ -78,8 +79,8 @@ class Backend:
 
     def keep(self, storage: torch.UntypedStorage, host: torch.UntypedStorage) -> None:
         """Keep a storage's host memory for as long as the storage lives."""
-        if self.allocated_bytes + storage.nbytes() > self.total_bytes:
-            raise torch.OutOfMemoryError(f"accel out of memory. It has {self.total_bytes} bytes.")
+        if self.allocated_bytes + storage.nbytes() > MEMORY_BYTES:
+            raise torch.OutOfMemoryError(f"accel out of memory. It has {MEMORY_BYTES >> 20} MiB.")
         self.host[storage._cdata] = host
         self.allocated_bytes += storage.nbytes()
         self.peak_bytes = max(self.peak_bytes, self.allocated_bytes)
@@ -182,7 +183,7 @@ def _host(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _placed(host: torch.Tensor, moved: list[tuple[torch.Tensor, torch.Tensor]]) -> torch.Tensor:
-    """Return the device's tensor for one that the CPU computed: an argument, its view, or another."""
+    """Return the device's tensor for one of the CPU: an argument, a view of one, or another."""
     for argument, tensor in moved:
         if host is argument:
             return tensor
@@ -224,9 +225,7 @@ def _convolution(*args: Any) -> Any:
 
 def _convolution_backward(grad: Any, input: Any, weight: Any, *args: Any) -> Any:
     bias = [weight.shape[1 if args[3] else 0]]
-    return _compute(
-        torch.ops.aten.convolution_backward.default, grad, input, weight, bias, *args
-    )
+    return _compute(torch.ops.aten.convolution_backward.default, grad, input, weight, bias, *args)
 
 
 def _lstm_cell(given: Any, hidden: Any, cell: Any, given_bias: Any = None, bias: Any = None) -> Any:
