@@ -10,7 +10,8 @@ from pathlib import Path
 
 from runner import __version__
 from runner.batch.cluster import usable_bytes
-from runner.batch.machine import GIB, available_bytes, cores, find_device, total_bytes, why_no_gpu
+from runner.batch.device import find_device, why_no_gpu
+from runner.batch.machine import GIB, available_bytes, cores, total_bytes
 from runner.batch.stored import store_of
 from runner.config import Settings
 from runner.counting import counted

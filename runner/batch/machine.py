@@ -4,8 +4,6 @@ import os
 import resource
 from pathlib import Path
 
-from runner.errors import UsageError
-
 GIB = 1 << 30
 CGROUP = Path("/sys/fs/cgroup")
 
@@ -26,45 +24,6 @@ def available_bytes() -> int:
     else:  # macOS
         free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4
     return min(free, _container_bytes(free))
-
-
-def find_device(wanted: str) -> str:
-    """Return the type of device to compute on; `auto` is torch's accelerator here, else the CPU.
-
-    Raises:
-        UsageError: torch finds no such device.
-    """
-    import torch
-
-    accelerator = torch.accelerator.current_accelerator(check_available=True)
-    here = ["cpu", accelerator.type] if accelerator else ["cpu"]
-    if wanted == "auto":
-        return here[-1]
-    if wanted not in here and not _has_device(wanted):
-        raise UsageError(
-            f"--device {wanted}: torch finds no such device here (it finds: {', '.join(here)})",
-            hint=why_no_gpu() if wanted == "cuda" else "use --device cpu",
-        )
-    return wanted
-
-
-def _has_device(kind: str) -> bool:
-    """Whether torch has a device of a type that is not its accelerator of choice."""
-    import torch
-
-    try:
-        return bool(torch.get_device_module(kind).is_available())
-    except RuntimeError:  # no type of device is called that
-        return False
-
-
-def why_no_gpu() -> str:
-    """Return what to do where torch finds no CUDA device."""
-    import torch
-
-    if torch.version.cuda is None:
-        return "this PyTorch is a build without CUDA: `make setup DEVICE=cuda` brings the other"
-    return "does `nvidia-smi` answer?"
 
 
 def resident_bytes() -> int:

@@ -17,7 +17,8 @@ from typing import Literal
 import torch
 
 from runner.batch.describing import describe
-from runner.batch.machine import GIB, find_device, resident_bytes
+from runner.batch.device import find_device
+from runner.batch.machine import GIB, resident_bytes
 from runner.batch.needs import Forecast, granted_for, than_the_largest, too_large
 from runner.batch.task import Record, Task, more_than_given, record_of
 from runner.batch.zygote import allow_memory

@@ -8,9 +8,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from runner.batch.machine import find_device
-from runner.errors import UsageError
-
 WARM_UP_RUNS = 3
 WARM_UP_S = 0.05
 FEWEST_RUNS = 10
@@ -78,37 +75,6 @@ def summary(seconds: Sequence[float]) -> dict[str, float | int]:
         "runs": len(seconds),
         "outliers": sum(s > limit for s in seconds),
     }
-
-
-def device_name(argument: str) -> str:
-    """Find the device to measure on; `argument` is JSON: `device`, `threads`.
-
-    A child's function. Returns JSON: the `device`'s type and its `name` for people, or `error`.
-    """
-    import platform
-
-    import torch
-
-    asked = json.loads(argument)
-    try:
-        device = find_device(asked["device"])
-    except UsageError as error:
-        return json.dumps({"error": str(error)})
-    if device != "cpu":
-        module = torch.get_device_module(device)
-        name = module.get_device_name() if hasattr(module, "get_device_name") else device
-        return json.dumps({"device": device, "name": f"{name}, torch {torch.__version__}"})
-    processor = _processor() or platform.machine()
-    threads = f"{asked['threads']} threads" if asked["threads"] > 1 else "1 thread"
-    return json.dumps(
-        {"device": device, "name": f"{processor}, {threads}, torch {torch.__version__}"}
-    )
-
-
-def _processor() -> str:
-    cpuinfo = Path("/proc/cpuinfo")
-    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
-    return next((line.partition(":")[2].strip() for line in lines if "model name" in line), "")
 
 
 def _clock(device: Any) -> Callable[[Callable[[], object]], float]:
