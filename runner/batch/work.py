@@ -189,6 +189,7 @@ def _verified(
     else:
         _, streamed = needs(tree, task.most_memory_bytes, device)
     with stages("verify"):
+        torch.empty(0, device=device)  # A device starts here, not while a component's file runs.
         options = VerifyOptions(
             mode=task.options.mode,
             trials=task.options.trials,

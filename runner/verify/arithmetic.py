@@ -17,35 +17,27 @@ def said_of(device: str) -> str | None:
     """Return what a verdict says of a device's arithmetic; None for the CPU."""
     if device == "cpu":
         return None
-    return f"{_FULL_PRECISION}; {_DETERMINISTIC}" if _is_cuda(device) else _DETERMINISTIC
-
-
-def _is_cuda(device: str) -> bool:
-    return torch.device(device).type == "cuda"
+    on_cuda = device.startswith("cuda")
+    return f"{_FULL_PRECISION}; {_DETERMINISTIC}" if on_cuda else _DETERMINISTIC
 
 
 @contextmanager
 def exact_arithmetic(device: str) -> Iterator[None]:
     """Switch to it on an accelerator, and back at the end; a CPU has nothing to switch.
 
-    Only CUDA has switches for its precision.
+    The switches for precision are CUDA's, and mean nothing to another device.
     """
     if device == "cpu":
         yield
         return
-    torch.empty(0, device=device)  # starts the device here, not while a component's own file runs
     matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
     places = (
-        ()
-        if not _is_cuda(device)
-        else (
-            (matmul, "allow_tf32", False),
-            (matmul, "allow_fp16_reduced_precision_reduction", False),
-            (matmul, "allow_bf16_reduced_precision_reduction", False),
-            (cudnn, "allow_tf32", False),
-            (cudnn, "deterministic", True),
-            (cudnn, "benchmark", False),
-        )
+        (matmul, "allow_tf32", False),
+        (matmul, "allow_fp16_reduced_precision_reduction", False),
+        (matmul, "allow_bf16_reduced_precision_reduction", False),
+        (cudnn, "allow_tf32", False),
+        (cudnn, "deterministic", True),
+        (cudnn, "benchmark", False),
     )
     before = [(place, name, getattr(place, name)) for place, name, _ in places]
     strict = torch.are_deterministic_algorithms_enabled()
