@@ -44,6 +44,9 @@ _SET_FOR_CHILDREN = {
     "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
     # cuBLAS multiplies matrices the same way each time only with a workspace of a fixed size.
     "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
+    # Some of torch's kernels for GPUs are else compiled at their first use, which writes files and
+    # starts processes: no component may do either.
+    "TORCH_DISABLE_NATIVE_JIT": "1",
     # Tensors on huge pages: zeroing small ones is most of what an elementwise operation takes.
     "THP_MEM_ALLOC_ENABLE": "1",
     "PYTHONUNBUFFERED": "1",

@@ -7,6 +7,7 @@ of the device and of the CPU raises; random numbers come from a generator of the
 lets no backend in Python have streams, timed events or `torch.Generator(device="accel")`.
 """
 
+import functools
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -117,6 +118,9 @@ def register() -> None:
     aten.impl("convolution_backward_overrideable", _convolution_backward, "PrivateUse1")
     aten.impl("_thnn_fused_lstm_cell", _lstm_cell, "PrivateUse1")
     aten.impl("_thnn_fused_gru_cell", _gru_cell, "PrivateUse1")
+    # `torch.tensor(numbers, device="accel")` finds no fallback while a dispatch mode is on.
+    for op in (torch.ops.aten.empty_strided.default, torch.ops.aten._copy_from.default):
+        aten.impl(op, functools.partial(_compute, op), "PrivateUse1")
     _library.extend((fallback, aten))
     # Else `Module.to` unties weights here; it swaps them by itself only for devices that it lists.
     torch.__future__.set_swap_module_params_on_conversion(True)
