@@ -37,7 +37,6 @@ Dims = Callable[[str], int]
 """How many dimensions a value has."""
 Device = Callable[[], str]
 """Writes the device that the model is on: `x.device`."""
-_PLACES = (DEVICE, CPU)
 
 _SIGNS_OF_BOTH = {
     "floor_divide": ("//", PRODUCT),
@@ -94,8 +93,8 @@ def spell(
     known, the subscript of a last dimension is `x[..., 0]`.
     """
     place = op.arg("device")
-    if place in _PLACES:
-        return _placed(op, value, CPU.text if device is None or place == CPU else device())
+    if place == CPU or (place == DEVICE and device is not None):
+        return _placed(op, value, CPU.text if place == CPU or device is None else device())
     bound = _bound(op)
     if op.name.endswith("_") and not op.name.endswith("__"):
         return _in_place(op, value)

@@ -31,7 +31,7 @@ from runner.graph.ir import (
     TensorSpec,
     references,
 )
-from runner.graph.operations import COPY
+from runner.graph.operations import COPY, kind
 from runner.graph.origin import origin
 from runner.graph.placement import MOVES, ON_DEVICE
 from runner.graph.provenance import (
@@ -71,20 +71,20 @@ def convert(problem: Problem, built: Built, traced: Traced, rung: Capture, mode:
         **dict(built.model.named_buffers(remove_duplicate=False)),
     }
     nodes = [n for n in traced.graph.nodes if n.op == "placeholder"]
-    for node, (kind, path, value) in zip(nodes, traced.placeholders, strict=True):
-        if kind == "value":
+    for node, (role, path, value) in zip(nodes, traced.placeholders, strict=True):
+        if role == "value":
             known[node] = _plain(value)
             continue
         known[node] = Ref(node.name)
-        tensor = value if kind in {"input", "constant"} else own[path]
+        tensor = value if role in {"input", "constant"} else own[path]
         values[node.name] = spec_of(tensor)
-        if kind == "input":
+        if role == "input":
             inputs.append(Input(node.name, path, built.made_inputs.recipe(tensor)))
-        elif kind == "constant":
+        elif role == "constant":
             states[node.name] = _constant(built, path, tensor)
         else:
             states[node.name] = State(
-                path, "parameter" if kind == "parameter" else "buffer", _recipe(built, tensor)
+                path, "parameter" if role == "parameter" else "buffer", _recipe(built, tensor)
             )
     writer = _Writer(str(problem.path), built.model, traced, known, states, values, built)
     output = writer.write(traced.graph)
@@ -116,7 +116,7 @@ def convert(problem: Problem, built: Built, traced: Traced, rung: Capture, mode:
         specialisations=(*traced.reads, *writer.specialisations),
         seen=writer.seen if traced.reads or writer.specialisations else {},
         on_cpu=frozenset(writer.on_cpu),
-        notes=tuple(traced.notes),
+        notes=(*traced.notes, *writer.made_on_cpu()),
     )
 
 
@@ -329,6 +329,17 @@ class _Writer:
         if not known and self.placed == "mixed":
             return op
         return replace(op, kwargs=(*op.kwargs, ("device", CPU if here else DEVICE)))
+
+    def made_on_cpu(self) -> Iterator[str]:
+        """A note on each tensor that forward makes on the CPU and leaves there."""
+        moved: set[str] = set()
+        for op in reversed(self.operations):
+            if op.target == "to.device" or moved.intersection(op.outputs):
+                moved.update(self.on_cpu.intersection(op.refs()))
+        for op in self.operations:
+            if kind(op) in {"creation", "random"} and op.outputs[0] in self.on_cpu - moved:
+                line = f"line {op.origin.line}: " if op.origin and op.origin.line else ""
+                yield f"{line}made on the CPU, and stays there where the model is on a device"
 
     def _seen(self, node: FxNode, position: int, listed: bool) -> str | None:
         """What one of a node's results held, where the tracer noted it."""

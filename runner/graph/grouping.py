@@ -177,16 +177,19 @@ class Grouping:
         name: str,
         reason: str,
         results: int = 1,
+        *,
+        views: bool = True,
     ) -> bool:
         """One kernel of several and of what lies between them; False where the flow forbids it.
 
         `results`: how many values may be read outside, if none of the kernels had more.
+        `views`: whether it takes those views of what comes in that serve it alone.
         """
         contracted = self.contracted
         allowed = max(results, *(len(self.results(contracted.groups[g])) for g in groups))
         members = set().union(*(contracted.groups[g] for g in groups))
         members |= self._between(members)
-        members |= self._views_before(members)
+        members |= self._views_before(members) if views else set()
         if len(self.results(members)) > allowed or not contracted.allows(members):
             return False
         kept = min(groups)

@@ -41,7 +41,8 @@ def _joined(grouping: Grouping, group: int) -> int | None:
         if partner is None or _draws(grouping, partner):
             continue
         reason = f"{grouping.reasons[partner]}; with a copy of its layout"
-        if grouping.join((group, partner), grouping.names[partner], reason):
+        follows = partner == maker  # which has taken its views already
+        if grouping.join((group, partner), grouping.names[partner], reason, views=not follows):
             return partner
     return None
 

@@ -205,12 +205,13 @@ def _is_mixing(error: Exception) -> bool:
 
 def _give_up(traced: Traced, reason: str, *, mixes: bool = False) -> None:
     traced.placed = "mixed" if mixes else "unknown"
-    what = "does not run on a device" if mixes else "where tensors live on a device is not known"
+    what = "does not run on a device" if mixes else "may not run on a device, which was not shown"
     traced.notes.append(f"{what}: {reason}")
 
 
 def _reason(error: Exception, file: str) -> str:
-    """The error's first line, and the author's line that raised it."""
+    """The error's first sentence, and the author's line that raised it."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
-    said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    lines = str(error).strip().splitlines()
+    said = lines[0].partition(". ")[0] if lines else type(error).__name__
     return f"line {frames[-1].lineno}: {said}" if frames else said

@@ -1,0 +1,93 @@
+"""Which device each tensor of a forward is made on, as its author wrote it."""
+
+import pytest
+from programs import Program
+
+from runner.graph import Graph
+from runner.graph.ir import CPU, DEVICE
+
+
+def places(graph: Graph) -> list[tuple[str, str]]:
+    """Each operation that names a device: the operator and `device` or `cpu`."""
+    said = {DEVICE: "device", CPU: "cpu"}
+    return [
+        (op.name, said[place])
+        for op in graph.operations
+        if (place := op.arg("device")) in said  # type: ignore[comparison-overlap]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("forward", "expected"),
+    {
+        "made there": ("return x + torch.arange(8, device=x.device)", [("arange", "device")]),
+        "made where a weight is": (
+            "return x + torch.ones(8, device=self.up.weight.device)",
+            [("ones", "device")],
+        ),
+        "made on the CPU and moved": (
+            "return x + torch.ones(8).to(x.device)",
+            [("to", "device")],
+        ),
+        "moved with its type": ("return x + torch.ones(8).type_as(x)", [("to", "device")]),
+        "moved and cast": (
+            "return x + torch.arange(8).to(x.device, torch.float64)",
+            [("to", "device")],
+        ),
+        "made of numbers": (
+            "return x + torch.tensor([1.0] * 8, device=x.device)",
+            [("to", "device")],
+        ),
+        "the end of a chain on the CPU": (
+            "return x.masked_fill(torch.ones(8).cumsum(0).gt(3).to(x.device), 0.0)",
+            [("to", "device")],
+        ),
+        "an index on the CPU": ("return x[:, torch.arange(7, -1, -1)]", []),
+        "like another": ("return x + x.new_ones(8) + torch.zeros_like(x)", []),
+        "brought to the CPU": ("return x.cpu() + torch.ones(8)", [("to", "cpu")]),
+        "nothing made": ("return x.to(x.device).relu()", []),
+    }.values(),
+)
+def test_a_tensor_is_made_where_its_author_makes_it(
+    program: Program, forward: str, expected: list[tuple[str, str]]
+) -> None:
+    graph = program(forward, init="self.up = nn.Linear(8, 8)")
+    assert places(graph) == expected
+    assert "device" not in " ".join(graph.notes).replace("where the model is on a device", "")
+
+
+def test_a_table_in_a_plain_attribute_is_moved_as_its_author_moves_it(program: Program) -> None:
+    graph = program("return x + self.table.to(x.device)", init="self.table = torch.arange(8)")
+    assert places(graph) == [("to", "device")]
+
+
+def test_what_stays_on_the_cpu_on_purpose_is_a_note(program: Program) -> None:
+    graph = program("return x[:, torch.arange(7, -1, -1)]")
+    (note,) = graph.notes
+    assert note.endswith("made on the CPU, and stays there where the model is on a device")
+
+
+def test_a_forward_that_mixes_devices_stays_as_it_is_and_is_a_note(program: Program) -> None:
+    graph = program("return x + torch.arange(8)")
+    assert places(graph) == []
+    (note,) = graph.notes
+    assert note.startswith("does not run on a device: line ")
+
+
+def test_where_it_cannot_be_shown_a_tensor_is_made_on_the_device(program: Program) -> None:
+    forward = "n = int(x.abs().sum() > 0)\nreturn x * n + torch.arange(8, device=x.device)"
+    assert ("arange", "device") in places(program(forward))
+
+
+ATTENDED = "q = x.view(2, 4, 4, 2)\ny = F.scaled_dot_product_attention(q, q, q)\n"
+
+
+@pytest.mark.parametrize(
+    "merged",
+    ["y.transpose(1, 2).contiguous().view(2, 4, 8)", "y.transpose(1, 2).reshape(2, 4, 8)"],
+)
+def test_a_copy_that_only_another_device_makes_is_kept(program: Program, merged: str) -> None:
+    graph = program(f"{ATTENDED}return {merged}", inputs="torch.randn(2, 32)")
+    copies = [op.name for op in graph.operations if op.name in {"contiguous", "reshape"}]
+    assert len(copies) == 1
+    assert not [op for op in graph.operations if op.name in copies and op.view]
