@@ -126,6 +126,16 @@ def _gpus(value: float) -> float:
     return value
 
 
+_DEVICE = re.compile(r"[a-z][a-z0-9_]*")
+
+
+def _device(value: str) -> str:
+    """Return a type of device as it is; only a process that imports torch knows which there are."""
+    if not _DEVICE.fullmatch(value):
+        raise ValueError("write cpu, auto, or the type of an accelerator, such as cuda")
+    return value
+
+
 def _url(value: str | None) -> str | None:
     if value is None:
         return None
@@ -225,8 +235,8 @@ class Settings(BaseSettings):
     """CPUs for each problem."""
     num_gpus: Annotated[float, AfterValidator(_gpus)] = Field(default=0, ge=0, allow_inf_nan=False)
     """GPUs for each problem; several may share one."""
-    device: Literal["cpu", "cuda", "auto"] = "cpu"
-    """Where verification runs."""
+    device: Annotated[str, AfterValidator(_device)] = "cpu"
+    """Type of the device that verification runs on; auto: the accelerator here, else the CPU."""
     mode: Literal["eval", "train"] = "eval"
     """How models run: in eval() under no_grad, or in training mode with dropout's seed fixed."""
     trials: int = Field(default=2, ge=1)

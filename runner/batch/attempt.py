@@ -185,6 +185,7 @@ def _result(task: Task, attempt: Attempt, log: Path) -> ProblemResult:
         seconds=record.seconds,
         cpu_seconds=attempt.cpu_seconds,
         peak_memory_bytes=attempt.peak_memory_bytes,
+        peak_device_bytes=record.peak_device_bytes,
         memory_limit_bytes=task.memory_bytes,
         estimated_memory_bytes=record.forecast.expected_bytes if record.forecast else None,
         started=attempt.started,

@@ -33,7 +33,7 @@ _SECRETS = re.compile(
     r"^(AWS|KDRUN|RAY|GOOGLE|AZURE|S3)_|SECRET|TOKEN|PASSWORD|PASSWD|CREDENTIAL|(API|ACCESS|PRIVATE)_?KEY",
     re.IGNORECASE,
 )
-_ONE_THREAD = {
+_SET_FOR_CHILDREN = {
     # A fork keeps only the thread that called it: no pool may exist before. Children set their own.
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
@@ -42,6 +42,11 @@ _ONE_THREAD = {
     "OMP_WAIT_POLICY": "PASSIVE",
     # Asking whether there is a GPU must not start CUDA, which no fork survives.
     "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
+    # cuBLAS multiplies matrices the same way each time only with a workspace of a fixed size.
+    "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
+    # Some of torch's kernels for GPUs are else compiled at their first use, which writes files and
+    # starts processes: no component may do either.
+    "TORCH_DISABLE_NATIVE_JIT": "1",
     # Tensors on huge pages: zeroing small ones is most of what an elementwise operation takes.
     "THP_MEM_ALLOC_ENABLE": "1",
     "PYTHONUNBUFFERED": "1",
@@ -236,4 +241,4 @@ def _environment(request: Request) -> dict[str, str]:
 def clean_environment(environment: dict[str, str]) -> dict[str, str]:
     """What a problem's code may see: nothing that opens a store or a cluster."""
     kept = {name: value for name, value in environment.items() if not _SECRETS.search(name)}
-    return kept | _ONE_THREAD
+    return kept | _SET_FOR_CHILDREN

@@ -1,4 +1,4 @@
-"""This file knows about what a machine can do: each thing that a run needs, looked at now."""
+"""Looks at each thing that a run needs of a machine, and says what is there."""
 
 import importlib
 import platform
@@ -10,7 +10,8 @@ from pathlib import Path
 
 from runner import __version__
 from runner.batch.cluster import usable_bytes
-from runner.batch.machine import GIB, available_bytes, cores, total_bytes, why_no_gpu
+from runner.batch.device import find_device, why_no_gpu
+from runner.batch.machine import GIB, available_bytes, cores, total_bytes
 from runner.batch.stored import store_of
 from runner.config import Settings
 from runner.counting import counted
@@ -42,6 +43,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
         ("cores", lambda _: str(cores())),
         ("memory", _memory),
         ("gpus", _gpus),
+        *([("device", _device)] if settings.device != "cpu" else []),
         ("scratch", _scratch),
         ("dataset", _dataset),
         *([("store", _store)] if settings.store is not None else []),
@@ -75,11 +77,15 @@ def _gpus(settings: Settings) -> str:
     import torch
 
     names = [torch.cuda.get_device_name(n) for n in range(torch.cuda.device_count())]
-    wanted = max(settings.num_gpus, float(settings.device == "cuda"))
-    if len(names) < wanted:
-        asked = f"--num-gpus {settings.num_gpus:g}" if settings.num_gpus else "--device cuda"
+    if len(names) < settings.num_gpus:
+        asked = f"--num-gpus {settings.num_gpus:g}"
         raise UsageError(f"{asked}: there are {len(names)} here", hint=why_no_gpu())
     return ", ".join(names) or "none"
+
+
+def _device(settings: Settings) -> str:
+    """The type of device that --device stands for."""
+    return find_device(settings.device)
 
 
 def _scratch(settings: Settings) -> str:

@@ -26,15 +26,6 @@ def available_bytes() -> int:
     return min(free, _container_bytes(free))
 
 
-def why_no_gpu() -> str:
-    """Return what to do where PyTorch sees no GPU."""
-    import torch
-
-    if torch.version.cuda is None:
-        return "this PyTorch is a build without CUDA: `make setup DEVICE=cuda` brings the other"
-    return "does `nvidia-smi` answer?"
-
-
 def resident_bytes() -> int:
     """Memory that this process has now."""
     status = Path("/proc/self/statm")

@@ -11,7 +11,9 @@ from pathlib import Path
 from runner import __version__
 from runner.batch import decomposer
 from runner.batch.attempt import estimate
+from runner.batch.child import close_zygote
 from runner.batch.cluster import NO_CLUSTER, connect, is_client, usable_bytes
+from runner.batch.device import look_for_device
 from runner.batch.driver import Driver
 from runner.batch.events import Events, opened
 from runner.batch.holding import held
@@ -173,7 +175,7 @@ def drive(submission: Submission, settings: Settings, say: Say) -> Manifest:
     """Run what is left to run over a Ray.
 
     Raises:
-        UsageError: another process drives this run.
+        UsageError: another process drives this run, or this machine lacks the device.
         ClusterError: no Ray, or not the one that was asked for.
         StoreError: results cannot be written.
         KeyboardInterrupt: it was stopped before there was anything to stop.
@@ -182,6 +184,9 @@ def drive(submission: Submission, settings: Settings, say: Say) -> Manifest:
     folder = run.store.run_directory(run.run_id)
     with ExitStack() as stack:
         if submission.todo:
+            if settings.address is None and settings.device not in ("cpu", "auto"):
+                look_for_device(settings.device)
+                close_zygote()  # the local Ray's workers have children of their own
             stack.enter_context(held(folder, run.run_id))
         watchers: list[Watcher] = [Events(stack.enter_context(opened(folder)), run.run_id)]
         cluster = NO_CLUSTER

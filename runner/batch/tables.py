@@ -269,7 +269,9 @@ def one(done: Decomposed, took_s: float, console: Console) -> None:
     for sentence in result.health:
         console.print(f"but mind: {sentence}", soft_wrap=True)
     memory = f", {result.peak_memory_bytes / GIB:.2f} GiB" if result.peak_memory_bytes else ""
-    console.print(f"{took_s:.1f} s{memory}")
+    there = result.peak_device_bytes
+    on_device = f", {there / GIB:.2f} GiB on the device" if there else ""
+    console.print(f"{took_s:.1f} s{memory}{on_device}")
     if done.earlier_stays:
         console.print(f"the earlier one, which passed, stays: {done.directory}", soft_wrap=True)
     elif set(result.files) - {logs.KEPT}:

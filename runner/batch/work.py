@@ -17,7 +17,8 @@ from typing import Literal
 import torch
 
 from runner.batch.describing import describe
-from runner.batch.machine import GIB, resident_bytes, why_no_gpu
+from runner.batch.device import find_device
+from runner.batch.machine import GIB, resident_bytes
 from runner.batch.needs import Forecast, granted_for, than_the_largest, too_large
 from runner.batch.task import Record, Task, more_than_given, record_of
 from runner.batch.zygote import allow_memory
@@ -100,7 +101,7 @@ def decompose(argument: str) -> str:
     """Take a problem apart into `task.built`, and verify what was written."""
 
     def body(task: Task, stages: Stages) -> Record:
-        device = _device(task.options.device)
+        device = find_device(task.options.device)
         with stages("load"):
             problem = read_problem(task.problem)
         with stages("capture"):
@@ -133,12 +134,12 @@ def decompose(argument: str) -> str:
         # as much as a run gives: what is kept, and so the peak, is the same in a run and alone
         enough = min(task.memory_bytes, granted_for(expected.expected_bytes))
         task = task.model_copy(update={"memory_bytes": enough})
-        record = _verified(task, stages, task.built, problem)
+        record = _verified(task, stages, task.built, device, problem)
         if record.given_bad_inputs:
             with stages("decompose"):
                 shutil.rmtree(task.built)
                 write(problem, graph, task.built, record.given_bad_inputs)
-            record = _verified(task, stages, task.built, problem)
+            record = _verified(task, stages, task.built, device, problem)
         return record.model_copy(update={"forecast": expected})
 
     return _run(argument, body)
@@ -148,7 +149,8 @@ def verify(argument: str) -> str:
     """Verify the decomposition that stands in `task.directory`, which is only read."""
 
     def body(task: Task, stages: Stages) -> Record:
-        return _verified(task, stages, task.directory, write=False)
+        device = find_device(task.options.device)
+        return _verified(task, stages, task.directory, device, write=False)
 
     return _run(argument, body)
 
@@ -157,7 +159,7 @@ def judge(argument: str) -> str:
     """Verify what somebody else delivered into `task.built`, and write the verdicts there."""
 
     def body(task: Task, stages: Stages) -> Record:
-        record = _verified(task, stages, task.built)
+        record = _verified(task, stages, task.built, find_device(task.options.device))
         if record.status == "passed":
             with stages("describe"):
                 describe(task.built, task.options.mode)
@@ -170,6 +172,7 @@ def _verified(
     task: Task,
     stages: "Stages",
     directory: Path,
+    device: str,
     problem: Problem | None = None,
     *,
     write: bool = True,
@@ -179,7 +182,6 @@ def _verified(
     Raises:
         ProblemError: that problem fails on its own inputs.
     """
-    device = _device(task.options.device)
     try:
         tree = Tree.read(directory)
     except DecompositionError:
@@ -187,6 +189,7 @@ def _verified(
     else:
         _, streamed = needs(tree, task.most_memory_bytes, device)
     with stages("verify"):
+        torch.empty(0, device=device)  # A device starts here, not while a component's file runs.
         options = VerifyOptions(
             mode=task.options.mode,
             trials=task.options.trials,
@@ -210,6 +213,7 @@ def _verified(
         bitwise_equal=verification.bitwise_equal,
         max_diff=verification.max_diff,
         health=verification.health,
+        peak_device_bytes=_peak_device_bytes(device),
         findings=findings(verification.gates, MOST_FINDINGS),
         given_bad_inputs=given_bad_inputs(verification.gates),
         verification=None if write else verification.model_dump(mode="json"),
@@ -268,7 +272,11 @@ def _run(argument: str, body: Callable[[Task, Stages], Record]) -> str:
         record = Record(status="failed", reason=str(error), stage=stages.now)
     except Exception as error:
         traceback.print_exc()  # into the log, in full
-        if out_of_memory(error):
+        if isinstance(error.__cause__ or error, torch.OutOfMemoryError):  # an accelerator's
+            said = str(error).partition("\n")[0]
+            reason = f"needs more memory than the device has free: {said}"
+            record = Record(status="too_large", reason=reason, stage=stages.now)
+        elif out_of_memory(error):
             record = Record(
                 status="too_large",
                 reason=f"needs more than {task.memory_bytes / GIB:.1f} GiB in {stages.now!r}"
@@ -286,15 +294,7 @@ def _run(argument: str, body: Callable[[Task, Stages], Record]) -> str:
     return record.model_copy(update=known).model_dump_json()
 
 
-def _device(wanted: str) -> str:
-    """Return `cpu` or `cuda`.
-
-    Raises:
-        UsageError: a GPU is wanted, and PyTorch sees none.
-    """
-    has_gpu = torch.cuda.is_available()
-    if wanted == "auto":
-        return "cuda" if has_gpu else "cpu"
-    if wanted == "cuda" and not has_gpu:
-        raise UsageError("--device cuda: PyTorch sees no GPU here", hint=why_no_gpu())
-    return wanted
+def _peak_device_bytes(device: str) -> int | None:
+    """Return the most memory that tensors took of an accelerator that counts it, else None."""
+    most = getattr(torch.get_device_module(device), "max_memory_allocated", None)
+    return int(most()) if most else None

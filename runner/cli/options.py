@@ -54,8 +54,7 @@ ON_CLUSTER = click.option(
 )
 DEVICE = click.option(
     "--device",
-    type=click.Choice(["cpu", "cuda", "auto"]),
-    help="Device to verify on; default cpu.",
+    help="Device to verify on: cpu, a type of accelerator such as cuda, or auto; default cpu.",
 )
 
 

@@ -122,7 +122,8 @@ def report(what: str, to: Path | None, opened: bool, config: Path | None, **flag
 @click.option("--families", is_flag=True, help="Show families: one operation at any size.")
 @click.option("--measure", is_flag=True, help="Time the kernels here, and sort by time.")
 @click.option(
-    "--device", type=click.Choice(["cpu", "cuda"]), help="Device to measure on; default cpu."
+    "--device",
+    help="Device to measure on: cpu, a type of accelerator such as cuda, or auto; default cpu.",
 )
 @click.option("--memory", help="Memory for measuring, as 16GiB; default 85% of what is free.")
 @click.option(
@@ -212,7 +213,7 @@ def _measured(
             catalogue,
             about,
             chosen,
-            device="cuda" if settings.device == "cuda" else "cpu",
+            device=settings.device,
             memory_bytes=settings.memory,
             on_done=tell,
         )

@@ -1,4 +1,4 @@
-"""This file knows about measuring a catalogue's workloads: each in a child of its own."""
+"""Measures a catalogue's workloads, each in a child of its own."""
 
 import json
 import tempfile
@@ -7,8 +7,8 @@ from pathlib import Path
 
 from runner.batch.child import Request, close_zygote, run_child
 from runner.batch.cluster import usable_bytes
+from runner.batch.device import look_for_device
 from runner.batch.machine import GIB, cores
-from runner.errors import UsageError
 from runner.report.catalogue import Catalogue, Timing, Workload, sort, source_of
 from runner.report.subject import Subject
 
@@ -37,9 +37,9 @@ def measure(
     timed: dict[tuple[str, str], Workload] = {}
     with tempfile.TemporaryDirectory(prefix="kdrun-") as aside:
         try:
-            place = _device(device, Path(aside), limit)
+            found = look_for_device(device)
             for row in chosen:
-                done = _one(row, source_of(row, subject), device, Path(aside), limit)
+                done = _one(row, source_of(row, subject), found.type, Path(aside), limit)
                 timed[(row.mode, row.id)] = done
                 on_done(done)
         finally:
@@ -63,22 +63,11 @@ def measure(
                 "workloads": rows,
                 "notes": notes,
                 "time_s": sum(times),
-                "measured_on": place,
+                "measured_on": found.name,
             }
         ),
         "time",
     )
-
-
-def _device(device: str, aside: Path, limit: int) -> str:
-    asked = json.dumps({"device": device, "threads": cores()})
-    outcome = run_child(_request("device_name", asked, aside, limit))
-    if outcome.answer is None:
-        raise UsageError(f"--device {device}: asking for it {outcome.how()}")
-    answer = json.loads(outcome.answer)
-    if "error" in answer:
-        raise UsageError(f"--device {device}: {answer['error']}", hint="use --device cpu")
-    return str(answer["name"])
 
 
 def _one(row: Workload, file: Path, device: str, aside: Path, limit: int) -> Workload:

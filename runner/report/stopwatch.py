@@ -1,4 +1,4 @@
-"""This file knows about timing one component file; it runs in a child, and alone imports torch."""
+"""Times one component file; it runs in a child, and alone imports torch."""
 
 import importlib.util
 import json
@@ -77,46 +77,27 @@ def summary(seconds: Sequence[float]) -> dict[str, float | int]:
     }
 
 
-def device_name(argument: str) -> str:
-    """What it is that is measured on, for people; `argument` is JSON: `device`, `threads`."""
-    import platform
-
-    import torch
-
-    asked = json.loads(argument)
-    if asked["device"].startswith("cuda"):
-        if not torch.cuda.is_available():
-            return json.dumps({"error": "no CUDA device here"})
-        return json.dumps({"name": f"{torch.cuda.get_device_name()}, torch {torch.__version__}"})
-    processor = _processor() or platform.machine()
-    threads = f"{asked['threads']} threads" if asked["threads"] > 1 else "1 thread"
-    return json.dumps({"name": f"{processor}, {threads}, torch {torch.__version__}"})
-
-
-def _processor() -> str:
-    cpuinfo = Path("/proc/cpuinfo")
-    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
-    return next((line.partition(":")[2].strip() for line in lines if "model name" in line), "")
-
-
 def _clock(device: Any) -> Callable[[Callable[[], object]], float]:
     import torch
 
-    def on_cpu(run: Callable[[], object]) -> float:
+    module = torch.get_device_module(device)
+
+    def by_clock(run: Callable[[], object]) -> float:
+        module.synchronize()
         started = time.perf_counter()
         run()
+        module.synchronize()
         return time.perf_counter() - started
 
-    def on_cuda(run: Callable[[], object]) -> float:
-        begin = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
-        end = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+    def by_events(run: Callable[[], object]) -> float:
+        begin, end = module.Event(enable_timing=True), module.Event(enable_timing=True)
         begin.record()
         run()
         end.record()
-        torch.cuda.synchronize()
+        module.synchronize()
         return float(begin.elapsed_time(end)) / 1e3
 
-    return on_cuda if device.type == "cuda" else on_cpu
+    return by_events if device.type != "cpu" and hasattr(module, "Event") else by_clock
 
 
 def _load(path: Path) -> Any:

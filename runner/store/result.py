@@ -41,7 +41,8 @@ class RunOptions(Document):
     mode: Literal["eval", "train"] = "eval"
     trials: int = Field(default=2, ge=1)
     """Seeds that each comparison is made with."""
-    device: Literal["cpu", "cuda", "auto"] = "cpu"
+    device: str = "cpu"
+    """Type of the device that it was verified on, or `auto`."""
     power: bool = False
     """Each kernel was made wrong, too, to see a comparison fail."""
     decomposer: Decomposer | None = None
@@ -128,6 +129,8 @@ class ProblemResult(Document):
     """Processor time of the child process and of what it waited for."""
     peak_memory_bytes: int | None = None
     """Largest resident set of the child process."""
+    peak_device_bytes: int | None = None
+    """Most memory of the accelerator that tensors took; absent on the CPU."""
     memory_limit_bytes: int | None = None
     """What the child could allocate."""
     estimated_memory_bytes: int | None = None

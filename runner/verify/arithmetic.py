@@ -1,4 +1,4 @@
-"""This file knows about how a GPU computes while both sides of a comparison run: in full precision.
+"""Sets how a GPU computes while both sides of a comparison run: in full precision.
 
 TF32 keeps 10 of a float32's 23 bits, more than a tolerance allows for. Deterministic algorithms are
 taken where there are some; where there are none, torch runs the others, and the tolerance decides.
@@ -9,22 +9,25 @@ from contextlib import contextmanager
 
 import torch
 
-SAID = (
-    "TF32 off; no reduced-precision sums; deterministic algorithms where torch has them, "
-    "else within tolerance"
-)
-"""What a verdict says of it."""
+_DETERMINISTIC = "deterministic algorithms where torch has them, else within tolerance"
+_FULL_PRECISION = "TF32 off; no reduced-precision sums"
 
 
 def said_of(device: str) -> str | None:
-    """The sentence for a device, where there is something to say."""
-    return SAID if device.startswith("cuda") else None
+    """Return what a verdict says of a device's arithmetic; None for the CPU."""
+    if device == "cpu":
+        return None
+    on_cuda = device.startswith("cuda")
+    return f"{_FULL_PRECISION}; {_DETERMINISTIC}" if on_cuda else _DETERMINISTIC
 
 
 @contextmanager
 def exact_arithmetic(device: str) -> Iterator[None]:
-    """Switch to it on a GPU, and back at the end; a CPU has nothing to switch."""
-    if not device.startswith("cuda"):
+    """Switch to it on an accelerator, and back at the end; a CPU has nothing to switch.
+
+    The switches for precision are CUDA's, and mean nothing to another device.
+    """
+    if device == "cpu":
         yield
         return
     matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn

@@ -1,4 +1,4 @@
-"""This file knows about running a parent again with one of its components wrong.
+"""Runs a parent again with one of its components wrong.
 
 What each component gave is recorded in a forward that runs anyway. Run again, a component whose
 inputs are what they were gives it back uncomputed: only what is downstream of the wrong one runs.
@@ -15,6 +15,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import _disable_current_modes
 
 from runner.verify.compare import identical
+from runner.verify.generators import generator_states, set_generators
 from runner.verify.leaves import tensors
 from runner.verify.operation import TensorMeta, meta_of
 from runner.verify.spilling import Spill, size_of
@@ -73,7 +74,7 @@ class Recording:
         self.calls: list[Given] = []
         self._modules = modules
         self._spill = spill
-        self._cuda = device.startswith("cuda")
+        self._device = device
         self._held: list[tuple[torch.Tensor, int]] = []
         self._bytes = 0
 
@@ -103,7 +104,7 @@ class Recording:
                 def right() -> Any:
                     if not reached and sound:
                         return self._spill.back(given.output)
-                    self._set_generators(given)
+                    set_generators(self._device, given.generators)
                     return forward(*args, **kwargs)
 
                 use = Use(right, forward, args, kwargs)
@@ -134,7 +135,7 @@ class Recording:
     def _recorder(self, path: str, forward: Callable[..., Any]) -> Callable[..., Any]:
         def record(*args: Any, **kwargs: Any) -> Any:
             with _disable_current_modes():
-                generators = self._generators()
+                generators = generator_states(self._device)
                 arguments = tuple(map(_without_values, args))
                 keywords = {name: _without_values(value) for name, value in kwargs.items()}
             output = forward(*args, **kwargs)
@@ -148,15 +149,6 @@ class Recording:
             return output
 
         return record
-
-    def _generators(self) -> tuple[torch.Tensor, ...]:
-        states = (torch.get_rng_state(),)
-        return (*states, torch.cuda.get_rng_state()) if self._cuda else states
-
-    def _set_generators(self, given: Given) -> None:
-        torch.set_rng_state(given.generators[0])
-        if self._cuda:
-            torch.cuda.set_rng_state(given.generators[1])
 
 
 def _storages(value: object) -> set[StorageWeakRef]:

@@ -1,11 +1,11 @@
-"""This file knows about running a forward: seeds, mode, device, and one side after the other.
+"""Runs a forward: seeds, mode, device, and one side after the other.
 
 No gradients, no fused fast paths: both sides of a comparison run the operations that they spell.
 """
 
 import random
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,8 +17,10 @@ from torch import nn
 from runner.problems import plain
 from runner.verify.confinement import settle
 from runner.verify.drawing import Draws
+from runner.verify.generators import generator_states, set_generators
 from runner.verify.leaves import tensors
 from runner.verify.loading_files import CannotJudge, foreign_code
+from runner.verify.moving import moved
 from runner.verify.options import VerifyOptions
 from runner.verify.spilling import compact
 from runner.verify.streaming import Streaming
@@ -109,10 +111,7 @@ class Bench:
         drawing = self.draws.drawing(repeated=repeated, again=again)
         with foreign_code(what, self.directory), drawing:
             args, kwargs = get_inputs()
-        placed_args, placed_kwargs = placed(
-            (tuple(args), dict(kwargs)), lambda tensor: tensor.to(self.options.device)
-        )
-        return placed_args, placed_kwargs
+        return moved((tuple(args), dict(kwargs)), self.options.device)
 
     def forward(
         self,
@@ -155,18 +154,14 @@ class Bench:
             numpy.random.seed(number % 2**32)
 
     def generators(self) -> Callable[[], None]:
-        """What puts every generator that a model may draw from back to where it is now."""
-        on_cuda = self.options.device.startswith("cuda")
-        of_torch, python = torch.get_rng_state(), random.getstate()
-        of_cuda = torch.cuda.get_rng_state() if on_cuda else None
+        """Return what puts every generator that a model may draw from back to where it is now."""
+        of_torch, python = generator_states(self.options.device), random.getstate()
         numpy = sys.modules.get("numpy")
         of_numpy = numpy.random.get_state() if numpy else None
 
         def put_back() -> None:
-            torch.set_rng_state(of_torch)
+            set_generators(self.options.device, of_torch)
             random.setstate(python)
-            if of_cuda is not None:
-                torch.cuda.set_rng_state(of_cuda)
             if numpy:
                 numpy.random.set_state(of_numpy)
 

@@ -304,7 +304,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _remember(self, results: list[torch.Tensor], name: str) -> None:
         for tensor in results:
             strided = tensor.layout == torch.strided and not (tensor.is_conj() or tensor.is_neg())
-            if tensor.numel() and strided and tensor.device.type == "cpu":
+            if tensor.numel() and strided:
                 self._samples[self._number(tensor)] = name, _sample(tensor)
 
     def _complain(self, what: str, detail: str | None) -> None:
@@ -371,7 +371,7 @@ def _sample(tensor: torch.Tensor) -> torch.Tensor:
     """A few bytes of the tensor's storage, all over it."""
     with _disable_current_modes(), torch._C.DisableTorchFunction():
         storage = tensor.untyped_storage()
-        whole = torch.empty(0, dtype=torch.uint8).set_(storage)
+        whole = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage)
         step = max(1, len(whole) // (_SAMPLED * 8)) * 8  # whatever dtype it is viewed as
         rows = max(1, len(whole) // step)
         width = min(8, len(whole))

@@ -50,6 +50,13 @@ def test_gpus_that_are_asked_for_must_be_there() -> None:
     assert finding.said.startswith(f"--num-gpus {here + 1}: there are {here} here")
 
 
+@pytest.mark.parametrize("device", ["xpu", "gpu"])
+def test_a_device_that_is_asked_for_must_be_there(device: str) -> None:
+    finding = looked_at("device", device=device)
+    assert not finding.well
+    assert finding.said.startswith(f"--device {device}: torch finds no such device here (it finds")
+
+
 def test_an_output_directory_is_where_a_folder_can_be_made(tmp_path: Path) -> None:
     assert looked_at("scratch", output=tmp_path / "a/b/c").well
     assert not (tmp_path / "a").exists()

@@ -85,7 +85,7 @@ def test_the_version_is_told(kdrun: Kdrun) -> None:
         (["verify", ".", "--to", "x.json"], "--to lists wrong kernels; give --power too"),
         (["verify", ".", ".", "--power", "--to", "x.json"], "--to is one file; name one DIR"),
         (["submit", "--mode", "fast"], "Invalid value for '--mode'"),
-        (["submit", "--device", "tpu"], "Invalid value for '--device'"),
+        (["submit", "--device", "cuda:1"], "--device 'cuda:1': write cpu, auto, or the type"),
         (["submit", "--data", "nowhere"], "--data nowhere: no such directory"),
         (["submit", "--config", "none.yaml"], "none.yaml: cannot be read"),
         (["submit", "--run-id", "a/b"], "--run-id 'a/b': it names a folder"),

@@ -74,15 +74,27 @@ def test_a_read_only_folder_is_one_line_with_its_path_and_what_to_change(
     assert "Traceback" not in ended.err
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
-@pytest.mark.parametrize("command", ["decompose", "verify"])
-def test_a_gpu_that_is_not_there_is_no_failed_decomposition(
+@pytest.mark.skipif(torch.accelerator.is_available(), reason="there is an accelerator here")
+@pytest.mark.parametrize(
+    "command",
+    [
+        f"decompose {SILU} --device cuda",
+        "verify MADE --device xpu",
+        "workloads MADE --measure --device gpu",
+        f"submit --problem {SILU} --device mps",
+    ],
+    ids=lambda command: command.split()[0],
+)
+def test_a_device_that_is_not_there_is_no_failed_decomposition(
     kdrun: Kdrun, decomposition: Path, command: str
 ) -> None:
-    what = SILU if command == "decompose" else str(decomposition / "level1/silu")
-    ended = kdrun(command, what, "--device", "cuda")
+    words = command.replace("MADE", str(decomposition / "level1/silu")).split()
+    ended = kdrun(*words)
     assert (ended.code, ended.out) == (2, "")
-    assert ended.err.startswith("kdrun: --device cuda: PyTorch sees no GPU here; ")
+    last = ended.err.splitlines()[-1]
+    wanted = f"--device {words[-1]}: torch finds no such device here (it finds: cpu); "
+    assert last.startswith(f"kdrun: {wanted}"), last
+    assert words[-1] == "cuda" or last.endswith("use --device cpu")
     assert not any(Path("output").rglob("result.json"))
 
 

@@ -86,18 +86,6 @@ def test_a_workload_that_fails_or_does_not_fit_has_a_reason_and_no_time(output: 
     assert done.time_s == 0
 
 
-def test_a_device_that_is_not_here_is_said(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    torch = pytest.importorskip("torch")
-    if torch.cuda.is_available():
-        pytest.skip("there is a CUDA device here")
-    done = CliRunner().invoke(
-        cli,
-        ["workloads", str(made / "level3/mlp"), "--measure", "--device", "cuda"],
-        standalone_mode=False,
-    )
-    assert "no CUDA device here; use --device cpu" in str(done.exception)
-
-
 def test_the_component_files_are_not_changed_by_measuring(made: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(made / "level1/softmax", tmp_path / "softmax")
     before = sorted(p.relative_to(copy) for p in copy.rglob("*"))

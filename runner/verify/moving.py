@@ -1,0 +1,41 @@
+"""Moves inputs to a device as they are laid out: strides, and memory that two of them share.
+
+`Tensor.to` makes a dense copy of an expanded or sliced tensor, and two copies of shared memory.
+"""
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import torch
+
+T = TypeVar("T")
+
+
+def moved(values: T, device: str) -> T:
+    """Return inputs, nested or not, on the device; a storage is moved once and as a whole."""
+    target = torch.device(device)
+    storages: dict[int, torch.UntypedStorage] = {}
+
+    def move(value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return value if value.device.type == target.type else move_tensor(value)
+        if isinstance(value, Mapping):
+            return {key: move(item) for key, item in value.items()}
+        if type(value) in (tuple, list):
+            return type(value)(map(move, value))
+        return value
+
+    def move_tensor(tensor: torch.Tensor) -> torch.Tensor:
+        plain = type(tensor) is torch.Tensor and tensor.layout == torch.strided
+        if not plain or tensor.requires_grad or tensor.is_conj() or tensor.is_neg():
+            return tensor.to(target)
+        storage = tensor.untyped_storage()
+        if storage._cdata not in storages:
+            content = torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
+            storages[storage._cdata] = content.to(target).untyped_storage()
+        bare = torch.empty(0, dtype=tensor.dtype, device=target)
+        place = tensor.storage_offset(), tensor.shape, tensor.stride()
+        return bare.set_(storages[storage._cdata], *place)
+
+    result: T = move(values)
+    return result
