@@ -37,6 +37,7 @@ Dims = Callable[[str], int]
 """How many dimensions a value has."""
 Device = Callable[[], str]
 """Writes the device that the model is on: `x.device`."""
+_PLACES = (CPU, DEVICE)
 
 _SIGNS_OF_BOTH = {
     "floor_divide": ("//", PRODUCT),
@@ -93,8 +94,9 @@ def spell(
     known, the subscript of a last dimension is `x[..., 0]`.
     """
     place = op.arg("device")
-    if place == CPU or (place == DEVICE and device is not None):
-        return _placed(op, value, CPU.text if place == CPU or device is None else device())
+    if place in _PLACES:
+        where = CPU.text if place == CPU else device() if device is not None else None
+        return _placed(op, value, where)
     bound = _bound(op)
     if op.name.endswith("_") and not op.name.endswith("__"):
         return _in_place(op, value)
@@ -107,12 +109,18 @@ def spell(
     return text or _by_own_name(op, value)
 
 
-def _placed(op: Operation, value: Value, where: str) -> Text:
-    """An operation that makes its result on a device, or moves its argument there."""
+def _placed(op: Operation, value: Value, where: str | None) -> Text:
+    """An operation that makes its result on a device, or moves its argument there.
+
+    Without `where`, what it makes is on the default device.
+    """
     if op.target == "to.device":
-        said = [where, *(literal(arg, value).text for arg in op.args[2:])]
-        return Text(f"{literal(op.args[0], value).at(ATOM)}.to({', '.join(said)})")
+        said = [*([where] if where else ()), *(literal(arg, value).text for arg in op.args[2:])]
+        source = literal(op.args[0], value)
+        return Text(f"{source.at(ATOM)}.to({', '.join(said)})") if said else source
     plain = replace(op, kwargs=tuple((k, v) for k, v in op.kwargs if k != "device"))
+    if where is None:
+        return spell(plain, value)
     in_full = replace(op, kwargs=(*plain.kwargs, ("device", Symbol(where))))
     return _tabled(plain, _bound(plain), value, where) or _by_own_name(in_full, value)
 

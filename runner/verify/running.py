@@ -5,7 +5,7 @@ No gradients, no fused fast paths: both sides of a comparison run the operations
 
 import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -82,6 +82,10 @@ class Bench:
             return self.build(what, make, trial)
         if not isinstance(model, nn.Module) or any(map(holds_meta, model.modules())):
             return self.build(what, make, trial)
+        for module in model.modules():
+            for name, buffer in module._buffers.items():
+                if buffer is not None and not buffer.numel():  # no weight: it says where they are
+                    module._buffers[name] = torch.empty_like(buffer, device=self.options.device)
         return model.train(self.options.mode == "train")
 
     def vary(self, model: nn.Module, trial: int, names: frozenset[str] | None = None) -> None:

@@ -41,7 +41,8 @@ class Event:
     """Storages, by number."""
     writes: frozenset[int]
     constant: bool
-    """Depends on no input and no weight: computed from nothing but numbers in the program."""
+    """Computes nothing from an input or a weight: what it gives depends on neither, or it moves a
+    tensor to another device."""
     where: str
     """`file:line` of the program that asked for it."""
     inside: str | None
@@ -240,7 +241,8 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if name == "copy_" and _one_place([t for each in bound for t in each.tensors]):
             return  # `x[0] *= 2` copies x[0] to where it is
         where = self._where()
-        if self._guarded and inside is None:
+        moves = name in COPIES and _is_move([t for each in bound for t in each.tensors], outputs)
+        if self._guarded and inside is None and not moves:
             self._complain(f"computes {name} itself", None)
         elif self._guarded and where.rpartition(":")[0] != file:
             self._complain(f"computes {name} in the place of {inside}", None)
@@ -272,7 +274,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 operation,
                 frozenset(reads),
                 frozenset(written),
-                not live or nested,
+                not live or nested or moves,
                 where,
                 inside,
                 into_part,
@@ -360,6 +362,12 @@ def _composite(func: Any) -> bool:
 
 
 _ORIGIN = "neither an input nor a weight nor computed in this forward"
+
+
+def _is_move(given: list[torch.Tensor], outputs: list[torch.Tensor]) -> bool:
+    """Whether elements go to another device as they are."""
+    every = [*given, *outputs]
+    return len({t.device for t in every}) > 1 and len({t.dtype for t in every}) == 1
 
 
 def _same(one: torch.Tensor, other: torch.Tensor) -> bool:

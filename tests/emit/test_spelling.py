@@ -177,9 +177,7 @@ def captured(folder: Path, lines: list[str]) -> list[Line]:
     found: list[list[Operation]] = [[] for _ in lines]
     for op in graph.operations:
         assert op.origin is not None
-        # Where tensors live is not known here: lstm_cell without biases runs on a CPU alone.
-        kwargs = tuple((name, value) for name, value in op.kwargs if value != DEVICE)
-        found[op.origin.statement - first].append(replace(op, kwargs=kwargs))
+        found[op.origin.statement - first].append(op)
     return [Line(tuple(o), name) for o, name in zip(found, graph.output_names(), strict=True)]
 
 
