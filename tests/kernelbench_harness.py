@@ -101,7 +101,8 @@ def _trial(
 
 
 def _cast(values: list[Any], device: str, dtype: torch.dtype) -> list[Any]:
+    """Copies of all tensors: to the CPU too, as a move to a GPU would be."""
     return [
-        value.to(dtype=dtype).to(device=device) if isinstance(value, torch.Tensor) else value
+        value.to(dtype).to(device, copy=True) if isinstance(value, torch.Tensor) else value
         for value in values
     ]

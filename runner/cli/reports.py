@@ -187,7 +187,9 @@ def workloads(
                 chosen, about, exported, with_inputs=with_inputs, memory_bytes=settings.memory
             ):
                 click.echo(f"but mind: {note}", err=True)
-            click.echo(f"{exported}: {counted(len(chosen), 'workload')}", err=True)
+            aside = sum(bool(row.harness_limits) for row in chosen)
+            apart = f", {aside} of them in kernelbench/not_judged" if aside else ""
+            click.echo(f"{exported}: {counted(len(chosen), 'workload')}{apart}", err=True)
     if parquet is not None:
         from runner.report import parquet as parquets
 

@@ -1,4 +1,4 @@
-"""This file knows about definitions: workloads as FlashInfer-Bench and SOL-ExecBench describe them.
+"""Definitions: workloads as FlashInfer-Bench and SOL-ExecBench describe them.
 
 A definition is a function of named tensors whose dimensions are named axes. Members of a family
 share one, with the sizes that vary as `var` axes, where the function has no size in it and random
@@ -314,9 +314,14 @@ def _drawn(source: str, any_values: bool) -> list[bool]:
 
 def _is_plain(node: ast.expr, any_values: bool) -> bool:
     """`torch.randn(...)`, and where values make no difference also one with `.abs()` and such."""
-    calls = [ast.unparse(call.func) for call in ast.walk(node) if isinstance(call, ast.Call)]
-    if calls == ["torch.randn"]:
+    called = [call.func for call in ast.walk(node) if isinstance(call, ast.Call)]
+    names = {ast.unparse(f) for f in called if not isinstance(f, ast.Attribute)}
+    for function in called:
+        if isinstance(function, ast.Attribute):
+            of_torch = ast.unparse(function.value) == "torch"
+            names.add(f"torch.{function.attr}" if of_torch else function.attr)
+    if names == {"torch.randn"}:
         return isinstance(node, ast.Call) or any_values
+    drawn = names & {"torch.randn", "torch.rand"}
     known = {"torch.randn", "torch.rand", "abs", "clamp", "float", "relu"}
-    names = {call if call.startswith("torch.") else call.rpartition(".")[2] for call in calls}
-    return any_values and bool(names & {"torch.randn", "torch.rand"}) and names <= known
+    return any_values and bool(drawn) and names <= known

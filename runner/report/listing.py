@@ -69,7 +69,7 @@ def _whole(catalogue: Catalogue, console: Console) -> None:
         )
     if limited := Counter(limit for row in catalogue.workloads for limit in row.harness_limits):
         count = sum(bool(row.harness_limits) for row in catalogue.workloads)
-        why = ", ".join(f"{number} ({limit})" for limit, number in limited.most_common())
+        why = ", ".join(f"{limit} ({number})" for limit, number in limited.most_common())
         console.print(
             f"KernelBench's harness cannot judge {count} of them: {why}; --json says which",
             soft_wrap=True,
