@@ -127,7 +127,7 @@ def export(
         count=counted(len(chosen), "workload"),
         level=LEVELS[chosen[0].level] if chosen else 1,
         limited=_limited(chosen),
-        notes="".join(f"\nNot said: {note}.\n" for note in notes),
+        notes="".join(f"\nMind: {note}.\n" for note in notes),
     )
     _write(directory / "README.md", readme)
     return notes

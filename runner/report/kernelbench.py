@@ -19,6 +19,9 @@ from runner.tree.document import Node
 LEVELS = {"kernel": 1, "fusion": 2, "layer": 3, "model": 3}
 """KernelBench's level for each abstraction level: operations, fusions, architectures."""
 GPU_BYTES = 80 << 30
+_FLOATING = {"float64", "float32", "float16", "bfloat16"}
+"""Dtypes that a cast to another of them leaves meaning the same: an 8-bit one has its own range."""
+_COMPLEX = {"complex64", "complex128"}
 _PRECISIONS = {"bfloat16": "bf16", "float16": "fp16"}
 _MODE_MATTERS = re.compile(r"nn\.(BatchNorm|InstanceNorm|Dropout|AlphaDropout)")
 _INDENT = 8
@@ -51,11 +54,11 @@ def limits(node: Node) -> list[Limit]:
     found: list[Limit] = []
     if not node.input_shapes:
         found.append("no input")
-    if not all(map(_is_floating, node.input_dtypes.values())):
+    if not _FLOATING.issuperset(node.input_dtypes.values()):
         found.append("input that is not floating-point")
     if len(node.output_shapes) != 1:
         found.append("several outputs")
-    if not all(map(_is_floating, node.output_dtypes.values())):
+    if not (_FLOATING | _COMPLEX).issuperset(node.output_dtypes.values()):
         found.append("output that is not floating-point")
     if {*node.operations} & ((RANDOM - {"rrelu"}) | DROPOUTS) or node.attributes.get("dropout_p"):
         found.append("random numbers")
@@ -169,10 +172,6 @@ def _view(argument: str, value: ast.expr) -> _View | None:
     base = value.func.value
     call = ast.unparse(value).removeprefix(ast.unparse(base))
     return _View(argument, base.id if isinstance(base, ast.Name) else argument, call)
-
-
-def _is_floating(dtype: str) -> bool:
-    return dtype.startswith(("float", "bfloat"))
 
 
 def _needed_bytes(node: Node) -> int:
