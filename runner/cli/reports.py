@@ -98,7 +98,7 @@ def report(what: str, to: Path | None, opened: bool, config: Path | None, **flag
     epilog=examples(
         "kdrun workloads output",
         "kdrun workloads nightly --operation conv2d --measure",
-        "kdrun workloads output --export mine",
+        "kdrun workloads output --level-of fusion --export mine",
     )
 )
 @click.argument("what", metavar="RUN|DIR", shell_complete=run_names_or_directories)
@@ -110,9 +110,16 @@ def report(what: str, to: Path | None, opened: bool, config: Path | None, **flag
     help="Figure to sort by and to show shares of; default flops.",
 )
 @click.option(
+    "--level-of",
+    "level",
+    type=click.Choice(["kernel", "fusion", "layer", "model"]),
+    default="kernel",
+    help="Level of the workloads; default kernel.",
+)
+@click.option(
     "--operation",
     multiple=True,
-    help="Operation of the kernels, such as conv2d; repeatable; default all.",
+    help="Operation that they run, such as conv2d; repeatable; default all.",
 )
 @click.option(
     "--first",
@@ -138,17 +145,24 @@ def report(what: str, to: Path | None, opened: bool, config: Path | None, **flag
     help="Directory to write the workloads to, for KernelBench, SOL-ExecBench and "
     "FlashInfer-Bench; default none.",
 )
+@click.option(
+    "--with-inputs",
+    is_flag=True,
+    help="Store the inputs in the export that FlashInfer-Bench cannot draw; they may be large.",
+)
 @CONFIG
 @JSON
 def workloads(
     what: str,
     by: Any,
+    level: Any,
     operation: tuple[str, ...],
     first: int | None,
     families: bool,
     measure: bool,
     parquet: Path | None,
     exported: Path | None,
+    with_inputs: bool,
     config: Path | None,
     as_json: bool,
     **flags: Any,
@@ -156,23 +170,27 @@ def workloads(
     """List the unique kernels over all models of a run.
 
     RUN|DIR is a run's name, or any directory with decompositions. Each kernel has its uses, and
-    its share of all FLOPs, bytes or time.
+    its share of all FLOPs, bytes or time. --level-of lists fusions, layers or models instead.
     """
     from runner.report import catalogue as catalogues
     from runner.report import fetched, listing
 
     settings = settings_from(flags, config)
     with fetched.subject(what, settings) as about:
-        catalogue = catalogues.sort(catalogues.collect(about), by or "flops")
+        catalogue = catalogues.sort(catalogues.collect(about, level), by or "flops")
         if measure:
             catalogue = _measured(catalogue, about, settings, operation, first)
         chosen = catalogues.choose(catalogue, operation, first)
         if exported is not None:
             from runner.report.export import export
 
-            for note in export(chosen, about, exported, settings.memory):
+            for note in export(
+                chosen, about, exported, with_inputs=with_inputs, memory_bytes=settings.memory
+            ):
                 click.echo(f"but mind: {note}", err=True)
-            click.echo(f"{exported}: {counted(len(chosen), 'workload')}", err=True)
+            aside = sum(bool(row.harness_limits) for row in chosen)
+            apart = f", {aside} of them in kernelbench/not_judged" if aside else ""
+            click.echo(f"{exported}: {counted(len(chosen), 'workload')}{apart}", err=True)
     if parquet is not None:
         from runner.report import parquet as parquets
 

@@ -1,11 +1,13 @@
-"""This file knows about the catalogue: every unique kernel workload over all models of a run.
+"""The catalogue: every unique workload of a level (kernels, fusions, ...) over all models of a run.
 
 The same convolution in two models is one workload here, although each decomposition has a file of
 it. What they share of the whole is said by FLOPs, by bytes, or by measured time.
 """
 
+import ast
 import hashlib
 import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,9 +19,10 @@ from pydantic import Field, computed_field
 
 from runner.counting import counted
 from runner.errors import UsageError, suggest_names
+from runner.report.kernelbench import Limit, limits
 from runner.report.subject import Found, Subject
 from runner.store.result import Document
-from runner.tree.document import Attribute, Node
+from runner.tree.document import Attribute, Level, Node
 
 Measure = Literal["flops", "bytes", "time"]
 Mode = Literal["eval", "train"]
@@ -51,13 +54,17 @@ class Timing(Document):
 
 
 class Workload(Document):
-    """One kernel at one size, and everything that uses it."""
+    """One component at one size, and everything that uses it."""
 
     id: str
     """Digest of what it computes; the same in every run and on every machine."""
     name: str
     """Of its component file, in the first model that has it."""
+    level: Level
     operation: str
+    """Of a kernel; of a fusion, layer or model what its file is named after: `attention_block`."""
+    operations: list[str]
+    """Of the kernels inside, in the order in which they run."""
     family: str
     """The same operation, attributes and dtypes, other sizes."""
     mode: Mode
@@ -80,6 +87,8 @@ class Workload(Document):
     timing: Timing | None = None
     untimed: str | None = None
     """Why there is no time, where one was asked for."""
+    harness_limits: list[Limit]
+    """Why KernelBench's harness cannot judge it; empty where it can."""
     uses: list[Use]
 
     @computed_field  # type: ignore[prop-decorator]
@@ -111,6 +120,7 @@ class Catalogue(Document):
     """All workloads, those with the largest share first."""
 
     title: str
+    level: Level
     by: Measure
     problems: int
     """Decompositions that were read."""
@@ -141,27 +151,29 @@ class Sighting:
         return self.found.directory / self.nodes[0].path
 
 
-def collect(subject: Subject) -> Catalogue:
-    """Every unique kernel of the subject, sorted by FLOPs."""
+def collect(subject: Subject, level: Level = "kernel") -> Catalogue:
+    """Return every unique workload of a level, sorted by FLOPs."""
     groups: dict[tuple[Mode, str], list[Sighting]] = defaultdict(list)
     notes = list(subject.notes)
     for found in subject.decomposed:
         lost, unidentified = [], 0
-        for sighting in _sightings(found):
+        for sighting in _sightings(found, level):
             node = sighting.nodes[0]
             if not sighting.file.is_file():
                 lost.append(sighting.file.name)
                 continue
-            unidentified += node.identity is None
-            groups[(_mode(found), node.identity or _by_name(node))].append(sighting)
+            identity = node.identity if level == "kernel" else _by_code(sighting.file)
+            unidentified += identity is None
+            groups[(_mode(found), identity or _by_name(node))].append(sighting)
         if lost:
-            notes.append(f"{found.label}: {counted(len(lost), 'kernel file')} lost: {lost[0]}.")
+            notes.append(f"{found.label}: {counted(len(lost), f'{level} file')} lost: {lost[0]}.")
         if unidentified:
-            of = counted(unidentified, "kernel file")
+            of = counted(unidentified, f"{level} file")
             notes.append(f"{found.label}: its tree identifies no workloads; {of} went by name.")
     rows = _named_apart([_workload(key, sightings) for key, sightings in groups.items()])
     whole = Catalogue(
         title=subject.title,
+        level=level,
         by="flops",
         problems=len(subject.decomposed),
         instances=sum(row.instances for row in rows),
@@ -210,17 +222,21 @@ def curve(cumulative: Sequence[float]) -> list[Point]:
 
 
 def choose(catalogue: Catalogue, operations: Sequence[str], first: int | None) -> list[Workload]:
-    """Return the first so many workloads of some operations, or of all for none.
+    """Return the first so many workloads that run some operations, or of all for none.
 
     Raises:
         UsageError: no workload has such an operation.
     """
-    known = sorted({row.operation for row in catalogue.workloads})
+    run = {row.id: {row.operation, *row.operations} for row in catalogue.workloads}
+    known = sorted(set().union(*run.values()))
     for operation in operations:
         if operation not in known:
             hint = suggest_names(operation, known)
-            raise UsageError(f"--operation {operation}: no kernel here does it", hint=hint)
-    chosen = [row for row in catalogue.workloads if not operations or row.operation in operations]
+            raise UsageError(
+                f"--operation {operation}: no {catalogue.level} here does it", hint=hint
+            )
+    wanted = {*operations}
+    chosen = [row for row in catalogue.workloads if not wanted or wanted & run[row.id]]
     return chosen[:first]
 
 
@@ -254,11 +270,11 @@ def _amount(row: Workload, by: Measure) -> float:
     return float((row.flops if by == "flops" else row.bytes) * row.instances)
 
 
-def _sightings(found: Found) -> Iterable[Sighting]:
+def _sightings(found: Found, level: Level) -> Iterable[Sighting]:
     assert found.tree is not None
     files: dict[str, list[Node]] = {}
     for node in found.tree.nodes.values():
-        if node.level == "kernel":
+        if node.level == level:
             files.setdefault(node.path, []).append(node)
     return [Sighting(found, tuple(nodes)) for nodes in files.values()]
 
@@ -266,6 +282,17 @@ def _sightings(found: Found) -> Iterable[Sighting]:
 def _mode(found: Found) -> Mode:
     assert found.tree is not None
     return found.tree.metadata.mode
+
+
+def _by_code(file: Path) -> str | None:
+    """Digest of a component's code without its docstring; None where it is no Python."""
+    try:
+        code = ast.parse(file.read_bytes())
+    except (SyntaxError, ValueError):
+        return None
+    if ast.get_docstring(code) is not None:
+        del code.body[0]
+    return hashlib.sha256(ast.dump(code).encode()).hexdigest()[:16]
 
 
 def _by_name(node: Node) -> str:
@@ -276,11 +303,15 @@ def _by_name(node: Node) -> str:
 
 def _workload(key: tuple[Mode, str], sightings: list[Sighting]) -> Workload:
     node = sightings[0].nodes[0]
+    name = Path(node.path).stem
+    operation = node.operation or (name if node.level == "kernel" else re.split(r"_\d", name)[0])
     return Workload(
         id=key[1],
-        name=Path(node.path).stem,
-        operation=node.operation or Path(node.path).stem,
-        family=node.family or node.operation or Path(node.path).stem,
+        name=name,
+        level=node.level,
+        operation=operation,
+        operations=node.operations,
+        family=node.family or operation,
         mode=_mode(sightings[0].found),
         attributes=node.attributes,
         input_shapes=node.input_shapes,
@@ -294,6 +325,7 @@ def _workload(key: tuple[Mode, str], sightings: list[Sighting]) -> Workload:
         instances=sum(len(sighting.nodes) for sighting in sightings),
         share=0,
         cumulative=0,
+        harness_limits=limits(node),
         uses=[
             Use(
                 problem=sighting.found.label,

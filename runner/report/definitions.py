@@ -1,4 +1,4 @@
-"""This file knows about definitions: workloads as FlashInfer-Bench and SOL-ExecBench describe them.
+"""Definitions: workloads as FlashInfer-Bench and SOL-ExecBench describe them.
 
 A definition is a function of named tensors whose dimensions are named axes. Members of a family
 share one, with the sizes that vary as `var` axes, where the function has no size in it and random
@@ -22,10 +22,11 @@ from typing import Any
 from runner.report.catalogue import Workload
 from runner.report.stateless import Function, as_function, has_sizes
 
-DTYPES = {
-    "float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int64", "int32",
-    "int16", "int8", "bool",
+ITEM_BYTES = {
+    "float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1,
+    "int64": 8, "int32": 4, "int16": 2, "int8": 1, "bool": 1,
 }  # fmt: skip
+"""The dtypes that both formats have."""
 FLASHINFER_LACKS = {"float64"}
 ENTRYPOINT = "make_inputs"
 ANY_VALUES = (
@@ -99,7 +100,9 @@ def read(workload: Workload, file: Path) -> Subject:
     source = file.read_text(encoding="utf-8")
     weights = list(workload.weight_shapes)
     function = as_function(source, weights, workload.mode)
-    drawn = _drawn(source, any_values=workload.operation.startswith(ANY_VALUES))
+    operations = workload.operations or [workload.operation]
+    any_values = all(operation.startswith(ANY_VALUES) for operation in operations)
+    drawn = _drawn(source, any_values=any_values)
     given = {a.weight: a.name for a in function.arguments if a.weight} if function else {}
     inputs = [
         Tensor(
@@ -126,7 +129,7 @@ def read(workload: Workload, file: Path) -> Subject:
         Tensor(_identifier(name, taken), tuple(shape), workload.output_dtypes[name])
         for name, shape in workload.output_shapes.items()
     ]
-    strange = {t.dtype for t in (*inputs, *outputs)} - DTYPES
+    strange = {t.dtype for t in (*inputs, *outputs)} - ITEM_BYTES.keys()
     if strange:
         raise ValueError(f"dtype {', '.join(sorted(strange))}")
     return Subject(workload, source, file, tuple(inputs), tuple(outputs), function)
@@ -226,7 +229,6 @@ def own_code(subject: Subject) -> str:
         or (isinstance(node, ast.FunctionDef) and node.name == "get_inputs")
     ]
     imports = [n for n in body if isinstance(n, ast.Import | ast.ImportFrom)]
-    imports = [n for n in imports if ast.unparse(n) != "import sys"]
     others = [n for n in body if not isinstance(n, ast.Import | ast.ImportFrom)]
     names = [tensor.name for tensor in subject.inputs]
     weights = [tensor for tensor in subject.inputs if tensor.weight]
@@ -236,8 +238,8 @@ def own_code(subject: Subject) -> str:
     train = subject.workload.mode == "train"
     device = f"{names[0]}.device" if names else '"cpu"'
     drawn = "\n".join(
-        [f"    made[{name!r}] = drawn[{i}].to(device)" for i, name in enumerate(given)]
-        + [f"    made[{t.name!r}] = state[{t.weight!r}].to(device)" for t in weights]
+        [f"    made[{name!r}] = drawn[{i}]" for i, name in enumerate(given)]
+        + [f"    made[{t.name!r}] = state[{t.weight!r}]" for t in weights]
     )
     return "\n\n\n".join(
         [
@@ -248,7 +250,8 @@ def own_code(subject: Subject) -> str:
             f"    model = _model(str({device}))\n"
             f"    return torch.func.functional_call(model, {{{mapping}}}, {tuple_of})",
             f"def {ENTRYPOINT}(axes_and_scalars, device):\n"
-            "    state, drawn, made = Model().state_dict(), get_inputs(), {}\n"
+            "    with torch.device(device):  # made there: moving a view would pack it together\n"
+            "        state, drawn, made = Model().state_dict(), get_inputs(), {}\n"
             f"{drawn}\n    return made\n",
         ]
     )
@@ -311,9 +314,14 @@ def _drawn(source: str, any_values: bool) -> list[bool]:
 
 def _is_plain(node: ast.expr, any_values: bool) -> bool:
     """`torch.randn(...)`, and where values make no difference also one with `.abs()` and such."""
-    calls = [ast.unparse(call.func) for call in ast.walk(node) if isinstance(call, ast.Call)]
-    if calls == ["torch.randn"]:
+    called = [call.func for call in ast.walk(node) if isinstance(call, ast.Call)]
+    names = {ast.unparse(f) for f in called if not isinstance(f, ast.Attribute)}
+    for function in called:
+        if isinstance(function, ast.Attribute):
+            of_torch = ast.unparse(function.value) == "torch"
+            names.add(f"torch.{function.attr}" if of_torch else function.attr)
+    if names == {"torch.randn"}:
         return isinstance(node, ast.Call) or any_values
+    drawn = names & {"torch.randn", "torch.rand"}
     known = {"torch.randn", "torch.rand", "abs", "clamp", "float", "relu"}
-    names = {call if call.startswith("torch.") else call.rpartition(".")[2] for call in calls}
-    return any_values and bool(names & {"torch.randn", "torch.rand"}) and names <= known
+    return any_values and bool(drawn) and names <= known

@@ -1,15 +1,16 @@
-"""This file knows about writing workloads for other tools: where each file goes, and what is said.
+"""Workloads written for other tools: KernelBench, SOL-ExecBench and FlashInfer-Bench.
 
-`kernelbench/level1/<n>_<name>.py`, `sol-execbench/<name>/{definition.json, workload.jsonl}`,
+`kernelbench/level<N>/<n>_<name>.py`, `sol-execbench/<name>/{definition.json, workload.jsonl}`,
 `flashinfer-bench/{definitions, workloads, blob}/...`.
 """
 
 import json
-import re
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -18,24 +19,40 @@ from runner.batch.cluster import usable_bytes
 from runner.counting import counted
 from runner.errors import StoreError, UsageError
 from runner.report.catalogue import Workload, source_of
-from runner.report.definitions import FLASHINFER_LACKS, Definition, define, read, to_lines
+from runner.report.definitions import (
+    FLASHINFER_LACKS,
+    ITEM_BYTES,
+    Definition,
+    Tensor,
+    define,
+    read,
+    to_lines,
+)
+from runner.report.kernelbench import EXPLANATIONS, LEVELS, precision, problem_text
 from runner.report.subject import Subject
+from runner.report.wording import size
 from runner.store.directory import write_atomically
 
 _write = partial(write_atomically, setting="--export")
 MOST_BLOB_BYTES = 256 << 20
 TIMEOUT_S = 300.0
-_MODE_MATTERS = re.compile(r"nn\.(BatchNorm|InstanceNorm|Dropout|AlphaDropout)")
+NOT_JUDGED = "not_judged"
+"""Folder in `kernelbench/` for what its harness cannot judge; no loader takes it for a level."""
 
 _README = """# Workloads of {title}
 
 Written by kdrun {version}: {count}, those with the largest share of the work first.
 
-`kernelbench/`: one file a workload, in KernelBench's format. Its loader takes them as level 1:
+`kernelbench/`: one file a workload, in KernelBench's format: kernels are level 1, fusions level 2,
+layers and models level 3. Its loader takes the level that there is:
 
     from kernelbench.dataset import LocalKernelBenchDataset
-    LocalKernelBenchDataset(level=1, base_path=".../kernelbench")
+    LocalKernelBenchDataset(level={level}, base_path=".../kernelbench")
 
+Its harness runs all in one precision, which is to be that of the model: `index.json` names it.
+Where the model hands a kernel a view of a larger tensor, the file takes that tensor and makes the
+view itself, since the harness packs views together when it casts or moves inputs.
+{limited}
 `sol-execbench/`: a folder a definition, with its workloads. `sol-execbench FOLDER --solution ...`
 measures a solution of it.
 
@@ -44,11 +61,24 @@ measures a solution of it.
 `index.json` says which is which, and which models use it where.
 {notes}"""
 
+_LIMITED = """
+`kernelbench/{folder}/` holds {count} that KernelBench's harness would judge by accident:
+
+{reasons}
+"""
+
 
 def export(
-    chosen: Sequence[Workload], subject: Subject, directory: Path, memory_bytes: int | None = None
+    chosen: Sequence[Workload],
+    subject: Subject,
+    directory: Path,
+    *,
+    with_inputs: bool = False,
+    memory_bytes: int | None = None,
 ) -> list[str]:
-    """Write the workloads in all three formats; returns what could not be said, a sentence each.
+    """Write the workloads in all three formats; return what could not be said, a sentence each.
+
+    `with_inputs`: draw the inputs that FlashInfer-Bench cannot draw, and store them.
 
     Raises:
         UsageError: the directory holds something.
@@ -62,13 +92,20 @@ def export(
     notes: list[str] = []
     index: list[dict[str, Any]] = []
     subjects = []
-    for number, row in enumerate(chosen, 1):
+    numbers: Counter[str] = Counter()
+    for row in chosen:
         file = source_of(row, subject)
-        name = f"{number}_{row.name}.py"
+        folder = NOT_JUDGED if row.harness_limits else f"level{LEVELS[row.level]}"
+        numbers[folder] += 1
+        place = f"{folder}/{numbers[folder]}_{row.name}.py"
         text = file.read_text(encoding="utf-8")
-        _write(directory / "kernelbench/level1" / name, for_kernelbench(text, row.mode))
+        _write(directory / "kernelbench" / place, problem_text(text, row.mode))
         index.append(
-            {"kernelbench": f"level1/{name}", "definition": None}
+            {
+                "kernelbench": place,
+                "precision": precision({**row.input_dtypes, **row.weight_dtypes}),
+                "definition": None,
+            }
             | row.model_dump(mode="json", exclude_none=True)
         )
         try:
@@ -81,35 +118,27 @@ def export(
         entry["definition"] = of.get(entry["name"])
     for definition in definitions:
         _sol_execbench(definition, directory / "sol-execbench" / definition.name)
-    notes += _flashinfer_bench(definitions, directory / "flashinfer-bench", memory_bytes)
+    root = directory / "flashinfer-bench"
+    notes += _flashinfer_bench(definitions, root, with_inputs, memory_bytes)
     _write(directory / "index.json", json.dumps(index, indent=1) + "\n")
-    said = "".join(f"\nNot said: {note}.\n" for note in notes)
     readme = _README.format(
-        title=subject.title, version=__version__, count=counted(len(chosen), "workload"), notes=said
+        title=subject.title,
+        version=__version__,
+        count=counted(len(chosen), "workload"),
+        level=LEVELS[chosen[0].level] if chosen else 1,
+        limited=_limited(chosen),
+        notes="".join(f"\nMind: {note}.\n" for note in notes),
     )
     _write(directory / "README.md", readme)
     return notes
 
 
-def for_kernelbench(text: str, mode: str) -> str:
-    """The component, which is a problem already; its mode is made its own where that matters.
-
-    KernelBench never calls `eval()`: a batch norm would use other statistics than in the model.
-    """
-    if mode == "train" or not _MODE_MATTERS.search(text):
-        return text
-    lines = text.splitlines(keepends=True)
-    inside = False
-    for number, line in enumerate(lines):
-        if line.startswith("    def __init__"):
-            inside = True
-        elif inside and line.strip() and not line.startswith(" " * 8):
-            while not lines[number - 1].strip():
-                number -= 1
-            comment = "  # KernelBench does not; the model ran so\n"
-            lines.insert(number, f"        self.eval(){comment}")
-            break
-    return "".join(lines)
+def _limited(chosen: Sequence[Workload]) -> str:
+    """The README's paragraph on what KernelBench's harness cannot judge; empty where it can all."""
+    limited = Counter(limit for row in chosen for limit in row.harness_limits)
+    reasons = [f"- {limit} ({n}): {EXPLANATIONS[limit]}" for limit, n in limited.most_common()]
+    count = sum(bool(row.harness_limits) for row in chosen)
+    return _LIMITED.format(folder=NOT_JUDGED, count=count, reasons="\n".join(reasons)) * (count > 0)
 
 
 def _sol_execbench(definition: Definition, folder: Path) -> None:
@@ -118,13 +147,22 @@ def _sol_execbench(definition: Definition, folder: Path) -> None:
 
 
 def _flashinfer_bench(
-    definitions: Sequence[Definition], root: Path, memory_bytes: int | None
+    definitions: Sequence[Definition], root: Path, with_inputs: bool, memory_bytes: int | None
 ) -> list[str]:
-    """Inputs that random values cannot stand for are drawn here and kept as safetensors."""
+    """Write definitions whose inputs are random; others too where their inputs may be stored.
+
+    FlashInfer-Bench has no inputs that a definition's own code draws.
+    """
     notes = []
+    left: list[str] = []
+    left_bytes = 0
     with tempfile.TemporaryDirectory(prefix="kdrun-") as aside:
         try:
             for definition in definitions:
+                if needed := 0 if with_inputs else _bytes(_special(definition)):
+                    left.append(definition.name)
+                    left_bytes += needed
+                    continue
                 try:
                     records = [
                         _recorded(definition, workload, root, Path(aside), memory_bytes)
@@ -141,7 +179,23 @@ def _flashinfer_bench(
                 _write(root / f"workloads/{place}.jsonl", to_lines(records))
         finally:
             close_zygote()
+    if left:
+        notes.append(
+            f"{counted(len(left), 'definition')} {'is' if len(left) == 1 else 'are'} not in "
+            "flashinfer-bench/, whose format cannot draw their inputs: --with-inputs stores them "
+            f"({size(left_bytes)}); first {left[0]}"
+        )
     return notes
+
+
+def _special(definition: Definition) -> list[Tensor]:
+    """Inputs of a definition that random values cannot stand for."""
+    inputs = definition.subjects[0].inputs if definition.custom else ()
+    return [tensor for tensor in inputs if not tensor.plain]
+
+
+def _bytes(tensors: Sequence[Tensor]) -> int:
+    return sum(prod(tensor.shape) * ITEM_BYTES[tensor.dtype] for tensor in tensors)
 
 
 def _recorded(
@@ -158,9 +212,8 @@ def _recorded(
         raise ValueError(f"it has no {', '.join(lacking)}")
     inputs = workload["inputs"]
     if definition.custom:
-        special = [tensor for tensor in subject.inputs if not tensor.plain]
         inputs = {tensor.name: {"type": "random"} for tensor in subject.inputs}
-        if special:
+        if special := _special(definition):
             relative = (
                 f"blob/workloads/{definition.document['op_type']}/{definition.name}.safetensors"
             )

@@ -1,5 +1,6 @@
-"""This file knows about the catalogue as text: the workloads, the families, the curve."""
+"""The catalogue as text: the workloads, the families, the curve."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from rich import box
@@ -64,6 +65,13 @@ def _whole(catalogue: Catalogue, console: Console) -> None:
         console.print(
             f"measured on {catalogue.measured_on}: {timed}, "
             f"{seconds(catalogue.time_s)} for all their instances",
+            soft_wrap=True,
+        )
+    if limited := Counter(limit for row in catalogue.workloads for limit in row.harness_limits):
+        count = sum(bool(row.harness_limits) for row in catalogue.workloads)
+        why = ", ".join(f"{limit} ({number})" for limit, number in limited.most_common())
+        console.print(
+            f"KernelBench's harness cannot judge {count} of them: {why}; --json says which",
             soft_wrap=True,
         )
     points = [f"{p.workloads} are {100 * p.share:.0f}%" for p in catalogue.curve if p.share < 1]

@@ -143,7 +143,7 @@ def test_the_whole_model_is_one_file_that_imports_torch_alone(checkout: Checkout
     assert tree.root.level == "model"
     text = (checkout.directory / tree.root.path).read_text()
     imports = re.findall(r"^(?:import|from) (\w+)", text, re.MULTILINE)
-    assert set(imports) == {"sys", "torch"}
+    assert set(imports) == {"torch"}
     elsewhere = checkout.place / "elsewhere"
     elsewhere.mkdir()
     alone = shutil.copy(checkout.directory / tree.root.path, elsewhere)

@@ -64,9 +64,7 @@ def test_component_files_import_torch_alone(decomposed: Decomposed) -> None:
     for file in directory.glob("level_*/*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Import):
-                assert {alias.name.partition(".")[0] for alias in node.names} <= {
-                    *("torch", "sys", "math")
-                }
+                assert {alias.name.partition(".")[0] for alias in node.names} <= {"torch", "math"}
             elif isinstance(node, ast.ImportFrom):
                 assert node.module == "torch"
 
@@ -77,7 +75,8 @@ def test_a_broken_kernel_makes_the_composition_fail(decomposed: Decomposed) -> N
     text = kernel.read_text()
     kernel.write_text(text.replace("return ", "return 1.01 * ", 1))
     assert output_of(kernel) == "PASS"
-    assert output_of(directory / "verification" / "composition_test.py").startswith("FAIL: ")
+    composed = output_of(directory / "verification" / "composition_test.py")
+    assert composed.startswith("AssertionError: ")
 
 
 def test_a_wrong_weight_map_makes_the_step_fail(decomposed: Decomposed) -> None:
@@ -101,7 +100,7 @@ def test_a_wrong_weight_map_makes_the_step_fail(decomposed: Decomposed) -> None:
                for source, name in weights.items()}  # fmt: skip
     assert swapped != weights
     (step / "weight_map.json").write_text(json.dumps(swapped))
-    assert output_of(step / "refactored.py").startswith("FAIL: ")
+    assert output_of(step / "refactored.py").startswith("AssertionError: ")
 
 
 def test_files_run_from_any_directory(decomposed: Decomposed, tmp_path: Path) -> None:
@@ -278,5 +277,5 @@ def test_a_file_that_no_machine_can_hold_says_so(decomposed: Decomposed) -> None
     assert len(files) >= 4
     for file in files:
         ran = subprocess.run([sys.executable, str(file)], cwd="/", capture_output=True, text=True)
-        assert ran.returncode == 1
-        assert re.match(r"FAIL: needs 4\d{3}\.\d GiB of memory, this machine has", ran.stdout)
+        assert (ran.returncode, ran.stdout) == (1, "")
+        assert re.match(r"FAIL: needs 4\d{3}\.\d GiB of memory, this machine has", ran.stderr)

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from runner.errors import UsageError
 from runner.report.catalogue import Workload, collect, source_of
 from runner.report.definitions import read
 from runner.report.drawing import write as write_safetensors
-from runner.report.export import export, for_kernelbench
+from runner.report.export import export
+from runner.report.kernelbench import problem_text
 from runner.report.stateless import as_function
 from runner.report.subject import Subject, find
 
@@ -90,7 +92,7 @@ def exported(
     chosen: list[Workload], subject: Subject, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
     directory = tmp_path_factory.mktemp("export") / "workloads"
-    assert export(chosen, subject, directory) == []
+    assert export(chosen, subject, directory, with_inputs=True) == []
     return directory
 
 
@@ -221,10 +223,50 @@ def test_flashinfer_files_name_their_definition_and_blobs_that_exist(exported: P
                     assert (root / given["path"]).is_file()
 
 
+def test_inputs_are_stored_only_where_that_is_asked_for(
+    exported: Path, chosen: list[Workload], subject: Subject, tmp_path: Path
+) -> None:
+    (note,) = export(chosen, subject, tmp_path / "to")
+    kept = {path.name for path in (tmp_path / "to").rglob("*")}
+    left = {path.name for path in exported.rglob("*")} - kept
+    assert [name for name in left if name.endswith(".safetensors")]
+    assert not [name for name in kept if name.endswith(".safetensors")]
+    without = {path.name.removesuffix(".safetensors") for path in exported.rglob("*.safetensors")}
+    assert re.match(rf"{len(without)} definitions? (is|are) not in flashinfer-bench/", note)
+    definitions = {
+        path.stem for path in (tmp_path / "to/flashinfer-bench/definitions").rglob("*.json")
+    }
+    assert definitions | without == {path.name for path in (exported / "sol-execbench").iterdir()}
+    assert not definitions & without
+
+
+@pytest.mark.parametrize("level", ["fusion", "layer"])
+def test_fusions_and_layers_are_exported_as_kernels_are(
+    subject: Subject, tmp_path: Path, level: Any
+) -> None:
+    rows = collect(subject, level).workloads
+    export(rows, subject, tmp_path / "to")
+    for row in rows:
+        text = source_of(row, subject).read_text()
+        (line,) = (e for e in index(tmp_path / "to") if e["id"] == row.id)
+        folder = tmp_path / "to/sol-execbench" / line["definition"]
+        document = json.loads((folder / "definition.json").read_text())
+        workload = json.loads((folder / "workload.jsonl").read_text().splitlines()[0])
+        given = dict(zip(document["inputs"], tensors(document, workload), strict=True))
+        read_again = read(row, source_of(row, subject))
+        weights = {t.weight: given[t.name] for t in read_again.inputs if t.weight}
+        inputs = [given[t.name] for t in read_again.inputs if not t.weight]
+        with torch.no_grad():
+            expected = torch.func.functional_call(
+                loaded(text)["Model"]().eval(), weights, tuple(inputs)
+            )
+            assert torch.equal(loaded(document["reference"])["run"](*given.values()), expected)
+
+
 def test_the_same_workloads_are_written_the_same_way_again(
     exported: Path, chosen: list[Workload], subject: Subject, tmp_path: Path
 ) -> None:
-    export(chosen, subject, tmp_path / "again")
+    export(chosen, subject, tmp_path / "again", with_inputs=True)
     for path in exported.rglob("*"):
         if path.is_file():
             other = tmp_path / "again" / path.relative_to(exported)
@@ -241,11 +283,11 @@ def test_the_statistics_of_a_batch_norm_are_no_random_values(made: Path, output:
 
 
 def test_a_module_whose_mode_matters_keeps_the_mode_that_it_ran_in() -> None:
-    text = for_kernelbench(BATCH_NORM, "eval")
+    text = problem_text(BATCH_NORM, "eval")
     assert loaded(text)["Model"]().training is False
-    assert for_kernelbench(BATCH_NORM, "train") == BATCH_NORM
+    assert problem_text(BATCH_NORM, "train") == BATCH_NORM
     plain = BATCH_NORM.replace("BatchNorm1d(num_features=4)", "Linear(4, 4)")
-    assert for_kernelbench(plain, "eval") == plain
+    assert problem_text(plain, "eval") == plain
 
 
 def test_drawn_tensors_are_where_the_header_says(tmp_path: Path) -> None:
@@ -273,7 +315,7 @@ def test_the_command_exports_what_was_chosen(made: Path, tmp_path: Path) -> None
     to = tmp_path / "out"
     done = CliRunner().invoke(
         cli,
-        ["workloads", str(made), "--operation", "softmax", "--export", str(to)],
+        ["workloads", str(made), "--operation", "softmax", "--export", str(to), "--with-inputs"],
         standalone_mode=False,
     )
     assert done.exception is None

@@ -1,0 +1,190 @@
+"""KernelBench's harness: which workloads it cannot judge, and components as files that suit it.
+
+It builds `Model` of a problem and `ModelNew` of an answer, casts every input to one floating-point
+dtype, moves it to a GPU, and compares the two outputs in five trials. `docs/kernelbench.md` says
+what follows from that.
+"""
+
+import ast
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Literal
+
+from runner.emit.lines import fitted, indented
+from runner.graph.operations import DROPOUTS, RANDOM
+from runner.tree.document import Node
+
+LEVELS = {"kernel": 1, "fusion": 2, "layer": 3, "model": 3}
+"""KernelBench's level for each abstraction level: operations, fusions, architectures."""
+GPU_BYTES = 80 << 30
+_FLOATING = {"float64", "float32", "float16", "bfloat16"}
+"""Dtypes that a cast to another of them leaves meaning the same: an 8-bit one has its own range."""
+_COMPLEX = {"complex64", "complex128"}
+_PRECISIONS = {"bfloat16": "bf16", "float16": "fp16"}
+_MODE_MATTERS = re.compile(r"nn\.(BatchNorm|InstanceNorm|Dropout|AlphaDropout)")
+_INDENT = 8
+
+Limit = Literal[
+    "no input",
+    "input that is not floating-point",
+    "several outputs",
+    "output that is not floating-point",
+    "random numbers",
+    "more memory than 80 GiB",
+]
+"""Why the harness cannot judge a workload."""
+EXPLANATIONS: dict[Limit, str] = {
+    "no input": "every trial gives the same result, so an answer that stores it is right.",
+    "input that is not floating-point": "the harness casts every input to a floating-point dtype: "
+    "an index or a mask is refused by the operation that reads it, or means something else.",
+    "several outputs": "the harness compares one tensor; every answer fails.",
+    "output that is not floating-point": "the harness compares with a relative tolerance, so that "
+    "index 20001 is as right as 20000, and fails with an error where outputs differ.",
+    "random numbers": "Model and ModelNew draw from one generator, one after the other; "
+    "every answer fails.",
+    "more memory than 80 GiB": "inputs, and weights and outputs of both models, do not fit into "
+    "a GPU of 80 GiB.",
+}
+
+
+def limits(node: Node) -> list[Limit]:
+    """Return why the harness cannot judge a component; empty where it can."""
+    found: list[Limit] = []
+    if not node.input_shapes:
+        found.append("no input")
+    if not _FLOATING.issuperset(node.input_dtypes.values()):
+        found.append("input that is not floating-point")
+    if len(node.output_shapes) != 1:
+        found.append("several outputs")
+    if not (_FLOATING | _COMPLEX).issuperset(node.output_dtypes.values()):
+        found.append("output that is not floating-point")
+    if {*node.operations} & ((RANDOM - {"rrelu"}) | DROPOUTS) or node.attributes.get("dropout_p"):
+        found.append("random numbers")
+    if _needed_bytes(node) > GPU_BYTES:
+        found.append("more memory than 80 GiB")
+    return found
+
+
+def precision(dtypes: Mapping[str, str]) -> str:
+    """Return the `precision` that the harness has to be given for inputs and weights of these."""
+    codes = [code for dtype, code in _PRECISIONS.items() if dtype in dtypes.values()]
+    return codes[0] if codes else "fp32"
+
+
+def problem_text(text: str, mode: str) -> str:
+    """Return a component as a problem that means the same when the harness calls it.
+
+    The harness never calls `eval()`, and packs windows of larger tensors together when it casts or
+    moves inputs: the file makes its mode and the layout of its inputs itself.
+    """
+    return _with_layouts(_with_mode(text, mode))
+
+
+def _with_mode(text: str, mode: str) -> str:
+    build = _function(text, "__init__")
+    if mode == "train" or build is None or not _MODE_MATTERS.search(text):
+        return text
+    lines = text.splitlines()
+    comment = "  # KernelBench does not; the model ran so"
+    lines.insert(build.end_lineno or 0, f"{' ' * _INDENT}self.eval(){comment}")
+    return "\n".join(lines) + "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """An input that is a view of another tensor, which cannot be cast or moved as it is."""
+
+    argument: str
+    source: str
+    """Name of the tensor that forward takes instead."""
+    call: str
+    """`.as_strided((4, 8), (16, 1))`."""
+
+
+def _with_layouts(text: str) -> str:
+    """Move `as_strided` and `expand` of inputs from get_inputs() into forward()."""
+    draw, forward = _function(text, "get_inputs"), _function(text, "forward")
+    if draw is None or forward is None or not isinstance(draw.body[-1], ast.Return):
+        return text
+    returned, given = draw.body[-1].value, forward.args.args[1:]
+    if not isinstance(returned, ast.List) or len(returned.elts) != len(given):
+        return text
+    views: list[_View] = []
+    sources: dict[str, ast.expr] = {}
+    arguments: dict[str, str] = {}
+    for argument, element in zip(given, returned.elts, strict=True):
+        value, assignment = _value(draw, element)
+        view = _view(argument.arg, value)
+        if view is None or not isinstance(value, ast.Call):
+            sources[argument.arg], arguments[argument.arg] = element, ast.unparse(argument)
+            continue
+        assert isinstance(value.func, ast.Attribute)
+        views.append(view)
+        if assignment and view.source != argument.arg:
+            draw.body.remove(assignment)
+        elif assignment:
+            assignment.value = value.func.value
+        moved = element if assignment and view.source == argument.arg else value.func.value
+        sources[view.source] = moved
+        arguments[view.source] = f"{view.source}: torch.Tensor"
+    if not views:
+        return text
+    returned.elts = list(sources.values())
+    lines = text.splitlines()
+    lines[draw.lineno - 1 : draw.end_lineno] = indented(ast.unparse(draw).splitlines(), 0)
+    above = given[-1].end_lineno or 0
+    below = next(n for n in range(above, len(lines) + 1) if lines[n - 1].rstrip().endswith(":"))
+    lines[forward.lineno - 1 : below] = [
+        *fitted(f"def forward({', '.join(['self', *arguments.values()])}):", _INDENT - 4),
+        f"{' ' * _INDENT}# As in the model: a harness that moves or casts a view packs it.",
+        *indented([f"{v.argument} = {v.source}{v.call}" for v in views], _INDENT),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _function(text: str, name: str) -> ast.FunctionDef | None:
+    """A function of the file, or a method of its class Model."""
+    tree = ast.parse(text)
+    model = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Model"]
+    places = [*tree.body, *(n for c in model for n in c.body)]
+    named = [n for n in places if isinstance(n, ast.FunctionDef) and n.name == name]
+    return named[0] if named else None
+
+
+def _value(draw: ast.FunctionDef, element: ast.expr) -> tuple[ast.expr, ast.Assign | None]:
+    """An element of what get_inputs() returns, or what is assigned to the name that it is."""
+    name = ast.unparse(element)
+    reads = [n for n in ast.walk(draw) if isinstance(n, ast.Name) and n.id == name]
+    for statement in draw.body:
+        if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == name:
+            # Written once and read once: by the return.
+            return (statement.value, statement) if len(reads) == 2 else (element, None)
+    return element, None
+
+
+def _view(argument: str, value: ast.expr) -> _View | None:
+    if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute):
+        return None
+    if value.func.attr not in {"as_strided", "expand"}:
+        return None
+    base = value.func.value
+    call = ast.unparse(value).removeprefix(ast.unparse(base))
+    return _View(argument, base.id if isinstance(base, ast.Name) else argument, call)
+
+
+def _needed_bytes(node: Node) -> int:
+    """Bytes of a trial: inputs once, weights and outputs of two models, and their difference."""
+
+    def size(shapes: Mapping[str, list[int]], dtypes: Mapping[str, str]) -> int:
+        return sum(prod(s) * _item_bytes(dtypes.get(name, "")) for name, s in shapes.items())
+
+    inputs = size(node.input_shapes, node.input_dtypes)
+    weights = size(node.weight_shapes, node.weight_dtypes)
+    return inputs + 2 * weights + 3 * size(node.output_shapes, node.output_dtypes)
+
+
+def _item_bytes(dtype: str) -> int:
+    """The harness has 4 bytes for a number, or 2 where the model has no more."""
+    return 2 if dtype in _PRECISIONS else 4
