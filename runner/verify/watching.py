@@ -242,10 +242,11 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return  # `x[0] *= 2` copies x[0] to where it is
         where = self._where()
         moves = name in COPIES and _is_move([t for each in bound for t in each.tensors], outputs)
-        if self._guarded and inside is None and not moves:
-            self._complain(f"computes {name} itself", None)
-        elif self._guarded and where.rpartition(":")[0] != file:
-            self._complain(f"computes {name} in the place of {inside}", None)
+        if self._guarded and not moves:
+            if inside is None:
+                self._complain(f"computes {name} itself", None)
+            elif where.rpartition(":")[0] != file:
+                self._complain(f"computes {name} in the place of {inside}", None)
         sources = reads - writes if name in COPIES | FILLS else reads
         random = torch.Tag.nondeterministic_seeded in func.tags
         constant = not random and sources <= self._constant
