@@ -23,8 +23,8 @@ from torch.fx import GraphModule
 from torch.fx import Node as FxNode
 from torch.utils._pytree import tree_map
 
-from runner.graph.simulated_device import FromNumbers, simulated_device
 from runner.graph.trace import Built, Traced
+from runner.problems.simulated_device import FromNumbers, simulated_device
 
 ON_DEVICE = "on_device"
 """Key of a node's `meta`: what it gives where the model is on a device, as a fake tensor."""

@@ -21,15 +21,15 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from runner.counting import counted
-from runner.graph.recurrent import recurrent_by_shape
-from runner.graph.simulated_device import (
+from runner.problems import load_problem, plain, read_problem
+from runner.problems.simulated_device import FromNumbers, simulated_device
+from runner.problems.without_values import (
     FakeTensors,
     LeftAsMade,
     move,
     on_device,
-    simulated_device,
+    recurrent_by_shape,
 )
-from runner.problems import load_problem, plain, read_problem
 from runner.verify.components import load_component, made
 from runner.verify.confinement import settle
 from runner.verify.drawing import RepeatedDraws
@@ -190,7 +190,7 @@ class DeviceGate:
                     move(model, self._fake, device)
                     inputs = placed(inputs, self._moved)
                 args, kwargs = inputs
-                with self._fake, ByShape(), placing or nullcontext():
+                with self._fake, FromNumbers(), ByShape(), placing or nullcontext():
                     return tensors(plain(model(*args, **kwargs)))
         finally:
             settle(file)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import torch
 
-from runner.graph.simulated_device import simulated_device
 from runner.problems import imported_packages, known_as, out_of_memory
+from runner.problems.simulated_device import simulated_device
 from runner.tree.document import LEVEL_FOLDER, TREE_FILE, Tree
 from runner.verify.advice import advice
 from runner.verify.arithmetic import exact_arithmetic

@@ -7,7 +7,8 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from runner.graph.simulated_device import FakeTensors, move, simulated_device
+from runner.problems.simulated_device import simulated_device
+from runner.problems.without_values import FakeTensors, move
 from runner.verify.device_gate import ByShape
 from runner.verify.leaves import tensors
 

@@ -1,10 +1,6 @@
-"""A device that torch knows and no machine has: fake tensors on it show where each value lives.
-
-torch calls the hooks that this needs experimental (seen in 2.13); no other file uses them.
-"""
+"""Runs a model without values: its tensors have shapes, strides and a device, and no numbers."""
 
 import copy
-import functools
 from typing import Any
 
 import torch
@@ -12,57 +8,6 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeCopyMode, FakeTensor, FakeTensorMode
 from torch.nn import init
 from torch.overrides import TorchFunctionMode
-from torch.utils import backend_registration
-
-NAME = "accel"
-
-
-@functools.cache
-def simulated_device() -> torch.device:
-    """The device, `accel:0`; that of another backend where one is installed under torch's key."""
-    name: str = torch._C._get_privateuse1_backend_name()
-    if name == "privateuseone":
-        backend_registration._setup_privateuseone_for_python_backend(
-            rename=NAME, backend_module=_Module()
-        )
-        name = NAME
-    return torch.device(name, 0)
-
-
-class _Module(backend_registration._DummyBackendModule):
-    """What torch asks of a device's module, autocast's question too."""
-
-    def get_amp_supported_dtype(self) -> list[torch.dtype]:
-        return [torch.float16, torch.bfloat16]
-
-
-class FromNumbers(TorchFunctionMode):
-    """While this lasts, `torch.tensor([1.0], device=...)` and `x[[0, 1]]` work on the device.
-
-    torch copies numbers to a device behind the back of fake tensors.
-    """
-
-    def __torch_function__(
-        self,
-        func: Any,
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
-        kwargs = dict(kwargs or {})
-        if func in {torch.tensor, torch.as_tensor, torch.asarray}:
-            device = kwargs.pop("device", None)
-            made = func(*args, **kwargs)
-            return made if device is None else made.to(device)
-        if func is torch.Tensor.new_tensor:
-            like, *numbers = args
-            made = torch.tensor(*numbers, **{"dtype": like.dtype, **kwargs})
-            return made.to(kwargs.get("device") or like.device)
-        if func in {torch.Tensor.__getitem__, torch.Tensor.__setitem__}:
-            place = args[1] if isinstance(args[1], tuple) else (args[1],)
-            place = tuple(torch.tensor(i) if isinstance(i, list) else i for i in place)
-            return func(args[0], place, *args[2:])
-        return func(*args, **kwargs)
 
 
 class FakeTensors(FakeTensorMode):
@@ -124,3 +69,17 @@ def move(model: nn.Module, fake: FakeTensors, device: torch.device) -> None:
 def on_device(tensor: torch.Tensor, fake: FakeTensors, device: torch.device) -> FakeTensor:
     """Return `tensor.to(device)` for a tensor without values, on torch's meta device."""
     return FakeTensor(fake, torch.empty_like(tensor, requires_grad=False), device)
+
+
+def recurrent_by_shape(sequence: torch.Tensor, state: Any, *args: Any) -> tuple[torch.Tensor, ...]:
+    """Return tensors as `gru`, `lstm` or `rnn` returns them for these arguments, without values.
+
+    `args`: params, has_biases, num_layers, dropout, train, bidirectional, batch_first.
+    """
+    *_, bidirectional, batch_first = args
+    states = (state,) if isinstance(state, torch.Tensor) else tuple(state)
+    batch, steps = sequence.shape[:2] if batch_first else sequence.shape[1::-1]
+    features = states[0].shape[-1] * (2 if bidirectional else 1)
+    output = sequence.new_empty((steps, batch, features))
+    output = output.transpose(0, 1) if batch_first else output
+    return output, *(s.new_empty(s.shape) for s in states)

@@ -1,0 +1,61 @@
+"""A device that torch knows and no machine has: fake tensors on it show where each value lives.
+
+torch calls the hooks that this needs experimental (seen in 2.13); no other file uses them.
+"""
+
+import functools
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils import backend_registration
+
+NAME = "accel"
+
+
+@functools.cache
+def simulated_device() -> torch.device:
+    """The device, `accel:0`; that of another backend where one is installed under torch's key."""
+    name: str = torch._C._get_privateuse1_backend_name()
+    if name == "privateuseone":
+        backend_registration._setup_privateuseone_for_python_backend(
+            rename=NAME, backend_module=_Module()
+        )
+        name = NAME
+    return torch.device(name, 0)
+
+
+class _Module(backend_registration._DummyBackendModule):
+    """What torch asks of a device's module, autocast's question too."""
+
+    def get_amp_supported_dtype(self) -> list[torch.dtype]:
+        return [torch.float16, torch.bfloat16]
+
+
+class FromNumbers(TorchFunctionMode):
+    """While this lasts, `torch.tensor([1.0], device=...)` and `x[[0, 1]]` work on the device.
+
+    torch copies numbers to a device behind the back of fake tensors.
+    """
+
+    def __torch_function__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        kwargs = dict(kwargs or {})
+        if func in {torch.tensor, torch.as_tensor, torch.asarray}:
+            device = kwargs.pop("device", None)
+            made = func(*args, **kwargs)
+            return made if device is None else made.to(device)
+        if func is torch.Tensor.new_tensor:
+            like, *numbers = args
+            made = torch.tensor(*numbers, **{"dtype": like.dtype, **kwargs})
+            return made.to(kwargs.get("device") or like.device)
+        if func in {torch.Tensor.__getitem__, torch.Tensor.__setitem__}:
+            place = args[1] if isinstance(args[1], tuple) else (args[1],)
+            place = tuple(torch.tensor(i) if isinstance(i, list) else i for i in place)
+            return func(args[0], place, *args[2:])
+        return func(*args, **kwargs)
