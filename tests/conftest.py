@@ -70,6 +70,18 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     started.kill()
 
 
+@pytest.fixture(scope="session")
+def decomposed_samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with every sample's decomposition, `level3/resnet` and so on, for reading."""
+    from runner.emit import decompose
+    from runner.problems import read_problem
+
+    folder = tmp_path_factory.mktemp("decomposed")
+    for file in sorted((Path(__file__).parents[1] / "data/samples").glob("level*/*.py")):
+        decompose(read_problem(file), folder / file.parent.name / file.stem)
+    return folder
+
+
 @pytest.fixture
 def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     """What opens the server, in the environment."""

@@ -28,7 +28,6 @@ from runner.problems.without_values import (
     LeftAsMade,
     move,
     on_device,
-    recurrent_by_shape,
 )
 from runner.verify.components import load_component, made
 from runner.verify.confinement import settle
@@ -64,6 +63,15 @@ class _Ran:
 
     file: str
     devices: tuple[str, ...]
+
+
+class _DoesNotRunError(CannotJudge):
+    """A file fails on the device."""
+
+    def __init__(self, message: str, fault: str | None) -> None:
+        super().__init__(message)
+        self.fault = fault
+        """What is wrong, with the line, where that was seen."""
 
 
 class DeviceGate:
@@ -108,8 +116,8 @@ class DeviceGate:
     def _original(self) -> _Ran | None:
         """Run the problem's own file; where it does not run there, say why and judge nothing."""
         try:
-            return self._run(ORIGINAL, self._problem, self._device)
-        except CannotJudge as error:
+            return self._run(ORIGINAL, self._problem)
+        except _DoesNotRunError as error:
             fault, unjudged = self._explain(ORIGINAL, self._problem, error)
         self._findings.nothing("device", ORIGINAL)
         why = f" itself does not run on one: {fault}" if fault else f": {unjudged}"
@@ -119,8 +127,8 @@ class DeviceGate:
     def _judge(self, file: str, load: Callable[[str], _Loaded], like: _Ran | None) -> _Ran | None:
         """Judge one file; return where its outputs lie, if it runs."""
         try:
-            ran = self._run(file, load, self._device)
-        except CannotJudge as error:
+            ran = self._run(file, load)
+        except _DoesNotRunError as error:
             fault, unjudged = self._explain(file, load, error)
             if fault:
                 self._findings.found("device", file, fault)
@@ -128,44 +136,47 @@ class DeviceGate:
                 self._unjudged.append(f"{file}: {unjudged}")
                 self._findings.nothing("device", file)
             return None
-        same = like is None or all(map(str.__eq__, ran.devices, like.devices))
-        self._findings.found("device", file, None if same else self._fault(file, load, like))
+        fault = None
+        if like is not None and not all(map(str.__eq__, ran.devices, like.devices)):
+            fault = self._misplaced(file, load, like)
+        self._findings.found("device", file, fault)
         return ran
 
     def _explain(
-        self, file: str, load: Callable[[str], _Loaded], error: CannotJudge
+        self, file: str, load: Callable[[str], _Loaded], error: "_DoesNotRunError"
     ) -> tuple[str | None, str]:
         """What is wrong with a file that fails on the device, or why that cannot be told."""
         if _reads_values(error):
             return None, f"it reads values, and was run on shapes alone: {_without(file, error)}"
-        if fault := self._fault(file, load):
-            return fault, ""
+        if error.fault:
+            return error.fault, ""
         try:
-            self._run(file, load, _CPU)
+            self._outputs(file, load, _CPU)
         except CannotJudge as on_cpu:
             return None, f"it does not run on shapes alone: {_without(file, on_cpu)}"
         return f"runs on the CPU and not on {self._device}: {_without(file, error)}", ""
 
-    def _fault(
-        self, file: str, load: Callable[[str], _Loaded], like: _Ran | None = None
-    ) -> str | None:
-        """Run a file again that fails, watching it, and say why it does."""
+    def _misplaced(self, file: str, load: Callable[[str], _Loaded], like: _Ran) -> str | None:
+        """Which output is not where another file has it, and the line that makes it."""
         placing = Placing(self._bench.directory, file)
-        try:
-            output = self._outputs(file, load, self._device, placing)
-        except CannotJudge:
-            return placing.fault
-        if like is None:
-            return None
-        for n, (tensor, device) in enumerate(zip(output, like.devices, strict=False)):
+        outputs = self._outputs(file, load, self._device, placing)
+        for n, (tensor, device) in enumerate(zip(outputs, like.devices, strict=False)):
             if tensor.device.type != device:
                 place = f"output[{n}] is on {tensor.device}, that of {like.file} on {device}"
                 more = f"; {placing.of_output(tensor)}" if tensor.device == _CPU else ""
                 return place + more
         return None
 
-    def _run(self, file: str, load: Callable[[str], _Loaded], device: torch.device) -> _Ran:
-        outputs = self._outputs(file, load, device)
+    def _run(self, file: str, load: Callable[[str], _Loaded]) -> _Ran:
+        """Run a file on the device: quickly, and where that fails, watching each operation."""
+        try:
+            outputs = self._outputs(file, load, self._device)
+        except CannotJudge:
+            placing = Placing(self._bench.directory, file)
+            try:
+                outputs = self._outputs(file, load, self._device, placing)
+            except CannotJudge as error:
+                raise _DoesNotRunError(str(error), placing.fault) from error
         return _Ran(file, tuple(tensor.device.type for tensor in outputs))
 
     def _outputs(
@@ -181,10 +192,12 @@ class DeviceGate:
                 loaded = self._either(lambda: load(file), placing)
                 quick = device != _CPU and placing is None
                 with LeftAsMade():
-                    model = quick and self._without_values(loaded.build)
-                    model = model or self._either(loaded.build, placing)
-                inputs = quick and self._without_values(loaded.get_inputs)
-                inputs = inputs or self._either(loaded.get_inputs, placing)
+                    model = self._without_values(loaded.build) if quick else None
+                    if model is None:
+                        model = self._either(loaded.build, placing)
+                inputs = self._without_values(loaded.get_inputs) if quick else None
+                if inputs is None:
+                    inputs = self._either(loaded.get_inputs, placing)
                 model.train(self._bench.options.mode == "train")
                 if device != _CPU:
                     move(model, self._fake, device)
@@ -211,7 +224,9 @@ class DeviceGate:
                 made = make()
         except Exception:  # whatever the reason: fake tensors have it too, or it was those on meta
             return None
-        stays = isinstance(made, nn.Module) and any(map(holds_meta, made.modules()))
+        if isinstance(made, nn.Module):
+            return None if any(map(holds_meta, made.modules())) else made
+        stays = any(tensor.is_meta for tensor in tensors(placed(made, self._moved)))
         return None if stays else made
 
     def _either(self, make: Callable[[], Any], placing: Placing | None) -> Any:
@@ -283,12 +298,22 @@ class ByShape(TorchFunctionMode):
             given = tensors(args)
             packed = isinstance(args[3], list | tuple)
             if not packed and len({tensor.device for tensor in given}) == 1:
-                return recurrent_by_shape(*args)
+                return _recurrent(*args)
         if func is functional.batch_norm and len({t.device for t in tensors([args, kwargs])}) == 1:
             return torch.empty_like(args[0])
         return func(*args, **(kwargs or {}))
 
 
+def _recurrent(sequence: torch.Tensor, state: Any, *args: Any) -> tuple[torch.Tensor, ...]:
+    *_, bidirectional, batch_first = args
+    states = (state,) if isinstance(state, torch.Tensor) else tuple(state)
+    batch, steps = sequence.shape[:2] if batch_first else sequence.shape[1::-1]
+    features = states[0].shape[-1] * (2 if bidirectional else 1)
+    output = sequence.new_empty((steps, batch, features))
+    output = output.transpose(0, 1) if batch_first else output
+    return output, *(s.new_empty(s.shape) for s in states)
+
+
 _RECURRENT = frozenset((torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu))
 _ARGUMENTS = 9
-"""Of a recurrent layer; those of a packed sequence have their parameters one place later."""
+"""From a recurrent layer's sequence to `batch_first`; a packed one has its sizes before those."""

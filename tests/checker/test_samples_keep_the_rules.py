@@ -17,15 +17,12 @@ SAMPLES = TESTS.parent / "data" / "samples"
 
 
 @pytest.mark.parametrize("level", ["level1", "level2", "level3"])
-def test_the_samples_keep_rules_1_to_7(level: str, tmp_path: Path) -> None:
-    directories = []
-    for file in sorted((SAMPLES / level).glob("*.py")):
-        directories.append(tmp_path / level / file.stem)
-        decompose(read_problem(file), directories[-1])
+def test_the_samples_keep_rules_1_to_7(level: str, decomposed_samples: Path) -> None:
+    directories = sorted((decomposed_samples / level).iterdir())
 
     ran = checked(directories)
 
-    told = [line.removeprefix(f"{tmp_path}/") for line in ran.stdout.splitlines()]
+    told = [line.removeprefix(f"{decomposed_samples}/") for line in ran.stdout.splitlines()]
     assert told == [f"{level}/{d.name}: rules 1 to 7 hold" for d in directories], ran.stderr
     assert ran.returncode == 0
 

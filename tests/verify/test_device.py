@@ -9,8 +9,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from runner.problems.simulated_device import simulated_device
 from runner.problems.without_values import FakeTensors, move
-from runner.verify.device_gate import ByShape
+from runner.verify import VerifyOptions
+from runner.verify.confinement import confined
+from runner.verify.device_gate import ByShape, DeviceGate
+from runner.verify.findings import Findings
+from runner.verify.layout import read_layout
 from runner.verify.leaves import tensors
+from runner.verify.loading_files import Files
+from runner.verify.running import Bench, spelled_operations
 
 KERNEL, STEP = "level_0_kernel/relu.py", "steps/step_1_conv_relu_to_kernel/refactored.py"
 
@@ -221,3 +227,34 @@ def test_a_moved_model_keeps_shared_parameters_and_lists_of_them():
     assert model.two.weight is model.one.weight is model.weights[0]
     assert {p.device.type for p in model.parameters()} == {"accel"}
     assert (model.mean.device.type, model.table.device.type) == ("accel", "cpu")
+
+
+def test_every_file_of_the_samples_runs_where_its_inputs_are(decomposed_samples):
+    faults, seconds = [], 0.0
+    for directory in sorted(decomposed_samples.glob("level*/*")):
+        findings = judged_alone(directory)
+        gate = findings.verification(VerifyOptions(), torch.__version__).gate("device")
+        where = directory.relative_to(decomposed_samples)
+        faults += [f"{where}: {note}" for note in findings.health]
+        faults += [
+            f"{where}/{check.component}: {check.reason}" for check in gate.checks if check.reason
+        ]
+        seconds += findings.seconds["device"]
+
+    assert not faults, "\n".join(faults)
+    assert seconds < 60  # 8 on a busy machine
+
+
+def judged_alone(directory):
+    """What the device gate says of a directory, without the other gates."""
+    findings, bench = Findings(lambda gate: None), Bench(directory, VerifyOptions())
+    simulated_device()
+    with (
+        spelled_operations(),
+        confined(directory) as confinement,
+        Files(directory, confinement.settle) as files,
+        findings.gate("device"),
+    ):
+        DeviceGate(files, read_layout(directory), bench, findings).judge()
+    assert confinement.offences == {}
+    return findings

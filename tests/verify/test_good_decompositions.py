@@ -98,7 +98,7 @@ def test_each_gate_is_announced_when_its_work_begins(fusion):
 
     verify(fusion.directory, VerifyOptions(), heard.append)
 
-    assert list(dict.fromkeys(heard)) == ["rules", "step", "self-test", "composition"]
+    assert list(dict.fromkeys(heard)) == ["rules", "step", "self-test", "composition", "device"]
 
 
 def test_verifying_leaves_the_directory_and_the_process_as_they_were(model, judged):

@@ -388,6 +388,7 @@ def test_a_directory_without_a_tree_is_judged_as_far_as_it_goes(fusion, judged, 
         "step": "passed",
         "composition": "passed",
         "coverage": "passed",
+        "device": "passed",
     }
 
 
