@@ -15,6 +15,8 @@ import torch
 from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import FakeTensor
 
+from runner.problems.without_values import recurrent_by_shape
+
 _aten = torch.ops.aten
 _KEYS = (torch._C.DispatchKey.CompositeImplicitAutograd, torch._C.DispatchKey.Autograd)
 
@@ -45,15 +47,8 @@ def _by_shape(unroll: Callable[..., Any]) -> Callable[..., Any]:
     """The result's shapes for fake tensors; real ones are computed as ever."""
 
     def kernel(sequence: torch.Tensor, state: Any, *args: Any) -> Any:
-        # params, has_biases, num_layers, dropout, train, bidirectional, batch_first
         if not isinstance(sequence, FakeTensor):
             return unroll(sequence, state, *args)
-        *_, bidirectional, batch_first = args
-        states = (state,) if isinstance(state, torch.Tensor) else tuple(state)
-        batch, steps = sequence.shape[:2] if batch_first else sequence.shape[1::-1]
-        features = states[0].shape[-1] * (2 if bidirectional else 1)
-        output = sequence.new_empty((steps, batch, features))
-        output = output.transpose(0, 1) if batch_first else output
-        return output, *(s.new_empty(s.shape) for s in states)
+        return recurrent_by_shape(sequence, state, *args)
 
     return kernel
