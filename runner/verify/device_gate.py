@@ -297,7 +297,9 @@ class ByShape(TorchFunctionMode):
         if func in _RECURRENT and len(args) == _ARGUMENTS:
             given = tensors(args)
             packed = isinstance(args[3], list | tuple)
-            if not packed and len({tensor.device for tensor in given}) == 1:
+            if not packed and len({tensor.device for tensor in given}) > 1:
+                torch.cat([tensor.flatten() for tensor in given])  # raises where that is seen
+            if not packed:
                 return _recurrent(*args)
         if func is functional.batch_norm and len({t.device for t in tensors([args, kwargs])}) == 1:
             return torch.empty_like(args[0])
