@@ -28,6 +28,7 @@ from runner.problems.without_values import (
     LeftAsMade,
     move,
     on_device,
+    recurrent_by_shape,
 )
 from runner.verify.components import load_component, made
 from runner.verify.confinement import settle
@@ -300,20 +301,10 @@ class ByShape(TorchFunctionMode):
             if not packed and len({tensor.device for tensor in given}) > 1:
                 torch.cat([tensor.flatten() for tensor in given])  # raises where that is seen
             if not packed:
-                return _recurrent(*args)
+                return recurrent_by_shape(*args)
         if func is functional.batch_norm and len({t.device for t in tensors([args, kwargs])}) == 1:
             return torch.empty_like(args[0])
         return func(*args, **(kwargs or {}))
-
-
-def _recurrent(sequence: torch.Tensor, state: Any, *args: Any) -> tuple[torch.Tensor, ...]:
-    *_, bidirectional, batch_first = args
-    states = (state,) if isinstance(state, torch.Tensor) else tuple(state)
-    batch, steps = sequence.shape[:2] if batch_first else sequence.shape[1::-1]
-    features = states[0].shape[-1] * (2 if bidirectional else 1)
-    output = sequence.new_empty((steps, batch, features))
-    output = output.transpose(0, 1) if batch_first else output
-    return output, *(s.new_empty(s.shape) for s in states)
 
 
 _RECURRENT = frozenset((torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu))
