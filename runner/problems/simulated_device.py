@@ -18,21 +18,27 @@ def simulated_device() -> torch.device:
     """The device, `accel:0`; that of another backend where one is installed under torch's key."""
     name: str = torch._C._get_privateuse1_backend_name()
     if name == "privateuseone":
+        found = torch.accelerator.current_accelerator()
         backend_registration._setup_privateuseone_for_python_backend(
-            rename=NAME, backend_module=_Module()
+            rename=NAME, backend_module=_DeviceModule()
         )
+        # A program that asks for an accelerator hears what it would hear without this one.
+        torch.accelerator.current_accelerator = lambda check_available=False: found
         name = NAME
     return torch.device(name, 0)
 
 
-class _Module(backend_registration._DummyBackendModule):
-    """What torch asks of a device's module, autocast's question too."""
+class _DeviceModule(backend_registration._DummyBackendModule):
+    """Answers what torch asks about a device; a program that looks for one finds none."""
+
+    def is_available(self) -> bool:
+        return False
 
     def get_amp_supported_dtype(self) -> list[torch.dtype]:
         return [torch.float16, torch.bfloat16]
 
 
-class FromNumbers(TorchFunctionMode):
+class NumbersToDevice(TorchFunctionMode):
     """While this lasts, `torch.tensor([1.0], device=...)` and `x[[0, 1]]` work on the device.
 
     torch copies numbers to a device behind the back of fake tensors.
