@@ -50,7 +50,7 @@ BALANCE = 20
 TOLERANCE = {"as written": 1e-4, "bfloat16": 1e-2}
 """Relative and absolute, as KernelBench's harness compares in float32 and in bfloat16."""
 SHARE = 1 / 10
-"""Most of the time for verifying one problem, and for running its files."""
+"""Most of all time that verifying a problem may take, and that running its files may."""
 UNTIL_TIMES = 0.7
 """Share of the time after which no problem is begun, and kernels are timed."""
 
@@ -209,7 +209,10 @@ def run(problems: list[Problem], options: argparse.Namespace, clock: Clock, repo
                 report.too_large |= try_too_large(report, options, clock)
     missed = [row.problem for row in report.problems if row.status == "not run"]
     if missed:
-        report.not_done.append(f"No time for {len(missed)} problems: {', '.join(missed)}.")
+        report.not_done.append(f"No time for: {', '.join(missed)}.")
+    late = [row for row in report.problems if any(f["status"] == "left out" for f in row.files)]
+    if late:
+        report.not_done.append(f"No time for some files of: {', '.join(r.problem for r in late)}.")
     cpu.close(report)
     print("kernels are timed", flush=True)
     for row in report.problems:
@@ -245,8 +248,10 @@ def label(problem: Problem) -> str:
 def verify(problem: Problem, row: Row, options: argparse.Namespace, clock: Clock) -> None:
     """Do what `kdrun decompose --device` does, in a child."""
     place = options.output / row.problem.partition("/")[0]
-    started = time.monotonic()
-    result, directory = decompose(problem.path, place, options, clock.share_s(UNTIL_TIMES))
+    started, timeout_s = time.monotonic(), clock.share_s(UNTIL_TIMES)
+    result, directory = decompose(problem.path, place, options, timeout_s)
+    if result.status == "timeout" and timeout_s < SHARE * clock.all_s:
+        return  # the last one had less than its share: it was not run
     row.seconds, row.directory = time.monotonic() - started, str(directory)
     row.status, row.reason = result.status, result.reason
     row.max_diff, row.bitwise_equal = result.max_diff, result.bitwise_equal
@@ -742,7 +747,7 @@ def print_wrong(report: Report) -> None:
             if verdict and verdict.get("reason"):
                 print(f"\n{row.problem}, {where}: {verdict['status']}: {verdict['reason']}")
         for file in row.files:
-            if file["status"] != "right":
+            if file["status"] not in ("right", "left out"):
                 said = f"{file['what']}, {file['precision']}: {file['status']}: {file['reason']}"
                 print(f"  {row.problem}: {said}")
 
