@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import math
 import os
 import queue
 import sys
@@ -480,7 +481,8 @@ def run_pair(item: dict[str, Any], files: Files, directory: Path, device: str) -
         answer["reason"] = found.reason
     if peak and item["what"].startswith("verification") and precision == "as written":
         answer["forward_peak_bytes"] = peak
-    return answer | {"max_diff": found.max_diff, "bitwise_equal": found.bitwise_equal}
+    largest = found.max_diff if math.isfinite(found.max_diff) else None  # JSON has no infinity
+    return answer | {"max_diff": largest, "bitwise_equal": found.bitwise_equal}
 
 
 def run_kernel(item: dict[str, Any], files: Files, directory: Path, device: str) -> dict[str, Any]:
