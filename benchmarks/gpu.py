@@ -298,7 +298,6 @@ class CpuVerdicts:
         from runner.batch import alone
         from runner.batch.child import close_zygote
         from runner.config import Settings
-        from runner.errors import KdrunError
 
         while (row := self.rows.get()) is not None:
             if self.clock.left_s(UNTIL_TIMES) <= 0:
@@ -306,8 +305,8 @@ class CpuVerdicts:
             settings = Settings(device="cpu", timeout=self.clock.share_s(UNTIL_TIMES))
             try:
                 record = alone.verify(Path(row.directory), settings).record
-            except KdrunError as error:
-                row.cpu = {"status": "error", "reason": str(error)}
+            except Exception as error:  # recorded, and the next one is judged
+                row.cpu = {"status": "error", "reason": one_line(error)}
                 continue
             fields = ("status", "reason", "max_diff", "bitwise_equal")
             row.cpu = {name: getattr(record, name) for name in fields}
