@@ -23,7 +23,11 @@ from torch.utils._pytree import tree_map
 
 from runner.graph.trace import Built, Traced, export
 from runner.problems import imported_packages
-from runner.problems.simulated_device import NumbersToDevice, simulated_device
+from runner.problems.simulated_device import (
+    NumbersToDevice,
+    simulated_device,
+    without_known_numbers,
+)
 from runner.problems.without_values import FakeTensors, move
 
 _ASKS = re.compile(r"\.device\b|\bis_(cuda|cpu|xpu|mps)\b|\bget_device\b|\baccelerator\b")
@@ -48,8 +52,11 @@ def note_placement(
     if not (_depends_on_device(traced) or _may_ask(file)):
         return
     try:
-        with NumbersToDevice():
-            other = export(_on_device(built, build))
+        try:
+            other = _traced(built, build)
+        except NotImplementedError:
+            with without_known_numbers():
+                other = _traced(built, build)
     except MemoryError:
         raise
     except Exception as error:  # whatever the author's file or a library raises on that device
@@ -63,6 +70,11 @@ def note_placement(
             node.meta.pop(ON_DEVICE, None)
         traced.placement = "unknown"
         traced.notes.append("computes something else on a device than on the CPU")
+
+
+def _traced(built: Built, build: Callable[[FakeTensors], Built] | None) -> Traced:
+    with NumbersToDevice():
+        return export(_on_device(built, build))
 
 
 def _may_ask(file: Path) -> bool:

@@ -3,7 +3,9 @@
 torch calls the hooks that this needs experimental (seen in 2.13); no other file uses them.
 """
 
+import contextlib
 import functools
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -36,6 +38,22 @@ class _DeviceModule(backend_registration._DummyBackendModule):
 
     def get_amp_supported_dtype(self) -> list[torch.dtype]:
         return [torch.float16, torch.bfloat16]
+
+
+@contextlib.contextmanager
+def without_known_numbers() -> Iterator[None]:
+    """While this lasts, a tracer does not compute on tensors of one number as it goes.
+
+    It would compute on the simulated device, which cannot.
+    """
+    from torch.fx.experimental import proxy_tensor  # half a second, and seldom needed
+
+    before = proxy_tensor.CONSTANT_NUMEL_LIMIT
+    proxy_tensor.CONSTANT_NUMEL_LIMIT = -1
+    try:
+        yield
+    finally:
+        proxy_tensor.CONSTANT_NUMEL_LIMIT = before
 
 
 class NumbersToDevice(TorchFunctionMode):

@@ -38,6 +38,7 @@ ELSEWHERE = {
     "kubectl ": "tests/kubernetes builds what it would apply",
     ".* --on-cluster ": "tests/batch/test_on_cluster.py sends runs to a Ray",
     ".* --device cuda": "it needs a GPU",
+    "python benchmarks/gpu.py": "it needs a GPU; test_gpu_benchmark.py runs it on the CPU",
     ".* timm": "the package is not installed",
 }
 """Beginnings of commands that this test does not run, and why."""

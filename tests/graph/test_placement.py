@@ -38,6 +38,14 @@ def places(graph: Graph) -> list[tuple[str, str]]:
             "return x + torch.tensor([1.0] * 8, device=x.device)",
             [("to", "device")],
         ),
+        "made of one number": (
+            "return x + torch.tensor(0.5, device=x.device)",
+            [("to", "device")],
+        ),
+        "made of no number": (
+            "return torch.cat([torch.tensor([], device=x.device), x.flatten()])",
+            [("to", "device")],
+        ),
         "the end of a chain on the CPU": (
             "return x.masked_fill(torch.ones(8).cumsum(0).gt(3).to(x.device), 0.0)",
             [("to", "device")],
