@@ -304,7 +304,7 @@ def test_what_readme_says_about_buckets_works(
     )
     assert done.returncode == 0, done.stderr
     assert "pulled     here/level3/vit_block" in done.stdout
-    assert done.stdout.rstrip().splitlines()[-7].startswith("passed  here/level3/vit_block")
+    assert done.stdout.rstrip().splitlines()[-8].startswith("passed  here/level3/vit_block")
 
 
 def test_a_driver_that_is_killed_is_finished_from_another_machine(
