@@ -14,6 +14,7 @@ LAYERS = (
     "statuses",
     "errors",
     "config",
+    "torch_internals",
     "problems",
     "graph",
     "tree",

@@ -14,17 +14,18 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import (
-    FakeTensor,
-    FakeTensorDeviceMismatchError,
-    FakeTensorMode,
-)
 from torch.fx import GraphModule
 from torch.fx import Node as FxNode
-from torch.utils._pytree import tree_map
 
 from runner.graph.trace import Built, Traced
 from runner.problems.simulated_device import FromNumbers, simulated_device
+from runner.torch_internals import (
+    FakeTensor,
+    FakeTensorMode,
+    OpOverload,
+    mixes_devices,
+    tree_map,
+)
 
 ON_DEVICE = "on_device"
 """Key of a node's `meta`: what it gives where the model is on a device, as a fake tensor."""
@@ -49,7 +50,7 @@ def note_placement(built: Built, traced: Traced, write_down: Callable[[Built], T
     except MemoryError:
         raise
     except Exception as error:  # whatever the author's file or a library raises on that device
-        _give_up(traced, _reason(error, str(built.loaded.problem.path)), mixes=_is_mixing(error))
+        _give_up(traced, _reason(error, str(built.loaded.problem.path)), mixes=mixes_devices(error))
         return
     if not _take_over(traced.module, other.module):
         for node in _nodes(traced.module):
@@ -66,7 +67,7 @@ def _depends_on_device(traced: Traced) -> bool:
         if node.op == "get_attr":
             if isinstance(_attribute(node), torch.Tensor):
                 return True
-        elif isinstance(target, torch._ops.OpOverload):
+        elif isinstance(target, OpOverload):
             name = target.overloadpacket.__name__
             if "device" in node.kwargs or name in MOVES | _LAID_OUT_BY_DEVICE:
                 return True
@@ -195,12 +196,7 @@ def _alike(one: FxNode, other: FxNode) -> bool:
 
 def _operator(node: FxNode) -> str:
     target = node.target
-    return target.overloadpacket.__name__ if isinstance(target, torch._ops.OpOverload) else ""
-
-
-def _is_mixing(error: Exception) -> bool:
-    """Whether tensors of two devices met, and not something that only a real device can do."""
-    return isinstance(error, FakeTensorDeviceMismatchError)
+    return target.overloadpacket.__name__ if isinstance(target, OpOverload) else ""
 
 
 def _give_up(traced: Traced, reason: str, *, mixes: bool = False) -> None:

@@ -1,14 +1,12 @@
-"""A device that torch knows and no machine has: fake tensors on it show where each value lives.
-
-torch calls the hooks that this needs experimental (seen in 2.13); no other file uses them.
-"""
+"""A device that torch knows and no machine has: fake tensors on it show where each value lives."""
 
 import functools
 from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
-from torch.utils import backend_registration
+
+from runner.torch_internals import name_backend
 
 NAME = "accel"
 
@@ -16,20 +14,7 @@ NAME = "accel"
 @functools.cache
 def simulated_device() -> torch.device:
     """The device, `accel:0`; that of another backend where one is installed under torch's key."""
-    name: str = torch._C._get_privateuse1_backend_name()
-    if name == "privateuseone":
-        backend_registration._setup_privateuseone_for_python_backend(
-            rename=NAME, backend_module=_Module()
-        )
-        name = NAME
-    return torch.device(name, 0)
-
-
-class _Module(backend_registration._DummyBackendModule):
-    """What torch asks of a device's module, autocast's question too."""
-
-    def get_amp_supported_dtype(self) -> list[torch.dtype]:
-        return [torch.float16, torch.bfloat16]
+    return torch.device(name_backend(NAME), 0)
 
 
 class FromNumbers(TorchFunctionMode):

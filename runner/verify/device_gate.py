@@ -12,11 +12,6 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch._subclasses.fake_tensor import (
-    DataDependentOutputException,
-    DynamicOutputShapeException,
-    UnsupportedOperatorException,
-)
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
@@ -29,6 +24,11 @@ from runner.problems.without_values import (
     move,
     on_device,
     recurrent_by_shape,
+)
+from runner.torch_internals import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    UnsupportedOperatorException,
 )
 from runner.verify.components import load_component, made
 from runner.verify.confinement import settle
