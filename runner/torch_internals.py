@@ -271,24 +271,64 @@ class _Backend:
         return [torch.float16, torch.bfloat16]
 
 
-def name_backend(name: str) -> str:
-    """Make torch know a device that no machine has, and return its name.
+_set_up_backend: Any = getattr(backends, "_setup_privateuseone_for_python_backend", None)
+"""Registers a device with the guard that indexing asks for. Experimental; 2.9.1 has it not."""
 
-    That of another backend, where one is installed under torch's key for it. torch 2.9 has no guard
-    for such a device: fake tensors lie on `name:0` there, and `name` without a number is refused.
+
+def device_without_hardware(name: str) -> torch.device:
+    """Return a device that torch knows and no machine has, for fake tensors to lie on.
+
+    It has the name, or that of another backend where one is installed under torch's key for it.
     """
     known: str = torch._C._get_privateuse1_backend_name()
-    if known != "privateuseone":
-        return known
-    # Experimental; seen in 2.11.0, 2.13.0 and 2.15.0.
-    set_up = getattr(backends, "_setup_privateuseone_for_python_backend", None)
-    if set_up:
-        set_up(rename=name, backend_module=_Backend())
-    else:
-        backends.rename_privateuse1_backend(name)
-        backends.generate_methods_for_privateuse1_backend()
-        torch._register_device_module(name, _Backend())  # type: ignore[no-untyped-call]
-    return name
+    if known == "privateuseone":
+        if _set_up_backend:
+            _set_up_backend(rename=name, backend_module=_Backend())
+        else:
+            backends.rename_privateuse1_backend(name)
+            backends.generate_methods_for_privateuse1_backend()
+            torch._register_device_module(name, _Backend())  # type: ignore[no-untyped-call]
+        known = name
+    return torch.device(known, 0)
+
+
+def _is_places(value: Any) -> bool:
+    """Return whether an index is a tensor of places, or a mask."""
+    return isinstance(value, torch.Tensor) and value.dim() > 0
+
+
+def _is_mask(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.dtype in {torch.bool, torch.uint8}
+
+
+_ATEN = torch.ops.aten
+
+
+def item(tensor: torch.Tensor, place: tuple[Any, ...]) -> torch.Tensor:
+    """Return `tensor[place]` by the operators that it consists of.
+
+    Where a device has no guard, torch refuses the brackets and takes the operators.
+    """
+    known = all(i is None or i is ... or type(i) in {int, slice} or _is_places(i) for i in place)
+    if _set_up_backend or tensor.device.type == "cpu" or not known:
+        return tensor[place]
+    named = sum(i.dim() if _is_mask(i) else i is not None and i is not ... for i in place)
+    result, dim, places = tensor, 0, list[Any]()
+    for i in place:
+        if i is ...:
+            dim += tensor.dim() - named
+        elif i is None:
+            result, dim = result.unsqueeze(dim), dim + 1
+        elif type(i) is int:
+            result = result.select(dim, i)
+        elif type(i) is slice:
+            if i != slice(None) or len(place) == 1:
+                result = _ATEN.slice.Tensor(result, dim, i.start or 0, i.stop, i.step or 1)
+            dim += 1
+        else:
+            places += [None] * (dim - len(places)) + [i]
+            dim += i.dim() if _is_mask(i) else 1
+    return _ATEN.index.Tensor(result, places) if places else result
 
 
 def mixes_devices(error: BaseException) -> bool:

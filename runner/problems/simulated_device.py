@@ -6,15 +6,15 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from runner.torch_internals import name_backend
+from runner.torch_internals import device_without_hardware, item
 
 NAME = "accel"
 
 
 @functools.cache
 def simulated_device() -> torch.device:
-    """The device, `accel:0`; that of another backend where one is installed under torch's key."""
-    return torch.device(name_backend(NAME), 0)
+    """Return the device, `accel:0`; that of another backend where one is installed for torch."""
+    return device_without_hardware(NAME)
 
 
 class FromNumbers(TorchFunctionMode):
@@ -42,5 +42,7 @@ class FromNumbers(TorchFunctionMode):
         if func in {torch.Tensor.__getitem__, torch.Tensor.__setitem__}:
             place = args[1] if isinstance(args[1], tuple) else (args[1],)
             place = tuple(torch.tensor(i) if isinstance(i, list) else i for i in place)
+            if func is torch.Tensor.__getitem__:
+                return item(args[0], place)
             return func(args[0], place, *args[2:])
         return func(*args, **kwargs)
