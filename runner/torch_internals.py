@@ -292,26 +292,30 @@ def device_without_hardware(name: str) -> torch.device:
     return torch.device(known, 0)
 
 
-def _is_places(value: Any) -> bool:
-    """Return whether an index is a tensor of places, or a mask."""
-    return isinstance(value, torch.Tensor) and value.dim() > 0
+@contextlib.contextmanager
+def without_guards() -> Iterator[None]:
+    """While this lasts, a device without a guard can do what torch's Python methods ask one for.
 
-
-def _is_mask(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and value.dtype in {torch.bool, torch.uint8}
+    They are `tensor[place]`, `contiguous` and `~tensor`; the operators below them ask for none.
+    """
+    methods = {} if _set_up_backend else _WITHOUT_GUARD
+    for name, method in methods.items():
+        setattr(torch.Tensor, name, method)
+    try:
+        yield
+    finally:
+        for name in methods:
+            delattr(torch.Tensor, name)  # torch's own is a base's
 
 
 _ATEN = torch.ops.aten
 
 
-def item(tensor: torch.Tensor, place: tuple[Any, ...]) -> torch.Tensor:
-    """Return `tensor[place]` by the operators that it consists of.
-
-    Where a device has no guard, torch refuses the brackets and takes the operators.
-    """
-    known = all(i is None or i is ... or type(i) in {int, slice} or _is_places(i) for i in place)
-    if _set_up_backend or tensor.device.type == "cpu" or not known:
-        return tensor[place]
+def _item(tensor: torch.Tensor, index: Any) -> torch.Tensor:
+    place = index if isinstance(index, tuple) else (index,)
+    place = tuple(torch.tensor(i) if isinstance(i, list) else i for i in place)
+    if tensor.device.type == "cpu" or not all(map(_is_plain, place)):
+        return super(torch.Tensor, tensor).__getitem__(index)
     named = sum(i.dim() if _is_mask(i) else i is not None and i is not ... for i in place)
     result, dim, places = tensor, 0, list[Any]()
     for i in place:
@@ -322,13 +326,42 @@ def item(tensor: torch.Tensor, place: tuple[Any, ...]) -> torch.Tensor:
         elif type(i) is int:
             result = result.select(dim, i)
         elif type(i) is slice:
-            if i != slice(None) or len(place) == 1:
+            whole = i.indices(result.shape[dim]) == (0, result.shape[dim], 1)
+            if not whole or len(place) == 1:
                 result = _ATEN.slice.Tensor(result, dim, i.start or 0, i.stop, i.step or 1)
             dim += 1
         else:
             places += [None] * (dim - len(places)) + [i]
             dim += i.dim() if _is_mask(i) else 1
     return _ATEN.index.Tensor(result, places) if places else result
+
+
+def _is_plain(index: Any) -> bool:
+    """Return whether an index needs no number out of a tensor."""
+    return index is None or index is ... or type(index) in {int, slice} or _has_dims(index)
+
+
+def _has_dims(index: Any) -> bool:
+    return isinstance(index, torch.Tensor) and index.dim() > 0
+
+
+def _is_mask(index: Any) -> bool:
+    return _has_dims(index) and index.dtype in {torch.bool, torch.uint8}
+
+
+def _contiguous(
+    tensor: torch.Tensor, *, memory_format: torch.memory_format = torch.contiguous_format
+) -> torch.Tensor:
+    if tensor.is_contiguous(memory_format=memory_format):
+        return tensor
+    return _ATEN.contiguous.default(tensor, memory_format=memory_format)  # type: ignore[no-any-return]
+
+
+_WITHOUT_GUARD = {
+    "__getitem__": _item,
+    "contiguous": _contiguous,
+    "__invert__": lambda tensor: torch.bitwise_not(tensor),
+}
 
 
 def mixes_devices(error: BaseException) -> bool:

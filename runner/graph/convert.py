@@ -52,6 +52,8 @@ from runner.torch_internals import (
     tree_map,
 )
 
+_CUDNN = {"cudnn_enabled", "cudnn_enable"}
+"""Arguments that say whether a machine has cuDNN."""
 # What they return is the argument itself, or a copy, as its layout and dtype have it.
 _SAME_OR_COPY = {"to", "contiguous", "type_as"}
 _VIEW_OR_COPY = {"reshape", "flatten", "ravel", "reshape_as"}
@@ -306,7 +308,7 @@ class _Writer:
         self.known[node] = tuple(refs) if listed else refs[0]
         op = Operation(
             target=_name(_seeded(target) if "seed" in node.meta else target),
-            args=tuple(self._arg(a) for a in node.args),
+            args=tuple(self._arg(a) for a in _on_any_machine(target, node)),
             kwargs=(
                 *((k, self._arg(v)) for k, v in plain_kwargs(dict(node.kwargs))),
                 *self._generator(node),
@@ -390,6 +392,20 @@ def _seeded(target: OpOverload) -> OpOverload:
         raise TypeError(f"{target} after torch.manual_seed()")
     found: OpOverload = getattr(target.overloadpacket, overload)
     return found
+
+
+def _on_any_machine(target: OpOverload, node: FxNode) -> tuple[Any, ...]:
+    """An operator's arguments as a machine without cuDNN gives them.
+
+    torch leaves arguments out that are their defaults, and cuDNN is on by default: whether `eps` is
+    written down would else depend on the machine.
+    """
+    declared = schema(target).arguments
+    place = next((i for i, a in enumerate(declared) if a.name in _CUDNN), None)
+    if place is None or any(a.name in node.kwargs for a in declared[: place + 1]):
+        return tuple(node.args)
+    defaults = (a.default_value for a in declared[len(node.args) : place])
+    return (*node.args[:place], *defaults, False, *node.args[place + 1 :])
 
 
 def _name(target: OpOverload) -> str:

@@ -25,6 +25,7 @@ from runner.torch_internals import (
     OpOverload,
     mixes_devices,
     tree_map,
+    without_guards,
 )
 
 ON_DEVICE = "on_device"
@@ -118,7 +119,7 @@ def _on_simulated_device(built: Built) -> Iterator[None]:
         built.args, built.kwargs = tree_map(
             lambda leaf: move(leaf) if isinstance(leaf, torch.Tensor) else leaf, (args, kwargs)
         )
-        with FromNumbers():
+        with without_guards(), FromNumbers():
             yield
     finally:
         built.args, built.kwargs = args, kwargs

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from runner.torch_internals import device_without_hardware, item
+from runner.torch_internals import device_without_hardware
 
 NAME = "accel"
 
@@ -42,7 +42,5 @@ class FromNumbers(TorchFunctionMode):
         if func in {torch.Tensor.__getitem__, torch.Tensor.__setitem__}:
             place = args[1] if isinstance(args[1], tuple) else (args[1],)
             place = tuple(torch.tensor(i) if isinstance(i, list) else i for i in place)
-            if func is torch.Tensor.__getitem__:
-                return item(args[0], place)
             return func(args[0], place, *args[2:])
         return func(*args, **kwargs)

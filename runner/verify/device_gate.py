@@ -29,6 +29,7 @@ from runner.torch_internals import (
     DataDependentOutputException,
     DynamicOutputShapeException,
     UnsupportedOperatorException,
+    without_guards,
 )
 from runner.verify.components import load_component, made
 from runner.verify.confinement import settle
@@ -204,7 +205,13 @@ class DeviceGate:
                     move(model, self._fake, device)
                     inputs = placed(inputs, self._moved)
                 args, kwargs = inputs
-                with self._fake, FromNumbers(), ByShape(), placing or nullcontext():
+                with (
+                    without_guards(),
+                    self._fake,
+                    FromNumbers(),
+                    ByShape(),
+                    placing or nullcontext(),
+                ):
                     return tensors(plain(model(*args, **kwargs)))
         finally:
             settle(file)
