@@ -296,7 +296,8 @@ def device_without_hardware(name: str) -> torch.device:
 def without_guards() -> Iterator[None]:
     """While this lasts, a device without a guard can do what torch's Python methods ask one for.
 
-    They are `tensor[place]`, `contiguous` and `~tensor`; the operators below them ask for none.
+    They are `tensor[place]`, `tensor[place] = value`, `copy_`, `contiguous` and `~tensor`; the
+    operators below them ask for none.
     """
     methods = {} if _set_up_backend else _WITHOUT_GUARD
     for name, method in methods.items():
@@ -312,10 +313,35 @@ _ATEN = torch.ops.aten
 
 
 def _item(tensor: torch.Tensor, index: Any) -> torch.Tensor:
+    found = _places(tensor, index)
+    if found is None:
+        return super(torch.Tensor, tensor).__getitem__(index)
+    view, places = found
+    return _ATEN.index.Tensor(view, places) if places else view
+
+
+def _set_item(tensor: torch.Tensor, index: Any, value: Any) -> None:
+    found = _places(tensor, index)
+    if found is None:
+        return super(torch.Tensor, tensor).__setitem__(index, value)
+    view, places = found
+    if not places:
+        view.copy_(value) if isinstance(value, torch.Tensor) else view.fill_(value)
+    else:
+        known = isinstance(value, torch.Tensor)
+        view.index_put_(places, value if known else view.new_full((), value))
+    return None
+
+
+def _places(tensor: torch.Tensor, index: Any) -> tuple[torch.Tensor, list[Any]] | None:
+    """Return a view of a tensor on a device, and which of its places an index means.
+
+    None on the CPU, and for an index that needs a number out of a tensor.
+    """
     place = index if isinstance(index, tuple) else (index,)
     place = tuple(torch.tensor(i) if isinstance(i, list) else i for i in place)
     if tensor.device.type == "cpu" or not all(map(_is_plain, place)):
-        return super(torch.Tensor, tensor).__getitem__(index)
+        return None
     named = sum(i.dim() if _is_mask(i) else i is not None and i is not ... for i in place)
     result, dim, places = tensor, 0, list[Any]()
     for i in place:
@@ -333,7 +359,7 @@ def _item(tensor: torch.Tensor, index: Any) -> torch.Tensor:
         else:
             places += [None] * (dim - len(places)) + [i]
             dim += i.dim() if _is_mask(i) else 1
-    return _ATEN.index.Tensor(result, places) if places else result
+    return result, places
 
 
 def _is_plain(index: Any) -> bool:
@@ -359,7 +385,9 @@ def _contiguous(
 
 _WITHOUT_GUARD = {
     "__getitem__": _item,
+    "__setitem__": _set_item,
     "contiguous": _contiguous,
+    "copy_": lambda tensor, *args, **kwargs: _ATEN.copy_.default(tensor, *args, **kwargs),
     "__invert__": lambda tensor: torch.bitwise_not(tensor),
 }
 
