@@ -155,7 +155,8 @@ class DeviceGate:
         try:
             self._outputs(file, load, _CPU)
         except CannotJudge as on_cpu:
-            return None, f"it does not run on shapes alone: {_without(file, on_cpu)}"
+            why = "reads values, and was run" if _reads_values(on_cpu) else "does not run"
+            return None, f"it {why} on shapes alone: {_without(file, on_cpu)}"
         return f"runs on the CPU and not on {self._device}: {_without(file, error)}", ""
 
     def _misplaced(self, file: str, load: Callable[[str], _Loaded], like: _Ran) -> str | None:

@@ -31,7 +31,7 @@ def test_a_fusion_passes_every_gate_bit_for_bit(fusion, judged):
 
 
 def test_a_directory_that_another_torch_made_is_judged_and_says_so(fusion, judged):
-    tree = fusion / "decomposition_tree.json"
+    tree = fusion.directory / "decomposition_tree.json"
     document = json.loads(tree.read_text())
     document["metadata"]["torch_version"] = "2.0.1+cu118"
     tree.write_text(json.dumps(document))
