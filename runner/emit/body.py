@@ -85,6 +85,8 @@ class _Writer:
         """Variable -> the value that it holds and that is still read."""
         self.held: dict[str, str] = {}
         """Variable -> the value that it holds, read or not."""
+        self.bound: dict[str, str] = {}
+        """Variable -> the value that Python has in it."""
         self.ends = self._ends()
         self.attributes: dict[int, str] = {}
         self._make_owned()
@@ -128,16 +130,16 @@ class _Writer:
         for value in self.part.io.inputs:
             wish = "residual" if value == residual else self.namer.argument(value)
             name = unique(wish, {*self.live, *RESERVED})
-            self.live[name] = value
+            self.live[name] = self.bound[name] = value
             self.names[value] = name
             names.append(name)
         return tuple(names)
 
     def _device(self) -> str:
-        """The device that the model is on: that of an input, of a weight, or of its own buffer."""
-        for name, value in zip(self.arguments, self.part.io.inputs, strict=True):
+        """The device that the model is on: a variable's, a weight's, or that of a buffer for it."""
+        for variable, value in self.bound.items():
             if value not in self.program.graph.on_cpu:
-                return f"{name}.device"
+                return f"{variable}.device"
         return f"{self.owned.anchor()}.device"
 
     def _residual(self) -> str | None:
@@ -205,7 +207,7 @@ class _Writer:
             and self._has_returned(value, position)
         ]
         for variable in left:
-            del self.held[variable]
+            del self.held[variable], self.bound[variable]
         return left
 
     def _has_returned(self, value: str, position: int) -> bool:
@@ -231,7 +233,7 @@ class _Writer:
         shared = weights_key(first) == weights_key(last)
         each = "_" if shared else one_of(attribute, {*self.live, *RESERVED})
         arguments = ", ".join(self._read(n) for n in first.part.io.inputs)
-        self.live[variable] = self.held[variable] = result
+        self.live[variable] = self.held[variable] = self.bound[variable] = result
         self.names[result] = variable
         several = f"range({len(run)})" if shared else f"self.{attribute}"
         call = f"self.{attribute}" if shared else each
@@ -263,7 +265,7 @@ class _Writer:
                 targets.append("_")
                 continue
             variable = self._variable(name)
-            self.live[variable] = self.held[variable] = name
+            self.live[variable] = self.held[variable] = self.bound[variable] = name
             self.names[name] = variable
             targets.append(variable)
         if all(t == "_" for t in targets):

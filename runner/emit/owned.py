@@ -205,9 +205,11 @@ def _common_path(states: Sequence[str], base: str) -> str:
 
 def is_given(state: State) -> bool:
     """A tensor in a plain attribute that cannot be computed again: handed over like a weight."""
-    if state.kind != "constant" or state.literal is not None:
+    if state.kind != "constant":
         return False
-    return state.recipe is None or any(map(is_random, state.recipe.operations))
+    if state.recipe is None:
+        return state.literal is None
+    return any(map(is_random, state.recipe.operations))
 
 
 def random_tensor(spec: TensorSpec) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -55,7 +56,8 @@ def capture(problem: Problem, mode: Mode = "eval") -> Graph:
                 with quietly(), forgetting_results():
                     traced = write_down(built)
                     if write_down is export:
-                        note_placement(built, traced, export)
+                        anew = partial(_build, problem, mode) if rung == "fake" else None
+                        note_placement(built, traced, anew)
                 return convert(problem, built, traced, rung, mode)
         except MemoryError:
             raise

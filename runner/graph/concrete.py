@@ -92,7 +92,7 @@ def _trace(built: Built, *, whole: bool) -> Traced:
         lambda outs: tree_unflatten(outs, shape_of_result[0]),
         [note],
         reads.found,
-        placed="unknown",
+        placement="unknown",
     )
 
 

@@ -188,7 +188,7 @@ class _Writer:
         built: Built,
     ) -> None:
         self.file, self.model, self.module, self.known = file, model, traced.module, known
-        self.placed = traced.placed
+        self.placement = traced.placement
         self.states, self.values, self.built = states, values, built
         self.operations: list[Operation] = []
         self.specialisations: list[str] = []
@@ -335,20 +335,23 @@ class _Writer:
         met = any(not _is_on_cpu(source) for source in sources)
         if "device" not in node.kwargs or (met != here if known else met):
             return op
-        if not known and self.placed == "mixed":
+        if not known and self.placement == "mixed":
             return op
         return replace(op, kwargs=(*op.kwargs, ("device", CPU if here else DEVICE)))
 
     def made_on_cpu(self) -> Iterator[str]:
-        """A note on each tensor that forward makes on the CPU and leaves there."""
+        """A note on each tensor that forward makes on the CPU, whichever device the model is on."""
         moved: set[str] = set()
         for op in reversed(self.operations):
             if op.target == "to.device" or moved.intersection(op.outputs):
                 moved.update(self.on_cpu.intersection(op.refs()))
         for op in self.operations:
-            if kind(op) in {"creation", "random"} and op.outputs[0] in self.on_cpu - moved:
+            if kind(op) in {"creation", "random"} and op.outputs[0] in self.on_cpu:
                 line = f"line {op.origin.line}: " if op.origin and op.origin.line else ""
-                yield f"{line}made on the CPU, and stays there where the model is on a device"
+                then = (
+                    "then moved to the model's device" if op.outputs[0] in moved else "stays there"
+                )
+                yield f"{line}made on the CPU, and {then}"
 
     def _seen(self, node: FxNode, position: int, listed: bool) -> str | None:
         """What one of a node's results held, where the tracer noted it."""

@@ -7,56 +7,66 @@ and its inputs on a simulated device, and both traces are read side by side.
 
 from __future__ import annotations
 
-import contextlib
 import functools
+import re
 import traceback
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch.fx import GraphModule
 from torch.fx import Node as FxNode
 
-from runner.graph.trace import Built, Traced
-from runner.problems.simulated_device import FromNumbers, simulated_device
-from runner.torch_internals import (
-    FakeTensor,
-    FakeTensorMode,
-    OpOverload,
-    mixes_devices,
-    tree_map,
-    without_guards,
-)
+from runner.graph.trace import Built, Traced, export
+from runner.problems import imported_packages
+from runner.problems.simulated_device import NumbersToDevice, simulated_device
+from runner.problems.without_values import FakeTensors, move
+from runner.torch_internals import OpOverload, mixes_devices, tree_map, without_guards
 
+_ASKS = re.compile(r"\.device\b|\bis_(cuda|cpu|xpu|mps)\b|\bget_device\b|\baccelerator\b")
 ON_DEVICE = "on_device"
 """Key of a node's `meta`: what it gives where the model is on a device, as a fake tensor."""
 MOVES = {"to", "_to_copy", "type_as"}
 """Operators that may give their argument on another device."""
-_DEVICE_MAKES = MOVES | {"contiguous"}
+_LEFT_OUT_HERE = MOVES | {"contiguous"}
 """Operators that do nothing where a tensor is already as they make it, and may leave no trace."""
 _LAID_OUT_BY_DEVICE = {"scaled_dot_product_attention"}
 """Operators whose result lies in another order on a CPU."""
 
 
-def note_placement(built: Built, traced: Traced, write_down: Callable[[Built], Traced]) -> None:
-    """Give each node of a trace its value on a device, where a device could make a difference.
+def note_placement(
+    built: Built, traced: Traced, build: Callable[[FakeTensors], Built] | None
+) -> None:
+    """Give each node of an exported program its value on a device, where that could differ.
 
-    Where that cannot be found out, or the forward does not run there, a note of the trace says so.
+    Where it cannot be found out, or the forward does not run there, a note of the trace says so.
     """
-    if not _depends_on_device(traced):
+    file = built.loaded.problem.path
+    if not (_depends_on_device(traced) or _may_ask(file)):
         return
     try:
-        with _on_simulated_device(built):
-            other = write_down(built)
+        with without_guards(), NumbersToDevice():
+            other = export(_on_device(built, build))
     except MemoryError:
         raise
     except Exception as error:  # whatever the author's file or a library raises on that device
-        _give_up(traced, _reason(error, str(built.loaded.problem.path)), mixes=mixes_devices(error))
+        mixes = mixes_devices(error)
+        traced.placement = "mixed" if mixes else "unknown"
+        what = "does not run on a device" if mixes else "not shown to run on a device"
+        traced.notes.append(f"{what}: {_reason(error, str(file))}")
         return
     if not _take_over(traced.module, other.module):
         for node in _nodes(traced.module):
             node.meta.pop(ON_DEVICE, None)
-        _give_up(traced, "its forward runs other operations there")
+        traced.placement = "unknown"
+        traced.notes.append("computes something else on a device than on the CPU")
+
+
+def _may_ask(file: Path) -> bool:
+    """Whether the author's file, or a package that it imports, may look which device it is on."""
+    return bool(imported_packages(file)) or _ASKS.search(file.read_text("utf-8")) is not None
 
 
 def _depends_on_device(traced: Traced) -> bool:
@@ -88,53 +98,34 @@ def _attribute(node: FxNode) -> Any:
     return functools.reduce(getattr, str(node.target).split("."), node.graph.owning_module)
 
 
-@contextlib.contextmanager
-def _on_simulated_device(built: Built) -> Iterator[None]:
-    """Model and inputs as a harness moves them: parameters and buffers, and each input tensor."""
-    device, mode = simulated_device(), FakeTensorMode(allow_non_fake_inputs=True)
-    moved: dict[int, torch.Tensor] = {}
+def _on_device(built: Built, build: Callable[[FakeTensors], Built] | None) -> Built:
+    """Model and inputs as a harness moves them: parameters and buffers, and each input tensor.
 
-    def move(tensor: torch.Tensor) -> torch.Tensor:
-        if id(tensor) not in moved:
-            fake = tensor if isinstance(tensor, FakeTensor) else mode.from_tensor(tensor)
-            there = fake.detach().to(device)
-            if isinstance(tensor, torch.nn.Parameter):
-                there = torch.nn.Parameter(there, requires_grad=False)
-            moved[id(tensor)] = there
-        return moved[id(tensor)]
-
-    def stay(value: Any) -> Any:
-        return mode.from_tensor(value) if type(value) is torch.Tensor else value
-
-    held = [(module, dict(vars(module))) for module in built.model.modules()]
-    args, kwargs = built.args, built.kwargs
-    try:
-        for module, attributes in held:
-            for name, value in attributes.items():
-                if name in {"_parameters", "_buffers"}:
-                    value = {k: t if t is None else move(t) for k, t in value.items()}
-                elif type(value) in {torch.Tensor, list, tuple, dict} and name != "_modules":
-                    value = tree_map(stay, value)
-                module.__dict__[name] = value
-        built.args, built.kwargs = tree_map(
-            lambda leaf: move(leaf) if isinstance(leaf, torch.Tensor) else leaf, (args, kwargs)
+    `build` makes them anew, so that nothing is left of the first trace; without it, the model is
+    copied, since only real numbers could build it.
+    """
+    fake, device = FakeTensors(), simulated_device()
+    other = build(fake) if build else replace(built, model=fake.copied(built.model))
+    move(other.model, fake, device)
+    with fake:
+        args, kwargs = tree_map(
+            lambda leaf: leaf.to(device) if isinstance(leaf, torch.Tensor) else leaf,
+            (other.args, other.kwargs),
         )
-        with without_guards(), FromNumbers():
-            yield
-    finally:
-        built.args, built.kwargs = args, kwargs
-        for module, attributes in held:
-            module.__dict__.update(attributes)
+    return replace(other, args=args, kwargs=kwargs)
 
 
 def _take_over(here: Any, there: Any) -> bool:
     """Note what each node gives on the device; False where the programs are not the same.
 
     A move or a copy that only the device needs is put into the program: here it gives its argument.
+    What each node reads is as on the device: here a move's result and its argument are one value.
     """
     waiting = [node for node in _nodes(there) if not _only_checks(node)][::-1]
     same: dict[FxNode, FxNode] = {}
+    """Node of the program on the device -> the same node here."""
     added: dict[FxNode, FxNode] = {}
+    """Node that only the program on the device has -> what it reads."""
     before: FxNode | None = None
     for node in list(_nodes(here)):
         if _only_checks(node):
@@ -143,7 +134,7 @@ def _take_over(here: Any, there: Any) -> bool:
             _alike(node, waiting[-1]) and _reads_alike(node, waiting[-1], same, added)
         ):
             other = waiting.pop()
-            if before is None or _operator(other) not in _DEVICE_MAKES:
+            if before is None or _operator(other) not in _LEFT_OUT_HERE:
                 return False
             same[other] = before = _added(other, same, before)
             added[other] = other.all_input_nodes[0]
@@ -151,12 +142,11 @@ def _take_over(here: Any, there: Any) -> bool:
             return False
         other = waiting.pop()
         node.meta[ON_DEVICE] = other.meta.get("val")
-        if added:
-            node.args, node.kwargs = tree_map(
-                lambda ours, theirs: same[theirs] if _is_one_of(theirs, added) else ours,
-                (node.args, node.kwargs),
-                (other.args, other.kwargs),
-            )
+        node.args, node.kwargs = tree_map(
+            lambda ours, theirs: same.get(theirs, ours) if isinstance(theirs, FxNode) else ours,
+            (node.args, node.kwargs),
+            (other.args, other.kwargs),
+        )
         same[other] = before = node
     return not waiting
 
@@ -181,10 +171,6 @@ def _reads_alike(
     return same[source] is node.all_input_nodes[0]
 
 
-def _is_one_of(value: object, nodes: Mapping[FxNode, FxNode]) -> bool:
-    return isinstance(value, FxNode) and value in nodes
-
-
 def _only_checks(node: FxNode) -> bool:
     return _operator(node).startswith("_assert")
 
@@ -198,12 +184,6 @@ def _alike(one: FxNode, other: FxNode) -> bool:
 def _operator(node: FxNode) -> str:
     target = node.target
     return target.overloadpacket.__name__ if isinstance(target, OpOverload) else ""
-
-
-def _give_up(traced: Traced, reason: str, *, mixes: bool = False) -> None:
-    traced.placed = "mixed" if mixes else "unknown"
-    what = "does not run on a device" if mixes else "may not run on a device, which was not shown"
-    traced.notes.append(f"{what}: {reason}")
 
 
 def _reason(error: Exception, file: str) -> str:

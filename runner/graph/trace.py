@@ -43,8 +43,8 @@ class Traced:
     notes: list[str]
     reads: list[str] = field(default_factory=list)
     """Where values left torch unseen by the tracer, a sentence each."""
-    placed: Literal["known", "mixed", "unknown"] = "known"
-    """What is known of a device: all, that the forward mixes it with the CPU there, or nothing."""
+    placement: Literal["known", "mixed", "unknown"] = "known"
+    """Whether it is known which device each value is on; mixed where that fails on a device."""
 
 
 @contextlib.contextmanager

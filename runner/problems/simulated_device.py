@@ -14,10 +14,15 @@ NAME = "accel"
 @functools.cache
 def simulated_device() -> torch.device:
     """Return the device, `accel:0`; that of another backend where one is installed for torch."""
-    return device_without_hardware(NAME)
+    found = torch.accelerator.current_accelerator()
+    device = device_without_hardware(NAME)
+    if device.type == NAME:
+        # A program that asks for an accelerator hears what it would hear without this one.
+        torch.accelerator.current_accelerator = lambda check_available=False: found
+    return device
 
 
-class FromNumbers(TorchFunctionMode):
+class NumbersToDevice(TorchFunctionMode):
     """While this lasts, `torch.tensor([1.0], device=...)` and `x[[0, 1]]` work on the device.
 
     torch copies numbers to a device behind the back of fake tensors.

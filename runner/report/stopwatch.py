@@ -27,6 +27,8 @@ def time_file(argument: str) -> str:
     """
     import torch
 
+    from runner.verify.moving import moved
+
     asked: dict[str, Any] = json.loads(argument)
     torch.set_num_threads(asked["threads"])
     torch.manual_seed(0)
@@ -35,7 +37,7 @@ def time_file(argument: str) -> str:
         module = _load(Path(asked["file"]))
         model = module.Model().to(device)
         model.train(asked["mode"] == "train")
-        inputs = [value.to(device) for value in module.get_inputs()]
+        inputs = moved(module.get_inputs(), asked["device"])
         with torch.no_grad():
             runs = repeat(lambda: model(*inputs), _clock(device))
     except Exception as error:  # whoever wrote the file: what it raises is why there is no time

@@ -15,9 +15,8 @@ from torch import nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-from runner.counting import counted
 from runner.problems import load_problem, plain, read_problem
-from runner.problems.simulated_device import FromNumbers, simulated_device
+from runner.problems.simulated_device import NumbersToDevice, simulated_device
 from runner.problems.without_values import (
     FakeTensors,
     LeftAsMade,
@@ -43,12 +42,10 @@ from runner.verify.running import Bench, Inputs, holds_meta, placed
 
 _CPU = torch.device("cpu")
 _NOT_JUDGED = "not judged on a device that is not the CPU"
-_READING = (
-    DataDependentOutputException,
-    DynamicOutputShapeException,
-    UnsupportedOperatorException,
-)
+_NEEDS_VALUES = (DataDependentOutputException, DynamicOutputShapeException)
 """What fake tensors raise where a program needs values."""
+_IS_NOT_THERE = (NotImplementedError, UnsupportedOperatorException)
+"""What torch raises for what the simulated device does not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +83,6 @@ class DeviceGate:
         self._fake = FakeTensors()
         self._inputs: dict[str | None, Callable[[], Inputs]] = {}
         """By the file whose inputs they are."""
-        self._unjudged: list[str] = []
         self._modules: dict[str, ModuleType] = {}
         """Component files that ran."""
 
@@ -99,10 +95,6 @@ class DeviceGate:
                 self._judge_files(original)
         finally:
             put_back()
-        if self._unjudged:
-            first, more = self._unjudged[0], len(self._unjudged) - 1
-            others = f"; nor {counted(more, 'other file')}" if more else ""
-            self._findings.note(f"{_NOT_JUDGED}: {first}{others}")
 
     def _judge_files(self, original: _Ran) -> None:
         root = self._layout.tree.root.path if self._layout.tree else None
@@ -122,8 +114,8 @@ class DeviceGate:
         except _DoesNotRunError as error:
             fault, unjudged = self._explain(ORIGINAL, self._problem, error)
         self._findings.nothing("device", ORIGINAL)
-        why = f" itself does not run on one: {fault}" if fault else f": {unjudged}"
-        self._findings.note(f"{_NOT_JUDGED}: {ORIGINAL}{why}")
+        why = f"itself does not run on one: {fault}" if fault else unjudged
+        self._findings.note(f"{_NOT_JUDGED}: {ORIGINAL} {why}")
         return None
 
     def _judge(self, file: str, load: Callable[[str], _Loaded], like: _Ran | None) -> _Ran | None:
@@ -132,11 +124,7 @@ class DeviceGate:
             ran = self._run(file, load)
         except _DoesNotRunError as error:
             fault, unjudged = self._explain(file, load, error)
-            if fault:
-                self._findings.found("device", file, fault)
-            else:
-                self._unjudged.append(f"{file}: {unjudged}")
-                self._findings.nothing("device", file)
+            self._findings.found("device", file, fault or f"{unjudged}; {ORIGINAL} can be")
             return None
         fault = None
         if like is not None and not all(map(str.__eq__, ran.devices, like.devices)):
@@ -148,16 +136,19 @@ class DeviceGate:
         self, file: str, load: Callable[[str], _Loaded], error: "_DoesNotRunError"
     ) -> tuple[str | None, str]:
         """What is wrong with a file that fails on the device, or why that cannot be told."""
-        if _reads_values(error):
-            return None, f"it reads values, and was run on shapes alone: {_without(file, error)}"
+        reason = _without(file, error)
+        if _began_with(error, _NEEDS_VALUES):
+            return None, f"cannot be run on shapes alone, since it reads values: {reason}"
         if error.fault:
             return error.fault, ""
+        if _began_with(error, _IS_NOT_THERE):
+            return None, f"cannot be run on the simulated device, which lacks something: {reason}"
         try:
             self._outputs(file, load, _CPU)
         except CannotJudge as on_cpu:
-            why = "reads values, and was run" if _reads_values(on_cpu) else "does not run"
-            return None, f"it {why} on shapes alone: {_without(file, on_cpu)}"
-        return f"runs on the CPU and not on {self._device}: {_without(file, error)}", ""
+            since = ", since it reads values" if _began_with(on_cpu, _NEEDS_VALUES) else ""
+            return None, f"cannot be run on shapes alone{since}: {_without(file, on_cpu)}"
+        return f"runs on the CPU and not on {self._device}: {reason}", ""
 
     def _misplaced(self, file: str, load: Callable[[str], _Loaded], like: _Ran) -> str | None:
         """Which output is not where another file has it, and the line that makes it."""
@@ -209,7 +200,7 @@ class DeviceGate:
                 with (
                     without_guards(),
                     self._fake,
-                    FromNumbers(),
+                    NumbersToDevice(),
                     ByShape(),
                     placing or nullcontext(),
                 ):
@@ -285,16 +276,16 @@ class DeviceGate:
         return _Loaded(cls, self._inputs[ORIGINAL])
 
 
-def _reads_values(error: BaseException | None) -> bool:
-    """Whether an error began with one that is about fake tensors alone."""
-    while error is not None and not isinstance(error, _READING):
+def _began_with(error: BaseException | None, kinds: tuple[type[Exception], ...]) -> bool:
+    """Whether an error is one of these kinds, or was raised because of one."""
+    while error is not None and not isinstance(error, kinds):
         error = error.__cause__ or error.__context__
     return error is not None
 
 
 def _without(file: str, error: CannotJudge) -> str:
-    """An error's line, where its file was named before."""
-    return str(error).removeprefix(f"{file}: ")
+    """An error's first sentence, where its file was named before."""
+    return str(error).removeprefix(f"{file}: ").partition(". ")[0]
 
 
 class ByShape(TorchFunctionMode):
@@ -310,11 +301,17 @@ class ByShape(TorchFunctionMode):
                 torch.cat([tensor.flatten() for tensor in given])  # raises where that is seen
             if not packed:
                 return recurrent_by_shape(*args)
+        if func in _CELLS:
+            states = tensors(args[1])
+            torch.cat([tensor.flatten() for tensor in tensors(args)])  # raises across devices
+            made = tuple(map(torch.empty_like, states))
+            return made if func is torch.lstm_cell else made[0]
         if func is functional.batch_norm and len({t.device for t in tensors([args, kwargs])}) == 1:
             return torch.empty_like(args[0])
         return func(*args, **(kwargs or {}))
 
 
 _RECURRENT = frozenset((torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu))
+_CELLS = frozenset((torch.lstm_cell, torch.gru_cell, torch.rnn_tanh_cell, torch.rnn_relu_cell))
 _ARGUMENTS = 9
 """From a recurrent layer's sequence to `batch_first`; a packed one has its sizes before those."""

@@ -16,7 +16,7 @@ VIEWS = {
     *("squeeze", "unsqueeze", "select", "narrow", "diagonal", "unfold", "as_strided"),
     *("split", "split_with_sizes", "chunk", "tensor_split", "unbind", "hsplit", "vsplit", "dsplit"),
     *("broadcast_to", "broadcast_tensors", "view_as_real", "view_as_complex", "real", "imag"),
-    *("detach", "alias", "matrix_H", "conj", "to"),
+    *("detach", "alias", "matrix_H", "conj"),
 }
 _NUMBERS = {"size", "dim", "numel", "stride", "ndimension", "index", "count"}
 _PLAIN = {"tuple", "list", "dict", "len", "range", "zip", "enumerate", "int", "reversed", "iter"}
@@ -110,7 +110,8 @@ class _Forward:
             )
             return None if is_test or self._number(node) else f"`{text}` is no child call"
         if isinstance(node, ast.Call):
-            return None if self._call(node.func) else f"`{text}` is no child call and no view"
+            allowed = self._call(node.func) or _is_move(node)
+            return None if allowed else f"`{text}` is no child call and no view"
         return None
 
     def _call(self, function: ast.expr) -> bool:
@@ -147,6 +148,15 @@ class _Forward:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             return node.func.id in {"len", "int"}
         return False
+
+
+def _is_move(call: ast.Call) -> bool:
+    """Whether it is `x.to(y.device)`, and says nothing of a dtype."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr != "to" or call.keywords:
+        return False
+    (place, *more) = call.args or (None,)
+    named = isinstance(place, ast.Attribute) and place.attr == "device"
+    return not more and (named or (isinstance(place, ast.Constant) and place.value == "cpu"))
 
 
 def _in_order(body: list[ast.stmt]) -> list[ast.stmt | ast.expr]:

@@ -366,7 +366,8 @@ _ORIGIN = "neither an input nor a weight nor computed in this forward"
 def _is_move(given: list[torch.Tensor], outputs: list[torch.Tensor]) -> bool:
     """Whether elements go to another device as they are."""
     every = [*given, *outputs]
-    return len({t.device for t in every}) > 1 and len({t.dtype for t in every}) == 1
+    same = {(t.dtype, t.shape) for t in every}
+    return len({t.device for t in every}) > 1 and len(same) == 1 and not any(map(_is_part, given))
 
 
 def _same(one: torch.Tensor, other: torch.Tensor) -> bool:

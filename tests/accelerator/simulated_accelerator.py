@@ -75,6 +75,9 @@ class Backend:
     def max_memory_allocated(self, device: Any = None) -> int:
         return self.peak_bytes
 
+    def mem_get_info(self, device: Any = None) -> tuple[int, int]:
+        return MEMORY_BYTES - self.allocated_bytes, MEMORY_BYTES
+
     def reset_peak_memory_stats(self, device: Any = None) -> None:
         self.peak_bytes = self.allocated_bytes
 

@@ -58,7 +58,7 @@ def test_a_tensor_is_made_where_its_author_makes_it(
 ) -> None:
     graph = program(forward, init="self.up = nn.Linear(8, 8)")
     assert places(graph) == expected
-    assert "device" not in " ".join(graph.notes).replace("where the model is on a device", "")
+    assert all("made on the CPU, and" in note for note in graph.notes)
 
 
 def test_a_table_in_a_plain_attribute_is_moved_as_its_author_moves_it(program: Program) -> None:
@@ -69,7 +69,7 @@ def test_a_table_in_a_plain_attribute_is_moved_as_its_author_moves_it(program: P
 def test_what_stays_on_the_cpu_on_purpose_is_a_note(program: Program) -> None:
     graph = program("return x[:, torch.arange(7, -1, -1)]")
     (note,) = graph.notes
-    assert note.endswith("made on the CPU, and stays there where the model is on a device")
+    assert note.endswith("made on the CPU, and stays there")
 
 
 def test_a_forward_that_mixes_devices_stays_as_it_is_and_is_a_note(program: Program) -> None:
@@ -82,6 +82,38 @@ def test_a_forward_that_mixes_devices_stays_as_it_is_and_is_a_note(program: Prog
 def test_where_it_cannot_be_shown_a_tensor_is_made_on_the_device(program: Program) -> None:
     forward = "n = int(x.abs().sum() > 0)\nreturn x * n + torch.arange(8, device=x.device)"
     assert ("arange", "device") in places(program(forward))
+
+
+def test_a_value_may_be_read_on_both_sides(program: Program) -> None:
+    graph = program("y = x.exp()\nreturn y.relu(), y.cpu().mean()")
+    relu = next(op for op in graph.operations if op.name == "relu")
+    mean = next(op for op in graph.operations if op.name == "mean")
+    assert [*relu.refs()] == ["exp"]
+    assert [*mean.refs()] != ["exp"]
+
+
+def test_a_forward_that_computes_something_else_there_is_a_note(program: Program) -> None:
+    graph = program("return x.tanh() if x.device.type == 'cpu' else x.sigmoid()")
+    assert graph.notes == ("computes something else on a device than on the CPU",)
+
+
+@pytest.mark.parametrize(
+    ("init", "forward"),
+    {
+        "an object": (
+            "self.held = types.SimpleNamespace(table=torch.arange(8))",
+            "self.held.table",
+        ),
+        "a cache of the module": ("pass", "CACHE.setdefault(8, torch.arange(8, device=x.device))"),
+    }.values(),
+)
+def test_a_table_outside_of_modules_is_where_its_author_has_it(
+    program: Program, init: str, forward: str
+) -> None:
+    graph = program(
+        f"return x + {forward}.to(x.device)", init=init, classes="import types\nCACHE = {}"
+    )
+    assert not [note for note in graph.notes if "device" in note]
 
 
 ATTENDED = "q = x.view(2, 4, 4, 2)\ny = F.scaled_dot_product_attention(q, q, q)\n"

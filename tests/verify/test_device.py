@@ -124,21 +124,39 @@ def test_an_original_that_reads_values_is_told_and_fails_nothing(fusion, on_devi
     assert said == {}
     (note,) = [note for note in verification.health if "device" in note]
     assert note.startswith(
-        "not judged on a device that is not the CPU: original.py: it reads values"
+        "not judged on a device that is not the CPU: original.py cannot be run on shapes alone,"
+        " since it reads values"
     )
     assert note.endswith("(original.py:15)")
 
 
-def test_a_file_that_reads_values_is_told_and_fails_nothing(fusion, on_device):
+def test_a_file_that_reads_values_fails_where_its_original_reads_none(fusion, on_device):
     reads = "return F.relu(x) * float(x.sum() * 0 + 1)"
     fusion.edit_everywhere("relu.py", "return F.relu(x)", reads)
 
     said, verification = on_device()
 
+    assert KERNEL in said
+    assert "cannot be run on shapes alone, since it reads values" in said[KERNEL]
+    assert said[KERNEL].endswith("; original.py can be")
+    assert verification.gate("device").verdict == "failed"
+
+
+def test_what_the_simulated_device_lacks_is_told_and_fails_nothing(fusion, on_device):
+    draws = "noise = torch.Generator(device=x.device)\n        return self.relu(self.conv(x))"
+    fusion.edit("original.py", "return self.relu(self.conv(x))", draws)
+
+    said, verification = on_device()
+
     assert said == {}
     (note,) = [note for note in verification.health if "device" in note]
-    assert f"not the CPU: {KERNEL}: it reads values, and was run on shapes alone" in note
-    assert note.endswith("; nor 2 other files")
+    assert "original.py cannot be run on the simulated device, which lacks something" in note
+
+
+def test_a_program_that_looks_for_an_accelerator_finds_what_is_there():
+    simulated_device()
+    assert not torch.accelerator.is_available()
+    assert torch.accelerator.current_accelerator() is None
 
 
 def test_a_model_whose_init_reads_values_is_judged(fusion, on_device):
@@ -188,7 +206,7 @@ class Counting(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def test_the_gate_leaves_no_mode_and_no_other_random_numbers(fusion, judged):
+def test_the_gate_leaves_no_mode(fusion, judged):
     fusion.edit_everywhere(
         "relu.py",
         "return F.relu(x)",
@@ -196,16 +214,11 @@ def test_the_gate_leaves_no_mode_and_no_other_random_numbers(fusion, judged):
         "            torch.device('meta').__enter__()\n"
         "        return F.relu(x)",
     )
-    torch.manual_seed(3)
-    random.seed(3)
-    state = torch.get_rng_state()
-
     verification = judged(fusion)
 
     assert torch.ones(1).device.type == "cpu"
     assert torch.overrides._len_torch_function_stack() == 0
     assert verification.gate("device").verdict != "passed"
-    assert state.shape == torch.get_rng_state().shape
 
 
 def test_a_moved_model_keeps_shared_parameters_and_lists_of_them():
@@ -249,6 +262,8 @@ def judged_alone(directory):
     """What the device gate says of a directory, without the other gates."""
     findings, bench = Findings(lambda gate: None), Bench(directory, VerifyOptions())
     simulated_device()
+    torch.manual_seed(3)
+    before, in_python = torch.get_rng_state(), random.getstate()
     with (
         spelled_operations(),
         confined(directory) as confinement,
@@ -257,4 +272,6 @@ def judged_alone(directory):
     ):
         DeviceGate(files, read_layout(directory), bench, findings).judge()
     assert confinement.offences == {}
+    assert torch.equal(torch.get_rng_state(), before)
+    assert random.getstate() == in_python
     return findings

@@ -31,6 +31,7 @@ def _fault(body: str, arguments: str = "x", more: str = "") -> str | None:
         '"""Words."""\nreturn self.layers[0](x, scale=None)',
         "return [layer(x) for layer in self.layers]",
         "return x.mT, x[..., None], x[None]",
+        "return self.a(self.table().to(x.device), x.to('cpu'))",
     ],
 )
 def test_child_calls_views_and_packing_are_allowed(body):
