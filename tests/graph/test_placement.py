@@ -44,7 +44,7 @@ def places(graph: Graph) -> list[tuple[str, str]]:
         ),
         "an index on the CPU": ("return x[:, torch.arange(7, -1, -1)]", []),
         "after indices of every kind": (
-            "return x[1:, None, ..., 0::2][:, 0, [0, 1]][~(x[1:, 0] > 9)].T.contiguous()"
+            "return (~(x > 9))[1:, None, ..., 0::2][:, 0, [0, 1]].T.contiguous()"
             " + torch.ones(1, device=x.device)",
             [("ones", "device")],
         ),
