@@ -14,6 +14,7 @@ LAYERS = (
     "statuses",
     "errors",
     "config",
+    "torch_internals",
     "problems",
     "graph",
     "tree",
@@ -92,6 +93,54 @@ def test_verification_shares_nothing_with_the_emitter() -> None:
         if name.startswith(("runner.emit", "runner.graph"))
     ]
     assert shared == []
+
+
+def private_names(path: Path) -> Iterator[str]:
+    """Names with a leading underscore that a file takes from elsewhere, each with its line."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    own = {
+        node.name if isinstance(node, (ast.FunctionDef, ast.ClassDef)) else ast.unparse(node)
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Name, ast.Attribute))
+    }
+    own |= {name.removeprefix("self.") for name in own if name.startswith("self.")}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            owner = ast.unparse(node.value)
+            if owner.startswith(("torch.ops.", "_ATEN", "_aten")) or owner in {"self", "cls"}:
+                continue
+            names = [] if node.attr in own else [node.attr]
+        elif isinstance(node, ast.ImportFrom):
+            names = [*str(node.module).split("."), *(alias.name for alias in node.names)]
+        elif isinstance(node, ast.Import):
+            names = [part for alias in node.names for part in alias.name.split(".")]
+        else:
+            continue
+        for name in names:
+            if name.startswith("_") and not name.startswith("__") and name not in NOT_TORCHS:
+                yield f"{name_of(path)}:{node.lineno} {name}"
+
+
+NOT_TORCHS = {
+    # Python's own, which its documentation describes or which stand nowhere else.
+    *("_exit", "_getframe", "_lru_cache_wrapper", "_fields"),
+    # What torch_internals.py says is safe where it is.
+    *("_parameters", "_buffers", "_non_persistent_buffers_set", "_forward_pre_hooks", "_version"),
+}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        path
+        for path in FILES
+        if path.name != "torch_internals.py"
+        and not any(name.startswith("ray.") for name, _ in imported(path))
+    ],
+    ids=name_of,
+)
+def test_what_is_private_in_torch_stands_in_one_file(path: Path) -> None:
+    assert [*private_names(path)] == []
 
 
 @pytest.mark.parametrize(

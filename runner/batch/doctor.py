@@ -57,9 +57,14 @@ def examine(settings: Settings) -> Iterator[Finding]:
 
 def _torch(settings: Settings) -> str:
     import torch
+    from torch.torch_version import TorchVersion
+
+    from runner.torch_internals import NEWEST_TESTED
 
     cuda = f"for CUDA {torch.version.cuda}" if torch.version.cuda else "without CUDA"
-    return f"{torch.__version__}, {cuda}"
+    release = TorchVersion(torch.__version__.partition("+")[0])
+    newer = f", newer than {NEWEST_TESTED}, the newest that was tested"
+    return f"{torch.__version__}{newer if release > NEWEST_TESTED else ''}, {cuda}"
 
 
 def _ray(settings: Settings) -> str:

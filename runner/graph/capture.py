@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 
 from runner.errors import CaptureError, ProblemError
 from runner.graph.concrete import trace, trace_below
@@ -30,6 +29,7 @@ from runner.graph.provenance import (
 from runner.graph.trace import Built, Traced, export, quietly
 from runner.graph.unnoticed import forgetting_results
 from runner.problems import Problem, check_inputs, load_problem, seed
+from runner.torch_internals import FakeTensorMode
 
 
 def capture(problem: Problem, mode: Mode = "eval") -> Graph:

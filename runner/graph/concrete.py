@@ -12,13 +12,19 @@ from typing import Any
 import torch
 from torch.fx import Node as FxNode
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import _disable_current_modes
-from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from runner.graph.containers import plainly
 from runner.graph.origin import authors_frames
 from runner.graph.provenance import LONGEST_LITERAL, tensor_literal
 from runner.graph.trace import Built, Traced
+from runner.torch_internals import (
+    concrete_tracer,
+    running_tracer,
+    tree_flatten,
+    tree_unflatten,
+    values_shown,
+    without_modes,
+)
 
 
 def trace(built: Built) -> Traced:
@@ -41,7 +47,6 @@ def trace_below(built: Built) -> Traced:
 
 def _trace(built: Built, *, whole: bool) -> Traced:
     from torch.func import functional_call
-    from torch.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
 
     states = {
         **dict(built.model.named_parameters(remove_duplicate=False)),
@@ -57,8 +62,7 @@ def _trace(built: Built, *, whole: bool) -> Traced:
         for position, tensor in zip(positions, tensors, strict=True):
             leaves[position] = tensor
         args, kwargs = tree_unflatten(leaves, spec)
-        mode = get_proxy_mode()
-        with _scoped(built.model, mode), _noted(mode), reads:
+        with _scoped(built.model, running_tracer()), _noted(), reads:
             out = functional_call(
                 built.model,
                 dict(zip(states, state_values, strict=True)),
@@ -70,13 +74,7 @@ def _trace(built: Built, *, whole: bool) -> Traced:
         shape_of_result[:] = [out_spec]
         return leaves_out
 
-    tracer = make_fx(
-        run,
-        tracing_mode="real",
-        pre_dispatch=whole,
-        record_stack_traces=True,
-        _error_on_data_dependent_ops=False,
-    )
+    tracer = concrete_tracer(run, pre_dispatch=whole)
     with authors_frames():
         module = tracer([s.detach() for s in states.values()], [flat[i] for i in positions])
     names = _argument_names(built)
@@ -130,13 +128,11 @@ def _line_of(file: str) -> str:
 
 
 @contextlib.contextmanager
-def _scoped(model: torch.nn.Module, mode: Any) -> Iterator[None]:
+def _scoped(model: torch.nn.Module, tracer: Any) -> Iterator[None]:
     """While this lasts, each traced operation knows the calls of modules that it belongs to."""
     paths = {module: path for path, module in reversed(list(model.named_modules()))}
     calls: Counter[str] = Counter()
     running: list[tuple[str, tuple[str, Any]]] = []
-    tracer = mode.tracer
-    tracer._record_forward_stack_traces_only = False  # the author's innermost line, not forward's
 
     def enter(module: torch.nn.Module, args: Any) -> None:
         path = paths.get(module, "")
@@ -161,24 +157,20 @@ def _scoped(model: torch.nn.Module, mode: Any) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _noted(mode: Any) -> Iterator[None]:
+def _noted() -> Iterator[None]:
     """While this lasts, nodes know small values that are not floating, and the seed before them.
 
     `torch.cond` is the branch that it takes, like any other `if`.
     """
-    from torch.fx.experimental import proxy_tensor
-
-    set_meta, manual_seed, cond = proxy_tensor.set_meta, torch.manual_seed, torch.cond
+    manual_seed, cond = torch.manual_seed, torch.cond
     seeds: list[int] = []
 
-    def note(proxy: Any, value: Any) -> Any:
-        node: FxNode = proxy.node
+    def note(node: FxNode, value: Any) -> None:
         if isinstance(value, torch.Tensor) and not value.dtype.is_floating_point:
             node.meta["seen"] = seen(value)
         tags = getattr(node.target, "tags", ())
         if seeds and torch.Tag.nondeterministic_seeded in tags and "seed" not in node.meta:
             node.meta["seed"] = seeds.pop()
-        return set_meta(proxy, value)
 
     def seed(number: int) -> Any:
         seeds[:] = [int(number)]
@@ -187,12 +179,12 @@ def _noted(mode: Any) -> Iterator[None]:
     def branch(pred: Any, true_fn: Any, false_fn: Any, operands: Any = ()) -> Any:
         return (true_fn if bool(pred) else false_fn)(*operands)
 
-    torch.cond = branch
-    proxy_tensor.set_meta, torch.manual_seed = note, seed  # type: ignore[assignment]
+    torch.manual_seed, torch.cond = seed, branch  # type: ignore[assignment]
     try:
-        yield
+        with values_shown(note):
+            yield
     finally:
-        proxy_tensor.set_meta, torch.manual_seed, torch.cond = set_meta, manual_seed, cond
+        torch.manual_seed, torch.cond = manual_seed, cond
 
 
 def seen(value: torch.Tensor) -> str | None:
@@ -201,7 +193,7 @@ def seen(value: torch.Tensor) -> str | None:
         return None
     if value.numel() <= LONGEST_LITERAL:
         return tensor_literal(value)
-    with _disable_current_modes():
+    with without_modes():
         is_mask = value.dtype == torch.bool or bool(((value == 0) | (value == 1)).all())
         ones = int(value.sum()) if is_mask else 0
     if not is_mask:

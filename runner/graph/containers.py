@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
-from torch.utils._pytree import SUPPORTED_NODES, GetAttrKey, register_pytree_node
 
 from runner.problems import members, plain
+from runner.torch_internals import SUPPORTED_NODES, GetAttrKey, register_pytree_node
 
 
 @contextlib.contextmanager

@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from torch.fx import Graph as FxGraph
 from torch.fx import Node as FxNode
-from torch.utils._pytree import tree_flatten, tree_map
 
 from runner.errors import ProblemError
 from runner.graph.ir import (
@@ -39,12 +38,22 @@ from runner.graph.provenance import (
     plain_kwargs,
     schema_names,
     spec_of,
-    storage_of,
     tensor_literal,
 )
 from runner.graph.trace import Built, Traced
 from runner.problems import Problem
+from runner.torch_internals import (
+    HigherOrderOperator,
+    OpOverload,
+    overload_of,
+    schema,
+    storage_of,
+    tree_flatten,
+    tree_map,
+)
 
+_CUDNN = {"cudnn_enabled", "cudnn_enable"}
+"""Arguments that say whether a machine has cuDNN."""
 # What they return is the argument itself, or a copy, as its layout and dtype have it.
 _SAME_OR_COPY = {"to", "contiguous", "type_as"}
 _VIEW_OR_COPY = {"reshape", "flatten", "ravel", "reshape_as"}
@@ -217,7 +226,7 @@ class _Writer:
             if not isinstance(source, tuple) or not isinstance(node.args[1], int):
                 raise TypeError(f"an index into {node.args[0]}")
             self.known[node] = source[node.args[1]]
-        elif isinstance(target, torch._ops.HigherOrderOperator) and str(target) in _INLINED:
+        elif isinstance(target, HigherOrderOperator) and str(target) in _INLINED:
             if str(target) == "wrap_with_autocast" and node.args[2]:
                 raise TypeError("autocast, which casts below what is written down here")
             self._inline(node, module, prefix)
@@ -225,7 +234,7 @@ class _Writer:
             self._read(node)
         elif target in _ASKS and node.users and all(user.target in _READS for user in node.users):
             self.known[node] = self._arg(node.args[0])  # how bool(x) asks for its number
-        elif isinstance(target, torch._ops.OpOverload):
+        elif isinstance(target, OpOverload):
             self._operator(node, target, prefix)
         elif getattr(target, "__name__", "") in _SWITCHES:
             self.known[node] = None
@@ -260,11 +269,11 @@ class _Writer:
             self.known[placeholder] = self._arg(argument)
         self.known[node] = self.write(inner.graph, inner, f"{prefix}{node.name}_")
 
-    def _operator(self, node: FxNode, target: torch._ops.OpOverload, prefix: str) -> None:
+    def _operator(self, node: FxNode, target: OpOverload, prefix: str) -> None:
         value = node.meta.get("val", node.meta.get("tensor_meta"))
         results = value if isinstance(value, (list, tuple)) else [value]
         operation = target.overloadpacket.__name__
-        if value is None and target._schema.returns:
+        if value is None and schema(target).returns:
             raise TypeError(f"what {operation} gives is no plain tensor")
         listed = isinstance(value, (list, tuple))
         outputs: list[str] = []
@@ -299,7 +308,7 @@ class _Writer:
         self.known[node] = tuple(refs) if listed else refs[0]
         op = Operation(
             target=_name(_seeded(target) if "seed" in node.meta else target),
-            args=tuple(self._arg(a) for a in node.args),
+            args=tuple(self._arg(a) for a in _on_any_machine(target, node)),
             kwargs=(
                 *((k, self._arg(v)) for k, v in plain_kwargs(dict(node.kwargs))),
                 *self._generator(node),
@@ -379,16 +388,30 @@ class _Writer:
         return literal_of(value)
 
 
-def _seeded(target: torch._ops.OpOverload) -> torch._ops.OpOverload:
+def _seeded(target: OpOverload) -> OpOverload:
     """The overload that takes a generator."""
-    overload = "low_generator" if target._overloadname == "low" else "generator"
+    overload = "low_generator" if overload_of(target) == "low" else "generator"
     if overload not in target.overloadpacket.overloads():
         raise TypeError(f"{target} after torch.manual_seed()")
-    found: torch._ops.OpOverload = getattr(target.overloadpacket, overload)
+    found: OpOverload = getattr(target.overloadpacket, overload)
     return found
 
 
-def _name(target: torch._ops.OpOverload) -> str:
+def _on_any_machine(target: OpOverload, node: FxNode) -> tuple[Any, ...]:
+    """An operator's arguments as a machine without cuDNN gives them.
+
+    torch leaves arguments out that are their defaults, and cuDNN is on by default: whether `eps` is
+    written down would else depend on the machine.
+    """
+    declared = schema(target).arguments
+    place = next((i for i, a in enumerate(declared) if a.name in _CUDNN), None)
+    if place is None or any(a.name in node.kwargs for a in declared[: place + 1]):
+        return tuple(node.args)
+    defaults = (a.default_value for a in declared[len(node.args) : place])
+    return (*node.args[:place], *defaults, False, *node.args[place + 1 :])
+
+
+def _name(target: OpOverload) -> str:
     return str(target).partition("aten.")[2] or str(target)
 
 
@@ -401,7 +424,7 @@ def _of_export(node: FxNode) -> bool:
     return str(node.name).startswith("copy__default")
 
 
-def _picks(target: torch._ops.OpOverload, node: FxNode) -> bool:
+def _picks(target: OpOverload, node: FxNode) -> bool:
     """An index with a mask, or `where(mask)`: as many rows as the mask has True."""
     if target is torch.ops.aten.where.default:
         return True
@@ -411,9 +434,9 @@ def _picks(target: torch._ops.OpOverload, node: FxNode) -> bool:
     return any(isinstance(p, torch.Tensor) and p.dtype in {torch.bool, torch.uint8} for p in places)
 
 
-def _is_view(target: torch._ops.OpOverload, node: FxNode, results: Any) -> bool:
+def _is_view(target: OpOverload, node: FxNode, results: Any) -> bool:
     """True where no data moves: the output is the first argument's storage, read another way."""
-    if target._schema.is_mutable:
+    if schema(target).is_mutable:
         return False
     name = target.overloadpacket.__name__
     if target.is_view and name not in _SAME_OR_COPY | _VIEW_OR_COPY:
@@ -431,7 +454,7 @@ def _is_view(target: torch._ops.OpOverload, node: FxNode, results: Any) -> bool:
         return _viewable(before, after) and not _is_copy_on_device(name, source, after)
     if name in COPY:  # without a kernel of its own for fake tensors it may look like a view
         return False
-    return bool(before.untyped_storage()._cdata == after.untyped_storage()._cdata)
+    return storage_of(before) == storage_of(after)
 
 
 def _viewable(before: torch.Tensor, after: torch.Tensor) -> bool:

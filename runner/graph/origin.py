@@ -14,30 +14,24 @@ from pathlib import Path
 from types import FrameType
 
 import torch
-from torch.fx.proxy import TracerBase
 
 from runner.graph.ir import Origin
+from runner.torch_internals import frames_kept
 
 _TORCH = str(Path(torch.__file__).parent)
 _KDRUN = str(Path(__file__).parents[1])
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in ')
 
 
-@contextlib.contextmanager
-def authors_frames() -> Iterator[None]:
+def authors_frames() -> contextlib.AbstractContextManager[None]:
     """While a tracer of torch runs, its stack traces hold the functions that a forward calls.
 
     By itself it keeps frames called `forward` alone, and so loses who wrote what in a helper.
     """
-    before = TracerBase._filter_traceback_frames
-    TracerBase._filter_traceback_frames = _filtered  # type: ignore[method-assign, assignment]
-    try:
-        yield
-    finally:
-        TracerBase._filter_traceback_frames = before  # type: ignore[method-assign]
+    return frames_kept(_filtered)
 
 
-def _filtered(_: TracerBase, summary: traceback.StackSummary) -> traceback.StackSummary:
+def _filtered(summary: traceback.StackSummary) -> traceback.StackSummary:
     """The innermost forward outside torch, and what it calls in its own file or package."""
     forwards = [
         i

@@ -16,19 +16,20 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorDeviceMismatchError
 from torch.fx import GraphModule
 from torch.fx import Node as FxNode
-from torch.utils._pytree import tree_map
 
 from runner.graph.trace import Built, Traced, export
 from runner.problems import imported_packages
-from runner.problems.simulated_device import (
-    NumbersToDevice,
-    simulated_device,
+from runner.problems.simulated_device import NumbersToDevice, simulated_device
+from runner.problems.without_values import FakeTensors, move
+from runner.torch_internals import (
+    OpOverload,
+    mixes_devices,
+    tree_map,
+    without_guards,
     without_known_numbers,
 )
-from runner.problems.without_values import FakeTensors, move
 
 _ASKS = re.compile(r"\.device\b|\bis_(cuda|cpu|xpu|mps)\b|\bget_device\b|\baccelerator\b")
 ON_DEVICE = "on_device"
@@ -60,7 +61,7 @@ def note_placement(
     except MemoryError:
         raise
     except Exception as error:  # whatever the author's file or a library raises on that device
-        mixes = isinstance(error, FakeTensorDeviceMismatchError)
+        mixes = mixes_devices(error)
         traced.placement = "mixed" if mixes else "unknown"
         what = "does not run on a device" if mixes else "not shown to run on a device"
         traced.notes.append(f"{what}: {_reason(error, str(file))}")
@@ -73,7 +74,7 @@ def note_placement(
 
 
 def _traced(built: Built, build: Callable[[FakeTensors], Built] | None) -> Traced:
-    with NumbersToDevice():
+    with without_guards(), NumbersToDevice():
         return export(_on_device(built, build))
 
 
@@ -91,7 +92,7 @@ def _depends_on_device(traced: Traced) -> bool:
         if node.op == "get_attr":
             if isinstance(_attribute(node), torch.Tensor):
                 return True
-        elif isinstance(target, torch._ops.OpOverload):
+        elif isinstance(target, OpOverload):
             name = target.overloadpacket.__name__
             if "device" in node.kwargs or name in MOVES | _LAID_OUT_BY_DEVICE:
                 return True
@@ -196,7 +197,7 @@ def _alike(one: FxNode, other: FxNode) -> bool:
 
 def _operator(node: FxNode) -> str:
     target = node.target
-    return target.overloadpacket.__name__ if isinstance(target, torch._ops.OpOverload) else ""
+    return target.overloadpacket.__name__ if isinstance(target, OpOverload) else ""
 
 
 def _reason(error: Exception, file: str) -> str:

@@ -12,11 +12,19 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
-from torch.utils._pytree import tree_flatten
 
 from runner.graph.ir import Arg, Operation, Origin, Recipe, Ref, Symbol, TensorSpec
 from runner.graph.origin import origin_here
+from runner.torch_internals import (
+    FakeTensor,
+    TorchDispatchMode,
+    name_of,
+    overload_of,
+    schema,
+    storage_of,
+    tree_flatten,
+    without_modes,
+)
 
 LONGEST_RECIPE = 40
 LONGEST_LITERAL = 64
@@ -48,9 +56,9 @@ def literal_of(value: Any) -> Arg:
 
 def tensor_literal(tensor: torch.Tensor) -> str | None:
     """A small real tensor as Python, None where it is large or has no numbers."""
-    if isinstance(tensor, torch._subclasses.FakeTensor) or tensor.numel() > LONGEST_LITERAL:
+    if isinstance(tensor, FakeTensor) or tensor.numel() > LONGEST_LITERAL:
         return None
-    with _disable_current_modes():  # under fake tensors, reading would go by way of a fake
+    with without_modes():  # under fake tensors, reading would go by way of a fake
         numbers = repr(tensor.tolist())
     numbers = numbers.replace("nan", 'float("nan")').replace("inf", 'float("inf")')
     return f"torch.tensor({numbers}, dtype={tensor.dtype})"
@@ -58,7 +66,7 @@ def tensor_literal(tensor: torch.Tensor) -> str | None:
 
 def schema_names(target: Any) -> tuple[str, ...]:
     """Names of an operator's arguments."""
-    return tuple(argument.name for argument in target._schema.arguments)
+    return tuple(argument.name for argument in schema(target).arguments)
 
 
 def plain_kwargs(kwargs: dict[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -97,7 +105,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Which calls wrote to each storage."""
         for position in range(self._indexed, len(self.calls)):
             func, args, _, out, _ = self.calls[position]
-            made = _tensors(out) or (_tensors(args[:1]) if func._schema.is_mutable else [])
+            made = _tensors(out) or (_tensors(args[:1]) if schema(func).is_mutable else [])
             for storage in {storage_of(t) for t in made}:
                 self._writers.setdefault(storage, []).append(position)
         self._indexed = len(self.calls)
@@ -159,9 +167,9 @@ def _write(
         return literal_of(value)
 
     for func, args, kwargs, out, origin in calls:
-        stem = func._schema.name.partition("::")[2].strip("_")
+        stem = name_of(func).strip("_")
         args_ir = tuple(convert(a) for a in args)
-        if func._schema.is_mutable and not isinstance(args_ir[0], Ref):
+        if schema(func).is_mutable and not isinstance(args_ir[0], Ref):
             raise KeyError("a write into a tensor from elsewhere")
         kwargs_ir = tuple((k, convert(v)) for k, v in plain_kwargs(kwargs))
         outputs = []
@@ -173,9 +181,7 @@ def _write(
                 result = outputs[-1]
         operations.append(
             Operation(
-                target=func._schema.name.partition("::")[2]
-                + "."
-                + (func._schema.overload_name or "default"),
+                target=f"{name_of(func)}.{overload_of(func)}",
                 args=args_ir,
                 kwargs=kwargs_ir,
                 outputs=tuple(outputs),
@@ -237,8 +243,3 @@ def _renamed(value: Arg, same: dict[str, str]) -> Arg:
 
 def _tensors(tree: Any) -> list[torch.Tensor]:
     return [leaf for leaf in tree_flatten(tree)[0] if isinstance(leaf, torch.Tensor)]
-
-
-def storage_of(tensor: torch.Tensor) -> int:
-    """What says that two tensors are the same numbers."""
-    return int(tensor.untyped_storage()._cdata)

@@ -8,39 +8,21 @@ follow from the arguments.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch._ops import OpOverload
-from torch._subclasses.fake_tensor import FakeTensor
 
 from runner.problems.without_values import recurrent_by_shape
+from runner.torch_internals import FakeTensor, decompositions_replaced
 
 _aten = torch.ops.aten
-_KEYS = (torch._C.DispatchKey.CompositeImplicitAutograd, torch._C.DispatchKey.Autograd)
 
 
-@contextlib.contextmanager
-def unrolled_never() -> Iterator[None]:
+def unrolled_never() -> contextlib.AbstractContextManager[None]:
     """While this lasts, a recurrent layer on fake tensors costs as much as any other operator."""
-    operators: tuple[OpOverload, ...] = (
-        *(_aten.gru.input, _aten.lstm.input),
-        *(_aten.rnn_tanh.input, _aten.rnn_relu.input),
-    )
-    before = [(operator, dict(operator.py_kernels)) for operator in operators]
-    try:
-        for operator, kernels in before:
-            for key in _KEYS:
-                if key in kernels:
-                    operator.py_kernels[key] = _by_shape(kernels[key])
-            operator._dispatch_cache.clear()
-        yield
-    finally:
-        for operator, kernels in before:
-            operator.py_kernels.clear()
-            operator.py_kernels.update(kernels)
-            operator._dispatch_cache.clear()
+    operators = _aten.gru.input, _aten.lstm.input, _aten.rnn_tanh.input, _aten.rnn_relu.input
+    return decompositions_replaced(operators, _by_shape)
 
 
 def _by_shape(unroll: Callable[..., Any]) -> Callable[..., Any]:

@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 import torch
 from torch.fx import Graph as FxGraph
-from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from runner.graph.containers import plainly
 from runner.graph.origin import authors_frames
@@ -19,6 +18,7 @@ from runner.graph.provenance import Recorder
 from runner.graph.recurrent import unrolled_never
 from runner.graph.unnoticed import unnoticed, without_seeds
 from runner.problems import LoadedProblem
+from runner.torch_internals import tree_flatten, tree_unflatten
 
 
 @dataclass

@@ -11,7 +11,8 @@ from types import FrameType
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor
+
+from runner.torch_internals import FakeTensor, subclasses
 
 
 @contextlib.contextmanager
@@ -21,7 +22,7 @@ def unnoticed() -> Iterator[None]:
     Some would run another program: a mask in full where attention could be told `is_causal`. torch
     itself hears the truth.
     """
-    fakes = torch._subclasses
+    fakes = subclasses
     questions = ("is_compiling", "is_exporting")
     before = {name: getattr(torch.compiler, name) for name in questions}
 

@@ -1,59 +1,25 @@
-"""A device that torch knows and no machine has: fake tensors on it show where each value lives.
+"""A device that torch knows and no machine has: fake tensors on it show where each value lives."""
 
-torch calls the hooks that this needs experimental (seen in 2.13); no other file uses them.
-"""
-
-import contextlib
 import functools
-from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
-from torch.utils import backend_registration
+
+from runner.torch_internals import device_without_hardware
 
 NAME = "accel"
 
 
 @functools.cache
 def simulated_device() -> torch.device:
-    """The device, `accel:0`; that of another backend where one is installed under torch's key."""
-    name: str = torch._C._get_privateuse1_backend_name()
-    if name == "privateuseone":
-        found = torch.accelerator.current_accelerator()
-        backend_registration._setup_privateuseone_for_python_backend(
-            rename=NAME, backend_module=_DeviceModule()
-        )
+    """Return the device, `accel:0`; that of another backend where one is installed for torch."""
+    found = torch.accelerator.current_accelerator()
+    device = device_without_hardware(NAME)
+    if device.type == NAME:
         # A program that asks for an accelerator hears what it would hear without this one.
         torch.accelerator.current_accelerator = lambda check_available=False: found
-        name = NAME
-    return torch.device(name, 0)
-
-
-class _DeviceModule(backend_registration._DummyBackendModule):
-    """Answers what torch asks about a device; a program that looks for one finds none."""
-
-    def is_available(self) -> bool:
-        return False
-
-    def get_amp_supported_dtype(self) -> list[torch.dtype]:
-        return [torch.float16, torch.bfloat16]
-
-
-@contextlib.contextmanager
-def without_known_numbers() -> Iterator[None]:
-    """While this lasts, a tracer does not compute on tensors of one number as it goes.
-
-    It would compute on the simulated device, which cannot.
-    """
-    from torch.fx.experimental import proxy_tensor  # half a second, and seldom needed
-
-    before = proxy_tensor.CONSTANT_NUMEL_LIMIT
-    proxy_tensor.CONSTANT_NUMEL_LIMIT = -1
-    try:
-        yield
-    finally:
-        proxy_tensor.CONSTANT_NUMEL_LIMIT = before
+    return device
 
 
 class NumbersToDevice(TorchFunctionMode):

@@ -5,9 +5,10 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch._subclasses.fake_tensor import FakeCopyMode, FakeTensor, FakeTensorMode
 from torch.nn import init
 from torch.overrides import TorchFunctionMode
+
+from runner.torch_internals import FakeCopyMode, FakeTensor, FakeTensorMode
 
 
 class FakeTensors(FakeTensorMode):

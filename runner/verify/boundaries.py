@@ -12,9 +12,9 @@ from types import ModuleType
 from typing import Any
 
 from torch import nn
-from torch.utils._python_dispatch import _disable_current_modes
 
 from runner.problems import plain
+from runner.torch_internals import without_modes
 from runner.verify.compare import STEP, compare
 from runner.verify.components import components_in, made
 from runner.verify.confinement import settle
@@ -88,11 +88,11 @@ class Boundaries:
             opened = self._waiting.pop(component, None)
             if opened is None:
                 return forward(*args, **kwargs)
-            with _disable_current_modes():
+            with without_modes():
                 held, begin = held_weights(module), self._bench.generators()
                 before = [(tensor, tensor._version) for tensor in tensors([args, kwargs])]
             output = forward(*args, **kwargs)
-            with _disable_current_modes(), self._bench.streaming or nullcontext():
+            with without_modes(), self._bench.streaming or nullcontext():
                 end = self._bench.generators()
                 where = opened.step.folder
                 alone = f"{where} ran on inputs of its own alone: "

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_map_only
 
+from runner.torch_internals import name_of, overload_of, tree_map_only
 from runner.verify.drawing import RepeatedDraws
 
 _FILLS: dict[str, Callable[..., Any]] = {
@@ -90,7 +90,7 @@ class Step:
 
     @property
     def name(self) -> str:
-        return str(self.operator._schema.name).partition("::")[2]
+        return name_of(self.operator)
 
     def places(self) -> list[Place]:
         """The deferred tensors that it reads the numbers of."""
@@ -159,7 +159,7 @@ def _run(step: Step, target: Deferred, n: int, storage: torch.UntypedStorage) ->
 
 
 def _overload(step: Step) -> str:
-    return str(step.operator._overloadname)
+    return overload_of(step.operator)
 
 
 def _label(source: Deferred, target: Deferred) -> None:

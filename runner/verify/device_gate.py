@@ -12,11 +12,6 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch._subclasses.fake_tensor import (
-    DataDependentOutputException,
-    DynamicOutputShapeException,
-    UnsupportedOperatorException,
-)
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
@@ -28,6 +23,12 @@ from runner.problems.without_values import (
     move,
     on_device,
     recurrent_by_shape,
+)
+from runner.torch_internals import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    UnsupportedOperatorException,
+    without_guards,
 )
 from runner.verify.components import load_component, made
 from runner.verify.confinement import settle
@@ -145,7 +146,8 @@ class DeviceGate:
         try:
             self._outputs(file, load, _CPU)
         except CannotJudge as on_cpu:
-            return None, f"cannot be run on shapes alone: {_without(file, on_cpu)}"
+            since = ", since it reads values" if _began_with(on_cpu, _NEEDS_VALUES) else ""
+            return None, f"cannot be run on shapes alone{since}: {_without(file, on_cpu)}"
         return f"runs on the CPU and not on {self._device}: {reason}", ""
 
     def _misplaced(self, file: str, load: Callable[[str], _Loaded], like: _Ran) -> str | None:
@@ -195,7 +197,13 @@ class DeviceGate:
                     move(model, self._fake, device)
                     inputs = placed(inputs, self._moved)
                 args, kwargs = inputs
-                with self._fake, NumbersToDevice(), ByShape(), placing or nullcontext():
+                with (
+                    without_guards(),
+                    self._fake,
+                    NumbersToDevice(),
+                    ByShape(),
+                    placing or nullcontext(),
+                ):
                     return tensors(plain(model(*args, **kwargs)))
         finally:
             settle(file)

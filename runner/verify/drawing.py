@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from runner.torch_internals import TorchDispatchMode, name_of, overload_of, schema, storage_of
 from runner.verify.leaves import tensors
 from runner.verify.loading_files import CannotJudge
 from runner.verify.options import DRAWN_AGAIN_BYTES
@@ -71,11 +71,11 @@ class _Remembering(TorchDispatchMode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
-        if func._schema.is_mutable:
+        if schema(func).is_mutable:
             if not self._given.isdisjoint(places([args, kwargs])):
                 raise DrawsOther("get_inputs() changes what it drew")
             return func(*args, **kwargs)
-        name = func._schema.name.removeprefix("aten::")
+        name = name_of(func)
         if name not in _NEW:
             return func(*args, **kwargs)
         state = torch.get_rng_state()
@@ -87,7 +87,7 @@ class _Remembering(TorchDispatchMode):
                 torch.set_rng_state(known.after)
                 self._given |= places(tensor)
                 return tensor
-            place = _NEW[name] + func._overloadname.startswith("low")
+            place = _NEW[name] + overload_of(func).startswith("low")
             if torch.Size(args[place]).numel() * 4 > DRAWN_AGAIN_BYTES:
                 raise DrawsOther("get_inputs() draws something else")
         tensor = func(*args, **kwargs)
@@ -107,9 +107,9 @@ class RepeatedDraws(TorchDispatchMode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
-        name = func._schema.name.removeprefix("aten::")
+        name = name_of(func)
         if name in _NEW:
-            place = _NEW[name] + (func._overloadname.startswith("low"))
+            place = _NEW[name] + (overload_of(func).startswith("low"))
             shape = args[place]
             if torch.Size(shape).numel() > BLOCK:
                 block = func(*args[:place], [BLOCK], *args[place + 1 :], **kwargs)
@@ -133,4 +133,4 @@ def _fill(tensor: torch.Tensor, block: torch.Tensor) -> torch.Tensor:
 
 def places(value: object) -> set[int]:
     """The storages of tensors that are alive."""
-    return {tensor.untyped_storage()._cdata for tensor in tensors(value)}
+    return {storage_of(tensor) for tensor in tensors(value)}

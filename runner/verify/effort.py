@@ -22,7 +22,7 @@ def effort(func: Any, given: Iterable[torch.Tensor], args: Any, kwargs: Any, res
     results = result if isinstance(result, tuple | list) else [result]
     outputs = [each for each in results if isinstance(each, torch.Tensor)]
     moved = sum(tensor.numel() for tensor in (*given, *outputs))
-    count = _FLOPS.get(func._overloadpacket)
+    count = _FLOPS.get(func.overloadpacket)
     product = count(*args, **kwargs, out_val=result) if count else 0
     return product + ELEMENT_FLOPS * moved + CALL_FLOPS
 

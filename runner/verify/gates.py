@@ -70,6 +70,8 @@ def _judge(directory: Path, options: VerifyOptions, findings: Findings) -> Verif
             findings.note(f"holds for the values of seed {options.seed}: {steered[0]}{more}")
         if layout.tree is not None:
             findings.advice += advice(layout.tree)
+            if known := _other_torch(layout.tree.metadata.torch_version):
+                findings.note(f"taken apart with torch {known}; here it is {_release()}")
             for package, known in layout.tree.metadata.packages.items():
                 if known != (here := known_as(package)):
                     findings.note(f"taken apart with {package} {known}; here it is {here}")
@@ -116,6 +118,17 @@ def _judge(directory: Path, options: VerifyOptions, findings: Findings) -> Verif
     if not layout.components:
         findings.broken("self-test", "model", f"no file in {', '.join(LEVEL_FOLDER.values())}")
     return findings.verification(bench.options, torch.__version__)
+
+
+def _release(version: str = torch.__version__) -> str:
+    """Return a version of torch without what it was built for."""
+    return version.partition("+")[0]
+
+
+def _other_torch(version: str) -> str | None:
+    """Return the release of torch that a tree names, if it is known and another than this one."""
+    made = _release(version)
+    return None if made in {"unknown", _release()} else made
 
 
 def _missing_packages(path: Path) -> frozenset[str]:

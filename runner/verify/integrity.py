@@ -15,13 +15,19 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 import torch
-import torch.utils._python_dispatch
-from torch.nn.modules import module as modules_of_torch
+
+from runner.torch_internals import (
+    PRIVATE_NAMESPACES,
+    global_hooks,
+    pop_modes,
+    replaced_kernels,
+    stack_depths,
+)
 
 _WATCHED = (
     *("torch", "torch.functional", "torch.random", "torch.linalg", "torch.fft", "torch.special"),
-    *("torch._tensor", "torch._VF", "torch._C", "torch._C._nn", "torch._ops", "torch.overrides"),
-    *("torch.testing", "torch.utils._python_dispatch", "torch.multiprocessing.reductions"),
+    *("torch.overrides", "torch.testing", "torch.multiprocessing.reductions"),
+    *PRIVATE_NAMESPACES,
     *("math", "operator", "random", "copy", "json", "hashlib", "pathlib", "os"),
     *("sys", "time", "importlib", "runner.batch.work", "pydantic.main"),
 )
@@ -179,18 +185,9 @@ def _label(cls: type) -> str:
 
 
 def _set_hooks(before: list[dict[int, Any]]) -> None:
-    for now, then in zip(_hooks(), before, strict=True):
+    for now, then in zip(global_hooks(), before, strict=True):
         now.clear()
         now.update(then)
-
-
-def _hooks() -> list[dict[int, Any]]:
-    """Hooks that run in every module's forward."""
-    return [
-        value
-        for name, value in vars(modules_of_torch).items()
-        if name.startswith("_global_") and isinstance(value, dict)
-    ]
 
 
 Modes = tuple[int, int, bool]
@@ -198,28 +195,21 @@ Modes = tuple[int, int, bool]
 
 def modes_on() -> Modes:
     """How many modes stand between a program and torch (a default device is one); gradients."""
-    functions, operations = (
-        torch._C._len_torch_function_stack(),
-        torch._C._len_torch_dispatch_stack(),
-    )
-    return functions, operations, torch.is_grad_enabled()
+    return *stack_depths(), torch.is_grad_enabled()
 
 
 def leave_modes(before: Modes) -> bool:
     """Take off what was put on since; whether there was anything."""
     functions, operations, gradients = before
     found = modes_on() != before
-    while torch._C._len_torch_function_stack() > functions:
-        torch._C._pop_torch_function_stack()
-    while torch._C._len_torch_dispatch_stack() > operations:
-        torch._C._pop_torch_dispatch_stack()
+    pop_modes(functions, operations)
     torch.set_grad_enabled(gradients)
     return found
 
 
 def _kernels_of_operations() -> frozenset[str]:
     """Python functions that stand in for torch's own kernels; those for shapes alone come late."""
-    return _kernels_among(frozenset(torch.library._impls))
+    return _kernels_among(replaced_kernels())
 
 
 @lru_cache(maxsize=2)
@@ -230,7 +220,7 @@ def _kernels_among(registered: frozenset[str]) -> frozenset[str]:
 
 _STATE: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     "the default dtype": (torch.get_default_dtype, torch.set_default_dtype),
-    "the hooks of every module": (lambda: [dict(hooks) for hooks in _hooks()], _set_hooks),
+    "the hooks of every module": (lambda: [dict(hooks) for hooks in global_hooks()], _set_hooks),
     "what torch's operations do": (_kernels_of_operations, lambda before: None),
     "the number of threads": (torch.get_num_threads, torch.set_num_threads),
     "how exactly torch computes": (

@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import torch
 
+from runner.torch_internals import storage_key
+
 T = TypeVar("T")
 
 
@@ -30,12 +32,12 @@ def moved(values: T, device: str) -> T:
         if not plain or tensor.requires_grad or tensor.is_conj() or tensor.is_neg():
             return tensor.to(target)
         storage = tensor.untyped_storage()
-        if storage._cdata not in storages:
+        if storage_key(storage) not in storages:
             content = torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
-            storages[storage._cdata] = content.to(target).untyped_storage()
+            storages[storage_key(storage)] = content.to(target).untyped_storage()
         bare = torch.empty(0, dtype=tensor.dtype, device=target)
         place = tensor.storage_offset(), tensor.shape, tensor.stride()
-        return bare.set_(storages[storage._cdata], *place)
+        return bare.set_(storages[storage_key(storage)], *place)
 
     result: T = move(values)
     return result

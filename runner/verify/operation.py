@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from runner.torch_internals import schema
 from runner.verify.leaves import tensors
 
 TensorMeta = tuple[tuple[int, ...], str]
@@ -59,7 +60,7 @@ def _arguments(func: Any) -> tuple[tuple[str, bool, Any, bool], ...]:
             a.default_value if a.has_default_value() else None,
             a.alias_info is not None and a.alias_info.is_write,
         )
-        for a in func._schema.arguments
+        for a in schema(func).arguments
     )
 
 

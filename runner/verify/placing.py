@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from runner.torch_internals import TorchDispatchMode
 from runner.verify.leaves import tensors
 from runner.verify.loading_files import relative
 

@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import nn
 from torch.multiprocessing.reductions import StorageWeakRef
-from torch.utils._python_dispatch import _disable_current_modes
 
+from runner.torch_internals import without_modes
 from runner.verify.compare import identical
 from runner.verify.generators import generator_states, set_generators
 from runner.verify.leaves import tensors
@@ -134,12 +134,12 @@ class Recording:
 
     def _recorder(self, path: str, forward: Callable[..., Any]) -> Callable[..., Any]:
         def record(*args: Any, **kwargs: Any) -> Any:
-            with _disable_current_modes():
+            with without_modes():
                 generators = generator_states(self._device)
                 arguments = tuple(map(_without_values, args))
                 keywords = {name: _without_values(value) for name, value in kwargs.items()}
             output = forward(*args, **kwargs)
-            with _disable_current_modes():
+            with without_modes():
                 size = size_of(output)
                 self._bytes += size
                 kept = self._spill.aside(output, here=self._bytes <= self._spill.spill_bytes)

@@ -12,9 +12,15 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
-from torch.utils._pytree import tree_map
 
+from runner.torch_internals import (
+    TorchDispatchMode,
+    schema,
+    storage_key,
+    storage_of,
+    tree_map,
+    without_modes,
+)
 from runner.verify.deferred import Deferred, Place, Step, fill, takes_kind_only
 from runner.verify.drawing import BLOCK
 from runner.verify.leaves import tensors
@@ -100,7 +106,7 @@ class Streaming(TorchDispatchMode):
         """Write an operation down. Whether that could be done, and what it returns then."""
         written = _written(func, args, kwargs)
         targets = [self._of(tensor) for tensor in written]
-        returns = len(func._schema.returns)
+        returns = len(schema(func).returns)
         if written:
             if len(written) > 1 or targets[0] is None or returns > 1:
                 return False, None
@@ -108,7 +114,7 @@ class Streaming(TorchDispatchMode):
             self._release(targets[0])
             targets[0].then.append(step)
             return True, written[0] if returns else None
-        if not met and not any(argument.name == "device" for argument in func._schema.arguments):
+        if not met and not any(argument.name == "device" for argument in schema(func).arguments):
             return False, None
         if torch.device(kwargs.get("device") or "cpu").type != "cpu":
             return False, None
@@ -132,7 +138,7 @@ class Streaming(TorchDispatchMode):
         self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Arguments with places for deferred tensors, and no generator: each name has its own."""
-        kind_only = takes_kind_only(func._schema.name)
+        kind_only = takes_kind_only(schema(func).name)
 
         def note(value: Any) -> Any:
             if isinstance(value, torch.Generator):
@@ -153,7 +159,7 @@ class Streaming(TorchDispatchMode):
         assert self._making is not None
         deferred = Deferred(storage, storage.nbytes(), self._making, step, Place.at(tensor, None))
         storage.resize_(0)
-        self._known[storage._cdata] = deferred
+        self._known[storage_key(storage)] = deferred
         return tensor
 
     def _settle(self, model: nn.Module) -> None:
@@ -172,7 +178,7 @@ class Streaming(TorchDispatchMode):
     def _of(self, tensor: torch.Tensor) -> Deferred | None:
         if tensor.device.type != "cpu" or tensor.layout != torch.strided:
             return None
-        return self._known.get(tensor.untyped_storage()._cdata)
+        return self._known.get(storage_of(tensor))
 
     def _fill(self, needed: list[Deferred]) -> None:
         """Numbers for what an operation reads, in the place of those that wait the longest."""
@@ -188,7 +194,7 @@ class Streaming(TorchDispatchMode):
         for one in missing.values():
             if one.name is None:
                 one.name = f"tensor {len(self._known)}"
-            with _disable_current_modes():
+            with without_modes():
                 fill(one)
         for one in needed:
             self._filled[id(one)] = one
@@ -202,7 +208,7 @@ class Streaming(TorchDispatchMode):
         """From now on it is a tensor like any other."""
         if deferred is not None:
             self._filled.pop(id(deferred), None)
-            del self._known[deferred.storage._cdata]
+            del self._known[storage_key(deferred.storage)]
 
 
 @contextmanager
@@ -225,10 +231,10 @@ def _move_defaults(tensor: torch.Tensor, generator: torch.Generator) -> None:
 
 def _written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
     """Tensors among the arguments that an operation writes into."""
-    if not func._schema.is_mutable:
+    if not schema(func).is_mutable:
         return []
     found = []
-    for n, argument in enumerate(func._schema.arguments):
+    for n, argument in enumerate(schema(func).arguments):
         if argument.alias_info is not None and argument.alias_info.is_write:
             value = args[n] if n < len(args) else kwargs.get(argument.name)
             found += tensors([value])
@@ -249,5 +255,5 @@ def _on_meta(value: Any) -> Any:
 
 def _device(func: Any) -> dict[str, Any]:
     """Where an operation that asks for a device is to make its result."""
-    asks = any(argument.name == "device" for argument in func._schema.arguments)
+    asks = any(argument.name == "device" for argument in schema(func).arguments)
     return {"device": torch.device("meta")} if asks else {}

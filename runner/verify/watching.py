@@ -7,15 +7,22 @@ import sys
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 from torch.multiprocessing.reductions import StorageWeakRef
-from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
+from runner.torch_internals import (
+    DisableTorchFunction,
+    TorchDispatchMode,
+    is_composite,
+    name_of,
+    storage_key,
+    storage_of,
+    without_modes,
+)
 from runner.verify.effort import effort
 from runner.verify.leaves import all_finite, pieces_of, tensors
 from runner.verify.operation import (
@@ -129,7 +136,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
-        if _composite(func):  # under inference_mode they come whole; elsewhere as what they call
+        if is_composite(func):  # under inference_mode they come whole; elsewhere as what they call
             with self:
                 return func.decompose(*args, **kwargs)
         bound = list(bound_arguments(func, args, kwargs))
@@ -211,7 +218,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         shapes: dict[int, TensorMeta],
         result: Any,
     ) -> None:
-        name = func._schema.name.partition("::")[2]
+        name = name_of(func)
         creates = name in CREATES
         reads: set[int] = set()
         writes: set[int] = set()
@@ -317,9 +324,9 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _number(self, tensor: torch.Tensor) -> int:
         """A storage's number. A weak reference keeps its address from being given out again."""
         storage = tensor.untyped_storage()
-        number = self._numbers.get(storage._cdata)
+        number = self._numbers.get(storage_key(storage))
         if number is None:
-            number = self._numbers[storage._cdata] = len(self._numbers)
+            number = self._numbers[storage_key(storage)] = len(self._numbers)
             self._references.append(StorageWeakRef(storage))  # type: ignore[no-untyped-call]
         return number
 
@@ -353,15 +360,6 @@ def reaching(events: list[Event], outputs: frozenset[int]) -> tuple[list[bool], 
     return alive[::-1], needed
 
 
-@lru_cache(maxsize=4096)
-def _composite(func: Any) -> bool:
-    """Whether an operator is only a name for calls of others."""
-    key = torch._C.DispatchKey.CompositeImplicitAutograd
-    if not torch._C._dispatch_has_kernel(func.name()):
-        return False  # torch's own questions, such as prim::device
-    return bool(torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), key))
-
-
 _ORIGIN = "neither an input nor a weight nor computed in this forward"
 
 
@@ -373,13 +371,13 @@ def _is_move(given: list[torch.Tensor], outputs: list[torch.Tensor]) -> bool:
 
 
 def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
-    with _disable_current_modes():
+    with without_modes():
         return torch.equal(one, other)
 
 
 def _sample(tensor: torch.Tensor) -> torch.Tensor:
     """A few bytes of the tensor's storage, all over it."""
-    with _disable_current_modes(), torch._C.DisableTorchFunction():
+    with without_modes(), DisableTorchFunction():
         storage = tensor.untyped_storage()
         whole = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage)
         step = max(1, len(whole) // (_SAMPLED * 8)) * 8  # whatever dtype it is viewed as
@@ -390,10 +388,7 @@ def _sample(tensor: torch.Tensor) -> torch.Tensor:
 
 def _one_place(given: list[torch.Tensor]) -> bool:
     """Whether all are the same elements of the same storage."""
-    places = {
-        (t.untyped_storage()._cdata, t.storage_offset(), t.shape, t.stride(), t.dtype)
-        for t in given
-    }
+    places = {(storage_of(t), t.storage_offset(), t.shape, t.stride(), t.dtype) for t in given}
     return len(given) > 1 and len(places) == 1
 
 
@@ -402,5 +397,5 @@ def _is_part(tensor: torch.Tensor) -> bool:
 
 
 def _finite(tensor: torch.Tensor) -> bool:
-    with _disable_current_modes():
+    with without_modes():
         return all(map(all_finite, pieces_of(tensor)))

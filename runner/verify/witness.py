@@ -9,8 +9,8 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from torch import nn
-from torch.utils._python_dispatch import _disable_current_modes
 
+from runner.torch_internals import without_modes
 from runner.verify.compare import identical
 from runner.verify.components import (
     Component,
@@ -68,13 +68,13 @@ class Witness:
         def watched(*args: Any, **kwargs: Any) -> Any:
             same = None
             if not kwargs and self.waits_for(component) and places(args) <= there:
-                with _disable_current_modes():
+                with without_modes():
                     unnoticed = self._bench.generators()
                     same = self._draws_the_same(component, args, repeated)
                     unnoticed()  # the parent goes on with the numbers that it would have drawn
             output = forward(*args, **kwargs)
             if same:
-                with _disable_current_modes():
+                with without_modes():
                     judge_output(same, self._layout, output, self._tests, self._findings)
             return output
 

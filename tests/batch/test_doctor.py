@@ -50,6 +50,19 @@ def test_gpus_that_are_asked_for_must_be_there() -> None:
     assert finding.said.startswith(f"--num-gpus {here + 1}: there are {here} here")
 
 
+def test_a_torch_that_is_newer_than_was_tested_is_used_and_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import torch
+
+    monkeypatch.setattr("runner.torch_internals.NEWEST_TESTED", "2.8.0")
+    finding = looked_at("torch")
+    assert finding.well
+    assert finding.said.startswith(
+        f"{torch.__version__}, newer than 2.8.0, the newest that was tested, "
+    )
+
+
 @pytest.mark.parametrize("device", ["xpu", "gpu"])
 def test_a_device_that_is_asked_for_must_be_there(device: str) -> None:
     finding = looked_at("device", device=device)

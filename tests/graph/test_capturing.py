@@ -239,3 +239,13 @@ def test_capturing_leaves_torch_as_it_was(program: Program) -> None:
     assert torch.is_grad_enabled()
     assert isinstance(torch.ones(2) + 1, torch.Tensor)
     assert type(torch.ones(2)) is torch.Tensor
+
+
+def test_a_normalisation_is_the_same_program_whether_or_not_a_machine_has_cudnn(
+    program: Program,
+) -> None:
+    def captured(enabled: bool) -> object:
+        with torch.backends.cudnn.flags(enabled=enabled):
+            return program("return self.norm(x)", init="self.norm = nn.LayerNorm(8)").operations
+
+    assert captured(True) == captured(False)

@@ -51,6 +51,11 @@ def places(graph: Graph) -> list[tuple[str, str]]:
             [("to", "device")],
         ),
         "an index on the CPU": ("return x[:, torch.arange(7, -1, -1)]", []),
+        "after indices of every kind": (
+            "return (~(x > 9))[1:, None, ..., 0::2][:, 0, [0, 1]].T.contiguous()"
+            " + torch.ones(1, device=x.device)",
+            [("ones", "device")],
+        ),
         "like another": ("return x + x.new_ones(8) + torch.zeros_like(x)", []),
         "brought to the CPU": ("return x.cpu() + torch.ones(8)", [("to", "cpu")]),
         "nothing made": ("return x.to(x.device).relu()", []),

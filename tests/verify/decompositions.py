@@ -56,7 +56,7 @@ class Decomposition:
                 "source_level": "custom",
                 "model_name": "Model",
                 "kdrun_version": "0",
-                "torch_version": "0",
+                "torch_version": "unknown",
                 "capture": "fake",
                 "total_components": len(set(paths)),
                 "by_level": {n: sum(i["level"] == n for i in nodes.values()) for n in levels},

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import decompositions
 import pytest
+import torch
 from files_by_hand import by_original
 
 from runner.verify import GATES, VerifyOptions, verify, write_reports
@@ -27,6 +28,19 @@ def test_a_fusion_passes_every_gate_bit_for_bit(fusion, judged):
     assert verification.max_diff == 0.0
     assert verification.first_failure is None
     assert verification.health == []
+
+
+def test_a_directory_that_another_torch_made_is_judged_and_says_so(fusion, judged):
+    tree = fusion.directory / "decomposition_tree.json"
+    document = json.loads(tree.read_text())
+    document["metadata"]["torch_version"] = "2.0.1+cu118"
+    tree.write_text(json.dumps(document))
+
+    verification = judged(fusion)
+
+    assert verification.status == "passed"
+    here = torch.__version__.partition("+")[0]
+    assert verification.health == [f"taken apart with torch 2.0.1; here it is {here}"]
 
 
 def test_a_model_of_layers_fusions_and_kernels_with_a_dict_output_passes(model, judged):

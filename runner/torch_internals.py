@@ -1,0 +1,418 @@
+"""The names that torch does not promise to keep: what kdrun uses each for, and where it was seen.
+
+Unless a name says otherwise it was seen in torch 2.9.1, 2.11.0, 2.13.0 and 2.15.0. Where versions
+differ, this file asks whether a name is there; it never compares versions. No other file of kdrun
+names anything private in torch (a test sees to it), but for these, which are safe where they are:
+
+- `_parameters`, `_buffers`, `_modules`, `_non_persistent_buffers_set` and `_forward_pre_hooks` of
+  `nn.Module`, which every saved module holds by these names;
+- `Tensor._version`, which PyTorch's notes on autograd describe;
+- operators below `torch.ops.aten`: an underscore in their names is part of the operator.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import torch
+import torch._subclasses as subclasses
+import torch.utils.backend_registration as backends
+from torch._C import DisableTorchFunction
+from torch._ops import HigherOrderOperator, OpOverload
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeCopyMode,
+    FakeTensor,
+    FakeTensorMode,
+    UnsupportedOperatorException,
+)
+from torch.fx.proxy import TracerBase
+from torch.nn.modules import module as modules_of_torch
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+from torch.utils._pytree import (
+    SUPPORTED_NODES,
+    GetAttrKey,
+    register_pytree_node,
+    tree_flatten,
+    tree_map,
+    tree_map_only,
+    tree_unflatten,
+)
+
+NEWEST_TESTED = "2.15.0"
+"""The newest torch with which the samples and the tests of docs/versions.md were run."""
+
+__all__ = [  # noqa: RUF022  (by what they are for)
+    # Runs a program on tensors that have shapes and no numbers; what it raises where it needs them.
+    "DataDependentOutputException",
+    "DynamicOutputShapeException",
+    "FakeCopyMode",
+    "FakeTensor",
+    "FakeTensorMode",
+    "UnsupportedOperatorException",
+    # The module that libraries ask for FakeTensor to find out whether they are being traced.
+    "subclasses",
+    # Classes of what a traced node calls.
+    "HigherOrderOperator",
+    "OpOverload",
+    # Sees each operator that a program calls.
+    "TorchDispatchMode",
+    # Calls torch behind the back of a program's `__torch_function__`.
+    "DisableTorchFunction",
+    # Takes inputs and results apart into tensors, as torch.export does, and puts them together.
+    "SUPPORTED_NODES",
+    "GetAttrKey",
+    "register_pytree_node",
+    "tree_flatten",
+    "tree_map",
+    "tree_map_only",
+    "tree_unflatten",
+]
+
+without_modes = _disable_current_modes
+"""Context in which operations run as if no mode watched them."""
+
+PRIVATE_NAMESPACES = (
+    *("torch._tensor", "torch._VF", "torch._C", "torch._C._nn", "torch._ops"),
+    "torch.utils._python_dispatch",
+)
+"""Modules whose names a judged program could replace; one that is not there cannot be."""
+
+
+# Operators and storages
+
+
+def schema(operator: Any) -> Any:
+    """Return an operator's schema: its name, arguments, returns, and whether it writes."""
+    return operator._schema
+
+
+def name_of(operator: Any) -> str:
+    """Return an operator's name without `aten::` and without its overload."""
+    return str(operator._schema.name).partition("::")[2]
+
+
+def overload_of(operator: Any) -> str:
+    """Return the name of an operator's overload, `default` where it has none."""
+    return operator._schema.overload_name or "default"
+
+
+def storage_key(storage: torch.UntypedStorage) -> int:
+    """Return the number of a storage, which no other has while it lives, fake or not."""
+    return int(storage._cdata)
+
+
+def storage_of(tensor: torch.Tensor) -> int:
+    """Return the number of a tensor's storage: views of one tensor have the same."""
+    return int(tensor.untyped_storage()._cdata)
+
+
+@functools.lru_cache(maxsize=4096)
+def is_composite(operator: Any) -> bool:
+    """Return whether an operator is only a name for calls of others."""
+    if not torch._C._dispatch_has_kernel(operator.name()):
+        return False  # torch's own questions, such as prim::device
+    key = torch._C.DispatchKey.CompositeImplicitAutograd
+    return bool(torch._C._dispatch_has_kernel_for_dispatch_key(operator.name(), key))
+
+
+_DECOMPOSED = (torch._C.DispatchKey.CompositeImplicitAutograd, torch._C.DispatchKey.Autograd)
+
+
+@contextlib.contextmanager
+def decompositions_replaced(
+    operators: Iterable[OpOverload], replace: Callable[[Callable[..., Any]], Callable[..., Any]]
+) -> Iterator[None]:
+    """While this lasts, an operator's decomposition in Python is what `replace` makes of it."""
+    before = {operator: dict(operator.py_kernels) for operator in operators}
+    try:
+        for operator, kernels in before.items():
+            for key in _DECOMPOSED:
+                if key in kernels:
+                    operator.py_kernels[key] = replace(kernels[key])
+            operator._dispatch_cache.clear()
+        yield
+    finally:
+        for operator, kernels in before.items():
+            operator.py_kernels.clear()
+            operator.py_kernels.update(kernels)
+            operator._dispatch_cache.clear()
+
+
+def replaced_kernels() -> frozenset[str]:
+    """Return the names under which Python functions are registered in place of torch's kernels."""
+    return frozenset(torch.library._impls)
+
+
+# Modes and hooks
+
+
+def stack_depths() -> tuple[int, int]:
+    """Return how many modes for functions and for operators stand between a program and torch."""
+    return torch._C._len_torch_function_stack(), torch._C._len_torch_dispatch_stack()
+
+
+def pop_modes(functions: int, operators: int) -> None:
+    """Take off the modes that were put on since `stack_depths()` returned these numbers."""
+    while torch._C._len_torch_function_stack() > functions:
+        torch._C._pop_torch_function_stack()
+    while torch._C._len_torch_dispatch_stack() > operators:
+        torch._C._pop_torch_dispatch_stack()
+
+
+def global_hooks() -> list[dict[int, Any]]:
+    """Return the tables of hooks that run in every module's forward."""
+    return [
+        value
+        for name, value in vars(modules_of_torch).items()
+        if name.startswith("_global_") and isinstance(value, dict)
+    ]
+
+
+# Tracing
+
+
+@contextlib.contextmanager
+def frames_kept(
+    keep: Callable[[traceback.StackSummary], traceback.StackSummary],
+) -> Iterator[None]:
+    """While a tracer of torch runs, `keep` says which frames a node's stack trace holds.
+
+    By itself torch keeps the frames called `forward`. It has this method since 2.8.
+    """
+    before = TracerBase._filter_traceback_frames
+
+    def filtered(_: TracerBase, summary: traceback.StackSummary) -> traceback.StackSummary:
+        return keep(summary)
+
+    TracerBase._filter_traceback_frames = filtered  # type: ignore[method-assign, assignment]
+    try:
+        yield
+    finally:
+        TracerBase._filter_traceback_frames = before  # type: ignore[method-assign]
+
+
+def concrete_tracer(run: Callable[..., Any], *, pre_dispatch: bool) -> Callable[..., Any]:
+    """Return what runs a function on real tensors and writes its operators down, as `make_fx`.
+
+    Values may be read: the trace goes on with those that they are.
+    """
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    return make_fx(
+        run,
+        tracing_mode="real",
+        pre_dispatch=pre_dispatch,
+        record_stack_traces=True,
+        _error_on_data_dependent_ops=False,
+    )
+
+
+def running_tracer() -> Any:
+    """Return the tracer that `concrete_tracer` made; its stack traces hold the innermost frames.
+
+    By itself it leaves out what `forward` calls.
+    """
+    from torch.fx.experimental.proxy_tensor import get_proxy_mode
+
+    mode: Any = get_proxy_mode()
+    mode.tracer._record_forward_stack_traces_only = False
+    return mode.tracer
+
+
+@contextlib.contextmanager
+def without_known_numbers() -> Iterator[None]:
+    """While this lasts, a tracer does not compute on tensors of one number as it goes.
+
+    It would compute on the simulated device, which cannot.
+    """
+    from torch.fx.experimental import proxy_tensor  # half a second, and seldom needed
+
+    before = proxy_tensor.CONSTANT_NUMEL_LIMIT
+    proxy_tensor.CONSTANT_NUMEL_LIMIT = -1
+    try:
+        yield
+    finally:
+        proxy_tensor.CONSTANT_NUMEL_LIMIT = before
+
+
+@contextlib.contextmanager
+def values_shown(show: Callable[[torch.fx.Node, Any], None]) -> Iterator[None]:
+    """While a concrete trace runs, show each node with its value as it is written down."""
+    from torch.fx.experimental import proxy_tensor
+
+    set_meta = proxy_tensor.set_meta
+
+    def shown(proxy: Any, value: Any) -> Any:
+        show(proxy.node, value)
+        return set_meta(proxy, value)
+
+    proxy_tensor.set_meta = shown  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        proxy_tensor.set_meta = set_meta
+
+
+# A device without hardware
+
+
+class _Backend:
+    """What torch asks of a device's module; a program that looks for such a device finds none."""
+
+    def is_initialized(self) -> bool:
+        return True
+
+    def is_available(self) -> bool:
+        return False
+
+    def current_device(self) -> int:
+        return 0
+
+    def device_count(self) -> int:
+        return 1
+
+    def _is_in_bad_fork(self) -> bool:
+        return False
+
+    def manual_seed_all(self, seed: int) -> None:
+        pass
+
+    def get_amp_supported_dtype(self) -> list[torch.dtype]:
+        return [torch.float16, torch.bfloat16]
+
+
+_set_up_backend: Any = getattr(backends, "_setup_privateuseone_for_python_backend", None)
+"""Registers a device with the guard that indexing asks for. Experimental; 2.9.1 has it not."""
+
+
+def device_without_hardware(name: str) -> torch.device:
+    """Return a device that torch knows and no machine has, for fake tensors to lie on.
+
+    It has the name, or that of another backend where one is installed under torch's key for it.
+    """
+    known: str = torch._C._get_privateuse1_backend_name()
+    if known == "privateuseone":
+        if _set_up_backend:
+            _set_up_backend(rename=name, backend_module=_Backend())
+        else:
+            backends.rename_privateuse1_backend(name)
+            backends.generate_methods_for_privateuse1_backend()
+            torch._register_device_module(name, _Backend())  # type: ignore[no-untyped-call]
+        known = name
+    return torch.device(known, 0)
+
+
+@contextlib.contextmanager
+def without_guards() -> Iterator[None]:
+    """While this lasts, a device without a guard can do what torch's Python methods ask one for.
+
+    They are `tensor[place]`, `tensor[place] = value`, `copy_`, `contiguous` and `~tensor`; the
+    operators below them ask for none.
+    """
+    methods = {} if _set_up_backend else _WITHOUT_GUARD
+    for name, method in methods.items():
+        setattr(torch.Tensor, name, method)
+    try:
+        yield
+    finally:
+        for name in methods:
+            delattr(torch.Tensor, name)  # torch's own is a base's
+
+
+_ATEN = torch.ops.aten
+
+
+def _item(tensor: torch.Tensor, index: Any) -> torch.Tensor:
+    found = _places(tensor, index)
+    if found is None:
+        return super(torch.Tensor, tensor).__getitem__(index)
+    view, places = found
+    return _ATEN.index.Tensor(view, places) if places else view
+
+
+def _set_item(tensor: torch.Tensor, index: Any, value: Any) -> None:
+    found = _places(tensor, index)
+    if found is None:
+        return super(torch.Tensor, tensor).__setitem__(index, value)
+    view, places = found
+    if not places:
+        view.copy_(value) if isinstance(value, torch.Tensor) else view.fill_(value)
+    else:
+        known = isinstance(value, torch.Tensor)
+        view.index_put_(places, value if known else view.new_full((), value))
+    return None
+
+
+def _places(tensor: torch.Tensor, index: Any) -> tuple[torch.Tensor, list[Any]] | None:
+    """Return a view of a tensor on a device, and which of its places an index means.
+
+    None on the CPU, and for an index that needs a number out of a tensor.
+    """
+    place = index if isinstance(index, tuple) else (index,)
+    place = tuple(torch.tensor(i) if isinstance(i, list) else i for i in place)
+    if tensor.device.type == "cpu" or not all(map(_is_plain, place)):
+        return None
+    named = sum(i.dim() if _is_mask(i) else i is not None and i is not ... for i in place)
+    result, dim, places = tensor, 0, list[Any]()
+    for i in place:
+        if i is ...:
+            dim += tensor.dim() - named
+        elif i is None:
+            result, dim = result.unsqueeze(dim), dim + 1
+        elif type(i) is int:
+            result = result.select(dim, i)
+        elif type(i) is slice:
+            whole = i.indices(result.shape[dim]) == (0, result.shape[dim], 1)
+            if not whole or len(place) == 1:
+                result = _ATEN.slice.Tensor(result, dim, i.start or 0, i.stop, i.step or 1)
+            dim += 1
+        else:
+            places += [None] * (dim - len(places)) + [i]
+            dim += i.dim() if _is_mask(i) else 1
+    return result, places
+
+
+def _is_plain(index: Any) -> bool:
+    """Return whether an index needs no number out of a tensor."""
+    return index is None or index is ... or type(index) in {int, slice} or _has_dims(index)
+
+
+def _has_dims(index: Any) -> bool:
+    return isinstance(index, torch.Tensor) and index.dim() > 0
+
+
+def _is_mask(index: Any) -> bool:
+    return _has_dims(index) and index.dtype in {torch.bool, torch.uint8}
+
+
+def _contiguous(
+    tensor: torch.Tensor, *, memory_format: torch.memory_format = torch.contiguous_format
+) -> torch.Tensor:
+    if tensor.is_contiguous(memory_format=memory_format):
+        return tensor
+    return _ATEN.contiguous.default(tensor, memory_format=memory_format)  # type: ignore[no-any-return]
+
+
+_WITHOUT_GUARD = {
+    "__getitem__": _item,
+    "__setitem__": _set_item,
+    "contiguous": _contiguous,
+    "copy_": lambda tensor, *args, **kwargs: _ATEN.copy_.default(tensor, *args, **kwargs),
+    "__invert__": lambda tensor: torch.bitwise_not(tensor),
+}
+
+
+def mixes_devices(error: BaseException) -> bool:
+    """Return whether fake tensors of two devices met in an operation that takes them of one.
+
+    torch says so by `FakeTensorDeviceMismatchError` (seen in 2.13.0 and 2.15.0) or by a plain
+    RuntimeError, and raises either in a function of this name.
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    return bool(frames) and frames[-1].name == "merge_devices"
