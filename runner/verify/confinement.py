@@ -37,7 +37,10 @@ _LIBRARIES = tuple(
 )
 _PACKAGES = tuple(
     os.path.realpath(path)  # torch may be beside its packages in another environment below this one
-    for path in (*map(sysconfig.get_path, ("purelib", "platlib")), Path(torch.__file__).parents[1])
+    for path in (
+        *(sysconfig.get_path(name) for name in ("purelib", "platlib")),
+        str(Path(torch.__file__).parents[1]),
+    )
 )
 _TORCH = os.path.realpath(Path(torch.__file__).parent)
 _PASSED_OVER = (
