@@ -26,11 +26,12 @@ ifeq ($(filter cpu cuda,$(DEVICE)),)
 $(error DEVICE=$(DEVICE): it is cpu or cuda)
 endif
 
-.PHONY: help run test setup lint types bench snapshots schemas gallery lock container clean
+.PHONY: help run test test-oldest test-newest setup lint types bench snapshots schemas gallery lock container clean
 
 help:
 	@echo "make run    take the samples apart on a local Ray, and show the results; DEVICE=cuda: on a GPU"
 	@echo "make test   run the tests"
+	@echo "make test-oldest  run the core's tests with the oldest versions in pyproject.toml; test-newest: the newest"
 	@echo "make setup  make .venv with everything in it (run and test do so themselves)"
 	@echo "make lint   ruff"
 	@echo "make types  mypy --strict"
@@ -40,7 +41,7 @@ help:
 	@echo "make gallery    take three samples apart and picture them anew, for docs/gallery"
 	@echo "make lock   write configs/image.lock anew: the versions that the container image is built with"
 	@echo "make container  build the image with buildah, as root, and take two samples apart in it"
-	@echo "make clean  remove .venv and caches; output/ stays"
+	@echo "make clean  remove environments and caches; output/ stays"
 
 run: $(INSTALLED)
 	$(BIN)/kdrun submit --data data/samples $(ON_DEVICE)
@@ -78,6 +79,26 @@ lock: $(INSTALLED)
 	  --python-version 3.11 --python-platform x86_64-manylinux_2_28 $(UV_TORCH) \
 	  --no-annotate --custom-compile-command "make lock" -o configs/image.lock
 
+# Both ends of the ranges in pyproject.toml, each in an environment of its own. uv takes what
+# pyproject.toml names, PyTorch's CPU build from PyTorch's index; UV_TORCH= takes PyPI's instead.
+RANGE_TESTS ?= tests/graph tests/tree tests/emit tests/verify tests/test_samples.py
+NEWEST_PYTHON ?= $(shell command -v python3.13 || command -v python3)
+test-oldest: .venv-oldest/.installed
+test-newest: .venv-newest/.installed
+test-oldest test-newest: test-%:
+	.venv-$*/bin/python -m pytest $(RANGE_TESTS)
+
+.venv-oldest/.installed: PYTHON_HERE = $(PYTHON)
+.venv-oldest/.installed: RESOLUTION = lowest-direct
+.venv-newest/.installed: PYTHON_HERE = $(NEWEST_PYTHON)
+.venv-newest/.installed: RESOLUTION = highest
+.venv-%/.installed: pyproject.toml
+	$(PYTHON_HERE) -m venv --clear .venv-$*
+	.venv-$*/bin/python -m pip install -qq uv
+	.venv-$*/bin/uv pip install -q --python .venv-$*/bin/python --upgrade --resolution $(RESOLUTION) \
+	  $(UV_TORCH) --editable ".[dev,kernelbench]"
+	@touch $@
+
 container:
 	tests/container/build_and_run.sh
 
@@ -97,4 +118,4 @@ $(INSTALLED): pyproject.toml Makefile
 	@touch $@
 
 clean:
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-oldest .venv-newest build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

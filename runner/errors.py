@@ -9,11 +9,14 @@ KdrunError                  exit code 2 unless said otherwise
 ├── DecompositionError      a directory that is not a decomposition           (ValueError)
 ├── DatasetError            the dataset is missing or not what it should be   (FileNotFoundError)
 ├── StoreError              results cannot be read or written                 (OSError)
+├── MissingPackageError     an optional package that is not installed         (ImportError)
 └── ClusterError            no Ray, or not the one that was asked for         (ConnectionError)
 """
 
 import difflib
 import errno
+import importlib.util
+import sys
 from collections.abc import Collection
 from pathlib import Path
 
@@ -80,6 +83,23 @@ class DatasetError(KdrunError, FileNotFoundError):
 
 class StoreError(KdrunError, OSError):
     """Results cannot be read or written."""
+
+
+class MissingPackageError(KdrunError, ImportError):
+    """An optional package that is not installed."""
+
+
+def require_package(package: str, extra: str, user: str) -> None:
+    """Raise unless a package is installed; `user` needs it, and `extra` of kdrun's brings it.
+
+    Raises:
+        MissingPackageError: it is not installed.
+    """
+    if importlib.util.find_spec(package) is None:
+        raise MissingPackageError(
+            f"{user} needs {package}, which is not installed in {sys.prefix}",
+            hint=f"pip install 'kdrun[{extra}]'",
+        )
 
 
 def is_full(error: OSError) -> bool:

@@ -77,8 +77,9 @@ class Cluster:
         return f"{where}: {nodes}, {have}"
 
 
-NO_CLUSTER = Cluster(None, 0, 0, 0, 0, 0, 0, 0, importlib.metadata.version("ray"))
-"""For a run in which there is nothing to do."""
+def no_cluster() -> Cluster:
+    """Return the cluster of a run in which there is nothing to do."""
+    return Cluster(None, 0, 0, 0, 0, 0, 0, 0, importlib.metadata.version("ray"))
 
 
 def usable_bytes(memory_bytes: int | None = None) -> int:
@@ -130,7 +131,7 @@ def connect(settings: Settings) -> Iterator[Cluster]:
                 with _silent(), suppress(ImportError):
                     _ask_once(address)
             _started(options, tries=1 if address else STARTS)
-        except ray.exceptions.AuthenticationError as error:
+        except authentication_error() as error:
             raise token_refused(f"Ray at {address}") from error
         except ClusterError:
             raise
@@ -208,6 +209,13 @@ def token_refused(whose: str) -> ClusterError:
         f"{whose} asks for a token, and got none or a wrong one",
         hint="set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN to what `ray get-auth-token` says there",
     )
+
+
+def authentication_error() -> type[Exception] | tuple[()]:
+    """Return the error of a Ray that wants a token; none before Ray 2.52, which knows no tokens."""
+    import ray.exceptions
+
+    return getattr(ray.exceptions, "AuthenticationError", ())
 
 
 def _cores_of_our_own(settings: Settings) -> int:

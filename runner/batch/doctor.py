@@ -1,6 +1,6 @@
 """Looks at each thing that a run needs of a machine, and says what is there."""
 
-import importlib
+import importlib.util
 import platform
 import shutil
 import tempfile
@@ -68,6 +68,9 @@ def _torch(settings: Settings) -> str:
 
 
 def _ray(settings: Settings) -> str:
+    """Return Ray's version; one problem is taken apart without it."""
+    if importlib.util.find_spec("ray") is None:
+        return "not installed; only kdrun submit needs it: pip install 'kdrun[cluster]'"
     return str(importlib.import_module("ray").__version__)
 
 

@@ -12,7 +12,7 @@ from runner import __version__
 from runner.batch import decomposer
 from runner.batch.attempt import estimate
 from runner.batch.child import close_zygote
-from runner.batch.cluster import NO_CLUSTER, connect, is_client, usable_bytes
+from runner.batch.cluster import connect, is_client, no_cluster, usable_bytes
 from runner.batch.device import look_for_device
 from runner.batch.driver import Driver
 from runner.batch.events import Events, opened
@@ -28,7 +28,7 @@ from runner.batch.stored import claimed, plan_over, send, store_of, unfinished
 from runner.batch.task import Record
 from runner.batch.versions import refuse_other_versions
 from runner.config import Settings
-from runner.errors import UsageError
+from runner.errors import UsageError, require_package
 from runner.problems import Problem, data_root, origin, problem_files, select
 from runner.store.directory import DirectoryStore
 from runner.store.manifest import Manifest
@@ -76,7 +76,10 @@ def prepare(settings: Settings, *, dry: bool = False) -> Submission:
     Raises:
         UsageError: nothing, or nothing that can be meant, is selected.
         StoreError: results cannot be stored where they are to be.
+        MissingPackageError: Ray, which all but a dry run needs, is not installed.
     """
+    if not dry:
+        require_package("ray", "cluster", "kdrun submit")
     root = data_root(settings.data)
     patterns = problem_files(settings.problem, settings.output)
     problems = select(root, settings.level, patterns, settings.start, settings.count)
@@ -189,7 +192,7 @@ def drive(submission: Submission, settings: Settings, say: Say) -> Manifest:
                 close_zygote()  # the local Ray's workers have children of their own
             stack.enter_context(held(folder, run.run_id))
         watchers: list[Watcher] = [Events(stack.enter_context(opened(folder)), run.run_id)]
-        cluster = NO_CLUSTER
+        cluster = no_cluster()
         if submission.todo:
             with starting():
                 cluster = stack.enter_context(connect(settings))

@@ -21,6 +21,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from botocore.handlers import add_expect_header
 from botocore.parsers import ResponseParserError
 from s3transfer.exceptions import RetriesExceededError
+from urllib3.exceptions import ProtocolError
 
 from runner import __version__
 from runner.errors import StoreError, UsageError
@@ -60,6 +61,7 @@ _BROKEN_BODY = (
     boto.ReadTimeoutError,
     boto.FlexibleChecksumError,
     boto.ConnectionClosedError,
+    ProtocolError,  # in the body of an error, which botocore reads by itself
 )
 
 R = TypeVar("R")
@@ -212,7 +214,7 @@ class BucketObjects:
             raise explained(self.uri, error) from error
         except RetriesExceededError as error:
             raise explained(self.uri, error.last_exception) from error
-        except (BotoCoreError, ResponseParserError, ValueError) as error:
+        except (BotoCoreError, ResponseParserError, ProtocolError, ValueError) as error:
             raise explained(self.uri, error) from error
 
 

@@ -47,12 +47,15 @@ ANSWERS: dict[str, tuple[str, str]] = {
 }
 """Error code of an answer -> what it means, what to do."""
 
+_LOGIN_ERROR = getattr(boto, "LoginError", boto.SSOError)
+"""botocore before 1.41 knows no `aws login`."""
+
 FAILURES: tuple[tuple[type[BotoCoreError], str, str], ...] = (
     (boto.NoCredentialsError, "no credentials", CREDENTIALS),
     (boto.PartialCredentialsError, "half of the credentials", CREDENTIALS),
     (boto.ProfileNotFound, "no such profile", "correct AWS_PROFILE"),
     (boto.SSOError, "the login has expired", "aws sso login, then " + AGAIN),
-    (boto.LoginError, "the login has expired", "aws login, then " + AGAIN),
+    (_LOGIN_ERROR, "the login has expired", "aws login, then " + AGAIN),
     (boto.CredentialRetrievalError, "no credentials", CREDENTIALS),
     (boto.TokenRetrievalError, "the login has expired", "aws sso login, then " + AGAIN),
     (boto.SSLError, "no trusted connection", "set AWS_CA_BUNDLE, or correct the endpoint"),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, TypeVar
 
+from runner.errors import require_package
 from runner.store.result import Document
 
 SCHEME = "s3://"
@@ -84,8 +85,10 @@ def open_objects(address: Address, *, patient: bool = True) -> Objects:
 
     Raises:
         UsageError: the address names no bucket.
+        MissingPackageError: it is in a bucket, and boto3 is not installed.
     """
     if address.uri.startswith(SCHEME):
+        require_package("boto3", "s3", address.uri)
         from runner.store.bucket import BucketObjects
 
         return BucketObjects(address, patient=patient)

@@ -35,7 +35,13 @@ _LIBRARIES = tuple(
         *("/proc/cpuinfo", "/proc/meminfo", "/sys", "/dev/null", "/dev/urandom", "/usr/share"),
     }
 )
-_PACKAGES = tuple(os.path.realpath(sysconfig.get_path(name)) for name in ("purelib", "platlib"))
+_PACKAGES = tuple(
+    os.path.realpath(path)  # torch may be beside its packages in another environment below this one
+    for path in (
+        *(sysconfig.get_path(name) for name in ("purelib", "platlib")),
+        str(Path(torch.__file__).parents[1]),
+    )
+)
 _TORCH = os.path.realpath(Path(torch.__file__).parent)
 _PASSED_OVER = (
     *("importlib", "os.py", "posixpath.py", "pathlib", "inspect.py", "traceback.py"),

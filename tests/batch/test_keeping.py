@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from runner.batch import keeping
-from runner.batch.cluster import NO_CLUSTER
+from runner.batch.cluster import no_cluster
 from runner.batch.holding import held
 from runner.batch.keeping import Keeper
 from runner.errors import StoreError, UsageError
@@ -23,7 +23,7 @@ def row(n: int) -> Row:
 @pytest.fixture
 def keeper(tmp_path: Path) -> Keeper:
     labels = [f"level1/{n}" for n in range(10)]
-    return Keeper("one", {}, "", DirectoryStore(tmp_path), None, NO_CLUSTER, None, labels)
+    return Keeper("one", {}, "", DirectoryStore(tmp_path), None, no_cluster(), None, labels)
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def shared(tmp_path: Path) -> RunStore:
 
 
 def keeper_of(labels: list[str], folder: Path, shared: RunStore) -> Keeper:
-    return Keeper("one", {}, "", DirectoryStore(folder), shared, NO_CLUSTER, None, labels)
+    return Keeper("one", {}, "", DirectoryStore(folder), shared, no_cluster(), None, labels)
 
 
 def saved(keeper: Keeper) -> list[str]:

@@ -119,6 +119,13 @@ def test_bodies_that_always_break_off_are_told(
         far.standing("one", "level1/relu")
 
 
+def test_an_answer_that_breaks_off_and_is_about_a_missing_object_is_understood(
+    far: RunStore, proxy: FaultyProxy
+) -> None:
+    proxy.decide = lambda asked: "truncate" if asked.number == 0 else None
+    assert far.standing("one", "level1/relu") is None
+
+
 def test_an_endpoint_that_is_no_object_store_is_told(far: RunStore, proxy: FaultyProxy) -> None:
     proxy.decide = always("web_page")
     with pytest.raises(StoreError, match=r"is the service up, and KDRUN_S3_ENDPOINT_URL"):

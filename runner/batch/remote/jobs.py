@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from runner.batch.cluster import REACH_S, token_refused
-from runner.errors import ClusterError, UsageError
+from runner.batch.cluster import REACH_S, authentication_error, token_refused
+from runner.errors import ClusterError, UsageError, require_package
 from runner.store.manifest import Job
 
 DASHBOARD_PORT = 8265
@@ -31,8 +31,6 @@ LOG_BYTES_PER_S = 500_000
 RETRY_S = 5.0
 LOST_S = 3600.0
 """Without an answer, time asleep not counted, until a job is followed no more."""
-
-_INSTALL = "pip install 'ray[default]'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +59,8 @@ class Jobs:
         """Reach it.
 
         Raises:
-            UsageError: the address cannot be meant, or Ray's job client is not installed here.
+            UsageError: the address cannot be meant.
+            MissingPackageError: Ray's job client is not installed.
             ClusterError: nobody answers there, or not Ray.
         """
         self.address = dashboard(address)
@@ -231,6 +230,8 @@ def is_local(address: str) -> bool:
 
 
 def _client(address: str) -> Any:
+    for package in ("ray", "aiohttp", "requests"):  # the last two: what Ray's job client imports
+        require_package(package, "cluster", f"--on-cluster {address}")
     parts = urlsplit(address)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     hint = f"the head's dashboard, which `ray[default]` has, answers at port {DASHBOARD_PORT}"
@@ -238,13 +239,8 @@ def _client(address: str) -> Any:
         socket.create_connection((parts.hostname or "", port), timeout=REACH_S).close()
     except (OSError, OverflowError) as error:
         raise ClusterError(f"no Ray dashboard at {address}: {error}", hint=hint) from error
-    try:
-        import aiohttp  # noqa: F401  (what Ray's client is built on, and does not ask for by name)
-        import requests  # noqa: F401
-        from ray.exceptions import AuthenticationError, RayError
-        from ray.job_submission import JobSubmissionClient
-    except ImportError as error:
-        raise UsageError("Ray's job client is not installed here", hint=_INSTALL) from error
+    from ray.exceptions import RayError
+    from ray.job_submission import JobSubmissionClient
 
     class Client(JobSubmissionClient):  # type: ignore[misc, unused-ignore]
         """Ray's, which would wait for ever for an answer."""
@@ -257,7 +253,7 @@ def _client(address: str) -> Any:
     try:
         with _without("RAY_ADDRESS", "RAY_API_SERVER_ADDRESS"):  # they would win over the flag
             return Client(address)
-    except AuthenticationError as error:
+    except authentication_error() as error:
         raise token_refused(address) from error
     except (OSError, RuntimeError, ValueError, LookupError, RayError) as error:
         said = f"no Ray dashboard at {address}: {_in_short(error)}"
