@@ -21,7 +21,7 @@ from torch.fx import Node as FxNode
 
 from runner.graph.trace import Built, Traced, export
 from runner.problems import imported_packages
-from runner.problems.simulated_device import NumbersToDevice, simulated_device
+from runner.problems.simulated_device import simulated_device
 from runner.problems.without_values import FakeTensors, move
 from runner.torch_internals import (
     OpOverload,
@@ -74,7 +74,7 @@ def note_placement(
 
 
 def _traced(built: Built, build: Callable[[FakeTensors], Built] | None) -> Traced:
-    with without_guards(), NumbersToDevice():
+    with without_guards():
         return export(_on_device(built, build))
 
 

@@ -18,6 +18,7 @@ from runner.graph.provenance import Recorder
 from runner.graph.recurrent import unrolled_never
 from runner.graph.unnoticed import unnoticed, without_seeds
 from runner.problems import LoadedProblem
+from runner.problems.simulated_device import NumbersToDevice
 from runner.torch_internals import tree_flatten, tree_unflatten
 
 
@@ -61,7 +62,14 @@ def quietly() -> Iterator[None]:
 
 def export(built: Built) -> Traced:
     results = plainly(built.model, built.args, built.kwargs)
-    with unrolled_never(), unnoticed(), without_seeds(), results, authors_frames():
+    with (
+        unrolled_never(),
+        unnoticed(),
+        without_seeds(),
+        results,
+        authors_frames(),
+        NumbersToDevice(),
+    ):
         program = torch.export.export(built.model, built.args, built.kwargs, strict=False)
     flat_inputs, _ = tree_flatten((built.args, built.kwargs))
     user = iter(flat_inputs)
