@@ -7,7 +7,9 @@ and its inputs on a simulated device, and both traces are read side by side.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import io
 import re
 import traceback
 from collections.abc import Callable, Iterator, Mapping
@@ -74,7 +76,7 @@ def note_placement(
 
 
 def _traced(built: Built, build: Callable[[FakeTensors], Built] | None) -> Traced:
-    with without_guards():
+    with without_guards(), contextlib.redirect_stdout(io.StringIO()):  # printed at the first trace
         return export(_on_device(built, build))
 
 

@@ -4,8 +4,9 @@ Model and inputs are put on a simulated device, as KernelBench's harness does wi
 forward runs on fake tensors: these have shapes, strides and a device, and no values.
 """
 
+import io
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, redirect_stdout
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -90,9 +91,10 @@ class DeviceGate:
         """Judge every file of the directory, if its original runs on such a device."""
         put_back = self._bench.generators()
         try:
-            original = self._original()
-            if original is not None:
-                self._judge_files(original)
+            with redirect_stdout(io.StringIO()):  # what files print, other gates have shown
+                original = self._original()
+                if original is not None:
+                    self._judge_files(original)
         finally:
             put_back()
 

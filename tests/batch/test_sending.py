@@ -18,7 +18,7 @@ from runner.batch.remote.driven import driven
 from runner.batch.remote.jobs import Jobs, dashboard
 from runner.batch.remote.parcel import JOB_FILE, Sent
 from runner.config import Settings
-from runner.errors import ClusterError, KdrunError, UsageError
+from runner.errors import ClusterError, KdrunError, MissingPackageError, UsageError
 from runner.store import Address, RunStore
 from runner.store.manifest import Job
 
@@ -48,7 +48,7 @@ def test_a_machine_without_ray_s_job_client_says_what_to_install(
     monkeypatch.setitem(sys.modules, "aiohttp", None)
     with socket.create_server(("127.0.0.1", 0)) as anybody:
         address = f"127.0.0.1:{anybody.getsockname()[1]}"
-        with pytest.raises(UsageError, match=r"pip install 'ray\[default\]'"):
+        with pytest.raises(MissingPackageError, match=r"pip install 'kdrun\[cluster\]'"):
             Jobs(address)
 
 

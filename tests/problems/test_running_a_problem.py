@@ -70,8 +70,7 @@ def test_a_whole_problem_runs(write: Write) -> None:
         (
             "x * self.factor",
             "x.view(7)",
-            "RuntimeError: shape '[7]' is invalid for input of size 6 "
-            "(line 13, in forward)",
+            "RuntimeError: shape '[7]' is invalid for input of size 6 (line 13, in forward)",
         ),
         (
             "return x * self.factor",
