@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -13,8 +12,6 @@ from torch.fx import Node as FxNode
 
 from runner.errors import ProblemError
 from runner.graph.ir import (
-    CPU,
-    DEVICE,
     Arg,
     Capture,
     Graph,
@@ -30,9 +27,9 @@ from runner.graph.ir import (
     TensorSpec,
     references,
 )
-from runner.graph.operations import COPY, kind
+from runner.graph.operations import COPY
 from runner.graph.origin import origin
-from runner.graph.placement import MOVES, ON_DEVICE
+from runner.graph.placement import is_copy_on_device, is_on_cpu, made_on_cpu, placed, viewable
 from runner.graph.provenance import (
     literal_of,
     plain_kwargs,
@@ -125,7 +122,7 @@ def convert(problem: Problem, built: Built, traced: Traced, rung: Capture, mode:
         specialisations=(*traced.reads, *writer.specialisations),
         seen=writer.seen if traced.reads or writer.specialisations else {},
         on_cpu=frozenset(writer.on_cpu),
-        notes=(*traced.notes, *writer.made_on_cpu()),
+        notes=(*traced.notes, *made_on_cpu(writer.operations, writer.on_cpu)),
     )
 
 
@@ -293,7 +290,7 @@ class _Writer:
             name = prefix + (node.name if len(results) == 1 else named.get(i, f"{node.name}_{i}"))
             while name in self.values:
                 name += "_"
-            if _is_on_cpu(node, i):
+            if is_on_cpu(node, i):
                 self.on_cpu.add(name)
             self.values[name] = spec_of(result)
             outputs.append(name)
@@ -320,38 +317,7 @@ class _Writer:
             schema=schema_names(target),
             listed=listed,
         )
-        self.operations.append(self._placed(op, node))
-
-    def _placed(self, op: Operation, node: FxNode) -> Operation:
-        """The operation with the device that it makes its result on, or moves it to."""
-        known, here = ON_DEVICE in node.meta, _is_on_cpu(node)
-        sources = node.all_input_nodes
-        if op.name in MOVES and known and here != _is_on_cpu(sources[0]):
-            dtype = self.values[op.outputs[0]].dtype
-            cast = () if op.view else (Symbol(f"torch.{dtype}"),)
-            moved = (op.args[0], CPU if here else DEVICE, *cast)
-            schema = ("self", "device", "dtype")[: len(moved)]
-            return replace(op, target="to.device", args=moved, kwargs=(), schema=schema)
-        met = any(not _is_on_cpu(source) for source in sources)
-        if "device" not in node.kwargs or (met != here if known else met):
-            return op
-        if not known and self.placement == "mixed":
-            return op
-        return replace(op, kwargs=(*op.kwargs, ("device", CPU if here else DEVICE)))
-
-    def made_on_cpu(self) -> Iterator[str]:
-        """A note on each tensor that forward makes on the CPU, whichever device the model is on."""
-        moved: set[str] = set()
-        for op in reversed(self.operations):
-            if op.target == "to.device" or moved.intersection(op.outputs):
-                moved.update(self.on_cpu.intersection(op.refs()))
-        for op in self.operations:
-            if kind(op) in {"creation", "random"} and op.outputs[0] in self.on_cpu:
-                line = f"line {op.origin.line}: " if op.origin and op.origin.line else ""
-                then = (
-                    "then moved to the model's device" if op.outputs[0] in moved else "stays there"
-                )
-                yield f"{line}made on the CPU, and {then}"
+        self.operations.append(placed(op, node, self.values, self.placement))
 
     def _seen(self, node: FxNode, position: int, listed: bool) -> str | None:
         """What one of a node's results held, where the tracer noted it."""
@@ -449,38 +415,12 @@ def _is_view(target: OpOverload, node: FxNode, results: Any) -> bool:
     if name in _SAME_OR_COPY:
         copied = dict(zip(schema_names(target), node.args, strict=False)) | node.kwargs
         same = before.dtype == after.dtype and before.stride() == after.stride()
-        return same and copied.get("copy") is not True and not _is_copy_on_device(name, source)
+        return same and copied.get("copy") is not True and not is_copy_on_device(name, source)
     if name in _VIEW_OR_COPY:
-        return _viewable(before, after) and not _is_copy_on_device(name, source, after)
+        return viewable(before, after) and not is_copy_on_device(name, source, after)
     if name in COPY:  # without a kernel of its own for fake tensors it may look like a view
         return False
     return storage_of(before) == storage_of(after)
-
-
-def _viewable(before: torch.Tensor, after: torch.Tensor) -> bool:
-    """Whether a tensor's strides allow to read it in another shape."""
-    try:
-        torch.empty_strided(before.shape, before.stride(), device="meta").view(after.shape)
-    except RuntimeError:
-        return False
-    return True
-
-
-def _is_on_cpu(node: FxNode, position: int = 0) -> bool:
-    """Whether a node's result is on the CPU where the model is on a device."""
-    value = node.meta.get(ON_DEVICE)
-    value = value[position] if isinstance(value, (list, tuple)) and value else value
-    return isinstance(value, torch.Tensor) and value.device.type == "cpu"
-
-
-def _is_copy_on_device(name: str, source: Any, after: torch.Tensor | None = None) -> bool:
-    """Whether a copy that a CPU need not make is one elsewhere, where the source lies otherwise."""
-    before = source.meta.get(ON_DEVICE)
-    if not isinstance(before, torch.Tensor):
-        return False
-    if name == "contiguous":
-        return not before.is_contiguous()
-    return after is not None and not _viewable(before, after)
 
 
 def _scopes(node: FxNode) -> tuple[Scope, ...]:

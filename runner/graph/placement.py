@@ -12,7 +12,7 @@ import functools
 import io
 import re
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,9 @@ import torch
 from torch.fx import GraphModule
 from torch.fx import Node as FxNode
 
-from runner.graph.trace import Built, Traced, export
+from runner.graph.ir import CPU, DEVICE, Operation, Symbol, TensorSpec
+from runner.graph.operations import kind
+from runner.graph.trace import Built, Placement, Traced, export
 from runner.problems import imported_packages
 from runner.problems.simulated_device import simulated_device
 from runner.problems.without_values import FakeTensors, move
@@ -33,12 +35,12 @@ from runner.torch_internals import (
     without_known_numbers,
 )
 
-_ASKS = re.compile(r"\.device\b|\bis_(cuda|cpu|xpu|mps)\b|\bget_device\b|\baccelerator\b")
-ON_DEVICE = "on_device"
+_ASKS = re.compile(rb"\.device\b|\bis_(cuda|cpu|xpu|mps)\b|\bget_device\b|\baccelerator\b")
+_ON_DEVICE = "on_device"
 """Key of a node's `meta`: what it gives where the model is on a device, as a fake tensor."""
-MOVES = {"to", "_to_copy", "type_as"}
+_MOVES = {"to", "_to_copy", "type_as"}
 """Operators that may give their argument on another device."""
-_LEFT_OUT_HERE = MOVES | {"contiguous"}
+_LEFT_OUT_HERE = _MOVES | {"contiguous"}
 """Operators that do nothing where a tensor is already as they make it, and may leave no trace."""
 _LAID_OUT_BY_DEVICE = {"scaled_dot_product_attention"}
 """Operators whose result lies in another order on a CPU."""
@@ -70,7 +72,7 @@ def note_placement(
         return
     if not _take_over(traced.module, other.module):
         for node in _nodes(traced.module):
-            node.meta.pop(ON_DEVICE, None)
+            node.meta.pop(_ON_DEVICE, None)
         traced.placement = "unknown"
         traced.notes.append("computes something else on a device than on the CPU")
 
@@ -82,7 +84,7 @@ def _traced(built: Built, build: Callable[[FakeTensors], Built] | None) -> Trace
 
 def _may_ask(file: Path) -> bool:
     """Whether the author's file, or a package that it imports, may look which device it is on."""
-    return bool(imported_packages(file)) or _ASKS.search(file.read_text("utf-8")) is not None
+    return bool(imported_packages(file)) or _ASKS.search(file.read_bytes()) is not None
 
 
 def _depends_on_device(traced: Traced) -> bool:
@@ -96,7 +98,7 @@ def _depends_on_device(traced: Traced) -> bool:
                 return True
         elif isinstance(target, OpOverload):
             name = target.overloadpacket.__name__
-            if "device" in node.kwargs or name in MOVES | _LAID_OUT_BY_DEVICE:
+            if "device" in node.kwargs or name in _MOVES | _LAID_OUT_BY_DEVICE:
                 return True
     return False
 
@@ -157,7 +159,7 @@ def _take_over(here: Any, there: Any) -> bool:
         if not waiting:
             return False
         other = waiting.pop()
-        node.meta[ON_DEVICE] = other.meta.get("val")
+        node.meta[_ON_DEVICE] = other.meta.get("val")
         node.args, node.kwargs = tree_map(
             lambda ours, theirs: same.get(theirs, ours) if isinstance(theirs, FxNode) else ours,
             (node.args, node.kwargs),
@@ -171,7 +173,7 @@ def _added(other: FxNode, same: dict[FxNode, FxNode], before: FxNode) -> FxNode:
     source = same[other.all_input_nodes[0]]
     with before.graph.inserting_after(before):
         node = before.graph.call_function(other.target, (source,))  # type: ignore[arg-type]
-    node.meta = {**other.meta, "val": source.meta["val"], ON_DEVICE: other.meta["val"]}
+    node.meta = {**other.meta, "val": source.meta["val"], _ON_DEVICE: other.meta["val"]}
     return node
 
 
@@ -179,7 +181,7 @@ def _reads_alike(
     node: FxNode, other: FxNode, same: Mapping[FxNode, FxNode], added: Mapping[FxNode, FxNode]
 ) -> bool:
     """Whether a move's argument is the same value in both programs."""
-    if _operator(node) not in MOVES:
+    if _operator(node) not in _MOVES:
         return True
     source = other.all_input_nodes[0]
     while source in added:
@@ -194,7 +196,7 @@ def _only_checks(node: FxNode) -> bool:
 def _alike(one: FxNode, other: FxNode) -> bool:
     if one.op != other.op or one.op != "call_function":
         return one.op == other.op
-    return one.target == other.target or {_operator(one), _operator(other)} <= MOVES
+    return one.target == other.target or {_operator(one), _operator(other)} <= _MOVES
 
 
 def _operator(node: FxNode) -> str:
@@ -208,3 +210,61 @@ def _reason(error: Exception, file: str) -> str:
     lines = str(error).strip().splitlines()
     said = lines[0].partition(". ")[0] if lines else type(error).__name__
     return f"line {frames[-1].lineno}: {said}" if frames else said
+
+
+def is_on_cpu(node: FxNode, position: int = 0) -> bool:
+    """Whether a node's result is on the CPU where the model is on a device."""
+    value = node.meta.get(_ON_DEVICE)
+    value = value[position] if isinstance(value, (list, tuple)) and value else value
+    return isinstance(value, torch.Tensor) and value.device.type == "cpu"
+
+
+def is_copy_on_device(name: str, source: Any, after: torch.Tensor | None = None) -> bool:
+    """Whether a copy that a CPU need not make is one elsewhere, where the source lies otherwise."""
+    before = source.meta.get(_ON_DEVICE)
+    if not isinstance(before, torch.Tensor):
+        return False
+    if name == "contiguous":
+        return not before.is_contiguous()
+    return after is not None and not viewable(before, after)
+
+
+def viewable(before: torch.Tensor, after: torch.Tensor) -> bool:
+    """Whether a tensor's strides allow to read it in another shape."""
+    try:
+        torch.empty_strided(before.shape, before.stride(), device="meta").view(after.shape)
+    except RuntimeError:
+        return False
+    return True
+
+
+def placed(
+    op: Operation, node: FxNode, values: Mapping[str, TensorSpec], placement: Placement
+) -> Operation:
+    """Return the operation, of `node`, with the device that its result is made on or moved to."""
+    known, here = _ON_DEVICE in node.meta, is_on_cpu(node)
+    sources = node.all_input_nodes
+    if op.name in _MOVES and known and here != is_on_cpu(sources[0]):
+        cast = () if op.view else (Symbol(f"torch.{values[op.outputs[0]].dtype}"),)
+        moved = (op.args[0], CPU if here else DEVICE, *cast)
+        schema = ("self", "device", "dtype")[: len(moved)]
+        return replace(op, target="to.device", args=moved, kwargs=(), schema=schema)
+    met = any(not is_on_cpu(source) for source in sources)
+    if "device" not in node.kwargs or (met != here if known else met):
+        return op
+    if not known and placement == "mixed":
+        return op
+    return replace(op, kwargs=(*op.kwargs, ("device", CPU if here else DEVICE)))
+
+
+def made_on_cpu(operations: Sequence[Operation], on_cpu: Collection[str]) -> Iterator[str]:
+    """A note on each tensor that forward makes on the CPU, whichever device the model is on."""
+    moved: set[str] = set()
+    for op in reversed(operations):
+        if op.target == "to.device" or moved.intersection(op.outputs):
+            moved.update(name for name in op.refs() if name in on_cpu)
+    for op in operations:
+        if kind(op) in {"creation", "random"} and op.outputs[0] in on_cpu:
+            line = f"line {op.origin.line}: " if op.origin and op.origin.line else ""
+            then = "then moved to the model's device" if op.outputs[0] in moved else "stays there"
+            yield f"{line}made on the CPU, and {then}"

@@ -21,6 +21,8 @@ from runner.problems import LoadedProblem
 from runner.problems.simulated_device import NumbersToDevice
 from runner.torch_internals import tree_flatten, tree_unflatten
 
+Placement = Literal["known", "mixed", "unknown"]
+
 
 @dataclass
 class Built:
@@ -44,7 +46,7 @@ class Traced:
     notes: list[str]
     reads: list[str] = field(default_factory=list)
     """Where values left torch unseen by the tracer, a sentence each."""
-    placement: Literal["known", "mixed", "unknown"] = "known"
+    placement: Placement = "known"
     """Whether it is known which device each value is on; mixed where that fails on a device."""
 
 
