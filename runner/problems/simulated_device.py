@@ -46,6 +46,11 @@ class NumbersToDevice(TorchFunctionMode):
             return made.to(kwargs.get("device") or like.device)
         if func in {torch.Tensor.__getitem__, torch.Tensor.__setitem__}:
             place = args[1] if isinstance(args[1], tuple) else (args[1],)
-            place = tuple(torch.tensor(i) if isinstance(i, list) else i for i in place)
+            place = tuple(torch.tensor(i) if _is_index(i) else i for i in place)
             return func(args[0], place, *args[2:])
         return func(*args, **kwargs)
+
+
+def _is_index(value: object) -> bool:
+    """Whether it is a list of numbers; any other list means to torch what a tuple means."""
+    return isinstance(value, list) and {*map(type, value)} in ({int}, {bool})

@@ -1,6 +1,7 @@
 """Which device each tensor of a forward is made on, as its author wrote it."""
 
 import pytest
+import torch
 from programs import Program
 
 from runner.graph import Graph
@@ -122,6 +123,20 @@ def test_a_table_outside_of_modules_is_where_its_author_has_it(
         f"return x + {forward}.to(x.device)", init=init, classes="import types\nCACHE = {}"
     )
     assert not [note for note in graph.notes if "device" in note]
+
+
+@pytest.mark.parametrize("place", ["[0, 2]", ":, [0, 2]", "[True, False, True, True]"])
+def test_a_list_of_numbers_is_an_index_as_torch_takes_it(program: Program, place: str) -> None:
+    graph = program(f"return x[{place}]")
+    (name,) = graph.output_names()
+    expected = eval(f"x[{place}]", {"x": torch.zeros(4, 8)})
+    assert graph.values[name].shape == tuple(expected.shape)
+
+
+def test_a_list_of_lists_means_what_torch_says(program: Program) -> None:
+    graph = program("return x[:, [[0, 2], [1, 3]]]")
+    (name,) = graph.output_names()
+    assert graph.values[name].shape == tuple(torch.zeros(4, 8)[:, [[0, 2], [1, 3]]].shape)
 
 
 ATTENDED = "q = x.view(2, 4, 4, 2)\ny = F.scaled_dot_product_attention(q, q, q)\n"
