@@ -19,8 +19,13 @@ LAYERS = {
 }
 
 
+def in_a_model(layer: nn.Module) -> nn.Module:
+    """torch 2.9 exports no recurrent layer by itself: it refuses what the layer does to its weights."""
+    return nn.Sequential(layer)
+
+
 def exported(layer: nn.Module, x: torch.Tensor) -> list[tuple[torch.Size, tuple[int, ...]]]:
-    program = torch.export.export(layer, (x,), strict=False)
+    program = torch.export.export(in_a_model(layer), (x,), strict=False)
     (output,) = (n for n in program.graph.nodes if n.op == "output")
     values = [n.meta["val"] for n in torch.fx.node.map_arg(output.args[0], lambda n: n)]
     assert not any("tanh.default" in str(n.target) for n in program.graph.nodes), "unrolled"
@@ -50,7 +55,7 @@ def test_a_long_sequence_costs_no_more_than_a_short_one() -> None:
     with FakeTensorMode(), torch.no_grad(), unrolled_never():
         layer, x = nn.GRU(8, 8, num_layers=6, bidirectional=True), torch.randn(100_000, 1, 8)
         start = time.perf_counter()
-        torch.export.export(layer, (x,), strict=False)
+        torch.export.export(in_a_model(layer), (x,), strict=False)
     assert time.perf_counter() - start < 20
 
 
