@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -370,7 +371,8 @@ def _places(tensor: torch.Tensor, index: Any) -> tuple[torch.Tensor, list[Any]] 
         elif type(i) is slice:
             whole = i.indices(result.shape[dim]) == (0, result.shape[dim], 1)
             if not whole or len(place) == 1:
-                result = _ATEN.slice.Tensor(result, dim, i.start or 0, i.stop, i.step or 1)
+                stop = sys.maxsize if i.stop is None else i.stop
+                result = _ATEN.slice.Tensor(result, dim, i.start or 0, stop, i.step or 1)
             dim += 1
         else:
             places += [None] * (dim - len(places)) + [i]

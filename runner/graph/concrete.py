@@ -32,7 +32,7 @@ def trace(built: Built) -> Traced:
 
     Values that steered Python are fixed as they were.
     """
-    with plainly(built.model, built.args, built.kwargs):
+    with plainly(built.model, built.args, built.kwargs), _attributes_restored(built.model):
         return _trace(built, whole=True)
 
 
@@ -41,7 +41,7 @@ def trace_below(built: Built) -> Traced:
 
     There `linear` and its like are the operators that they call.
     """
-    with plainly(built.model, built.args, built.kwargs):
+    with plainly(built.model, built.args, built.kwargs), _attributes_restored(built.model):
         return _trace(built, whole=False)
 
 
@@ -94,6 +94,22 @@ def _trace(built: Built, *, whole: bool) -> Traced:
         reads.found,
         placement="unknown",
     )
+
+
+@contextlib.contextmanager
+def _attributes_restored(model: torch.nn.Module) -> Iterator[None]:
+    """Give each module its attributes back at the end, as torch.export does.
+
+    A tensor in an attribute is looked up by where the model holds it (`hidden`), which a forward
+    that assigns to the attribute would change.
+    """
+    before = [(module, dict(vars(module))) for module in model.modules()]
+    try:
+        yield
+    finally:
+        for module, attributes in before:
+            vars(module).clear()
+            vars(module).update(attributes)
 
 
 class _Reads(TorchFunctionMode):

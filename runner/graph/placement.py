@@ -30,7 +30,9 @@ from runner.problems.without_values import FakeTensors, move
 from runner.torch_internals import (
     OpOverload,
     mixes_devices,
+    tree_flatten,
     tree_map,
+    tree_unflatten,
     without_guards,
     without_known_numbers,
 )
@@ -159,11 +161,17 @@ def _take_over(here: Any, there: Any) -> bool:
         if not waiting:
             return False
         other = waiting.pop()
+        leaves, structure = tree_flatten((node.args, node.kwargs))
+        other_leaves, _ = tree_flatten((other.args, other.kwargs))
+        if len(leaves) != len(other_leaves):
+            return False
         node.meta[_ON_DEVICE] = other.meta.get("val")
-        node.args, node.kwargs = tree_map(
-            lambda ours, theirs: same.get(theirs, ours) if isinstance(theirs, FxNode) else ours,
-            (node.args, node.kwargs),
-            (other.args, other.kwargs),
+        node.args, node.kwargs = tree_unflatten(
+            [
+                same.get(other_leaf, leaf) if isinstance(other_leaf, FxNode) else leaf
+                for leaf, other_leaf in zip(leaves, other_leaves, strict=True)
+            ],
+            structure,
         )
         same[other] = before = node
     return not waiting

@@ -67,7 +67,7 @@ def _described(value: Any) -> str:
     ordered = value.float() if value.dtype.itemsize == 1 else value
     try:
         lowest, highest = (end.item() for end in torch.aminmax(ordered))
-    except RuntimeError:  # empty, complex, sparse, without values, or of an unordered dtype
+    except (RuntimeError, TypeError):  # empty, complex, sparse, without values, unordered
         return kind
     shown = ".4g" if value.is_floating_point() else ".0f"
     return f"{kind} from {lowest:{shown}} to {highest:{shown}}"

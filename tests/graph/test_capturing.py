@@ -56,6 +56,15 @@ def test_values_that_steer_python_are_fixed_and_said_so(
     assert capfd.readouterr() == ("", "")
 
 
+def test_a_state_that_a_concrete_trace_replaces_is_known_by_its_attribute(program: Program) -> None:
+    graph = program(
+        "self.total = self.total + x.sum()\nreturn x if self.total > 0 else -x",
+        init="self.total = torch.zeros(())",
+    )
+    assert graph.capture == "concrete"
+    assert [state.path for state in graph.states.values()] == ["total"]
+
+
 def test_numbers_read_from_constants_specialise_nothing(program: Program) -> None:
     graph = program("mask = torch.arange(4) > 1\nreturn x if mask.all() else x.relu()")
     assert (graph.capture, graph.specialisations) == ("concrete", ())
@@ -113,7 +122,8 @@ def test_two_draws_from_one_generator_are_refused(write: Write) -> None:
         "g = torch.Generator().manual_seed(1)\n"
         "return x + torch.randn(8, generator=g) + torch.randn(8, generator=g)"
     )
-    with pytest.raises(CaptureError, match="several draws from one generator"):
+    # torch 2.9 traces no draw from a generator at all.
+    with pytest.raises(CaptureError, match=r"several draws from one|Generator'>"):
         capture(problem)
 
 

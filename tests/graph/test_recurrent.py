@@ -20,7 +20,7 @@ LAYERS = {
 
 
 def in_a_model(layer: nn.Module) -> nn.Module:
-    """torch 2.9 exports no recurrent layer by itself: it refuses what the layer does to its weights."""
+    """torch 2.9 exports no recurrent layer by itself: the layer replaces its weights by aliases."""
     return nn.Sequential(layer)
 
 

@@ -321,7 +321,7 @@ CHANGES = {
     "changes the hooks of every module": "nn.modules.module.register_module_forward_hook("
     "lambda m, a, y: y)",
     "changes what torch's operations do": "LIB = torch.library.Library('aten', 'IMPL')\n"
-    "LIB.impl('hardshrink', lambda x, y: x, 'CPU')",
+    "LIB.impl('hardshrink', lambda x, y: x, 'CPU', allow_override=True)",
 }
 
 
