@@ -15,6 +15,7 @@ from torch import nn
 
 from runner.torch_internals import (
     TorchDispatchMode,
+    name_of,
     schema,
     storage_key,
     storage_of,
@@ -138,7 +139,7 @@ class Streaming(TorchDispatchMode):
         self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Arguments with places for deferred tensors, and no generator: each name has its own."""
-        kind_only = takes_kind_only(schema(func).name)
+        kind_only = takes_kind_only(name_of(func))
 
         def note(value: Any) -> Any:
             if isinstance(value, torch.Generator):
