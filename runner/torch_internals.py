@@ -334,7 +334,9 @@ def _item(tensor: torch.Tensor, index: Any) -> torch.Tensor:
     if found is None:
         return super(torch.Tensor, tensor).__getitem__(index)
     view, places = found
-    return _ATEN.index.Tensor(view, places) if places else view
+    if places:
+        return _ATEN.index.Tensor(view, places)
+    return _ATEN.alias.default(view) if view is tensor else view
 
 
 def _set_item(tensor: torch.Tensor, index: Any, value: Any) -> None:

@@ -57,6 +57,10 @@ def places(graph: Graph) -> list[tuple[str, str]]:
             " + torch.ones(1, device=x.device)",
             [("ones", "device")],
         ),
+        "after an index that takes all": (
+            "return x[:, :8] + x[...] + torch.ones(8).to(x.device)",
+            [("to", "device")],
+        ),
         "like another": ("return x + x.new_ones(8) + torch.zeros_like(x)", []),
         "brought to the CPU": ("return x.cpu() + torch.ones(8)", [("to", "cpu")]),
         "nothing made": ("return x.to(x.device).relu()", []),
@@ -151,3 +155,13 @@ def test_a_copy_that_only_another_device_makes_is_kept(program: Program, merged:
     copies = [op.name for op in graph.operations if op.name in {"contiguous", "reshape"}]
     assert len(copies) == 1
     assert not [op for op in graph.operations if op.name in copies and op.view]
+
+
+def test_a_note_names_no_address(program: Program) -> None:
+    graph = program(
+        "self.held.copy_(x)\nself.held = self.held.to(x.device)\nreturn x + self.held",
+        init="self.held = torch.randn(4, 8)",
+    )
+    (note,) = graph.notes
+    assert note.startswith("not shown to run on a device: ")
+    assert "0x" not in note
