@@ -44,8 +44,6 @@ _MOVES = {"to", "_to_copy", "type_as"}
 """Operators that may give their argument on another device."""
 _LEFT_OUT_HERE = _MOVES | {"contiguous"}
 """Operators that do nothing where a tensor is already as they make it, and may leave no trace."""
-_ADDRESS = re.compile(r" \(<[^>]* at 0x[0-9a-f]+>\)")
-"""An object that torch names by its address, which is another one in each run."""
 _LAID_OUT_BY_DEVICE = {"scaled_dot_product_attention"}
 """Operators whose result lies in another order on a CPU."""
 
@@ -219,7 +217,8 @@ def _reason(error: Exception, file: str) -> str:
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
     lines = str(error).strip().splitlines()
     said = lines[0].partition(". ")[0] if lines else type(error).__name__
-    said = _ADDRESS.sub("", said)
+    if " object at 0x" in said:  # another address in each run, and about torch's own objects
+        said = f"{type(error).__name__} while it was traced there"
     return f"line {frames[-1].lineno}: {said}" if frames else said
 
 

@@ -162,6 +162,5 @@ def test_a_note_names_no_address(program: Program) -> None:
         "self.held.copy_(x)\nself.held = self.held.to(x.device)\nreturn x + self.held",
         init="self.held = torch.randn(4, 8)",
     )
-    (note,) = graph.notes
-    assert note.startswith("not shown to run on a device: ")
-    assert "0x" not in note
+    assert any(note.startswith("not shown to run on a device: ") for note in graph.notes)
+    assert not any("0x" in note for note in graph.notes)
