@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import runner
-from runner.emit.analysis import write_analysis, write_log
+from runner.emit.analysis import write_analysis
 from runner.emit.component import (
     Component,
     Emitter,
@@ -17,6 +17,7 @@ from runner.emit.component import (
     write_component,
 )
 from runner.emit.composition import write_composition
+from runner.emit.log import write_log
 from runner.emit.names import Namer, unique
 from runner.emit.steps import child_names, original_name, write_steps
 from runner.errors import CaptureError
@@ -76,7 +77,7 @@ def write(
     )
     tree = describe(emitter, root, problem, components)
     texts["decomposition_analysis.md"] = write_analysis(tree, program, root)
-    texts["decomposition_log.json"] = write_log(emitter, root)
+    texts["decomposition_log.json"] = write_log(emitter, root, tree)
     for path, text in texts.items():
         (directory / path).parent.mkdir(parents=True, exist_ok=True)
         (directory / path).write_text(text, encoding="utf-8")

@@ -250,6 +250,8 @@ class Graph:
     """Values that stay on the CPU where the model is on a device."""
     notes: tuple[str, ...] = ()
     """What was decided on the way, a sentence each, for the log."""
+    dropped: tuple[Operation, ...] = ()
+    """Dropouts that drop nothing in this mode: `normalize` takes them out of `operations`."""
 
     def output_names(self) -> tuple[str, ...]:
         """The returned tensors, in order, repetitions included."""

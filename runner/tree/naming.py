@@ -182,7 +182,7 @@ def _telling(program: Program, kernel: Part) -> list[str]:
     """What people name a kernel by: `causal`, `window16`, `l2_bidirectional`, `s3_3`."""
     operations = [program.graph.operations[i] for i in kernel.operations]
     if kernel.stem.endswith("attention"):
-        return list(_masks(program, kernel, operations))
+        return list(masks(program, kernel, operations))
     words = []
     for op in operations:
         words += ["s" + _spelled(op.arg("shifts"))] if op.name == "roll" else []
@@ -198,7 +198,7 @@ _ORDERS = {"lt", "gt", "le", "ge", "less", "greater", "less_equal", "greater_equ
 _FILLS = {"masked_fill", "where"}
 
 
-def _masks(program: Program, kernel: Part, operations: Sequence[Operation]) -> Iterator[str]:
+def masks(program: Program, kernel: Part, operations: Sequence[Operation]) -> Iterator[str]:
     """Yield which positions an attention sees, as far as it makes the mask itself."""
     graph = program.graph
     tables = [
