@@ -87,11 +87,11 @@ def _tensors(told: dict[str, list[int]], dtypes: dict[str, str]) -> str:
 
 def _weights(graph: Graph) -> str:
     """`11,689,512 parameters, 44.6 MiB float32; 9,620 numbers in buffers, 37.7 KiB`."""
+    different = {graph.tied.get(s.path, s.path): (s, name) for name, s in graph.states.items()}
     found: dict[str, list[TensorSpec]] = {}
-    for name, state in graph.states.items():
-        found.setdefault("parameter" if state.kind == "parameter" else "buffer", []).append(
-            graph.values[name]
-        )
+    for state, name in different.values():
+        kind = "parameter" if state.kind == "parameter" else "buffer"
+        found.setdefault(kind, []).append(graph.values[name])
     told = [_amount(specs, kind) for kind, specs in sorted(found.items(), reverse=True)]
     return "; ".join(told) or "none"
 
@@ -269,7 +269,8 @@ def _silent_modules(graph: Graph) -> Iterator[str]:
     outermost = [p for p in silent if p.rpartition(".")[0] not in {*silent}]
     by_class: dict[str, list[str]] = {}
     for path in outermost:
-        if graph.classes[path] not in _NOTHING:
+        holds = any(below.startswith(f"{path}.") for below in silent)
+        if holds or graph.classes[path] not in _NOTHING:
             by_class.setdefault(graph.classes[path], []).append(path)
     for name, paths in by_class.items():
         yield f"{name} × {len(paths)}, of which no operation runs: {_patterns(paths)}"

@@ -137,6 +137,7 @@ def describe(
     for workload in workloads_used.values():
         by_level[workload.level] += 1
     used = {name for node in nodes.values() for name in node.weight_map.values()}
+    used |= {graph.tied.get(name, name) for name in used}
     return Tree(
         metadata=Metadata(
             source_file=problem.path.name,
@@ -155,7 +156,9 @@ def describe(
             by_level=by_level,  # type: ignore[arg-type]
             unique_kernels=by_level["kernel"],
             kernel_instances=sum(1 for _ in root.kernels()),
-            unused_weights=[name for name in graph.state_names if name not in used],
+            unused_weights=[
+                name for name in graph.state_names if graph.tied.get(name, name) not in used
+            ],
         ),
         nodes=nodes,
         data_flow=_edges(emitter, root, ids, graph),

@@ -240,6 +240,8 @@ class Graph:
     """Class of each module, by its dotted path."""
     state_names: tuple[str, ...] = ()
     """Every parameter and buffer of the model, used or not."""
+    tied: dict[str, str] = field(default_factory=dict)
+    """Name of a parameter or buffer -> the first name of the same tensor, where it has several."""
     plain_call: bool = True
     """Called with tensors alone, by position."""
     specialisations: tuple[str, ...] = ()

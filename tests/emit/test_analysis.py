@@ -43,8 +43,8 @@ def test_the_page_begins_with_what_the_model_is(gpt_oss: Path) -> None:
     title, _, paragraph = page_of(gpt_oss).splitlines()[:3]
     assert title == "# gpt_oss"
     assert paragraph.startswith(
-        "A decoder of 4 `TransformerBlock` layers (2 with a window of 16), in bfloat16 and float32: "
-        "embeddings of 1,024 entries of width 256; "
+        "A decoder of 4 `TransformerBlock` layers (2 with a window of 16), in bfloat16 and float32"
+        ": embeddings of 1,024 entries of width 256; "
         "causal attention of 8 heads for 2 key heads of width 32 over 2 × 64 positions; "
         "rotary positions; a mixture of 8 experts, 2 for each token."
     )
