@@ -265,7 +265,7 @@ def _convolutions(model: _Model) -> Iterator[str]:
     found = [(op, weight) for op in _conv(model) if (weight := model.spec(op, "weight"))]
     if not found:
         return
-    windows = Counter(_by(weight.shape[2:]) for _, weight in found)
+    windows = Counter(_window(weight.shape[2:]) for _, weight in found)
     several = len(windows) > 1
     told = [f"{n} of {window}" for window, n in windows.most_common(4)] if several else []
     grouped = [(op, w) for op, w in found if op.arg("groups", 1) != 1]
@@ -296,6 +296,10 @@ def _resolutions(model: _Model) -> Iterator[str]:
     if 1 < len(stages) <= 12:
         told = " → ".join(f"{_by(sizes)} ({channels})" for sizes, channels in stages)
         yield f"resolution (most channels) {told}"
+
+
+def _window(sizes: Sequence[int]) -> str:
+    return _by(sizes) if len(sizes) > 1 else f"width {sizes[0]}"
 
 
 def _by(sizes: Iterable[int]) -> str:

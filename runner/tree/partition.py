@@ -230,7 +230,7 @@ class _Partition:
         operations = tuple(sorted(inside | self.make.views_between(inside, region.kernels())))
         place = attribute(around.scope.path) if around.scope is not None else ""
         stem = f"{place}_{block.stem}" if place and block.stem == "stage" else block.stem
-        reason = f"one of {block.count} equal stretches of the program, one after the other"
+        reason = f"what the program repeats {block.count} times, one after the other"
         name = f"{block.stem}_{block.number}"
         return self.make.parent("layer", name, stem, operations, children, reason)
 
