@@ -60,7 +60,7 @@ def portrait(tree: Tree, program: Program, root: Part) -> str:
     clauses = [clause for tell in _CLAUSES for clause in tell(model)]
     sentences = [f"{first}: {'; '.join(clauses)}." if clauses else f"{first}."]
     if len(model.parts) > 1:
-        sentences.append(f"Kernels: {_counts(part.stem for part in model.parts)}.")
+        sentences.append(f"Kernels: {_listed([part.stem for part in model.parts])}.")
     return " ".join(sentences)
 
 
@@ -70,14 +70,25 @@ def portrait(tree: Tree, program: Program, root: Part) -> str:
 def _what_it_is(model: _Model) -> str:
     root, dtype = model.tree.root, _dtypes(model.graph)
     if root.level == "kernel":
-        return f"One operation, `{root.operation}`, in {dtype}"
+        return f"One operation, `{root.operation}`{_arguments(root)}, in {dtype}"
     if root.level == "fusion":
-        return f"{len(model.parts)} operations that make one fusion, in {dtype}"
+        return f"A fusion of {len(model.parts)} operations, in {dtype}"
     if root.level == "layer":
         return f"One building block of a model, in {dtype}"
     noun = next(noun for noun, holds in _NOUNS if holds(model))
     layers = _layers(model)
     return f"{noun} of {layers}, in {dtype}" if layers else f"{noun} in {dtype}"
+
+
+def _arguments(node: Node) -> str:
+    """` (stride 2x2, padding 1x1)`; a recurrent layer's are told in words."""
+    if node.operation in _RECURRENT:
+        return ""
+    told = [
+        f"{name} {_by(value) if isinstance(value, list) else value}"
+        for name, value in node.attributes.items()
+    ]
+    return _within(told)
 
 
 def _is_causal(model: _Model, part: Part) -> bool:
@@ -302,7 +313,7 @@ def _window(sizes: Sequence[int]) -> str:
     return _by(sizes) if len(sizes) > 1 else f"width {sizes[0]}"
 
 
-def _by(sizes: Iterable[int]) -> str:
+def _by(sizes: Iterable[object]) -> str:
     return "x".join(map(str, sizes))
 
 
@@ -320,8 +331,10 @@ _CLAUSES: tuple[Callable[[_Model], Iterator[str]], ...] = (
 )
 
 
-def _counts(names: Iterable[str]) -> str:
-    """`104 conv2d, 100 relu, 33 add and 3 others`."""
+def _listed(names: Sequence[str]) -> str:
+    """A few in the order in which they run; of many `104 conv2d, 100 relu, 33 add and 3 others`."""
+    if len(names) <= _MOST_OPERATIONS:
+        return ", ".join(names)
     found = Counter(names).most_common()
     told = [f"{number} {name}" for name, number in found[:_MOST_OPERATIONS]]
     rest = sum(number for _, number in found[_MOST_OPERATIONS:])
