@@ -209,6 +209,8 @@ def _reason(error: Exception, file: str) -> str:
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
     lines = str(error).strip().splitlines()
     said = lines[0].partition(". ")[0] if lines else type(error).__name__
+    if " object at 0x" in said:  # another address in each run, and about torch's own objects
+        said = f"{type(error).__name__} while it was traced there"
     return f"line {frames[-1].lineno}: {said}" if frames else said
 
 

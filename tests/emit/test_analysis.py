@@ -78,8 +78,36 @@ def test_a_convolutional_network_is_told_by_its_windows_and_resolutions(
     assert (
         "A convolutional network in float32: 2 convolutions of 3x3 (1 depthwise); "
         "resolution (most channels) 16x16 (8) → 8x8 (16). "
-        "Kernels: 2 conv2d, 2 relu, 1 mean, 1 linear."
+        "Kernels: conv2d, relu, conv2d, relu, mean, linear."
     ) in page_of(directory)
+
+
+@pytest.mark.parametrize(
+    ("forward", "level", "paragraph"),
+    [
+        (
+            "F.max_pool2d(x, 3, stride=2)",
+            "level1",
+            "One operation, `max_pool2d` (kernel_size 3x3, stride 2x2), in float32.",
+        ),
+        ("x.exp().sum(1)", "level2", "A fusion of 2 operations, in float32. Kernels: exp, sum."),
+    ],
+)
+def test_what_is_less_than_a_model_is_told_by_its_operations(
+    decomposed: Decomposed, forward: str, level: str, paragraph: str
+) -> None:
+    directory = decomposed(
+        f"""
+        class Model(nn.Module):
+            def forward(self, x):
+                return {forward}
+
+        def get_inputs(): return [torch.randn(2, 3, 16, 16)]
+        def get_init_inputs(): return []
+        """,
+        level,
+    )
+    assert page_of(directory).splitlines()[2] == paragraph
 
 
 def test_parameters_are_counted_once_and_in_bytes(decomposed: Decomposed) -> None:
