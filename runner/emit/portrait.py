@@ -15,7 +15,7 @@ from runner.graph.ir import Graph, Operation, Ref, TensorSpec
 from runner.graph.operations import kind
 from runner.tree.document import Node, Tree
 from runner.tree.interface import Program
-from runner.tree.naming import masks
+from runner.tree.naming import known_by
 from runner.tree.part import Part
 
 _MOST_OPERATIONS = 7
@@ -92,8 +92,7 @@ def _arguments(node: Node) -> str:
 
 
 def _is_causal(model: _Model, part: Part) -> bool:
-    operations = [model.graph.operations[i] for i in part.operations]
-    return "causal" in masks(model.program, part, operations)
+    return "causal" in known_by(model.program, part)
 
 
 def _attention(model: _Model) -> list[Part]:
