@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import runner
-from runner.emit.analysis import write_analysis, write_log
+from runner.emit.analysis import write_analysis
 from runner.emit.component import (
     Component,
     Emitter,
@@ -17,6 +17,7 @@ from runner.emit.component import (
     write_component,
 )
 from runner.emit.composition import write_composition
+from runner.emit.log import write_log
 from runner.emit.names import Namer, unique
 from runner.emit.steps import child_names, original_name, write_steps
 from runner.errors import CaptureError
@@ -76,7 +77,7 @@ def write(
     )
     tree = describe(emitter, root, problem, components)
     texts["decomposition_analysis.md"] = write_analysis(tree, program, root)
-    texts["decomposition_log.json"] = write_log(emitter, root)
+    texts["decomposition_log.json"] = write_log(emitter, root, tree)
     for path, text in texts.items():
         (directory / path).parent.mkdir(parents=True, exist_ok=True)
         (directory / path).write_text(text, encoding="utf-8")
@@ -136,6 +137,7 @@ def describe(
     for workload in workloads_used.values():
         by_level[workload.level] += 1
     used = {name for node in nodes.values() for name in node.weight_map.values()}
+    used |= {graph.tied.get(name, name) for name in used}
     return Tree(
         metadata=Metadata(
             source_file=problem.path.name,
@@ -154,7 +156,9 @@ def describe(
             by_level=by_level,  # type: ignore[arg-type]
             unique_kernels=by_level["kernel"],
             kernel_instances=sum(1 for _ in root.kernels()),
-            unused_weights=[name for name in graph.state_names if name not in used],
+            unused_weights=[
+                name for name in graph.state_names if graph.tied.get(name, name) not in used
+            ],
         ),
         nodes=nodes,
         data_flow=_edges(emitter, root, ids, graph),

@@ -1,81 +1,123 @@
-"""The tensors that flow inside of a component, from one of its children to another."""
+"""Follow the data through one block: what each of its kernels reads, and who made it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from itertools import pairwise
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-from runner.emit.outline import Item, Outline, span
+from runner.emit.outline import Outline, span
 from runner.tree.document import ROOT, Edge, Node
 
 INPUT = "input"
 OUTPUT = "output"
-"""As the tree calls what is outside of the model, so here what is outside of a component."""
-
-Pair = tuple[str, str]
-"""Ids of children between which tensors flow, INPUT, or OUTPUT."""
+"""As the tree calls what is outside of the model, so here what is outside of a block."""
 
 
-class Flows:
-    """The tree's flow of data between kernels, seen at each level."""
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one part of a block reads and gives."""
 
-    def __init__(self, outline: Outline) -> None:
-        self._outline = outline
-        self._inside: dict[str, dict[Pair, dict[str, Edge]]] = {}
-        """Component -> pair of its children -> tensors by their names."""
-        for edge in outline.tree.data_flow:
-            self._book(edge)
-
-    def rows(self, node: Node) -> Iterator[tuple[str, str, str, str, str]]:
-        """From, to, tensor, shape, dtype. Nothing for a fusion below the root that is a line."""
-        inside = self._inside.get(node.id, {})
-        if node.id != ROOT and node.level == "fusion" and set(inside) <= set(_line(node)):
-            return
-        items = {n.id: i for row in self._outline.rows(node) for i in row.items for n in i.nodes}
-        grouped: dict[Pair, list[list[Edge]]] = {}
-        for (source, target), tensors in inside.items():
-            ends = (_end(items, source), _end(items, target))
-            grouped.setdefault(ends, []).append(list(tensors.values()))
-        for (source, target), several in grouped.items():
-            for place, first in enumerate(several[0]):
-                same = [t[place].shape for t in several if place < len(t)]
-                to = "the next" if source == target else target
-                yield source, to, first.tensor_name, span(same), first.dtype
-
-    def _book(self, edge: Edge) -> None:
-        """Enter an edge between kernels in each component that it enters, leaves or stays in."""
-        above, below = self._path(edge.source), self._path(edge.target)
-        common = 0
-        while common < min(len(above), len(below)) and above[common] == below[common]:
-            common += 1
-        source = above[common] if common < len(above) else edge.source
-        target = below[common] if common < len(below) else edge.target
-        self._enter(above[common - 1], (source, target), edge)
-        for parent, child in pairwise(above[common:]):
-            self._enter(parent, (child, OUTPUT), edge)
-        for parent, child in pairwise(below[common:]):
-            self._enter(parent, (INPUT, child), edge)
-
-    def _enter(self, component: str, pair: Pair, edge: Edge) -> None:
-        tensors = self._inside.setdefault(component, {}).setdefault(pair, {})
-        tensors.setdefault(edge.tensor_name, edge)
-
-    def _path(self, end: str) -> list[str]:
-        """The components from the root down to a kernel; of the model's inputs, the root."""
-        path = [end if end in self._outline.tree.nodes else ROOT]
-        while path[-1] != ROOT:
-            path.append(self._outline.parents[path[-1]])
-        return path[::-1]
+    part: str
+    """Its name below the block: `qkv`, or `attn.norm` where another is called `norm`."""
+    reads: tuple[str, ...]
+    """`x 2x64x256 of norm`, once for each tensor."""
+    gives: str
+    """Shapes, and `output` where something outside of the block reads them."""
 
 
-def _line(node: Node) -> list[Pair]:
-    """The pairs of a straight line through all children."""
-    return list(pairwise([INPUT, *node.children, OUTPUT]))
+def block_to_follow(outline: Outline, most: int) -> Node | None:
+    """Return the repeated layer that does most of the work, else the root.
+
+    None where it has more parts than `most`, or where each part only reads the one before it.
+    """
+    tree = outline.tree
+    layers = [node for node in tree.nodes.values() if node.level == "layer" and node.id != ROOT]
+    count = Counter(outline.structure(node) for node in layers)
+    repeated = [node for node in layers if count[outline.structure(node)] > 1]
+    work: Counter[object] = Counter()
+    for node in repeated:
+        work[outline.structure(node)] += node.flops or node.bytes
+    best = max(repeated, key=lambda node: work[outline.structure(node)], default=tree.root)
+    for block in dict.fromkeys(node.id for node in (best, tree.root)):
+        found = tree.nodes[block]
+        if 1 < len(_parts(outline, found, most)) <= most and not _is_line(outline, found, most):
+            return found
+    return None
 
 
-def _end(items: Mapping[str, Item], child: str) -> str:
-    """Return the name of a child in a table, or `input` or `output` for what is outside."""
-    if child not in items:
-        return child
-    ends = dict.fromkeys(node.name for node in (items[child].first, items[child].nodes[-1]))
-    return " … ".join(ends)
+def steps(outline: Outline, block: Node, most: int) -> Iterator[Step]:
+    """Yield what each kernel of a block reads and gives; each child, where kernels are too many."""
+    parts = _parts(outline, block, most)
+    into, out = _edges(outline, block, parts)
+    short = _short(block, parts)
+    for part in parts:
+        node = outline.tree.nodes[part]
+        read: dict[tuple[str, str], list[Edge]] = {}
+        for source, edge in into.get(part, ()):
+            read.setdefault((source, edge.tensor_name), []).append(edge)
+        reads = tuple(
+            f"{name} {span([edges[0].shape])} of {short.get(source, source)}"
+            for (source, name), edges in read.items()
+        )
+        shapes = ", ".join(
+            f"{name} {span([shape])}" if name != OUTPUT else span([shape])
+            for name, shape in node.output_shapes.items()
+        )
+        yield Step(short[part], reads, f"{shapes} → {OUTPUT}" if part in out else shapes)
+
+
+def _parts(outline: Outline, block: Node, most: int) -> list[str]:
+    """Ids of the kernels of a block in the order in which they run, or of its children."""
+    kernels = [node.id for node in _kernels(outline, block)]
+    return kernels if len(kernels) <= most else list(block.children)
+
+
+def _kernels(outline: Outline, node: Node) -> Iterator[Node]:
+    if not node.children:
+        yield node
+    for child in outline.children_of(node):
+        yield from _kernels(outline, child)
+
+
+def _edges(
+    outline: Outline, block: Node, parts: list[str]
+) -> tuple[dict[str, list[tuple[str, Edge]]], set[str]]:
+    """(part -> who made what it reads, and the tensor; parts whose result leaves the block)."""
+    chosen = set(parts)
+
+    def part_of(end: str) -> str | None:
+        while end in outline.tree.nodes and end not in chosen:
+            end = outline.parents.get(end, "")
+        return end if end in chosen else None
+
+    into: dict[str, list[tuple[str, Edge]]] = {}
+    out: set[str] = set()
+    for edge in outline.tree.data_flow:
+        source, target = part_of(edge.source), part_of(edge.target)
+        if target is not None and source != target:
+            into.setdefault(target, []).append((source or INPUT, edge))
+        elif source is not None and target is None:
+            out.add(source)
+    return into, out
+
+
+def _is_line(outline: Outline, block: Node, most: int) -> bool:
+    """Whether each part reads only the part before it."""
+    parts = _parts(outline, block, most)
+    into, _ = _edges(outline, block, parts)
+    before = [INPUT, *parts[:-1]]
+    return all(
+        {source for source, _ in into.get(part, ())} <= {earlier}
+        for part, earlier in zip(parts, before, strict=True)
+    )
+
+
+def _short(block: Node, parts: list[str]) -> dict[str, str]:
+    """Names of parts below the block: the last word of the id where it names one part alone."""
+    last = Counter(part.rpartition(".")[2] for part in parts)
+    return {
+        part: part.removeprefix(f"{block.id}.") if last[word] > 1 else word
+        for part in parts
+        for word in (part.rpartition(".")[2],)
+    }

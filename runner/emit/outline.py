@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from runner.tree.document import ROOT, Node, Tree
+from runner.tree.document import Node, Tree
 from runner.tree.naming import DTYPE_CODES
 from runner.tree.repeats import repeats
 
@@ -87,16 +87,6 @@ class Outline:
             self._structures[node.path] = (node.level, title(node), inside)
         return self._structures[node.path]
 
-    def first_of_each_structure(self) -> Iterator[Node]:
-        """The root and what has children, top down: one of those that differ in their sizes."""
-        seen: set[Hashable] = set()
-        waiting = [self.tree.root]
-        for node in waiting:
-            if self.structure(node) not in seen and (node.children or node.id == ROOT):
-                seen.add(self.structure(node))
-                yield node
-                waiting += self.children_of(node)
-
 
 Token = Callable[[Item], Hashable]
 """Key that is equal for neighbours that may share a row."""
@@ -163,11 +153,6 @@ def title(node: Node) -> str:
     pairs = zip(words, [*words[1:], ""], strict=False)
     told = (w for w, after in pairs if not _SHAPE.fullmatch(w) and not _KERNEL.fullmatch(after))
     return " ".join([operation, *told])
-
-
-def sizes(node: Node) -> str:
-    """Only the sizes in the name of a node's workload: `768x3072`, `3x64 k7s2p3`."""
-    return " ".join(word for word in _words(node)[1] if _SHAPE.fullmatch(word))
 
 
 def _words(node: Node) -> tuple[str, list[str]]:

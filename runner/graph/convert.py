@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -118,12 +118,20 @@ def convert(problem: Problem, built: Built, traced: Traced, rung: Capture, mode:
         output=structure,
         classes={path: type(module).__name__ for path, module in built.model.named_modules()},
         state_names=tuple(own),
+        tied=_tied(own),
         plain_call=not built.kwargs and all(isinstance(a, torch.Tensor) for a in built.args),
         specialisations=(*traced.reads, *writer.specialisations),
         seen=writer.seen if traced.reads or writer.specialisations else {},
         on_cpu=frozenset(writer.on_cpu),
         notes=(*traced.notes, *made_on_cpu(writer.operations, writer.on_cpu)),
     )
+
+
+def _tied(own: Mapping[str, torch.Tensor]) -> dict[str, str]:
+    """The names under which a tensor stands again."""
+    first: dict[int, str] = {}
+    names = {name: first.setdefault(id(tensor), name) for name, tensor in own.items()}
+    return {name: other for name, other in names.items() if name != other}
 
 
 def _refs(structure: Any) -> Iterator[Ref]:

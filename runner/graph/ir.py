@@ -240,6 +240,8 @@ class Graph:
     """Class of each module, by its dotted path."""
     state_names: tuple[str, ...] = ()
     """Every parameter and buffer of the model, used or not."""
+    tied: dict[str, str] = field(default_factory=dict)
+    """Name of a parameter or buffer -> the first name of the same tensor, where it has several."""
     plain_call: bool = True
     """Called with tensors alone, by position."""
     specialisations: tuple[str, ...] = ()
@@ -250,6 +252,8 @@ class Graph:
     """Values that stay on the CPU where the model is on a device."""
     notes: tuple[str, ...] = ()
     """What was decided on the way, a sentence each, for the log."""
+    dropped: tuple[Operation, ...] = ()
+    """Dropouts that drop nothing in this mode: `normalize` takes them out of `operations`."""
 
     def output_names(self) -> tuple[str, ...]:
         """The returned tensors, in order, repetitions included."""

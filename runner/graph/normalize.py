@@ -82,6 +82,7 @@ class _Functional:
         self.stamp: dict[str, int] = {}
         self.operations: list[Operation] = []
         self.notes = list(graph.notes)
+        self.dropped: list[Operation] = []
         self.written: set[str] = set()
 
     def run(self) -> Graph:
@@ -99,6 +100,7 @@ class _Functional:
             values=self.values,
             output=output,
             notes=tuple(self.notes),
+            dropped=tuple(self.dropped),
         )
 
     def _step(self, op: Operation) -> None:
@@ -110,6 +112,8 @@ class _Functional:
             return
         if op.name in ALIASES or self._does_nothing(op):
             assert isinstance(source, Ref)
+            if op.name in DROPOUTS:
+                self.dropped.append(op)
             self._alias(op.outputs[0], source.name)
         elif op.name == "broadcast_tensors":
             self._broadcast(op)

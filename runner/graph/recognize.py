@@ -89,17 +89,17 @@ def modules(flow: Flow, patterns: Patterns) -> Iterator[Candidate]:
         compute = [flow.operations[i] for i in members if not flow.operations[i].view]
         name = snake_case(scope.cls)
         if _is_one_formula(compute) or _is_rearrangement(compute, len(members)):
-            reason = f"{scope.path} is a small module of class {scope.cls}"
+            reason = f"a call of the author's small class {scope.cls}"
             spelled = _spelled_by(compute, frozenset(members), flow, patterns)
             if spelled is not None:
                 name = spelled[0]
-                reason += f" that spells {name}: {spelled[1]}"
+                reason += f", which spells {name}: {spelled[1]}"
             yield Candidate(name, frozenset(members), reason)
         elif _is_own_weighing(compute, scope, flow):
-            reason = f"{scope.path} is one operation with its own weight, of class {scope.cls}"
+            reason = f"a call of the author's class {scope.cls}: one operation with its own weight"
             yield Candidate(name, frozenset(members), reason)
         elif _is_biased_contraction(compute, scope, flow):
-            reason = f"{scope.path} is one contraction with its own bias, of class {scope.cls}"
+            reason = f"a call of the author's class {scope.cls}: one contraction with its own bias"
             yield Candidate(name, frozenset(members), reason)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from runner.batch.child import Request, close_zygote, run_child
 from runner.batch.cluster import usable_bytes
-from runner.counting import counted
+from runner.counting import counted, size
 from runner.errors import StoreError, UsageError
 from runner.report.catalogue import Workload, source_of
 from runner.report.definitions import (
@@ -30,7 +30,6 @@ from runner.report.definitions import (
 )
 from runner.report.kernelbench import EXPLANATIONS, LEVELS, precision, problem_text
 from runner.report.subject import Subject
-from runner.report.wording import size
 from runner.store.directory import write_atomically
 
 _write = partial(write_atomically, setting="--export")

@@ -7,9 +7,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from runner.counting import counted
+from runner.counting import counted, flops, size
 from runner.report.catalogue import Catalogue, Workload
-from runner.report.wording import flops, seconds, size, tensors
+from runner.report.wording import seconds, tensors
 
 WORD = {"flops": "FLOPs", "bytes": "bytes moved", "time": "time"}
 RIGHT = {"instances", "models", "FLOPs", "bytes", "FLOP/B", "time", "share", "sum", "workloads"}

@@ -192,11 +192,18 @@ def blocks_up_to_joins(
             else:
                 ended = len(block) > 1 and block[-2] in joins
             if ended and any(flow.contractions[m] for m in block):
-                reason = "all that leads up to a residual add"
+                join = next(m for m in reversed(block) if m in joins)
+                reason = f"all that leads up to the residual add{_at_line(flow, join)}"
                 found.append(Fusion(tuple(block), reason, block_stem(flow, block)))
             if ended:
                 block = []
     return found
+
+
+def _at_line(flow: KernelFlow, k: int) -> str:
+    """` at line 88`, where the author's line is known."""
+    origin = flow.program.graph.operations[max(flow.kernels[k].members)].origin
+    return f" at line {origin.line}" if origin is not None and origin.line is not None else ""
 
 
 def _is_norm(flow: KernelFlow, k: int | None) -> bool:
@@ -237,7 +244,8 @@ def constant_fusions(flow: KernelFlow, kernels: Collection[int]) -> list[Fusion]
                 waiting += [*flow.users[k], *(m for _, m in flow.inputs[k] if m is not None)]
         if len(group) > 1:
             stem = _assigned_to(flow, max(group))
-            found.append(Fusion(tuple(sorted(group)), "depends on no input of the model", stem))
+            reason = f"its {len(group)} kernels depend on no input of the model"
+            found.append(Fusion(tuple(sorted(group)), reason, stem))
     return found
 
 
@@ -263,16 +271,20 @@ def lines(flow: KernelFlow, kernels: Iterable[int]) -> list[Fusion]:
             found.append(line)
         line.append(k)
         line_of[k] = line
-    around = " around one contraction"
-    return [
-        Fusion(
-            tuple(line),
-            "a straight line of data flow"
-            + (around if any(flow.contractions[k] for k in line) else ""),
-        )
-        for line in found
-        if len(line) > 1
-    ]
+    return [Fusion(tuple(line), _why_line(flow, line)) for line in found if len(line) > 1]
+
+
+def _why_line(flow: KernelFlow, line: Sequence[int]) -> str:
+    """What makes kernels one line, and where it ends, for the log."""
+    around = [flow.kernels[k].operation for k in line if flow.contractions[k]]
+    reason = "a straight line of data flow" + (f" around its {around[0]}" if around else "")
+    readers, _, returned = flow.exits(line[-1])
+    if returned:
+        return f"{reason}, which ends in a result of the model"
+    if len(readers) > 1:
+        return f"{reason}, which ends where {len(readers)} others read it"
+    next_one = f", which ends before {flow.kernels[min(readers)].operation}" if readers else ""
+    return f"{reason}{next_one}"
 
 
 def _continued(

@@ -49,7 +49,7 @@ class PartMaker:
         stem = self._call_stem(region.scope, kernels)
         numbered = is_numbered(region.scope) and not is_container(region.scope)
         name = stem if numbered else attribute(region.scope.path) or stem
-        reason = f"a call of {region.scope.cls}"
+        reason = f"a call of {of_class(region.scope)}, which holds {len(kernels)} kernels"
         return self.parent("fusion", name, stem, operations, children, reason, region.scope)
 
     def _call_stem(self, scope: Scope, kernels: Sequence[int]) -> str:
@@ -179,9 +179,14 @@ class PartMaker:
         return kept
 
 
+def of_class(scope: Scope) -> str:
+    """Whose class a module call is of, for the log."""
+    return f"{'torch.nn' if scope.builtin else 'the author'}'s class {scope.cls}"
+
+
 def opened(parts: list[Part]) -> list[Part]:
     """Parts without a wrapper around all of them."""
     while len(parts) == 1 and parts[0].children:
-        why = f"stands alone: a step of {parts[0].stem}, which is all there is"
+        why = f"stands alone: part of {parts[0].stem}, which is all there is"
         parts = [replace(part, reason=f"{part.reason}; {why}") for part in parts[0].children]
     return parts

@@ -116,7 +116,7 @@ def _kernel_words(program: Program, part: Part) -> Iterator[str]:
     if part.children and any(kernel.stem == "roll" for kernel in part.kernels()):
         yield "shifted"
     for kernel in part.kernels():
-        yield from _telling(program, kernel)
+        yield from known_by(program, kernel)
         names = {program.graph.operations[i].name for i in kernel.operations}
         if kernel.stem.endswith("attention") and names & CONCATENATIONS:
             yield "sinks"
@@ -178,7 +178,7 @@ def _layout(spec: TensorSpec) -> str | None:
     return "permuted_" + "_".join(map(str, order)) if dense else "strided"
 
 
-def _telling(program: Program, kernel: Part) -> list[str]:
+def known_by(program: Program, kernel: Part) -> list[str]:
     """What people name a kernel by: `causal`, `window16`, `l2_bidirectional`, `s3_3`."""
     operations = [program.graph.operations[i] for i in kernel.operations]
     if kernel.stem.endswith("attention"):
@@ -236,7 +236,7 @@ def _signature(program: Program, part: Part) -> tuple[str, str, bool]:
     operations = [program.graph.operations[i] for i in part.operations]
     kernels = [part.kernel] if part.kernel else [p.kernel for p in part.kernels()]
     contractions = sum(kernel is not None and kernel.kind == "contraction" for kernel in kernels)
-    told = "_".join(_telling(program, part)) if part.level == "kernel" else ""
+    told = "_".join(known_by(program, part)) if part.level == "kernel" else ""
     if part.level in {"kernel", "fusion"} and contractions <= 1:
         for op in operations:
             if dims := _parameter_dimensions(program, op):

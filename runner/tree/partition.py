@@ -23,7 +23,7 @@ from runner.tree.fusing import (
     lines,
 )
 from runner.tree.interface import Interface, Program, interface
-from runner.tree.making import PartMaker, opened
+from runner.tree.making import PartMaker, of_class, opened
 from runner.tree.part import Part, in_order
 from runner.tree.regions import MOSTLY, Region, is_container, is_frame, layer_classes, regions
 from runner.tree.stems import attribute, container_stem, fusion_stem
@@ -57,25 +57,28 @@ class _Partition:
             return self._whole(
                 "fusion", self.make.kernel_parts(kernels), "level2: a fusion of its kernels"
             )
-        if self._is_one_block():
+        why_model = self._why_it_is_a_model()
+        if why_model is None:
             level: Level = "layer"
             children = self._contents(self.region)
-            reason = "one building block: what goes in has the form of what comes out"
+            reason = "one building block: its output has the form of its input, and nothing repeats"
         else:
-            level, children, reason = "model", self._model_contents(), "the whole model"
+            level, children, reason = "model", self._model_contents(), f"a model: {why_model}"
         if self.source_level != "level3" and len(children) == 1:
             only = children[0]
             reason = f"all of it: {only.reason}"
             return self._whole(only.level, list(only.children) or children, reason)
         return self._whole(level, opened(children), reason)
 
-    def _is_one_block(self) -> bool:
-        """Whether the problem is one building block, a layer, and not a model.
+    def _why_it_is_a_model(self) -> str | None:
+        """Return why the problem is a model; None where it is one building block, a layer.
 
-        Its first input and output are feature maps of one rank, three or more, and one batch size;
-        it repeats no block; and no image, which is four-dimensional with at most four channels,
-        comes into modules of its own.
+        A block's first input and output are feature maps of one rank, three or more, and one batch
+        size; it repeats no block; and no image, which is four-dimensional with at most four
+        channels, comes into modules of its own.
         """
+        if not self._same_form():
+            return "its output has another form than its input"
         classes = Counter(
             r.scope.cls
             for r in self.region.walk()
@@ -83,18 +86,18 @@ class _Partition:
         )
         first = self.program.spec(self.graph.inputs[0].name).shape if self.graph.inputs else ()
         modules = [r for r in self.region.walk() if id(r) not in self.straight]
-        image = len(first) == 4 and first[1] <= 4 and bool(modules)
-        return (
-            self._same_form()
-            and not image
-            and max(classes.values(), default=0) < 3
-            and not layer_classes(self.flow, self.region, self.straight)
-            and not any(
-                block.count > 2
-                for region in (self.region, *modules)
-                for block in blocks(self.flow, region, self.straight)
-            )
-        )
+        if len(first) == 4 and first[1] <= 4 and bool(modules):
+            return "an image comes in"
+        name, times = max(classes.items(), key=lambda item: item[1], default=("", 0))
+        if times > 2:
+            return f"it calls {name} {times} times"
+        if found := layer_classes(self.flow, self.region, self.straight):
+            return f"it has layers of the class {', '.join(sorted(found))}"
+        for region in (self.region, *modules):
+            for block in blocks(self.flow, region, self.straight):
+                if block.count > 2:
+                    return f"it repeats a block {block.count} times"
+        return None
 
     def _same_form(self) -> bool:
         """Input and output are floating, of one rank, three or more, and of one batch size."""
@@ -237,7 +240,8 @@ class _Partition:
         operations = self.make.with_views(children, region)
         cls = region.scope.cls
         stem = container_stem(region.scope.path) if is_container(region.scope) else snake_case(cls)
-        reason = f"a call of {cls}, whose kernels one straight line cannot hold"
+        held = sum(1 for _ in region.kernels())
+        reason = f"a call of {of_class(region.scope)}, whose {held} kernels are no straight line"
         name = attribute(region.scope.path) or stem
         return self.make.parent("layer", name, stem, operations, children, reason, region.scope)
 
