@@ -20,7 +20,7 @@ from runner.emit.composition import write_composition
 from runner.emit.names import Namer, unique
 from runner.emit.steps import child_names, original_name, write_steps
 from runner.errors import CaptureError
-from runner.graph.cost import flops
+from runner.graph.cost import flops, moved_bytes
 from runner.graph.ir import Graph, Mode, TensorSpec
 from runner.graph.memory import peak
 from runner.graph.recognize import recognize
@@ -183,6 +183,7 @@ def _node(
     outputs = _named(output_names(emitter.namer, workload.first), program, part.io.outputs)
     states = [program.spec(n) for n in part.io.states]
     work = [program.graph.operations[i] for i in part.operations]
+    values = program.graph.values
     return Node(
         id=identity,
         name=name,
@@ -207,8 +208,8 @@ def _node(
         weight_map={w.local: original_name(emitter, part, w) for w in written.weights},
         operations=[operation(kernel) for kernel in part.kernels()],
         groups=[[children[place] for place in group] for group in part.groups],
-        flops=sum(flops(op, program.graph.values) for op in work),
-        bytes=sum(s.nbytes for s in (*inputs.values(), *outputs.values(), *states)),
+        flops=sum(flops(op, values) for op in work),
+        bytes=moved_bytes(work, (*part.io.inputs, *part.io.states), part.io.outputs, values),
         **described.get(workload.name, {}),
     )
 

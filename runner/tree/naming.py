@@ -136,13 +136,11 @@ def _operation_words(program: Program, kernel: Part, op: Operation) -> tuple[lis
     words: list[str] = []
     complete = "constant" not in kinds
     if dims := _parameter_dimensions(program, op):
-        if op.name in _RECURRENT:
-            alone = _is_plain_state(op, inputs, states)
-        else:
-            alone = len(inputs) == 1
+        recurrent = op.name in _RECURRENT
+        alone = _is_plain_state(op, inputs, states) if recurrent else len(inputs) == 1
         beside = _beside(op, inputs[0]) if alone else _shapes(inputs)
         words += [_joined(dims), _window(program, op), f"on_{beside}" if beside else ""]
-        if op.name in _RECURRENT:
+        if recurrent:
             words.append("state" if len(inputs) > 1 else "")
             complete &= alone
     elif op.name in _NORMALIZATIONS:
