@@ -9,13 +9,7 @@ from typing import Any
 
 import runner
 from runner.emit.analysis import write_analysis, write_log
-from runner.emit.component import (
-    Component,
-    Emitter,
-    component_path,
-    source_line,
-    write_component,
-)
+from runner.emit.component import Component, Emitter, component_path, write_component
 from runner.emit.composition import write_composition
 from runner.emit.names import Namer, unique
 from runner.emit.steps import child_names, original_name, write_steps
@@ -30,6 +24,7 @@ from runner.tree.interface import Program
 from runner.tree.kernel_description import describe_kernel, operation
 from runner.tree.part import Part
 from runner.tree.partition import partition
+from runner.tree.source_location import call_lines
 from runner.tree.workload import Workload, workloads
 
 
@@ -66,7 +61,9 @@ def write(
     program = Program(graph, recognize(graph))
     root = partition(program, problem.source_level, problem.name)
     known = workloads(program, root)
-    emitter = Emitter(program, Namer(program), problem.path.name, known, tame)
+    emitter = Emitter(
+        program, Namer(program), problem.path.name, known, tame, call_lines(program, root)
+    )
     components = _components(emitter, root)
     texts = {c.path: c.text for c in components.values()}
     for step in write_steps(emitter, components):
@@ -191,7 +188,7 @@ def _node(
         path=component_path(emitter, part),
         children=children,
         module_path=part.module_path,
-        source_line=source_line(program, part),
+        source_line=emitter.lines[id(part)],
         instance_count=len(workload.parts),
         input_shapes={name: list(spec.shape) for name, spec in inputs.items()},
         output_shapes={name: list(spec.shape) for name, spec in outputs.items()},

@@ -128,6 +128,8 @@ class Origin:
     targets: tuple[str, ...] = ()
     line: int | None = None
     """Line in the problem file; None where a library's code ran."""
+    calls: tuple[int | None, ...] = ()
+    """Lines of the forwards that lead to it, the model's first; None outside the problem file."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ class Node(_Document):
     module_path: str = ""
     """Where in the original: the dotted path of the innermost module that holds all of it."""
     source_line: int | None = None
-    """Line of original.py that computes its result."""
+    """Line of original.py on which its parent's forward calls it."""
     instance_count: int = 1
     """How many nodes share this path."""
     input_shapes: dict[str, list[int]]
