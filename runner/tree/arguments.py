@@ -36,6 +36,29 @@ OF_MACHINES = {"cudnn_enabled", "cudnn_enable", "device", "layout", "pin_memory"
 """Arguments that are about where an operation runs."""
 
 
+def defaults(op: Operation) -> dict[str, Arg]:
+    """What an operation does where its arguments say nothing; a window's are lists."""
+    known = _DEFAULTS.get(op.name, {})
+    if op.name.startswith("conv"):
+        sizes = int(op.name[-2])
+        transposed = "transpose" in op.name
+        return {
+            name: value if name == "groups" else (value,) * sizes
+            for name, value in known.items()
+            if transposed or name != "output_padding"
+        }
+    if "_pool" in op.name:
+        left_out = "count_include_pad" if op.name.startswith("max") else "dilation"
+        window = op.arg("kernel_size")
+        sizes = len(window) if isinstance(window, tuple) else 1
+        return {"kernel_size": window, "stride": window} | {
+            name: value if isinstance(value, bool) else (value,) * sizes
+            for name, value in known.items()
+            if name != left_out
+        }
+    return dict(known)
+
+
 def is_usual(op: Operation, name: str, value: Arg) -> bool:
     """Whether an argument is what the operation does anyway, in each of its dimensions."""
     if value is None or value == () or name in OF_MACHINES:

@@ -108,7 +108,7 @@ def _kernel_words(program: Program, kernel: Part) -> tuple[list[str], bool]:
         shown = inputs or [program.spec(name) for name in kernel.io.outputs]
     shapes = _shapes(shown)
     on = f"on_{shapes}" if dims and shapes else shapes
-    return [dims, on, *_telling(program, kernel)], False
+    return [dims, on, *known_by(program, kernel)], False
 
 
 def _reads_in_order(kernel: Part, op: Operation) -> bool:
@@ -293,7 +293,7 @@ def _mixed_dtypes(
 # --- words that people know a kernel by -----------------------------------------------------------
 
 
-def _telling(program: Program, kernel: Part) -> list[str]:
+def known_by(program: Program, kernel: Part) -> list[str]:
     """What people name a kernel by: `causal`, `window16`, `sinks`, `s3_3`."""
     operations = [program.graph.operations[i] for i in kernel.operations]
     if kernel.stem.endswith("attention"):
@@ -362,7 +362,7 @@ def _words_of_children(program: Program, part: Part) -> tuple[list[str], bool]:
     if any(kernel.stem == "roll" for kernel in part.kernels()):
         words.append("shifted")
     attentions = [kernel for kernel in part.kernels() if kernel.stem.endswith("attention")]
-    told = (word for kernel in attentions for word in _telling(program, kernel))
+    told = (word for kernel in attentions for word in known_by(program, kernel))
     return [*words, *dict.fromkeys(told)], False
 
 
