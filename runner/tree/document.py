@@ -63,7 +63,7 @@ class Node(_Document):
     operations: list[str] = Field(default_factory=list)
     """Operations of the kernels inside, in the order in which they run; of a kernel its own."""
     attributes: dict[str, Attribute] = Field(default_factory=dict)
-    """Arguments of a kernel's operation besides tensors: `{"stride": [2, 2]}`."""
+    """Arguments of a kernel's operation besides tensors, usual ones too: `{"stride": [1, 1]}`."""
     identity: str | None = None
     """Digest of the workload: equal in any two trees exactly where the workloads are equal."""
     family: str | None = None
@@ -73,7 +73,7 @@ class Node(_Document):
     flops: int = 0
     """Multiply-adds count two."""
     bytes: int = 0
-    """Inputs, weights and outputs once each."""
+    """Read of inputs and weights, and written of outputs, once each."""
 
     @model_validator(mode="after")
     def names_agree(self) -> Self:

@@ -287,7 +287,8 @@ def _mixed_dtypes(
     if op.name == "embedding" and codes == ["i64", main]:
         return
     if set(codes) - {main}:
-        yield "of_" + "_".join(code for code, _ in groupby(codes))
+        runs = [(code, len(list(same))) for code, same in groupby(codes)]
+        yield "of_" + "_".join(code + (f"x{n}" if n > 1 else "") for code, n in runs)
 
 
 # --- words that people know a kernel by -----------------------------------------------------------
@@ -489,11 +490,11 @@ def _size(value: object) -> str:
 
 
 def _shapes(specs: Iterable[TensorSpec]) -> str:
-    """`8x16_16x8`; the same shape three times or more is `10x4_x3`."""
-    words = []
-    for shape, same in groupby(spec.shape for spec in specs):
-        count = len(list(same))
-        words.append((_joined(shape) or "scalar") + (f"_x{count}" if count > 2 else ""))
+    """`8x16_16x8`; equal neighbours are counted, `2x8_10x4_x3`, but for two that are all there is."""
+    runs = [(shape, len(list(same))) for shape, same in groupby(spec.shape for spec in specs)]
+    if len(runs) == 1 and runs[0][1] == 2:
+        runs = [(runs[0][0], 1)]
+    words = [(_joined(shape) or "scalar") + (f"_x{n}" if n > 1 else "") for shape, n in runs]
     return "_".join(words)
 
 
