@@ -7,8 +7,8 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
+from runner.tree.dimensions import DTYPE_CODES
 from runner.tree.document import ROOT, Node, Tree
-from runner.tree.naming import DTYPE_CODES
 from runner.tree.repeats import repeats
 
 MOST_ALIKE = 11

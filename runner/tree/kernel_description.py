@@ -12,8 +12,8 @@ from runner.graph.operations import kind
 from runner.tree.arguments import OF_MACHINES, defaults
 from runner.tree.document import Attribute
 from runner.tree.interface import Program
-from runner.tree.naming import known_by
 from runner.tree.part import Part
+from runner.tree.words import known_by
 from runner.tree.workload import digest
 
 _USUAL: dict[str, tuple[Arg, ...]] = {
