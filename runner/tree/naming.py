@@ -59,8 +59,10 @@ def file_name(program: Program, part: Part, key: Hashable, digits: int = 0) -> t
             return name, why
         if stem in _SHORTER:
             stem = _SHORTER[stem]
-        elif len(words) > 1 or "_" in "".join(words[:1]):
-            words[-1:] = filter(None, [words[-1].rpartition("_")[0]])
+        elif len(words) > 1:
+            words.pop()
+        elif "_" in "".join(words):
+            words = [words[0].rpartition("_")[0]]
         elif "_" in stem:
             stem = stem.rpartition("_")[0]
         else:
@@ -126,7 +128,7 @@ def _line_words(program: Program, part: Part) -> tuple[list[str], bool]:
         others = [word for word in own if word and word != first]
         words += [f"{kernel.stem}_{'_'.join(others)}"] if others else []
         complete &= said
-    return words, complete
+    return (words, True) if complete else (kernel_words(program, main)[0], False)
 
 
 def _keeps_shape(program: Program, kernel: Part) -> bool:

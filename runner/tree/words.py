@@ -28,9 +28,11 @@ _MOST_SHAPES = 3
 def kernel_words(program: Program, kernel: Part) -> tuple[list[str], bool]:
     """What makes a kernel's workload, in words, and whether they say all of it."""
     operations = [program.graph.operations[i] for i in kernel.operations]
-    *before, last = operations
-    if _reads_in_order(kernel, last) and (
-        not before or (last.name in RECURRENT and all(op.name == "zeros" for op in before))
+    before, last = operations[:-1], operations[-1] if operations else None
+    if (
+        last is not None
+        and _reads_in_order(kernel, last)
+        and (not before or (last.name in RECURRENT and all(op.name == "zeros" for op in before)))
     ):
         return _operation_words(program, kernel, last)
     dims = ""
