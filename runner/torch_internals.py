@@ -335,7 +335,7 @@ def _item(tensor: torch.Tensor, index: Any) -> torch.Tensor:
         return super(torch.Tensor, tensor).__getitem__(index)
     view, places = found
     if places:
-        return _ATEN.index.Tensor(view, places)
+        view = _ATEN.index.Tensor(view, places)
     return _ATEN.alias.default(view) if view is tensor else view
 
 

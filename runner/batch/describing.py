@@ -68,7 +68,7 @@ def _described(file: Path, mode: Mode) -> _Kernel | None:
         inputs=[graph.values[i.name] for i in graph.inputs],
         outputs=[graph.values[name] for name in graph.output_names()],
         flops=sum(flops(op, graph.values) for op in graph.operations),
-        bytes=moved_bytes(ends, graph.output_names(), graph.values),
+        bytes=moved_bytes(graph.operations, ends, graph.output_names(), graph.values),
     )
 
 

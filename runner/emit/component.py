@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from textwrap import wrap
 
@@ -68,6 +68,8 @@ class Emitter:
     workloads: Mapping[int, Workload]
     tame: frozenset[str] = frozenset()
     """Component files whose inputs are drawn between 0 and 1."""
+    lines: Mapping[int, int | None] = field(default_factory=dict)
+    """Line of the problem file on which the call of each part stands, by the part's id()."""
 
     def workload(self, part: Part) -> Workload:
         return self.workloads[id(part)]
@@ -251,19 +253,10 @@ def _shapes(label: str, named: object, number: bool = True) -> list[str]:
 
 
 def _find_source(emitter: Emitter, part: Part) -> str:
-    """Where the part's result is computed: in the problem file, else in a package."""
-    if line := source_line(emitter.program, part):
+    """Where the call of a part stands: in the problem file, else in a package."""
+    if line := emitter.lines.get(id(part)):
         return f"{emitter.source}, line {line}"
     for i in reversed(part.operations):
         if origin := emitter.program.graph.operations[i].origin:
             return f"{within_package(origin.file)}, line {origin.statement}"
     return emitter.source
-
-
-def source_line(program: Program, part: Part) -> int | None:
-    """Line of the problem file that computes the part's result."""
-    for i in reversed(part.operations):
-        origin = program.graph.operations[i].origin
-        if origin is not None and origin.line is not None:
-            return origin.line
-    return None

@@ -9,19 +9,13 @@ from typing import Any
 
 import runner
 from runner.emit.analysis import write_analysis
-from runner.emit.component import (
-    Component,
-    Emitter,
-    component_path,
-    source_line,
-    write_component,
-)
+from runner.emit.component import Component, Emitter, component_path, write_component
 from runner.emit.composition import write_composition
 from runner.emit.log import write_log
 from runner.emit.names import Namer, unique
 from runner.emit.steps import child_names, original_name, write_steps
 from runner.errors import CaptureError
-from runner.graph.cost import flops
+from runner.graph.cost import flops, moved_bytes
 from runner.graph.ir import Graph, Mode, TensorSpec
 from runner.graph.memory import peak
 from runner.graph.recognize import recognize
@@ -31,6 +25,7 @@ from runner.tree.interface import Program
 from runner.tree.kernel_description import describe_kernel, operation
 from runner.tree.part import Part
 from runner.tree.partition import partition
+from runner.tree.source_location import call_lines
 from runner.tree.workload import Workload, workloads
 
 
@@ -67,7 +62,9 @@ def write(
     program = Program(graph, recognize(graph))
     root = partition(program, problem.source_level, problem.name)
     known = workloads(program, root)
-    emitter = Emitter(program, Namer(program), problem.path.name, known, tame)
+    emitter = Emitter(
+        program, Namer(program), problem.path.name, known, tame, call_lines(program, root)
+    )
     components = _components(emitter, root)
     texts = {c.path: c.text for c in components.values()}
     for step in write_steps(emitter, components):
@@ -187,6 +184,7 @@ def _node(
     outputs = _named(output_names(emitter.namer, workload.first), program, part.io.outputs)
     states = [program.spec(n) for n in part.io.states]
     work = [program.graph.operations[i] for i in part.operations]
+    values = program.graph.values
     return Node(
         id=identity,
         name=name,
@@ -194,7 +192,7 @@ def _node(
         path=component_path(emitter, part),
         children=children,
         module_path=part.module_path,
-        source_line=source_line(program, part),
+        source_line=emitter.lines[id(part)],
         instance_count=len(workload.parts),
         input_shapes={name: list(spec.shape) for name, spec in inputs.items()},
         output_shapes={name: list(spec.shape) for name, spec in outputs.items()},
@@ -211,8 +209,8 @@ def _node(
         weight_map={w.local: original_name(emitter, part, w) for w in written.weights},
         operations=[operation(kernel) for kernel in part.kernels()],
         groups=[[children[place] for place in group] for group in part.groups],
-        flops=sum(flops(op, program.graph.values) for op in work),
-        bytes=sum(s.nbytes for s in (*inputs.values(), *outputs.values(), *states)),
+        flops=sum(flops(op, values) for op in work),
+        bytes=moved_bytes(work, (*part.io.inputs, *part.io.states), part.io.outputs, values),
         **described.get(workload.name, {}),
     )
 

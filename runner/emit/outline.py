@@ -7,8 +7,8 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
+from runner.tree.dimensions import DTYPE_CODES
 from runner.tree.document import Node, Tree
-from runner.tree.naming import DTYPE_CODES
 from runner.tree.repeats import repeats
 
 MOST_ALIKE = 11
@@ -22,8 +22,11 @@ _SIGNATURE = re.compile(r"_\d+(x\d+)*(?=_|$)")
 """The first size in the name of a workload; the title is what stands before it."""
 _SHAPE = re.compile(r"\d+(x\d+)*|([a-z]{1,2}\d+)+")
 """A word of it that tells a size: `3x64`, `k7s2p3`."""
-_UNTOLD = re.compile(rf"to|[0-9a-f]{{8}}|{'|'.join(DTYPE_CODES.values())}")
-"""A word of it that no title needs, such as the dtype or a hash."""
+_LAYOUT = r"permuted|strides\d+|channels|last|itself"
+_UNTOLD = re.compile(rf"to|on|nobias|{_LAYOUT}|{'|'.join(DTYPE_CODES.values())}")
+"""A word of it that no title needs, such as the dtype or a layout."""
+_DIGEST = re.compile(r"(?<!_on)_([0-9a-f]{16}|[0-9a-f]{4})(?=_[a-z0-9]+$)")
+"""The digest that stands for the inside of a block, before the dtype."""
 _KERNEL = re.compile(r"\d+(x\d+)+")
 """The size in a word such as `conv2d_512x160`, which names a kernel that differs in size."""
 
@@ -157,7 +160,7 @@ def title(node: Node) -> str:
 
 def _words(node: Node) -> tuple[str, list[str]]:
     """The name of a node's workload: what stands before its sizes, and the words from there on."""
-    name = stem(node)
+    name = _DIGEST.sub("", stem(node))
     found = _SIGNATURE.search(name)
     if found is None:
         return name, []

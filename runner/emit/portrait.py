@@ -15,8 +15,8 @@ from runner.graph.ir import Graph, Operation, Ref, TensorSpec
 from runner.graph.operations import kind
 from runner.tree.document import Node, Tree
 from runner.tree.interface import Program
-from runner.tree.naming import known_by
 from runner.tree.part import Part
+from runner.tree.words import known_by
 
 _MOST_OPERATIONS = 7
 _MOST_CLASSES = 3

@@ -132,11 +132,13 @@ def write_steps(emitter: Emitter, components: Mapping[str, Component]) -> list[S
     """One step for each parent workload, larger levels first."""
     parents = [c for c in components.values() if c.workload.first.children]
     parents.sort(key=lambda c: -LEVEL_NUMBER[c.workload.level])
-    return [_step(emitter, n, parent, components) for n, parent in enumerate(parents, 1)]
+    digits = max(2, len(str(len(parents))))  # so that a listing sorts them
+    numbers = (f"{n:0{digits}}" for n in range(1, len(parents) + 1))
+    return [_step(emitter, n, p, components) for n, p in zip(numbers, parents, strict=True)]
 
 
 def _step(
-    emitter: Emitter, number: int, parent: Component, components: Mapping[str, Component]
+    emitter: Emitter, number: str, parent: Component, components: Mapping[str, Component]
 ) -> Step:
     part = parent.workload.first
     children = {

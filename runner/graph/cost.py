@@ -1,6 +1,6 @@
-"""This file knows about what operations cost: arithmetic, and bytes moved."""
+"""Floating-point operations and bytes moved, from the shapes that an operation reads and writes."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from math import prod
 
 from runner.graph.ir import Arg, Graph, Operation, Ref, TensorSpec, references
@@ -205,9 +205,74 @@ _CONTRACTIONS: dict[str, Callable[[Operation, Values], int]] = {
 # --- bytes ----------------------------------------------------------------------------------------
 
 
-def moved_bytes(reads: Iterable[str], writes: Iterable[str], values: Values) -> int:
-    """Bytes that must cross memory: each tensor once, an expanded one as what it repeats."""
-    return sum(values[name].touched_bytes for name in dict.fromkeys((*reads, *writes)) if name)
+def moved_bytes(
+    operations: Iterable[Operation], reads: Iterable[str], writes: Iterable[str], values: Values
+) -> int:
+    """Bytes that must cross memory: what `operations` read of `reads`, and `writes`, each once.
+
+    Of a tensor that is read through views, the parts that they show; of a table, the rows that are
+    looked up; of a tensor that only lends its shape, nothing. What repeats elements counts once.
+    """
+    outside = dict.fromkeys(name for name in reads if name)
+    base: dict[str, tuple[str, Hashable]] = {name: (name, ()) for name in outside}
+    parts: dict[str, dict[Hashable, int]] = {name: {} for name in outside}
+    for op in operations:
+        if op.view:
+            source = base.get(next(op.refs(), ""))
+            for place, name in enumerate(op.outputs):
+                if source is not None and name:
+                    base[name] = source[0], (source[1], op.target, repr(op.args[1:]), place)
+            continue
+        for name in dict.fromkeys(op.refs()):
+            if name in base:
+                tensor, view = base[name]
+                part = _read_elements(op, name, values) * values[name].item_bytes
+                parts[tensor][view] = max(part, parts[tensor].get(view, 0))
+    read = sum(min(values[n].touched_bytes, sum(found.values())) for n, found in parts.items())
+    return read + sum(values[name].touched_bytes for name in dict.fromkeys(writes) if name)
+
+
+def _read_elements(op: Operation, name: str, values: Values) -> int:
+    """Elements of one of its arguments that an operation reads."""
+    spec, out = values[name], values.get(op.outputs[0])
+    everything = spec.touched_bytes // spec.item_bytes
+    first = op.args[0] if op.args else None
+    if reads_only_shape(op) or (op.name in _ONE_TENSOR and first != Ref(name)):
+        return 0
+    if out is None or first != Ref(name):
+        return everything
+    if op.name in _LOOKUPS:
+        return min(everything, out.numel)
+    if op.name in _UPDATES:  # what is written over need not be read
+        written = op.args[1]
+        return everything - values[written.name].numel if isinstance(written, Ref) else everything
+    if op.name in {"nll_loss", "nll_loss_nd"}:
+        return min(everything, spec.numel // spec.shape[1] if len(spec.shape) > 1 else 1)
+    if (op.name.startswith("conv") and "transpose" not in op.name) or "pool" in op.name:
+        return min(everything, _below_windows(op, spec, out, values))
+    return everything
+
+
+_LOOKUPS = {"embedding", "index", "index_select", "gather", "take", "take_along_dim"}
+"""Operations that read as many elements of their first argument as they give back."""
+_UPDATES = {"select_scatter", "slice_scatter", "diagonal_scatter"}
+_ONE_TENSOR = {"expand_as", "reshape_as", "type_as", "view_as"}
+"""Operations that read the numbers of their first argument alone."""
+
+
+def _below_windows(op: Operation, spec: TensorSpec, out: TensorSpec, values: Values) -> int:
+    """Elements of an input that the windows of a convolution or pool lie on."""
+    weight, window, stride = op.arg("weight"), op.arg("kernel_size"), op.arg("stride")
+    if isinstance(weight, Ref):
+        window = values[weight.name].shape[2:]
+    if not isinstance(window, tuple) or not isinstance(stride, tuple) or not stride:
+        return spec.numel
+    total = spec.numel
+    swept, made = spec.shape[-len(window) :], out.shape[-len(window) :]
+    for size, count, width, step in zip(swept, made, window, stride, strict=False):
+        if isinstance(width, int) and isinstance(step, int) and width < step:
+            total = total // max(size, 1) * min(size, count * width)
+    return total
 
 
 def largest_node(graph: Graph) -> tuple[int, str]:
@@ -216,8 +281,7 @@ def largest_node(graph: Graph) -> tuple[int, str]:
     for op in graph.operations:
         if op.view:
             continue
-        reads = () if reads_only_shape(op) else op.refs()
-        size = moved_bytes(reads, op.outputs, graph.values)
+        size = moved_bytes([op], op.refs(), op.outputs, graph.values)
         if size > found[0]:
             where = f" in {op.scopes[-1].path}" if op.scopes else ""
             found = (size, field_name(op) + where)

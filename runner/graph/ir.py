@@ -32,14 +32,21 @@ class TensorSpec:
         return prod(self.shape)
 
     @property
+    def item_bytes(self) -> int:
+        return ITEM_BYTES.get(self.dtype, 4)
+
+    @property
     def nbytes(self) -> int:
-        return self.numel * ITEM_BYTES.get(self.dtype, 4)
+        return self.numel * self.item_bytes
 
     @property
     def touched_bytes(self) -> int:
-        """Bytes of its own; an expanded tensor has what it repeats."""
-        sizes = zip(self.shape, self.stride, strict=True)
-        return prod(n for n, stride in sizes if stride or not n) * ITEM_BYTES.get(self.dtype, 4)
+        """Bytes of its own; an expanded tensor has what it repeats, windows that overlap once."""
+        if not self.numel:
+            return 0
+        sizes = list(zip(self.shape, self.stride, strict=True))
+        span = 1 + sum((n - 1) * abs(stride) for n, stride in sizes)
+        return min(span, prod(n for n, stride in sizes if stride)) * self.item_bytes
 
     @property
     def contiguous(self) -> bool:
@@ -121,6 +128,8 @@ class Origin:
     targets: tuple[str, ...] = ()
     line: int | None = None
     """Line in the problem file; None where a library's code ran."""
+    calls: tuple[int | None, ...] = ()
+    """Lines of the forwards that lead to it, the model's first; None outside the problem file."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""This file knows about where the author wrote an operation: the statement and its targets."""
+"""Where the author wrote an operation: the statement, its targets, the calls that lead to it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from runner.torch_internals import frames_kept
 
 _TORCH = str(Path(torch.__file__).parent)
 _KDRUN = str(Path(__file__).parents[1])
-_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in ')
+_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
 
 
 def authors_frames() -> contextlib.AbstractContextManager[None]:
@@ -53,14 +53,16 @@ def _package(file: str) -> str:
 
 
 def origin(trace: str, problem_file: str) -> Origin | None:
-    frames = [(m["file"], int(m["line"])) for m in _FRAME.finditer(trace)]
+    """Where the operation of a stack trace stands; None where it holds no frame of the author's."""
+    frames = [(m["file"], int(m["line"]), m["function"]) for m in _FRAME.finditer(trace)]
     frames = [f for f in frames if not f[0].startswith((_TORCH, _KDRUN))]
     if not frames:
         return None
-    own = [line for file, line in frames if file == problem_file]
-    file, line = frames[-1]
+    own = [line for file, line, _ in frames if file == problem_file]
+    calls = [line if file == problem_file else None for file, line, f in frames if f == "forward"]
+    file, line, _ = frames[-1]
     statement, targets = _statement(file, line)
-    return Origin(file, statement, targets, own[-1] if own else None)
+    return Origin(file, statement, targets, own[-1] if own else None, tuple(calls))
 
 
 def origin_here() -> Origin | None:

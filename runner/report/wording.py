@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
-from runner.tree.naming import DTYPE_CODES
+from runner.tree.dimensions import DTYPE_CODES
 
 
 def seconds(value: float) -> str:

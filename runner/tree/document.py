@@ -1,7 +1,7 @@
 """`decomposition_tree.json`: the one model that writes and reads it; see docs/formats.md."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final, Literal, Self
 
@@ -40,7 +40,7 @@ class Node(_Document):
     module_path: str = ""
     """Where in the original: the dotted path of the innermost module that holds all of it."""
     source_line: int | None = None
-    """Line of original.py that computes its result."""
+    """Line of original.py on which its parent's forward calls it."""
     instance_count: int = 1
     """How many nodes share this path."""
     input_shapes: dict[str, list[int]]
@@ -63,7 +63,7 @@ class Node(_Document):
     operations: list[str] = Field(default_factory=list)
     """Operations of the kernels inside, in the order in which they run; of a kernel its own."""
     attributes: dict[str, Attribute] = Field(default_factory=dict)
-    """Arguments of a kernel's operation besides tensors: `{"stride": [2, 2]}`."""
+    """Arguments of a kernel's operation besides tensors, usual ones too: `{"stride": [1, 1]}`."""
     identity: str | None = None
     """Digest of the workload: equal in any two trees exactly where the workloads are equal."""
     family: str | None = None
@@ -73,7 +73,7 @@ class Node(_Document):
     flops: int = 0
     """Multiply-adds count two."""
     bytes: int = 0
-    """Inputs, weights and outputs once each."""
+    """Read of inputs and weights, and written of outputs, once each."""
 
     @model_validator(mode="after")
     def names_agree(self) -> Self:
@@ -175,8 +175,7 @@ class Tree(_Document):
 
     def write(self, directory: Path) -> None:
         """Write the tree into a decomposition directory."""
-        text = self.model_dump_json(by_alias=True, indent=1)
-        (directory / TREE_FILE).write_text(text + "\n", encoding="utf-8")
+        (directory / TREE_FILE).write_text(_layout(self), encoding="utf-8")
 
     @classmethod
     def read(cls, directory: Path) -> "Tree":
@@ -204,6 +203,44 @@ class Tree(_Document):
             raise DecompositionError(
                 f"{path}: {where}: {first['msg']}", hint="decompose the problem again"
             ) from error
+
+
+_WIDTH = 120
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+
+
+def _layout(tree: Tree) -> str:
+    """The tree as JSON that people read: a line for each field, each shape, each edge."""
+    document = tree.model_dump(mode="json", by_alias=True)
+    metadata = _fields(document["metadata"], 2)
+    nodes = (f"  {_encode(key)}: {_fields(node, 3)}" for key, node in document["nodes"].items())
+    edges = (f"  {_encode(edge)}" for edge in document["data_flow"])
+    parts = {
+        "metadata": metadata,
+        "nodes": "{\n" + ",\n".join(nodes) + "\n }",
+        "data_flow": "[\n" + ",\n".join(edges) + "\n ]",
+    }
+    return "{\n" + ",\n".join(f' "{name}": {text}' for name, text in parts.items()) + "\n}\n"
+
+
+def _fields(record: Mapping[str, object], depth: int) -> str:
+    """An object, each field on a line of its own; the items of a long value have one, too."""
+    margin = " " * depth
+    lines = []
+    for name, value in record.items():
+        text = _encode(value)
+        if len(text) > _WIDTH and isinstance(value, dict):
+            items = (f"{_encode(key)}: {_encode(item)}" for key, item in value.items())
+            text = _lines("{", items, "}", margin)
+        elif len(text) > _WIDTH and isinstance(value, list):
+            text = _lines("[", map(_encode, value), "]", margin)
+        lines.append(f'"{name}": {text}')
+    return _lines("{", lines, "}", margin[1:])
+
+
+def _lines(opening: str, items: Iterable[str], closing: str, margin: str) -> str:
+    inner = ",\n".join(f"{margin} {item}" for item in items)
+    return f"{opening}\n{inner}\n{margin}{closing}"
 
 
 ANEW = "decompose the problem again with this version of kdrun"

@@ -9,9 +9,11 @@ from typing import Any
 
 from runner.graph.ir import Arg, Operation, Ref, Symbol, references
 from runner.graph.operations import kind
+from runner.tree.arguments import OF_MACHINES, defaults
 from runner.tree.document import Attribute
 from runner.tree.interface import Program
 from runner.tree.part import Part
+from runner.tree.words import known_by
 from runner.tree.workload import digest
 
 _USUAL: dict[str, tuple[Arg, ...]] = {
@@ -26,8 +28,6 @@ _USUAL: dict[str, tuple[Arg, ...]] = {
     "train": (False,),
 }
 """Arguments with the values that say nothing, of which one or a tuple is left out."""
-_OF_MACHINES = {"cudnn_enabled", "cudnn_enable", "device", "layout", "pin_memory"}
-"""Arguments that are about where an operation runs."""
 _OF_SHAPES = {"size", "shape"}
 """Arguments that the shapes say already."""
 _OF_FORMULAS = {"dtype", "exponent", "keepdim"}
@@ -52,10 +52,34 @@ def describe_kernel(program: Program, kernel: Part) -> dict[str, Any]:
 
 
 def attributes(program: Program, kernel: Part) -> dict[str, Attribute]:
-    """Arguments besides tensors, by the operator's names for them, without those that say nothing.
+    """Arguments besides tensors, by the operator's names for them, usual ones included.
 
-    In a kernel of several operations the operator's name stands before: `pow_exponent`.
+    In a kernel of several operations the operator's name stands before, and what is usual is left
+    out: `pow_exponent`. An attention says which positions it sees: `causal`, `window`, `sinks`.
     """
+    core = _core(program, kernel)
+    found = _told(program, kernel)
+    if len(core) == 1:
+        (op,) = core
+        usual = {name: _plain(value) for name, value in defaults(op).items() if value is not None}
+        given = {
+            name: _plain(value)
+            for name, value in (*zip(op.schema, op.args, strict=False), *op.kwargs)
+            if name in usual and value not in (None, ())
+        }
+        weight = op.arg("weight")
+        if isinstance(weight, Ref) and op.name.startswith("conv"):
+            usual = {"kernel_size": list(program.spec(weight.name).shape[2:])} | usual
+        found = usual | given | found
+    elif kernel.stem.endswith("attention"):
+        for word in known_by(program, kernel):
+            window = word.removeprefix("window")
+            found |= {"window": int(window)} if window != word else {word: True}
+    return found
+
+
+def _told(program: Program, kernel: Part) -> dict[str, Attribute]:
+    """The arguments that say something."""
     core = _core(program, kernel)
     found: dict[str, Attribute] = {}
     for op in core:
@@ -74,7 +98,7 @@ def family(program: Program, kernel: Part) -> str:
     """`conv2d(kernel_size=7, stride=2) on 4-d float32 with 1 weight`: all but the sizes."""
     told = [
         f"{name}={_short(value)}"
-        for name, value in attributes(program, kernel).items()
+        for name, value in _told(program, kernel).items()
         if name not in _SIZES
     ]
     core = _core(program, kernel)
@@ -118,7 +142,7 @@ def _arguments(op: Operation) -> Iterator[tuple[str, Attribute]]:
         usual = name in _USUAL and all(v in _USUAL[name] for v in values)
         if name == "stride" and not op.name.startswith("conv"):
             usual = False  # a pool's usual stride is its window
-        nothing = value is None or value == () or usual or name in _OF_MACHINES
+        nothing = value is None or value == () or usual or name in OF_MACHINES
         if not nothing and next(references(value), None) is None:
             yield name, _plain(value)
 

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 RELU = "relu_2x4x6x6_fp32.py"
-FUSION = "conv2d_relu_3x4_k3_fp32.py"
+FUSION = "conv2d_relu_3x4_k3_on_2x8x8_fp32.py"
 
 
 def copy(good: Path, output: Path) -> None:
@@ -82,7 +82,7 @@ def passes_the_model_off_as_a_kernel(good: Path, output: Path, brief: str) -> No
     shutil.rmtree(output / "steps")
     shutil.rmtree(output / "level_0_kernel")
     (output / "level_1_fusion").rename(output / "level_0_kernel")
-    edit(output, "composition_test.py", "conv2d_3x4_k3_fp32", FUSION.removesuffix(".py"))
+    edit(output, "composition_test.py", "conv2d_3x4_k3_on_2x8x8_fp32", FUSION.removesuffix(".py"))
     edit(output, "composition_test.py", "x = self.relu(x)", "pass")
     edit(output, "composition_test.py", 'kernel("relu_2x4x6x6_fp32")', "nn.Identity")
     tree = json.loads((good / "decomposition_tree.json").read_text())

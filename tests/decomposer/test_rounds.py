@@ -45,7 +45,9 @@ def test_what_passed_is_in_place_and_can_be_read_as_any_other(take: Take, place:
     assert (directory / "original.py").read_text() == PROBLEM
     stands = ProblemResult.read(directory)
     assert stands.options.decomposer is not None
-    assert "steps/step_1_conv2d_relu_3x4_k3_fp32_to_kernel/weight_map.json" in stands.files
+    assert (
+        "steps/step_01_conv2d_relu_3x4_k3_on_2x8x8_fp32_to_kernel/weight_map.json" in stands.files
+    )
     assert not (place / "output/level2/.conv_relu.test").exists()
 
 

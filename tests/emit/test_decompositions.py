@@ -266,12 +266,12 @@ def test_a_file_that_no_machine_can_hold_says_so(decomposed: Decomposed) -> None
         def get_init_inputs():
             return []
         """)
-    large = "linear_1048576x1048576_fp32.py"
+    large = "linear_1048576x1048576_on_1_fp32.py"
     files = [
         directory / "level_0_kernel" / large,
         *directory.glob("level_3_model/*.py"),
         *directory.glob("level_2_layer/*.py"),
-        *directory.glob("steps/step_1_*/refactored.py"),
+        *directory.glob("steps/step_01_*/refactored.py"),
         directory / "verification/composition_test.py",
     ]
     assert len(files) >= 4

@@ -121,16 +121,16 @@ def test_each_child_is_in_exactly_one_row(seed: int) -> None:
 @pytest.mark.parametrize(
     ("file", "said"),
     [
-        ("linear_768x3072_fp32", "linear"),
-        ("conv2d_3x64_k7s2p3_fp32", "conv2d"),
+        ("linear_768x3072_on_8x128_fp32", "linear"),
+        ("conv2d_3x64_k7s2p3_on_10x224x224_nobias_fp32", "conv2d"),
         ("basic_block_2x64x56x56_to_2x128x28x28_fp32", "basic_block"),
-        ("swin_block_2x14x14x128_shifted_fp32", "swin_block shifted"),
+        ("swin_block_2x14x14x128_shifted_masked_36ed_fp32", "swin_block shifted masked"),
         ("softmax_2x8x64_window16_bf16", "softmax window16"),
         ("slice_update_32x12x64_at10_fp32", "slice_update"),
-        ("add_10x2x128_permuted_1_0_2_fp32", "add permuted"),
+        ("add_10x2x128_permuted_1_0_2_fp32", "add"),
         ("inception_module_10x512x14x14_conv2d_512x160_k1_fp32", "inception_module"),
         ("lstm_128x256_l2_bidirectional_fp32", "lstm bidirectional"),
-        ("transformer_layer_2x64x256_bf16_79bd326f", "transformer_layer"),
+        ("transformer_layer_2x64x256_79bd_bf16", "transformer_layer"),
         ("conv_relu", "conv_relu"),
     ],
 )

@@ -136,7 +136,7 @@ def get_inputs(): return [torch.randn(4, 8)]
     small = decomposed(source, into="small")
     monkeypatch.setattr("runner.emit.component.LARGE_BYTES", 0)
     large = decomposed(source, into="large")
-    for tests in ("verification/composition_test.py", "steps/step_1_*/refactored.py"):
+    for tests in ("verification/composition_test.py", "steps/step_01_*/refactored.py"):
         (plain,), (file,) = small.glob(tests), large.glob(tests)
         assert "[aside(tensor) for tensor in" in file.read_text()
         assert "aside" not in plain.read_text()

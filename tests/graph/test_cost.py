@@ -125,12 +125,57 @@ def test_elements_are_counted(program: Program, forward: str, expected: int) -> 
     assert total(program(f"return {forward}")) == expected
 
 
-def test_bytes_are_moved_once_each_and_repetitions_not_at_all(program: Program) -> None:
+MOVED = {
+    # what is read + what is written, in elements of 4 bytes; an index has 8
+    "an addition of a tensor to itself": ("x + x", "torch.randn(4, 8)", 4 * (32 + 32)),
+    "a linear layer": ("F.linear(x, y)", "torch.randn(4, 8), torch.randn(16, 8)",
+                       4 * (32 + 128 + 64)),
+    "what repeats a vector": ("x * y.expand(4, 8)", "torch.randn(4, 8), torch.randn(8)",
+                              4 * (32 + 8 + 32)),
+    "a table of 1000 rows": ("F.embedding(x, y)", "torch.randint(0, 9, (3,)), torch.randn(1000, 8)",
+                             8 * 3 + 4 * (3 * 8 + 3 * 8)),
+    "more look-ups than rows": ("F.embedding(x, y)", "torch.randint(0, 2, (9,)), torch.randn(2, 8)",
+                                8 * 9 + 4 * (2 * 8 + 9 * 8)),
+    "selected rows": ("x.index_select(0, y)", "torch.randn(1000, 8), torch.randint(0, 9, (3,))",
+                      8 * 3 + 4 * (24 + 24)),
+    "an index of rows": ("x[y]", "torch.randn(1000, 8), torch.randint(0, 9, (3,))",
+                         8 * 3 + 4 * (24 + 24)),
+    "gathered elements": ("x.gather(1, y)", "torch.randn(4, 100), torch.randint(0, 9, (4, 2))",
+                          8 * 8 + 4 * (8 + 8)),
+    "the greatest of all": ("torch.topk(x, 2)[0]", "torch.randn(4, 100)", 4 * (400 + 8)),
+    "a slice": ("x[:2].exp()", "torch.randn(8, 8)", 4 * (16 + 16)),
+    "two halves": ("x[:, ::2] * x[:, 1::2]", "torch.randn(8, 8)", 4 * (64 + 32)),
+    "one half twice": ("x[:, ::2].exp() * x[:, ::2].sin()", "torch.randn(8, 8)", 4 * (32 + 32)),
+    "the used part of a mask": ("x.masked_fill(y[:4, :4] == 0, 0.0)",
+                                "torch.randn(4, 4), torch.ones(64, 64)", 4 * (16 + 16 + 16)),
+    "an input that lends its shape": ("torch.zeros_like(x)", "torch.randn(8, 8)", 4 * 64),
+    "a 1 x 1 convolution of stride 2": ("F.conv2d(x, y, stride=2)",
+                                        "torch.randn(1, 3, 8, 8), torch.randn(5, 3, 1, 1)",
+                                        4 * (3 * 16 + 15 + 5 * 16)),
+    "a 3 x 3 convolution of stride 2": ("F.conv2d(x, y, stride=2)",
+                                        "torch.randn(1, 3, 9, 9), torch.randn(5, 3, 3, 3)",
+                                        4 * (3 * 81 + 135 + 5 * 16)),
+    "a pool": ("F.max_pool2d(x, 2)", "torch.randn(1, 3, 8, 8)", 4 * (192 + 48)),
+    "windows that overlap": ("x.unfold(0, 4, 1).exp()", "torch.randn(10)", 4 * (10 + 28)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("forward", "inputs", "expected"), MOVED.values(), ids=MOVED)
+def test_bytes_are_those_that_are_read_and_written(
+    program: Program, forward: str, inputs: str, expected: int
+) -> None:
+    arguments = "x, y" if ", torch" in inputs else "x"
+    graph = program(f"return {forward}", arguments=arguments, inputs=inputs)
+    ends = [given.name for given in graph.inputs]
+    assert moved_bytes(graph.operations, ends, graph.output_names(), graph.values) == expected
+
+
+def test_a_tensor_that_two_operations_read_counts_for_each_of_them(program: Program) -> None:
     graph = program("return x * y.expand(4, 8) + x", arguments="x, y",
                     inputs="torch.randn(4, 8), torch.randn(8)")  # fmt: skip
     expand, mul, add = graph.operations
-    assert moved_bytes(mul.refs(), mul.outputs, graph.values) == 4 * (32 + 8 + 32)
-    assert moved_bytes(add.refs(), add.outputs, graph.values) == 4 * (32 + 32 + 32)
+    assert moved_bytes([mul], mul.refs(), mul.outputs, graph.values) == 4 * (32 + 8 + 32)
+    assert moved_bytes([add], add.refs(), add.outputs, graph.values) == 4 * (32 + 32 + 32)
     assert expand.view
 
 

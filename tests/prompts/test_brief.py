@@ -46,18 +46,18 @@ def get_init_inputs():
 def test_the_example_in_the_brief_passes_every_gate(tmp_path: Path) -> None:
     said = render(read_problem(VIT_BLOCK), FACTS, DIRECTORY).method
     files = dict(re.findall(r"^`(\w+[\w/.]+)`[^\n]*\n\n```\w+\n(.*?)```", said, re.M | re.S))
-    linear = files["level_0_kernel/linear_64x256_fp32.py"]
+    linear = files["level_0_kernel/linear_64x256_on_8_fp32.py"]
     files["level_0_kernel/relu_8x256_fp32.py"] = (
         linear.replace("        self.fc = nn.Linear(64, 256)\n", "        pass\n")
         .replace("self.fc(x)", "torch.relu(x)")
         .replace("torch.randn(8, 64)", "torch.randn(8, 256)")
     )
-    files["level_1_fusion/linear_relu_64x256_fp32.py"] = linear.replace(
+    files["level_1_fusion/linear_relu_64x256_on_8_fp32.py"] = linear.replace(
         "self.fc(x)", "torch.relu(self.fc(x))"
     )
-    step = "steps/step_1_linear_relu"
-    files[f"{step}/original.py"] = files["level_1_fusion/linear_relu_64x256_fp32.py"]
-    for kernel in ("linear_64x256_fp32", "relu_8x256_fp32"):
+    step = "steps/step_01_linear_relu"
+    files[f"{step}/original.py"] = files["level_1_fusion/linear_relu_64x256_on_8_fp32.py"]
+    for kernel in ("linear_64x256_on_8_fp32", "relu_8x256_fp32"):
         files[f"{step}/children/{kernel}.py"] = files[f"level_0_kernel/{kernel}.py"]
     files["original.py"] = EXAMPLE
     for name, text in files.items():

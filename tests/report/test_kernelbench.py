@@ -177,7 +177,7 @@ def test_what_the_harness_cannot_judge_is_put_aside_with_the_reason(
 ) -> None:
     export(collect(subject).workloads, subject, tmp_path / "to")
     aside = [path.name for path in (tmp_path / "to/kernelbench/not_judged").iterdir()]
-    assert aside == ["1_argmax_32x256x384_fp32.py"]
+    assert aside == ["1_argmax_32x256x384_d1_fp32.py"]
     readme = (tmp_path / "to/README.md").read_text()
     assert "- output that is not floating-point (1): the harness compares" in readme
 

@@ -108,7 +108,9 @@ def test_what_is_computed_tells_workloads_apart(apart: Apart, one: str, other: s
     assert found[0]["identity"] != found[1]["identity"]
 
 
-def test_a_convolution_says_its_window_and_leaves_out_what_is_usual(apart: Apart) -> None:
+def test_a_convolution_says_its_window_and_its_family_leaves_out_what_is_usual(
+    apart: Apart,
+) -> None:
     (conv,) = kernels(
         apart,
         "self.m = nn.Conv2d(3, 8, 7, stride=2, padding=3)",
@@ -116,7 +118,9 @@ def test_a_convolution_says_its_window_and_leaves_out_what_is_usual(apart: Apart
         "torch.rand(1, 3, 32, 32)",
     )
     assert conv["operation"] == "conv2d"
-    assert conv["attributes"] == {"stride": [2, 2], "padding": [3, 3]}
+    assert conv["attributes"] == {
+        "kernel_size": [7, 7], "stride": [2, 2], "padding": [3, 3], "dilation": [1, 1], "groups": 1,
+    }  # fmt: skip
     expected = "conv2d(kernel_size=7, stride=2, padding=3) on 4-d float32 with 2 weights"
     assert conv["family"] == expected
 
@@ -126,9 +130,9 @@ def test_a_pool_says_its_stride_where_that_is_not_its_window(apart: Apart) -> No
         kernels(apart, "pass", f"return F.max_pool2d(x, {how})", "torch.rand(1, 4, 8, 8)")[0]
         for how in ("3", "3, 1", "3, 1, 1")
     ]
-    assert said[0]["attributes"]["kernel_size"] == [3, 3]
-    assert said[1]["attributes"] == {"kernel_size": [3, 3], "stride": [1, 1]}
-    assert said[2]["attributes"] == {"kernel_size": [3, 3], "stride": [1, 1], "padding": [1, 1]}
+    strides = [kernel["attributes"]["stride"] for kernel in said]
+    paddings = [kernel["attributes"]["padding"] for kernel in said]
+    assert (strides, paddings) == ([[3, 3], [1, 1], [1, 1]], [[0, 0], [0, 0], [1, 1]])
     assert len({kernel["family"] for kernel in said}) == 3
 
 
@@ -168,3 +172,37 @@ def test_a_kernel_of_several_operations_says_whose_argument_each_is(apart: Apart
     )
     assert norm["operation"] == "rms_norm"
     assert norm["attributes"] == {"mean_dim": [-1], "add_other": 1e-06}
+
+
+@pytest.mark.parametrize(
+    ("init", "forward", "expected"),
+    [
+        ("nn.LayerNorm(8)", "self.m(x)", {"eps": 1e-05, "normalized_shape": [8]}),
+        ("nn.BatchNorm1d(8)", "self.m(x)", {"training": False, "momentum": 0.1, "eps": 1e-05}),
+        ("nn.GroupNorm(4, 8, eps=1e-6)", "self.m(x)", {"eps": 1e-06, "num_groups": 4}),
+        ("nn.LeakyReLU()", "self.m(x)", {"negative_slope": 0.01}),
+        ("nn.Softmax(-1)", "self.m(x)", {"dim": -1}),
+        ("nn.Identity()", "x.sum(1, keepdim=True)", {"dim": [1], "keepdim": True}),
+        (
+            "nn.Conv1d(8, 8, 3, groups=8)",
+            "self.m(x)",
+            {"kernel_size": [3], "stride": [1], "padding": [0], "dilation": [1], "groups": 8},
+        ),
+    ],
+)
+def test_a_kernel_says_its_arguments_where_they_are_the_usual_ones_too(
+    apart: Apart, init: str, forward: str, expected: dict[str, object]
+) -> None:
+    *_, kernel = kernels(apart, f"self.m = {init}", f"return {forward}", "torch.rand(2, 8, 8)")
+    assert kernel["attributes"] == expected
+
+
+def test_an_attention_says_which_positions_it_sees(apart: Apart) -> None:
+    (kernel,) = kernels(
+        apart,
+        "self.register_buffer('mask', torch.ones(8, 8).tril())",
+        "return ((x @ x.mT).masked_fill(self.mask == 0, float('-inf'))).softmax(-1) @ x",
+        "torch.rand(2, 8, 8)",
+    )
+    assert kernel["operation"] == "scaled_dot_product_attention"
+    assert kernel["attributes"]["causal"] is True

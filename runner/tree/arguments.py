@@ -1,0 +1,70 @@
+"""The usual arguments of operations, which neither a name nor a family mentions."""
+
+from __future__ import annotations
+
+from runner.graph.ir import Arg, Operation
+
+_CONVOLUTION: dict[str, Arg] = {
+    "stride": 1, "padding": 0, "dilation": 1, "groups": 1, "output_padding": 0,
+}  # fmt: skip
+_POOL: dict[str, Arg] = {"padding": 0, "dilation": 1, "ceil_mode": False, "count_include_pad": True}
+_RECURRENT: dict[str, Arg] = {
+    "has_biases": True, "num_layers": 1, "dropout": 0.0, "train": False, "bidirectional": False,
+    "batch_first": False,
+}  # fmt: skip
+_DEFAULTS: dict[str, dict[str, Arg]] = {
+    **dict.fromkeys(("conv1d", "conv2d", "conv3d"), _CONVOLUTION),
+    **dict.fromkeys(("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"), _CONVOLUTION),
+    **dict.fromkeys(("max_pool1d", "max_pool2d", "max_pool3d"), _POOL),
+    **dict.fromkeys(("avg_pool1d", "avg_pool2d", "avg_pool3d"), _POOL),
+    "batch_norm": {"training": False, "momentum": 0.1, "eps": 1e-5},
+    "instance_norm": {"use_input_stats": True, "momentum": 0.1, "eps": 1e-5},
+    "layer_norm": {"eps": 1e-5},
+    "group_norm": {"eps": 1e-5},
+    **dict.fromkeys(("lstm", "gru", "rnn_tanh", "rnn_relu"), _RECURRENT),
+    "scaled_dot_product_attention": {"dropout_p": 0.0, "is_causal": False, "enable_gqa": False},
+    "leaky_relu": {"negative_slope": 0.01},
+    "elu": {"alpha": 1.0, "scale": 1, "input_scale": 1},
+    "hardtanh": {"min_val": -1, "max_val": 1},
+    "gelu": {"approximate": "none"},
+    "softplus": {"beta": 1, "threshold": 20},
+    "logsumexp": {"keepdim": False},
+    "embedding": {"padding_idx": -1, "scale_grad_by_freq": False, "sparse": False},
+}  # fmt: skip
+"""What torch's modules do where nothing is said."""
+OF_MACHINES = {"cudnn_enabled", "cudnn_enable", "device", "layout", "pin_memory"}
+"""Arguments that are about where an operation runs."""
+
+
+def defaults(op: Operation) -> dict[str, Arg]:
+    """What an operation does where its arguments say nothing; a window's are lists."""
+    known = _DEFAULTS.get(op.name, {})
+    if op.name.startswith("conv"):
+        sizes = int(op.name[-2])
+        transposed = "transpose" in op.name
+        return {
+            name: value if name == "groups" else (value,) * sizes
+            for name, value in known.items()
+            if transposed or name != "output_padding"
+        }
+    if "_pool" in op.name:
+        left_out = "count_include_pad" if op.name.startswith("max") else "dilation"
+        window = op.arg("kernel_size")
+        sizes = len(window) if isinstance(window, tuple) else 1
+        return {"kernel_size": window, "stride": window} | {
+            name: value if isinstance(value, bool) else (value,) * sizes
+            for name, value in known.items()
+            if name != left_out
+        }
+    return dict(known)
+
+
+def is_usual(op: Operation, name: str, value: Arg) -> bool:
+    """Whether an argument is what the operation does anyway, in each of its dimensions."""
+    if value is None or value == () or name in OF_MACHINES:
+        return True
+    known = _DEFAULTS.get(op.name, {})
+    values = value if isinstance(value, tuple) else (value,)
+    return name in known and all(
+        type(item) is type(known[name]) and item == known[name] for item in values
+    )
