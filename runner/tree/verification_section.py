@@ -1,0 +1,26 @@
+"""The section of `decomposition_analysis.md` that verification fills in.
+
+Whoever writes the page puts NOT_VERIFIED into it; verification replaces what stands between the two
+marks. The marks are comments in Markdown, which a reader of the rendered page does not see.
+"""
+
+from collections.abc import Iterable
+
+ANALYSIS_FILE = "decomposition_analysis.md"
+_BEGIN = "<!-- verification -->"
+_END = "<!-- end of verification -->"
+
+
+def section(lines: Iterable[str]) -> str:
+    """Return lines of Markdown between the section's marks."""
+    return "\n".join([_BEGIN, *lines, _END])
+
+
+NOT_VERIFIED = section(["Not verified."])
+
+
+def with_section(page: str, lines: Iterable[str]) -> str:
+    """Return a page with these lines in its section; a page without one as it is."""
+    before, begin, rest = page.partition(_BEGIN)
+    _, end, after = rest.partition(_END)
+    return before + section(lines) + after if begin and end else page
