@@ -45,8 +45,8 @@ from runner.verify.health import (
     blindness,
     constant_output,
     fingerprint,
-    near_zero,
-    without_effect,
+    inputs_without_effect,
+    weights_without_effect,
 )
 from runner.verify.layout import COMPOSITION_TEST, KERNEL_FOLDER, ORIGINAL, Layout, as_names
 from runner.verify.leaves import ValuesNeeded
@@ -213,6 +213,7 @@ class CompositionGate:
                     {path: module for path, (module, _) in found.items()},
                     lambda: bench.forward(what, composed, inputs.get(), trial)[0],
                     actual if difference.bitwise_equal else expected,
+                    difference.bitwise_equal,
                     COMPOSITION,
                     seen.computes_for_nothing,
                 ),
@@ -261,14 +262,14 @@ class CompositionGate:
         seen: Seen,
     ) -> None:
         findings = self.findings
-        for note in without_effect(seen, model):
+        for note in inputs_without_effect(seen):
             findings.note(note)
+        for observation in weights_without_effect(seen, model):
+            findings.observe(observation)
         constant = constant_output(output)
         if constant:
             findings.note(constant)
             return
-        if tiny := near_zero(output):
-            findings.note(tiny)
         if not is_small or self.bench.streaming:
             findings.not_examined = [UNEXAMINED]
         else:
@@ -282,6 +283,8 @@ class CompositionGate:
                 health = Health(not_examined=[UNEXAMINED])  # it takes more than the gates do
             for note in health.notes:
                 findings.note(note)
+            for observation in health.observations:
+                findings.observe(observation)
             findings.not_examined = health.not_examined
 
     def _kernels(self, model: nn.Module) -> dict[str, tuple[nn.Module, str]]:
@@ -365,7 +368,7 @@ class CompositionGate:
             not all(map(same_layout, [s for s, _ in contract.inputs], contract.strides, real))
             for real in strides
         ):
-            self.findings.note(f"{component} has other strides in the model than its own inputs")
+            self.findings.observe(f"{component} has other strides in the model than its own inputs")
 
     def _judge_kernel(self, component: str, calls: list[Call], events: list[Event]) -> None:
         """A kernel in the model against its file alone, where it gets the same inputs in both."""

@@ -170,6 +170,7 @@ class StepGate:
                     {path: module for path, (module, _) in found.items()},
                     lambda: bench.forward(what, refactored, inputs.get(), trial)[0],
                     actual if difference.bitwise_equal else expected,
+                    difference.bitwise_equal,
                     STEP,
                     seen.computes_for_nothing,
                 ),
