@@ -95,7 +95,7 @@ def write_composition(
         "files": counted(len(names), "file"),
         "os": "import os\n" if "os.sysconf" in run else "",
     }
-    helper = "" if not unpacks else f"{function_of_checks('tensors')}\n\n\n"
+    helper = f"{_function_of_checks('tensors')}\n\n\n" if unpacks else ""
     return (
         f"{head}{made}\n\n\n{helper}{written.text}\n\n\n"
         + "# Parameter or buffer of ComposedModel -> that of the original.\n"
@@ -105,11 +105,12 @@ def write_composition(
     )
 
 
-def function_of_checks(name: str) -> str:
-    """Source of one function of checks.py."""
+def _function_of_checks(name: str) -> str:
+    """Source of one function of checks.py, without the types of what it takes and returns."""
     tree = ast.parse(CHECKS)
     function = next(f for f in tree.body if isinstance(f, ast.FunctionDef) and f.name == name)
-    return ast.get_source_segment(CHECKS, function) or ""
+    _, _, body = (ast.get_source_segment(CHECKS, function) or "").partition("\n")
+    return f"def {name}({', '.join(each.arg for each in function.args.args)}):\n{body}"
 
 
 def _unpacked(names: Sequence[str]) -> str:

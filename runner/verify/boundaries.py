@@ -97,12 +97,12 @@ class Boundaries:
                 where = opened.step.folder
                 alone = f"{where} ran on inputs of its own alone: "
                 if any(tensor._version != version for tensor, version in before):
-                    self._findings.observe(f"{alone}{component} writes into its inputs")
+                    self._findings.note(f"{alone}{component} writes into its inputs")
                 else:
                     state = state_after(module) if self._bench.options.mode == "train" else {}
                     with self._held(plain(output), [args, kwargs, held]) as expected:
                         if expected is None and output is not None:
-                            self._findings.observe(f"{alone}no room beside the model")
+                            self._findings.note(f"{alone}no room beside the model")
                         else:
                             with self._findings.judging("step", where):
                                 opened.total |= self._follow(

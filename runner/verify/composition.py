@@ -262,13 +262,13 @@ class CompositionGate:
         seen: Seen,
     ) -> None:
         findings = self.findings
-        for note in inputs_without_effect(seen):
+        for warning in inputs_without_effect(seen):
+            findings.warn(warning)
+        for note in weights_without_effect(seen, model):
             findings.note(note)
-        for observation in weights_without_effect(seen, model):
-            findings.observe(observation)
         constant = constant_output(output)
         if constant:
-            findings.note(constant)
+            findings.warn(constant)
             return
         if not is_small or self.bench.streaming:
             findings.not_examined = [UNEXAMINED]
@@ -283,8 +283,6 @@ class CompositionGate:
                 health = Health(not_examined=[UNEXAMINED])  # it takes more than the gates do
             for note in health.notes:
                 findings.note(note)
-            for observation in health.observations:
-                findings.observe(observation)
             findings.not_examined = health.not_examined
 
     def _kernels(self, model: nn.Module) -> dict[str, tuple[nn.Module, str]]:
@@ -368,7 +366,7 @@ class CompositionGate:
             not all(map(same_layout, [s for s, _ in contract.inputs], contract.strides, real))
             for real in strides
         ):
-            self.findings.observe(f"{component} has other strides in the model than its own inputs")
+            self.findings.note(f"{component} has other strides in the model than its own inputs")
 
     def _judge_kernel(self, component: str, calls: list[Call], events: list[Event]) -> None:
         """A kernel in the model against its file alone, where it gets the same inputs in both."""
@@ -390,11 +388,11 @@ class CompositionGate:
 
     def _health(self, total: Difference) -> None:
         if total.reason is None and not total.noticed:
-            self.findings.note(f"the composition is vacuous: {VACUOUS}")
+            self.findings.warn(f"the composition is vacuous: {VACUOUS}")
         if total.not_finite:
-            self.findings.note("the output holds NaN or infinity")
+            self.findings.warn("the output holds NaN or infinity")
         if len(self._marks) == 1 and self.bench.options.seeds > 1 and total.reason is None:
-            self.findings.note("the output is the same for every seed")
+            self.findings.warn("the output is the same for every seed")
 
 
 def _names(operations: Counter[str]) -> str:

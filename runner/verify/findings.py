@@ -32,7 +32,7 @@ class Findings:
         self.coverage: list[Coverage] = []
         self.power: Power | None = None
         self.health: list[str] = []
-        self.observations: list[str] = []
+        self.warnings: list[str] = []
         self.advice: list[str] = []
         self.not_examined: list[str] = []
         self.seconds: dict[str, float] = {}
@@ -104,14 +104,15 @@ class Findings:
         return all(check.verdict in GOOD for check in self._checks.values())
 
     def note(self, sentence: str) -> None:
-        """Say once what makes a pass worth less, and what somebody can act on."""
+        """Say once what makes a pass worth less."""
         if sentence not in self.health:
             self.health.append(sentence)
 
-    def observe(self, sentence: str) -> None:
-        """Say once what a reader may want to know, and nobody has to act on."""
-        if sentence not in self.observations:
-            self.observations.append(sentence)
+    def warn(self, sentence: str) -> None:
+        """Say once what makes a pass worth less and a user can act on."""
+        self.note(sentence)
+        if sentence not in self.warnings:
+            self.warnings.append(sentence)
 
     def has(self, gate: GateName, component: str) -> bool:
         """Whether there is a verdict."""
@@ -141,7 +142,7 @@ class Findings:
             bitwise_equal=total.bitwise_equal if total else None,
             max_diff=total.max_diff if total else None,
             health=self.health,
-            observations=self.observations,
+            warnings=self.warnings,
             advice=self.advice,
             not_examined=self.not_examined,
             power=self.power,

@@ -38,9 +38,6 @@ class Health:
     """Sentences about one problem."""
 
     notes: list[str] = field(default_factory=list)
-    """About inputs: others could be given."""
-    observations: list[str] = field(default_factory=list)
-    """About weights, which the problem's author chose."""
     not_examined: list[str] = field(default_factory=list)
 
 
@@ -164,7 +161,7 @@ def blindness(
         health.not_examined.append(effect)
     if blind:
         changed_weights = f"{len(blind)} of {counted(len(weights), 'weight')}"
-        health.observations.append(f"changing {changed_weights} {_UNSEEN}: {_named(blind)}")
+        health.notes.append(f"changing {changed_weights} {_UNSEEN}: {_named(blind)}")
     return health
 
 

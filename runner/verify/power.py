@@ -103,7 +103,7 @@ class PowerGate:
                 continue
             self._findings.found("power", kernel, self._faults.get(kernel))
             if not report.seen and kernel not in self._faults:
-                self._findings.note(f"{kernel}: wrong values go unnoticed: {_why(report)}")
+                self._findings.warn(f"{kernel}: wrong values go unnoticed: {_why(report)}")
         self._findings.power = Power.of(reports)
 
     def _homes(self, steps: tuple[Step, ...]) -> dict[str, str]:

@@ -58,8 +58,8 @@ def section_lines(verification: Verification) -> list[str]:
         outcome = verification.first_failure or "a gate did not pass"
     draws = counted(verification.trials, "draw")
     how = f"{verification.mode} mode, {draws} of weights and inputs, on {verification.device}"
-    remarks = [*verification.health, *verification.observations]
-    remarks += [f"not examined: {effect}" for effect in verification.not_examined]
+    unknown = (f"not examined: {effect}" for effect in verification.not_examined)
+    remarks = [*verification.health, *unknown]
     bullets = ["", *(f"- {remark}" for remark in remarks)] if remarks else []
     return [f"Verification **{verification.status}**: {outcome} ({how}).", *bullets]
 

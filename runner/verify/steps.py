@@ -134,7 +134,7 @@ class StepGate:
         if not findings.has("step", step.folder):
             findings.compared("step", step.folder, total)
             if total.reason is None and not total.noticed:
-                findings.note(f"{step.folder} is vacuous: {VACUOUS}")
+                findings.warn(f"{step.folder} is vacuous: {VACUOUS}")
 
     def follow(self, opened: OpenStep, parent: "ParentRun", trial: int) -> None:
         """Run the refactored model where its parent ran, and compare."""

@@ -194,10 +194,10 @@ def test_a_weight_without_effect_is_named(fusion, judged):
 
     verification = judged(fusion)
 
-    assert verification.observations == [
+    assert verification.health == [
         "changing 1 of 2 weights changes the output by less than the tolerance: conv.bias"
     ]
-    assert verification.health == []  # nobody can act on it
+    assert verification.warnings == []  # nobody can act on it
 
 
 def test_what_is_too_expensive_to_examine_is_said_to_be_unknown(fusion, judged, monkeypatch):

@@ -65,7 +65,7 @@ def test_where_memory_is_short_it_fails_there_too(larger, model, judged, complai
     change_original(model, *larger)
     verdict = judged(model, trials=1)
     assert verdict.status == "passed"
-    assert not [line for line in verdict.observations if "alone" in line]
+    assert not [line for line in verdict.health if "alone" in line]
     change_fusion(model, f"max({LARGE[larger]}) > 20")
     said = complaints(judged(model, trials=1), "step")
     assert said.keys() == {BLOCK_STEP, FUSED_STEP}
@@ -77,4 +77,4 @@ def test_where_there_is_no_room_on_disk_either_the_verdict_says_so(model, judged
     verdict = judged(model, trials=1)
     assert verdict.status == "passed"
     said = f"{BLOCK_STEP} ran on inputs of its own alone: no room beside the model"
-    assert said in verdict.observations
+    assert said in verdict.health
