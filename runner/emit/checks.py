@@ -94,7 +94,7 @@ def compare_once(
 ) -> bool:
     """Compare once; return whether the control is noticed.
 
-    If the right outputs are equal to the last bit, the control differs in any bit.
+    It is noticed by any bit if the right outputs had equal bits, else by the tolerance.
     """
     original, model = models(problem, composed, weights, training, seed)
     torch.manual_seed(seed)
