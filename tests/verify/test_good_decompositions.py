@@ -137,6 +137,17 @@ def test_a_decomposition_that_moved_passes_from_any_working_directory(model, jud
     assert judged(decompositions.Decomposition(moved)).first_failure is None
 
 
+def test_a_verification_says_the_same_each_time_on_any_number_of_threads(model, judged):
+    threads = torch.get_num_threads()
+    said = []
+    for number in (1, 2, 4):
+        torch.set_num_threads(number)
+        said.append(judged(model).model_dump(exclude={"seconds"}))
+    torch.set_num_threads(threads)
+
+    assert said[0] == said[1] == said[2]
+
+
 def test_reports_tell_every_gate_and_only_verification_knows_the_time(model, judged):
     verification = judged(model)
     write_reports(model.directory, verification)
