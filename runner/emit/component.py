@@ -166,10 +166,14 @@ def _imports(used: str) -> str:
     if "F." in used:
         lines.append("import torch.nn.functional as F")
     lines.append("from torch import nn")
-    used_names = {"math": "math.", "os": "os.sysconf"}
-    if standard := [f"import {name}" for name, use in used_names.items() if use in used]:
-        lines = [*standard, "", *lines]
-    return "\n".join(lines) + "\n"
+    standard = standard_imports(used)
+    return standard + "\n" * bool(standard) + "\n".join(lines) + "\n"
+
+
+def standard_imports(used: str) -> str:
+    """Import statements for what a text uses of math and os."""
+    uses = {"math": "math.", "os": "os.sysconf"}
+    return "".join(f"import {name}\n" for name, use in uses.items() if use in used)
 
 
 def component_path(emitter: Emitter, part: Part) -> str:

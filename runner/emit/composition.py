@@ -9,7 +9,7 @@ from pathlib import Path
 
 from runner.counting import counted
 from runner.emit.body import write_class
-from runner.emit.component import Component, Emitter, main
+from runner.emit.component import Component, Emitter, main, standard_imports
 from runner.emit.items import Call, Item
 from runner.emit.lines import WIDTH, indented
 from runner.emit.names import camel, identifier, unique
@@ -26,7 +26,7 @@ _HEAD = '''"""%(title)s, put together from its kernel files alone, computes what
 %(instances)s from %(files)s.
 """
 
-%(os)simport runpy
+%(standard)simport runpy
 from pathlib import Path
 
 import torch
@@ -74,7 +74,6 @@ def write_composition(
     items: list[Item] = [calls[id(u)] if isinstance(u, Part) else u for u in units]
     plain = program.graph.plain_call
     inputs = [emitter.namer.argument(n) for n in root.io.inputs]
-    unpacks = inputs and not plain
     written = write_class(
         program,
         emitter.namer,
@@ -84,7 +83,7 @@ def write_composition(
         docstring="The original, from kernels alone.",
         returns=lambda value: f"return {structured(program.graph.output, value)}",
         signature=None if plain else "self, *args, **kwargs",
-        prologue=[f"{_unpacked(inputs)} = tensors((args, kwargs))"] if unpacks else [],
+        prologue=[] if plain or not inputs else [f"{_unpacked(inputs)} = tensors((args, kwargs))"],
     )
     weights: dict[str, str] = {w.local: original_name(emitter, root, w) for w in written.weights}
     made = "\n".join(indented((f'{classes[name]} = kernel("{name}")' for name in sorted(names)), 0))
@@ -93,9 +92,9 @@ def write_composition(
         "title": title,
         "instances": counted(len(kernels), "kernel instance"),
         "files": counted(len(names), "file"),
-        "os": "import os\n" if "os.sysconf" in run else "",
+        "standard": standard_imports(run),
     }
-    helper = f"{_function_of_checks('tensors')}\n\n\n" if unpacks else ""
+    helper = "" if plain or not inputs else f"{_function_of_checks('tensors')}\n\n\n"
     return (
         f"{head}{made}\n\n\n{helper}{written.text}\n\n\n"
         + "# Parameter or buffer of ComposedModel -> that of the original.\n"

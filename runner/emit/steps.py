@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from runner.emit.body import write_class
-from runner.emit.component import Component, Emitter, functions, main
+from runner.emit.component import Component, Emitter, functions, main, standard_imports
 from runner.emit.items import Call
 from runner.emit.lines import WIDTH
 from runner.emit.names import camel, identifier, relative, unique
@@ -72,7 +72,7 @@ def _step(
     text = "\n\n".join(
         [
             _TITLE.format(parent.workload.name, len(part.children)),
-            ("import os\n" if "os.sysconf" in run else "")
+            standard_imports(made + run)
             + "import runpy\nfrom pathlib import Path\n\nimport torch\n"
             + ("import torch.nn.functional as F\n" if "F." in written.text + made else "")
             + f"from torch import nn\n\n{imports}\n",

@@ -31,7 +31,6 @@ class Tolerance:
     atol: float
     max_diff: float = math.inf
 
-
     def for_values(self, expected: torch.Tensor | Elsewhere) -> "Tolerance":
         """The tolerance in which atol is multiplied by the scale of these values."""
         return replace(self, atol=self.atol * _scale(expected)) if self.atol else self
@@ -82,9 +81,7 @@ def compare_with_control(
     return replace(found, noticed=noticed)
 
 
-def differs(
-    expected: object, actual: object, tolerances: Mapping[torch.dtype, Tolerance]
-) -> bool:
+def differs(expected: object, actual: object, tolerances: Mapping[torch.dtype, Tolerance]) -> bool:
     """Whether `compare` finds a difference; stops at the first piece that has one."""
     if structure(expected) != structure(actual):
         return True
