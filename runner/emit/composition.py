@@ -11,7 +11,7 @@ from runner.counting import counted
 from runner.emit.body import write_class
 from runner.emit.component import Component, Emitter, main, standard_imports
 from runner.emit.items import Call, Item
-from runner.emit.lines import WIDTH, indented
+from runner.emit.lines import WIDTH, fitted, indented
 from runner.emit.names import camel, identifier, unique
 from runner.emit.steps import original_name
 from runner.graph.ir import Ref
@@ -44,10 +44,10 @@ def kernel(name):
 
 _TESTS = '''
 def run_tests():
-    """The composed model gives what the original gives, and a wrong kernel is noticed."""
+    """The composed model gives what the original gives; a wrong kernel is noticed."""
     checks = runpy.run_path(str(HERE / "checks.py"))
     original = HERE.parent / "original.py"
-    checks["compare_with_original"](original, ComposedModel, WEIGHTS%(options)s)
+%(call)s
 
 '''
 
@@ -99,7 +99,7 @@ def write_composition(
         f"{head}{made}\n\n\n{helper}{written.text}\n\n\n"
         + "# Parameter or buffer of ComposedModel -> that of the original.\n"
         + _mapping(weights)
-        + _TESTS % {"options": _options(program)}
+        + _TESTS % {"call": _call(program)}
         + run
     )
 
@@ -125,10 +125,12 @@ def _mapping(weights: Mapping[str, str]) -> str:
     return "\n".join(["WEIGHTS = {", *rows, "}"]) + "\n\n"
 
 
-def _options(program: Program) -> str:
+def _call(program: Program) -> str:
     """A program that values steered is the original for the values that it was captured with."""
     training = ", training=True" if program.graph.mode == "train" else ""
-    return training + (", seeds=(0,)" if program.graph.specialisations else "")
+    options = training + (", seeds=(0,)" if program.graph.specialisations else "")
+    call = f'checks["compare_with_original"](original, ComposedModel, WEIGHTS{options})'
+    return "\n".join(fitted(call, 4))
 
 
 def structured(output: object, value: Callable[[str], str]) -> str:
