@@ -182,6 +182,7 @@ def _result(task: Task, attempt: Attempt, log: Path) -> ProblemResult:
         bitwise_equal=record.bitwise_equal,
         max_diff=record.max_diff,
         health=record.health,
+        warnings=record.warnings,
         seconds=record.seconds,
         cpu_seconds=attempt.cpu_seconds,
         peak_memory_bytes=attempt.peak_memory_bytes,

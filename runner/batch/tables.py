@@ -266,7 +266,7 @@ def one(done: Decomposed, took_s: float, console: Console) -> None:
             console.print(f"the kernels put together equal the original {equal}")
     if result.decomposer:
         _rounds(result.decomposer, console)
-    for sentence in result.health:
+    for sentence in result.warnings:
         console.print(f"but mind: {sentence}", soft_wrap=True)
     memory = f", {result.peak_memory_bytes / GIB:.2f} GiB" if result.peak_memory_bytes else ""
     there = result.peak_device_bytes
@@ -308,7 +308,7 @@ def verdict(verified: Verified, console: Console) -> None:
         where = f" ({verified.power_file})" if verified.power_file else ""
         line = f"  wrong kernels: {caught} caught, {uncaught} not{where}"
         console.print(line, soft_wrap=True)
-    for sentence in record.health:
+    for sentence in record.warnings:
         console.print(f"  but mind: {sentence}", soft_wrap=True)
     for sentence in (record.verification or {}).get("not_examined", []):
         console.print(f"  not examined: {sentence}", soft_wrap=True)

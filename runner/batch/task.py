@@ -94,6 +94,7 @@ class Record(Document):
     bitwise_equal: bool | None = None
     max_diff: float | None = None
     health: list[str] = Field(default_factory=list)
+    warnings: list[str] = Field(default_factory=list)
     peak_device_bytes: int | None = None
     seconds: dict[str, float] = Field(default_factory=dict)
     verification: dict[str, Any] | None = None

@@ -213,6 +213,7 @@ def _verified(
         bitwise_equal=verification.bitwise_equal,
         max_diff=verification.max_diff,
         health=verification.health,
+        warnings=verification.warnings,
         peak_device_bytes=_peak_device_bytes(device),
         findings=findings(verification.gates, MOST_FINDINGS),
         given_bad_inputs=given_bad_inputs(verification.gates),

@@ -34,25 +34,29 @@ if __name__ == "__main__":%s
 """
 
 _LARGE = """
-    import os
-
-    installed = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
-    if installed < %(gib)s:
-        needed = "needs %(gib)s GiB of memory, this machine has"
-        raise SystemExit(f"FAIL: {needed} {installed:.1f} GiB")"""
+    gib = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
+    assert gib > %(gib)s, f"needs %(gib)s GiB of memory, this machine has {gib:.1f}\""""
 
 _TESTS = '''
 def run_tests():
-    """One run: the shapes and dtypes are those that this file documents."""
+    """The output has the shape and dtype that this file documents."""
     torch.manual_seed(0)
-    model = Model().%(mode)s()
     with torch.no_grad():
-        outputs = model(*get_inputs())
-    outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+        output = Model().%(mode)s()(*get_inputs())
+    assert [tuple(output.shape)] == get_expected_output_shape(), output.shape
+    assert output.dtype == %(dtypes)s, output.dtype
+
+'''
+
+_TESTS_OF_SEVERAL = '''
+def run_tests():
+    """The outputs have the shapes and dtypes that this file documents."""
+    torch.manual_seed(0)
+    with torch.no_grad():
+        outputs = Model().%(mode)s()(*get_inputs())
     shapes = [tuple(output.shape) for output in outputs]
-    dtypes = [output.dtype for output in outputs]
-    assert shapes == get_expected_output_shape(), f"output shapes {shapes}"
-    assert dtypes == %(dtypes)s, f"output dtypes {dtypes}"
+    assert shapes == get_expected_output_shape(), shapes
+    assert [output.dtype for output in outputs] == %(dtypes)s
 
 '''
 
@@ -95,15 +99,22 @@ def write_component(emitter: Emitter, workload: Workload, parent: str) -> Compon
     items = _items(emitter, part, classes)
     written = write_class(emitter.program, emitter.namer, "Model", part, items)
     made = functions(emitter, part, written.inputs)
+    classes_text = "\n\n\n".join([*(w.text for w in classes.values()), written.text])
+    run = main(emitter, part)
     pieces = [
         _docstring(emitter, workload, parent, written),
-        _imports([*(w.text for w in classes.values()), written.text, made]),
-        "\n\n\n".join([*(w.text for w in classes.values()), written.text]),
+        _imports(classes_text + made + run),
+        classes_text,
         "\n" + made,
-        _TESTS.strip("\n")
-        % {"mode": emitter.program.graph.mode, "dtypes": _dtypes(emitter.program, part)},
+        _tests(emitter.program, part),
     ]
-    return Component(workload, "\n\n".join(pieces) + "\n\n" + main(emitter, part), written)
+    return Component(workload, "\n\n".join(pieces) + "\n\n" + run, written)
+
+
+def _tests(program: Program, part: Part) -> str:
+    text = _TESTS if len(part.io.outputs) == 1 else _TESTS_OF_SEVERAL
+    filled = text % {"mode": program.graph.mode, "dtypes": _dtypes(program, part)}
+    return "\n".join(indented(filled.strip("\n").splitlines(), 0))
 
 
 def main(emitter: Emitter, part: Part) -> str:
@@ -152,15 +163,19 @@ def _items(emitter: Emitter, part: Part, classes: dict[str, Written]) -> Sequenc
     ]
 
 
-def _imports(texts: Sequence[str]) -> str:
-    used = "\n".join(texts)
+def _imports(used: str) -> str:
     lines = ["import torch"]
     if "F." in used:
         lines.append("import torch.nn.functional as F")
     lines.append("from torch import nn")
-    if "math." in used:
-        lines = ["import math", "", *lines]
-    return "\n".join(lines) + "\n"
+    standard = standard_imports(used)
+    return standard + "\n" * bool(standard) + "\n".join(lines) + "\n"
+
+
+def standard_imports(used: str) -> str:
+    """Import statements for what a text uses of math and os."""
+    uses = {"math": "math.", "os": "os.sysconf"}
+    return "".join(f"import {name}\n" for name, use in uses.items() if use in used)
 
 
 def component_path(emitter: Emitter, part: Part) -> str:
@@ -182,6 +197,8 @@ def functions(emitter: Emitter, part: Part, names: Sequence[str]) -> str:
 
 def _dtypes(program: Program, part: Part) -> str:
     dtypes = [f"torch.{program.spec(n).dtype}" for n in part.io.outputs]
+    if len(dtypes) == 1:
+        return dtypes[0]
     if len(dtypes) > 2 and len(set(dtypes)) == 1:
         return f"[{dtypes[0]}] * {len(dtypes)}"
     return f"[{', '.join(dtypes)}]"

@@ -10,7 +10,7 @@ from typing import Any
 import runner
 from runner.emit.analysis import write_analysis
 from runner.emit.component import Component, Emitter, component_path, write_component
-from runner.emit.composition import write_composition
+from runner.emit.composition import CHECKS, write_composition
 from runner.emit.log import write_log
 from runner.emit.names import Namer, unique
 from runner.emit.steps import child_names, original_name, write_steps
@@ -72,6 +72,7 @@ def write(
     texts["verification/composition_test.py"] = write_composition(
         emitter, root, components, graph.model_name
     )
+    texts["verification/checks.py"] = CHECKS
     tree = describe(emitter, root, problem, components)
     texts["decomposition_analysis.md"] = write_analysis(tree, program, root)
     texts["decomposition_log.json"] = write_log(emitter, root, tree)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from runner.emit.body import write_class
-from runner.emit.component import Component, Emitter, functions, is_large, main
+from runner.emit.component import Component, Emitter, functions, main, standard_imports
 from runner.emit.items import Call
 from runner.emit.lines import WIDTH
 from runner.emit.names import camel, identifier, relative, unique
@@ -22,93 +22,12 @@ _TITLE = '''"""{}
 Put together from its {} children.
 """'''
 
-_COMPARE = '''
-def tensors(value):
-    """All tensors in nested tuples, lists, dicts and objects, in order."""
-    if isinstance(value, torch.Tensor):
-        return [value]
-    if isinstance(value, (int, float, complex, str, type)) or callable(value):
-        return []
-    if not isinstance(value, (list, tuple)):
-        value = value if hasattr(value, "values") else getattr(value, "__dict__", {})
-        value = value.values()
-    return [t for item in value for t in tensors(item)]
-
-
-def held(value, name):
-    """(name, tensor) for a tensor, and for each in a list, tuple or dict."""
-    if isinstance(value, torch.Tensor):
-        yield name, value
-    elif isinstance(value, (list, tuple, dict)):
-        items = value.items() if isinstance(value, dict) else enumerate(value)
-        for key, item in items:
-            yield from held(item, f"{name}.{key}")
-
-
-def assert_equal(actual, expected):
-    """Within tolerance, piece by piece so that large tensors need no more memory."""
-    assert len(actual) == len(expected), f"{len(actual)} outputs, not {len(expected)}"
-    for a, b in zip(actual, expected):
-        assert a.shape == b.shape, f"shape {tuple(a.shape)}, not {tuple(b.shape)}"
-        assert a.dtype == b.dtype, f"{a.dtype}, not {b.dtype}"
-        half = b.dtype in (torch.float16, torch.bfloat16)
-        rtol, atol = (1e-3, 1e-3) if half else (1e-5, 1e-6)
-        if not b.is_floating_point():
-            rtol, atol = 0, 0
-        pieces = zip(a.reshape(-1).split(1 << 22), b.reshape(-1).split(1 << 22))
-        for one, other in pieces:
-            if not torch.equal(one, other):
-                assert_close(one, other, rtol=rtol, atol=atol, equal_nan=True)
-
-
-def weights_of(model):
-    """Parameters, buffers, tensors in attributes; shared ones by each name."""
-    return {
-        **{
-            name: tensor
-            for path, module in model.named_modules()
-            for key, value in vars(module).items()
-            if key not in ("_parameters", "_buffers", "_modules")
-            for name, tensor in held(value, f"{path}.{key}" if path else key)
-        },
-        **dict(model.named_parameters(remove_duplicate=False)),
-        **dict(model.named_buffers(remove_duplicate=False)),
-    }
-'''
-
-_ASIDE = '''
-
-def aside(tensor):
-    """The same in a file that is gone with it: in memory, the other side may not fit beside it."""
-    import tempfile
-
-    with tempfile.NamedTemporaryFile() as file:
-        size, dtype = tensor.numel(), tensor.dtype
-        copy = torch.from_file(file.name, shared=True, size=size, dtype=dtype)
-    return copy.view(tensor.shape).copy_(tensor)
-'''
-
 _TESTS = '''
 def run_tests():
-    """With the same weights and inputs, this one equals the parent, for two seeds."""
-    torch.backends.mha.set_fastpath_enabled(False)
-    here = Path(__file__).resolve().parent
-    torch.manual_seed(0)
-    original = runpy.run_path(str(here / "original.py"))["Model"]().%(mode)s()
-    refactored = RefactoredModel().%(mode)s()
-    theirs, mine = weights_of(original), weights_of(refactored)
-    for source, names in json.loads((here / "weight_map.json").read_text()).items():
-        for name in [names] if isinstance(names, str) else names:
-            mine[name].data = theirs[source].data
-    for seed in (1, 2):
-        torch.manual_seed(seed)
-        inputs = get_inputs()
-        with torch.no_grad():
-            torch.manual_seed(seed)
-            expected = %(expected)s
-            torch.manual_seed(seed)
-            assert_equal(tensors(refactored(*inputs)), expected)
-        del inputs, expected
+    """With the same weights and inputs, this model gives what its parent gives."""
+    folder = Path(__file__).resolve().parent
+    checks = runpy.run_path(str(folder.parents[1] / "verification" / "checks.py"))
+    checks["compare_with_parent"](folder, RefactoredModel, get_inputs%s)
 
 '''
 
@@ -119,13 +38,6 @@ class Step:
 
     name: str
     files: dict[str, str]
-
-
-def comparison(emitter: Emitter, part: Part, call: str) -> tuple[str, str]:
-    """Functions for comparing two sides of a part, and the expression of what `call` gives."""
-    if is_large(emitter, part):
-        return _COMPARE + _ASIDE, f"[aside(tensor) for tensor in tensors({call})]"
-    return _COMPARE, f"tensors({call})"
 
 
 def write_steps(emitter: Emitter, components: Mapping[str, Component]) -> list[Step]:
@@ -157,16 +69,18 @@ def _step(
     written = write_class(emitter.program, emitter.namer, "RefactoredModel", part, items)
     imports = "\n".join(_import(name, classes[name]) for name in sorted(children, key=_natural))
     made = functions(emitter, part, written.inputs)
-    compare, expected = comparison(emitter, part, "original(*inputs)")
+    run = main(emitter, part)
+    training = ", training=True" if emitter.program.graph.mode == "train" else ""
     text = "\n\n".join(
         [
             _TITLE.format(parent.workload.name, len(part.children)),
-            "import json\nimport runpy\nfrom pathlib import Path\n\nimport torch\n"
+            standard_imports(made + run)
+            + "import runpy\nfrom pathlib import Path\n\nimport torch\n"
             + ("import torch.nn.functional as F\n" if "F." in written.text + made else "")
-            + f"from torch import nn\nfrom torch.testing import assert_close\n\n{imports}\n",
+            + f"from torch import nn\n\n{imports}\n",
             written.text,
-            "\n" + made + "\n\n" + compare.strip("\n"),
-            _TESTS.rstrip("\n") % {"mode": emitter.program.graph.mode, "expected": expected},
+            "\n" + made,
+            _TESTS.strip("\n") % training,
         ]
     )
     weights = weight_map(emitter, part, parent.written.weights, written.weights)
@@ -175,7 +89,7 @@ def _step(
         f"step_{number}_{parent.workload.name}_to_{level}",
         {
             "original.py": parent.text,
-            "refactored.py": text + "\n\n" + main(emitter, part),
+            "refactored.py": text + "\n\n" + run,
             "weight_map.json": json.dumps(weights, indent=1) + "\n",
             **{f"children/{name}.py": child.text for name, child in children.items()},
         },

@@ -123,6 +123,8 @@ class ProblemResult(Document):
     max_diff: float | None = None
     health: list[str] = Field(default_factory=list)
     """What makes the problem's own output a weak witness, a sentence each."""
+    warnings: list[str] = Field(default_factory=list)
+    """Those sentences of `health` that a user can act on."""
     seconds: dict[str, float] = Field(default_factory=dict)
     """Wall time by stage."""
     cpu_seconds: float | None = None

@@ -1,4 +1,4 @@
-"""This file knows about comparing two outputs: structure, shapes, dtypes, then values."""
+"""Compare two outputs: structure, shapes and dtypes, then values."""
 
 import math
 from collections.abc import Mapping
@@ -21,11 +21,19 @@ from runner.verify.leaves import (
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """|actual - expected| <= atol + rtol * |expected|, and below max_diff where there is one."""
+    """|actual - expected| <= atol * scale + rtol * |expected|, and below max_diff if there is one.
+
+    The scale is the largest finite magnitude of what is expected, at most 1: an output of 0.02 at
+    most is compared as strictly, relative to it, as one of 20.
+    """
 
     rtol: float
     atol: float
     max_diff: float = math.inf
+
+    def for_values(self, expected: torch.Tensor | Elsewhere) -> "Tolerance":
+        """The tolerance in which atol is multiplied by the scale of these values."""
+        return replace(self, atol=self.atol * _scale(expected)) if self.atol else self
 
 
 EXACT = Tolerance(0.0, 0.0)
@@ -44,7 +52,7 @@ STEP = {
 COMPOSITION = STEP | {torch.float32: Tolerance(1e-5, 1e-6, max_diff=1e-4)}
 
 VACUOUS = "it would pass with a kernel's output a hundredth larger"
-"""What is said of a comparison whose negative control was not noticed."""
+"""Sentence about a comparison whose negative control goes unnoticed."""
 
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
@@ -73,23 +81,15 @@ def compare_with_control(
     return replace(found, noticed=noticed)
 
 
-def fault(
-    expected: object, actual: object, tolerances: Mapping[torch.dtype, Tolerance]
-) -> str | None:
-    """Whether `compare` would object, found out at the first piece that is wrong."""
+def differs(expected: object, actual: object, tolerances: Mapping[torch.dtype, Tolerance]) -> bool:
+    """Whether `compare` finds a difference; stops at the first piece that has one."""
     if structure(expected) != structure(actual):
-        return f"{structure(actual)} instead of {structure(expected)}"
-    for (name, one), (_, other) in zip(leaves(expected), leaves(actual), strict=True):
-        if not is_tensor(one) or as_tensor(one).shape != as_tensor(other).shape:
-            if reason := _compare_leaf(name, one, other, tolerances).reason:
-                return reason
-            continue
-        tolerance = tolerances.get(as_tensor(one).dtype, EXACT)
-        for piece, value in zip(pieces_of(one), pieces_of(other), strict=True):
-            found = _compare_leaf(name, piece, value, {piece.dtype: tolerance})
-            if found.reason:
-                return found.reason
-    return None
+        return True
+    pairs = zip(leaves(expected), leaves(actual), strict=True)
+    return any(
+        _compare_leaf(name, one, other, tolerances, until_wrong=True).reason
+        for (name, one), (_, other) in pairs
+    )
 
 
 def identical(one: object, other: object) -> bool:
@@ -135,31 +135,24 @@ def would_notice(
     *,
     bitwise: bool,
 ) -> bool:
-    """The comparison's negative control: whether a wrong output would have been seen.
+    """The comparison's negative control: whether an output a hundredth larger is noticed.
 
-    Of an output whose bits are all equal, a hundredth more in any piece must be outside the
-    tolerance: what the kernel that computes it would give, were it wrong by as much. Of any other,
-    zeros in its place must be.
+    Where the outputs are equal to the last bit, one other bit is noticed; else what is outside of
+    the tolerance.
     """
     for (_, one), (_, other) in zip(leaves(expected), leaves(actual), strict=True):
         if not is_tensor(one) or not is_tensor(other):
             continue
-        for piece, seen in zip(pieces_of(other if bitwise else one), pieces_of(other), strict=True):
-            tolerance = tolerances.get(piece.dtype, EXACT)
-            if bitwise and _tiny(seen, tolerance):
-                continue
-            wrong = scaled(seen) if bitwise else torch.zeros_like(seen)
-            if seen.numel() and _compare_piece(piece, wrong.to(piece.device), tolerance).outside:
+        if bitwise:
+            if any(not _same_bits(_real(p), _real(scaled(p))) for p in pieces_of(other)):
+                return True
+            continue
+        tolerance = tolerances.get(as_tensor(one).dtype, EXACT).for_values(as_tensor(one))
+        for piece, seen in zip(pieces_of(one), pieces_of(other), strict=True):
+            wrong = scaled(seen).to(piece.device)
+            if seen.numel() and _compare_piece(_real(piece), _real(wrong), tolerance).outside:
                 return True
     return False
-
-
-def _tiny(piece: torch.Tensor, tolerance: Tolerance) -> bool:
-    """Whether a hundredth of every number, however rounded, is within the tolerance."""
-    if piece.dtype not in STEP or piece.is_complex() or not piece.numel():
-        return False
-    part = 1.1e-2 if piece.dtype.itemsize >= 4 else 2e-2
-    return all(abs(float(end)) * part <= tolerance.atol for end in torch.aminmax(piece))
 
 
 def scaled(tensor: torch.Tensor) -> torch.Tensor:
@@ -179,7 +172,12 @@ def compared_elements(output: object) -> int:
 
 
 def _compare_leaf(
-    name: str, one: object, other: object, tolerances: Mapping[torch.dtype, Tolerance]
+    name: str,
+    one: object,
+    other: object,
+    tolerances: Mapping[torch.dtype, Tolerance],
+    *,
+    until_wrong: bool = False,
 ) -> Difference:
     if not is_tensor(one):
         same = one == other or (one != one and other != other)
@@ -196,15 +194,39 @@ def _compare_leaf(
         agreed = expected.agrees(actual)
         if agreed:
             return agreed
-    tolerance = tolerances.get(expected.dtype, EXACT)
+    tolerance: Tolerance | None = None
     seen = _Seen()
     total = 0
     for piece, value in zip(pieces_of(expected), pieces_of(actual), strict=True):
-        seen.add(
-            _compare_piece(piece.resolve_conj(), value.to(piece.device).resolve_conj(), tolerance)
-        )
         total += piece.numel()
-    return seen.difference(name, total, tolerance)
+        right, given = _real(piece), _real(value.to(piece.device))
+        if _same_bits(right, given):
+            seen.not_finite |= not all_finite(right)
+            continue
+        if tolerance is None:  # its scale takes a look at all values
+            tolerance = tolerances.get(expected.dtype, EXACT).for_values(expected)
+        seen.add(_compare_piece(right, given, tolerance))
+        if until_wrong and seen.difference(name, total, tolerance).reason:
+            break
+    return seen.difference(name, total, tolerance or EXACT)
+
+
+def _real(piece: torch.Tensor) -> torch.Tensor:
+    """Complex numbers as pairs of real ones."""
+    piece = piece.resolve_conj()
+    return torch.view_as_real(piece) if piece.dtype.is_complex else piece
+
+
+def _scale(expected: torch.Tensor | Elsewhere) -> float:
+    """The largest finite magnitude, at most 1; found at the first piece that has 1."""
+    largest = 0.0
+    for piece in pieces_of(expected):
+        if piece.numel():
+            sizes = _real(piece).abs().nan_to_num_(0.0, 0.0, 0.0)
+            largest = max(largest, float(sizes.max()))
+        if largest >= 1.0:
+            return 1.0
+    return largest
 
 
 @dataclass(slots=True)
@@ -216,7 +238,7 @@ class _Seen:
     outside: int = 0
     """Elements outside the tolerance."""
     patterns: int = 0
-    """Elements that are NaN or infinite on one side, or not the same on both."""
+    """Elements that are NaN or infinite on one side, or differently on both."""
     not_finite: bool = False
 
     def add(self, other: "_Seen") -> None:
@@ -239,12 +261,8 @@ class _Seen:
 
 
 def _compare_piece(expected: torch.Tensor, actual: torch.Tensor, tolerance: Tolerance) -> _Seen:
-    if expected.dtype.is_complex:
-        expected, actual = torch.view_as_real(expected), torch.view_as_real(actual)
-    floating = expected.dtype.is_floating_point
-    if _same_bits(expected, actual):
-        return _Seen(not_finite=not all_finite(expected))
-    if not floating:
+    """The difference of two pieces of which some bit differs, or may."""
+    if not expected.dtype.is_floating_point:
         different = expected != actual
         wide = torch.float64
         largest = float((expected.to(wide) - actual.to(wide)).abs().max())

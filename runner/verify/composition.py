@@ -45,8 +45,8 @@ from runner.verify.health import (
     blindness,
     constant_output,
     fingerprint,
-    near_zero,
-    without_effect,
+    inputs_without_effect,
+    weights_without_effect,
 )
 from runner.verify.layout import COMPOSITION_TEST, KERNEL_FOLDER, ORIGINAL, Layout, as_names
 from runner.verify.leaves import ValuesNeeded
@@ -213,6 +213,7 @@ class CompositionGate:
                     {path: module for path, (module, _) in found.items()},
                     lambda: bench.forward(what, composed, inputs.get(), trial)[0],
                     actual if difference.bitwise_equal else expected,
+                    difference.bitwise_equal,
                     COMPOSITION,
                     seen.computes_for_nothing,
                 ),
@@ -261,14 +262,14 @@ class CompositionGate:
         seen: Seen,
     ) -> None:
         findings = self.findings
-        for note in without_effect(seen, model):
+        for warning in inputs_without_effect(seen):
+            findings.warn(warning)
+        for note in weights_without_effect(seen, model):
             findings.note(note)
         constant = constant_output(output)
         if constant:
-            findings.note(constant)
+            findings.warn(constant)
             return
-        if tiny := near_zero(output):
-            findings.note(tiny)
         if not is_small or self.bench.streaming:
             findings.not_examined = [UNEXAMINED]
         else:
@@ -387,11 +388,11 @@ class CompositionGate:
 
     def _health(self, total: Difference) -> None:
         if total.reason is None and not total.noticed:
-            self.findings.note(f"the composition is vacuous: {VACUOUS}")
+            self.findings.warn(f"the composition is vacuous: {VACUOUS}")
         if total.not_finite:
-            self.findings.note("the output holds NaN or infinity")
+            self.findings.warn("the output holds NaN or infinity")
         if len(self._marks) == 1 and self.bench.options.seeds > 1 and total.reason is None:
-            self.findings.note("the output is the same for every seed")
+            self.findings.warn("the output is the same for every seed")
 
 
 def _names(operations: Counter[str]) -> str:

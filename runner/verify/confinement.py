@@ -22,7 +22,7 @@ import torch
 
 import runner
 from runner.verify.integrity import Integrity
-from runner.verify.layout import COMPOSITION_TEST, ORIGINAL
+from runner.verify.layout import CHECKS, COMPOSITION_TEST, ORIGINAL
 from runner.verify.loading_files import CHILDREN, relative
 from runner.verify.sources import THE_LANGUAGES_OWN
 
@@ -148,12 +148,13 @@ def _passes_on(file: str) -> bool:
 
 
 def _may_see(asker: str, name: str, path: Path) -> bool:
-    """A component sees itself, a step its children, the composition test what it compares."""
+    """A component sees itself, a step its children and the checks, the composition test all."""
     if asker == name or path.is_dir():
         return True
     if asker.endswith("/refactored.py"):
         folder = asker.removesuffix("refactored.py")
-        return name.startswith(f"{folder}{CHILDREN}/") or name.endswith(".json")
+        inside = name.startswith(f"{folder}{CHILDREN}/") or name == CHECKS
+        return inside or name.endswith(".json")
     if asker == COMPOSITION_TEST:
         return name.endswith((".py", ".json"))
     return False

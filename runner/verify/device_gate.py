@@ -117,7 +117,7 @@ class DeviceGate:
             fault, unjudged = self._explain(ORIGINAL, self._problem, error)
         self._findings.nothing("device", ORIGINAL)
         why = f"itself does not run on one: {fault}" if fault else unjudged
-        self._findings.note(f"{_NOT_JUDGED}: {ORIGINAL} {why}")
+        self._findings.warn(f"{_NOT_JUDGED}: {ORIGINAL} {why}")
         return None
 
     def _judge(self, file: str, load: Callable[[str], _Loaded], like: _Ran | None) -> _Ran | None:

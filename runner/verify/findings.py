@@ -32,6 +32,7 @@ class Findings:
         self.coverage: list[Coverage] = []
         self.power: Power | None = None
         self.health: list[str] = []
+        self.warnings: list[str] = []
         self.advice: list[str] = []
         self.not_examined: list[str] = []
         self.seconds: dict[str, float] = {}
@@ -103,9 +104,15 @@ class Findings:
         return all(check.verdict in GOOD for check in self._checks.values())
 
     def note(self, sentence: str) -> None:
-        """Something that makes a pass worth less, said once."""
+        """Say once what makes a pass worth less."""
         if sentence not in self.health:
             self.health.append(sentence)
+
+    def warn(self, sentence: str) -> None:
+        """Say once what makes a pass worth less and a user can act on."""
+        self.note(sentence)
+        if sentence not in self.warnings:
+            self.warnings.append(sentence)
 
     def has(self, gate: GateName, component: str) -> bool:
         """Whether there is a verdict."""
@@ -135,6 +142,7 @@ class Findings:
             bitwise_equal=total.bitwise_equal if total else None,
             max_diff=total.max_diff if total else None,
             health=self.health,
+            warnings=self.warnings,
             advice=self.advice,
             not_examined=self.not_examined,
             power=self.power,

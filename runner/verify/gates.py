@@ -46,7 +46,7 @@ def _judge(directory: Path, options: VerifyOptions, findings: Findings) -> Verif
     streaming = Streaming(options.memory_bytes or 0) if options.streamed else None
     bench = Bench(directory, options, streaming=streaming)
     if streaming:
-        findings.note(told(options.seed))
+        findings.warn(told(options.seed))
     on_cpu = options.device == "cpu"
     simulated_device()  # it changes torch, which confined code may not do
     with (
@@ -67,14 +67,14 @@ def _judge(directory: Path, options: VerifyOptions, findings: Findings) -> Verif
         if layout.tree is not None and (steered := layout.tree.metadata.specialisations):
             bench = replace(bench, options=replace(options, specialised=True))
             more = f" and {len(steered) - 1} more" if len(steered) > 1 else ""
-            findings.note(f"holds for the values of seed {options.seed}: {steered[0]}{more}")
+            findings.warn(f"holds for the values of seed {options.seed}: {steered[0]}{more}")
         if layout.tree is not None:
             findings.advice += advice(layout.tree)
             if known := _other_torch(layout.tree.metadata.torch_version):
-                findings.note(f"taken apart with torch {known}; here it is {_release()}")
+                findings.warn(f"taken apart with torch {known}; here it is {_release()}")
             for package, known in layout.tree.metadata.packages.items():
                 if known != (here := known_as(package)):
-                    findings.note(f"taken apart with {package} {known}; here it is {here}")
+                    findings.warn(f"taken apart with {package} {known}; here it is {here}")
         missing = _missing_packages(directory / ORIGINAL)  # no file has run that could hide one
         power = PowerGate(layout, bench, spill, findings)
         with findings.gate("step"):

@@ -46,7 +46,7 @@ def find_weak_weights(
 
 
 def _signs_by_tolerance(output: torch.Tensor) -> torch.Tensor:
-    allowed = STEP.get(output.dtype, EXACT)
+    allowed = STEP.get(output.dtype, EXACT).for_values(output)
     signs = torch.rand_like(output.real if output.is_complex() else output).sub_(0.5).sign_()
     return signs / (allowed.atol + allowed.rtol * output.abs())
 

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from runner.counting import counted
-from runner.verify.compare import STEP, fault
+from runner.verify.compare import STEP, differs
 from runner.verify.gradients import FORWARDS, find_weak_weights
 from runner.verify.leaves import is_tensor, leaves, pieces_of, tensors
 from runner.verify.loading_files import CannotJudge
@@ -63,24 +63,6 @@ def constant_output(output: object) -> str | None:
     return "the output is all zeros" if value == 0 else f"the output is constant: all {value:g}"
 
 
-def near_zero(output: object) -> str | None:
-    """Whether a hundredth of every number is within the tolerance; ends at the first larger one."""
-    largest = 0.0
-    for _, leaf in leaves(output):
-        for piece in pieces_of(leaf) if is_tensor(leaf) else ():
-            if piece.dtype not in STEP or piece.is_complex():
-                return None  # integers and booleans are compared exactly
-            if not piece.numel():
-                continue
-            size = max(abs(float(end)) for end in torch.aminmax(piece))
-            if not size * 1e-2 <= STEP[piece.dtype].atol:
-                return None  # NaN among them
-            largest = max(largest, size)
-    if largest == 0.0:
-        return None  # all zeros, which is a sentence of its own
-    return f"the output is near zero: {largest:.3g} at most, so that an error of 1% is tolerated"
-
-
 def fingerprint(output: object) -> tuple[object, ...]:
     """Little about an output, which two different ones do not share by chance."""
     marks: list[object] = []
@@ -104,16 +86,19 @@ def _comparable(piece: torch.Tensor) -> torch.Tensor:
     return piece.float() if piece.is_floating_point() and piece.dtype.itemsize == 1 else piece
 
 
-def without_effect(seen: Seen, model: nn.Module) -> list[str]:
-    """Inputs and weights that no operation carries to an output."""
-    notes = [f"input {n} reaches no output" for n, used in enumerate(seen.inputs_used) if not used]
+def inputs_without_effect(seen: Seen) -> list[str]:
+    """Name inputs that no operation carries to an output."""
+    return [f"input {n} reaches no output" for n, used in enumerate(seen.inputs_used) if not used]
+
+
+def weights_without_effect(seen: Seen, model: nn.Module) -> list[str]:
+    """Name weights that no operation carries to an output."""
     weights = dict(model.named_parameters())
     unused = [n for n, t in weights.items() if t.numel() and n not in seen.weights_used]
-    if unused:
-        notes.append(
-            f"{len(unused)} of {counted(len(weights), 'weight')} reach no output: {_named(unused)}"
-        )
-    return notes
+    if not unused:
+        return []
+    some = f"{len(unused)} of {counted(len(weights), 'weight')}"
+    return [f"{some} reach no output: {_named(unused)}"]
 
 
 def blindness(
@@ -136,7 +121,7 @@ def blindness(
             changed, _ = bench.forward("original.py: forward", model, given, 0)
         except CannotJudge:
             return False  # the model does notice
-        return fault(output, changed, STEP) is None
+        return not differs(output, changed, STEP)
 
     too_large = size_of(list(inputs.get())) > EXAMINED_BYTES or size_of(output) > KEPT_BYTES
     if not left or too_large or _shares(output, model, inputs.get()):

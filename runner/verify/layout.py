@@ -11,6 +11,8 @@ from runner.verify.reading_trees import read_tree
 
 ORIGINAL = "original.py"
 COMPOSITION_TEST = "verification/composition_test.py"
+CHECKS = "verification/checks.py"
+"""Functions that a directory's own tests call; kdrun compares by its own code."""
 KERNEL_FOLDER = LEVEL_FOLDER["kernel"]
 
 

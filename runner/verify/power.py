@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from runner.verify.compare import Tolerance, compare, fault
+from runner.verify.compare import Tolerance, compare, differs, identical
 from runner.verify.difference import Difference
 from runner.verify.findings import Findings
 from runner.verify.health import constant_output
@@ -44,6 +44,8 @@ class Comparison:
     run: Callable[[], Any]
     """The parent's forward, on the inputs of the recording."""
     expected: object
+    bitwise: bool
+    """The comparison found equal bits, and so notices any other bit."""
     tolerances: dict[torch.dtype, Tolerance]
     may_be_dead: bool
     """The original, too, computes what reaches no output."""
@@ -101,7 +103,7 @@ class PowerGate:
                 continue
             self._findings.found("power", kernel, self._faults.get(kernel))
             if not report.seen and kernel not in self._faults:
-                self._findings.note(f"{kernel}: wrong values go unnoticed: {_why(report)}")
+                self._findings.warn(f"{kernel}: wrong values go unnoticed: {_why(report)}")
         self._findings.power = Power.of(reports)
 
     def _homes(self, steps: tuple[Step, ...]) -> dict[str, str]:
@@ -142,8 +144,12 @@ class PowerGate:
                 replayed = recording.replay(comparison.run, wrong)
         except CannotJudge:
             return told(verdict="caught", caught_by="error")
-        if fault(comparison.expected, replayed.output, comparison.tolerances):
+        if differs(comparison.expected, replayed.output, comparison.tolerances):
             return told(verdict="caught", caught_by="values")
+        if beyond := _beyond_doubt(comparison.expected, replayed.output):
+            self._faults[kernel] = f"{comparison.where} compares as equal what is {beyond:.3g} off"
+        if comparison.bitwise and not identical(comparison.expected, replayed.output):
+            return told(verdict="caught", caught_by="bits")
         reason, explanation = self._unseen(kernel, comparison, replayed)
         return told(verdict="uncaught", reason=reason, explanation=explanation)
 
@@ -160,8 +166,6 @@ class PowerGate:
         if not replayed.arrived:
             names = sorted({comparison.components[path] for path in replayed.absorbed_by})
             return "absorbed", f"{', '.join(names)} gives the same for the wrong values"
-        if beyond := _beyond_doubt(comparison.expected, replayed.output):
-            self._faults[kernel] = f"{comparison.where} compares as equal what is {beyond:.3g} off"
         if _holds_no_finite(comparison.expected):
             return "not_finite", "what is compared is NaN or infinite throughout"
         if said := constant_output(comparison.expected):

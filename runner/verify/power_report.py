@@ -38,8 +38,9 @@ class MutantResult(_Document):
     where: str
     """The step's folder, or `model` for the composition: the last comparison it was put to."""
     verdict: Literal["caught", "uncaught"]
-    caught_by: Literal["values", "shapes", "error"] | None = None
-    """What gave it away; present exactly when caught."""
+    caught_by: Literal["values", "bits", "shapes", "error"] | None = None
+    """What gave it away; present exactly when caught. `bits`: within the tolerance, and other bits
+    than the right kernel's, which are the original's."""
     reason: Unseen | None = None
     """Why nothing could be seen; present exactly when uncaught."""
     explanation: str | None = None
@@ -65,7 +66,7 @@ class KernelPower(_Document):
     @property
     def seen(self) -> bool:
         """Whether wrong values of this kernel were noticed; a file that cannot run is no proof."""
-        return any(mutant.caught_by == "values" for mutant in self.mutants)
+        return any(mutant.caught_by in ("values", "bits") for mutant in self.mutants)
 
 
 class Power(_Document):

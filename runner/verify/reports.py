@@ -1,4 +1,4 @@
-"""This file knows about what a verification leaves in the decomposition directory.
+"""Write what a verification leaves in the decomposition directory.
 
 Times and durations stand in verification/ alone; everything else is the same on every run.
 """
@@ -8,8 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from runner.counting import counted
 from runner.errors import DecompositionError
 from runner.tree.document import Tree
+from runner.tree.verification_section import ANALYSIS_FILE, with_section
 from runner.verify.power_report import Power
 from runner.verify.results import COMPARED, Check, Coverage, Verification
 
@@ -17,7 +19,7 @@ POWER_FILE = "verification/power.json"
 
 
 def write_reports(directory: Path, verification: Verification) -> None:
-    """Write verification/*.json, each step's two reports, and the status into the tree."""
+    """Write verification/*.json, each step's reports, the tree's status, the page's section."""
     document = verification.model_dump(mode="json")
     steps = sorted(path for path in directory.glob("steps/*") if path.is_dir())
     now = {"verified_at": datetime.now(UTC).isoformat(timespec="seconds")}
@@ -43,6 +45,23 @@ def write_reports(directory: Path, verification: Verification) -> None:
         report = _coverage(found[0]) if found else {"verdict": "not_run"}
         _write(path / "coverage_report.json", report)
     _write_status(directory, verification.status)
+    _write_section(directory, verification)
+
+
+def section_lines(verification: Verification) -> list[str]:
+    """Return the verdict and all that makes it worth less, as Markdown."""
+    if verification.status == "passed":
+        difference = f"within {verification.max_diff:.2g}" if verification.max_diff else "exactly"
+        equal = "to the last bit" if verification.bitwise_equal else difference
+        outcome = f"the kernels put together equal the original {equal}"
+    else:
+        outcome = verification.first_failure or "a gate did not pass"
+    draws = counted(verification.trials, "draw")
+    how = f"{verification.mode} mode, {draws} of weights and inputs, on {verification.device}"
+    unknown = (f"not examined: {effect}" for effect in verification.not_examined)
+    remarks = [*verification.health, *unknown]
+    bullets = ["", *(f"- {remark}" for remark in remarks)] if remarks else []
+    return [f"Verification **{verification.status}**: {outcome} ({how}).", *bullets]
 
 
 def write_power(path: Path, power: Power) -> None:
@@ -103,6 +122,13 @@ def _write_status(directory: Path, status: str) -> None:
         return  # a verdict says so already
     metadata = tree.metadata.model_copy(update={"verification_status": status})
     tree.model_copy(update={"metadata": metadata}).write(directory)
+
+
+def _write_section(directory: Path, verification: Verification) -> None:
+    page = directory / ANALYSIS_FILE
+    if page.is_file():
+        text = page.read_text(encoding="utf-8")
+        page.write_text(with_section(text, section_lines(verification)), encoding="utf-8")
 
 
 def _write(path: Path, document: dict[str, Any]) -> None:

@@ -200,7 +200,9 @@ class Verification(_Document):
     max_diff: float | None = None
     """Largest absolute difference between the composed model and the original."""
     health: list[str] = Field(default_factory=list)
-    """What makes a pass worth less, a sentence each: a constant output, an input without effect."""
+    """What makes a pass worth less, a sentence each: a constant output, a weight without effect."""
+    warnings: list[str] = Field(default_factory=list)
+    """Those sentences of `health` that a user can act on; they are printed."""
     advice: list[str] = Field(default_factory=list)
     """Where an engineer would have drawn the tree otherwise, a line each; no gate looks at it."""
     not_examined: list[str] = Field(default_factory=list)

@@ -134,7 +134,7 @@ class StepGate:
         if not findings.has("step", step.folder):
             findings.compared("step", step.folder, total)
             if total.reason is None and not total.noticed:
-                findings.note(f"{step.folder} is vacuous: {VACUOUS}")
+                findings.warn(f"{step.folder} is vacuous: {VACUOUS}")
 
     def follow(self, opened: OpenStep, parent: "ParentRun", trial: int) -> None:
         """Run the refactored model where its parent ran, and compare."""
@@ -170,6 +170,7 @@ class StepGate:
                     {path: module for path, (module, _) in found.items()},
                     lambda: bench.forward(what, refactored, inputs.get(), trial)[0],
                     actual if difference.bitwise_equal else expected,
+                    difference.bitwise_equal,
                     STEP,
                     seen.computes_for_nothing,
                 ),

@@ -9,7 +9,9 @@ import pytest
 from rich.console import Console
 
 from runner.batch import tables
+from runner.batch.alone import Verified
 from runner.batch.progress import Bar, Lines, line
+from runner.batch.task import Record
 from runner.store.manifest import Manifest, count
 from runner.store.result import Figures
 from runner.store.row import Row
@@ -118,3 +120,16 @@ def test_what_was_not_run_is_counted() -> None:
 
 def test_a_run_of_nothing_that_ended_can_be_shown() -> None:
     assert "level" in shown(manifest(selected=2, state="interrupted"))
+
+
+def test_a_verdict_minds_only_what_a_user_can_act_on() -> None:
+    health = ["changing 1 of 2 weights changes nothing", "the output is all zeros"]
+    record = Record(status="passed", health=health, warnings=health[1:])
+    out = io.StringIO()
+
+    tables.verdict(Verified(Path("relu"), record), Console(file=out))
+
+    assert out.getvalue().splitlines() == [
+        "passed  relu",
+        "  but mind: the output is all zeros",
+    ]

@@ -195,6 +195,12 @@ def get_inputs(): return [torch.rand(4, 8), torch.rand(4, 8)]
 }  # fmt: skip
 
 
+def runnable(directory: Path) -> list[Path]:
+    """Every file of a decomposition that tests itself."""
+    files = [file for file in directory.rglob("*.py") if file.parent != directory]
+    return [file for file in files if file.name != "checks.py"]
+
+
 def output_of(file: Path) -> str:
     """What a file prints when it is run by itself; of a failure the last line of its traceback."""
     import contextlib

@@ -5,11 +5,12 @@ import re
 import tempfile
 from pathlib import Path
 
-from runner.emit import decompose
+from runner.emit import checks, decompose
 from runner.problems import read_problem
 
 FOLDER = Path(__file__).parent / "snapshots"
 SAMPLES = Path(__file__).parents[2] / "data" / "samples"
+CHECKS = Path(checks.__file__)
 SHOWN = (
     "level1/masked_cumsum",  # one kernel, a boolean input
     "level2/conv_bn_relu",
@@ -27,7 +28,10 @@ def written(sample: str) -> str:
         decompose(read_problem(SAMPLES / f"{sample}.py"), directory)
         components = sorted(directory.glob("level_*/*.py"), reverse=True)
         others = sorted(f for f in directory.rglob("*") if f.is_file() and f not in components)
-        shown = {(SAMPLES / f"{sample}.py").read_bytes(): "the problem file"}
+        shown = {
+            (SAMPLES / f"{sample}.py").read_bytes(): "the problem file",
+            CHECKS.read_bytes(): f"{CHECKS.parent.name}/{CHECKS.name} of kdrun",
+        }
         texts = []
         for file in [*components, *others]:
             name, content = file.relative_to(directory).as_posix(), file.read_bytes()

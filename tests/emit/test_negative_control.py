@@ -27,7 +27,8 @@ VACUOUS = "vacuous: a last kernel that is a hundredth off goes unnoticed\nPASS"
         ("self.fc(x) > 0", "PASS"),
         ("torch.topk(self.fc(x), 2)", "PASS"),
         ("torch.sigmoid(self.fc(x)) * 0.0", VACUOUS),
-        ("torch.sigmoid(self.fc(x)) * 1e-6", VACUOUS),
+        ("torch.sigmoid(self.fc(x)) * 1e-6", "PASS"),
+        ("torch.sigmoid(self.fc(x)) * 1e-6 + 1e3", "PASS"),
         ("self.fc(x) / 0.0", VACUOUS),
     ],
 )
@@ -41,9 +42,15 @@ def test_a_composition_test_says_whether_it_would_notice(
 
 def test_a_control_that_is_blind_is_told_by_the_test_itself(decomposed: Decomposed) -> None:
     directory = decomposed(MODEL.replace("{returned}", "torch.sigmoid(self.fc(x))") + NO_INIT)
-    test: Path = directory / "verification" / "composition_test.py"
-    text = test.read_text()
-    assert "(1e-5, 1e-6)" in text
-    test.write_text(text.replace("(1e-5, 1e-6)", "(1.0, 1.0)"))
+    (kernel,) = directory.glob("level_0_kernel/sigmoid_*.py")
+    checks: Path = directory / "verification" / "checks.py"
+    _replace(kernel, "torch.sigmoid(", "1e-6 + torch.sigmoid(")
+    _replace(checks, "torch.float32: (1e-5, 1e-6)", "torch.float32: (1.0, 1.0)")
+    _replace(checks, "MAX_DIFF = 1e-4", "MAX_DIFF = 1.0")
 
-    assert output_of(test) == VACUOUS
+    assert output_of(directory / "verification" / "composition_test.py") == VACUOUS
+
+
+def _replace(file: Path, old: str, new: str) -> None:
+    assert old in file.read_text()
+    file.write_text(file.read_text().replace(old, new))

@@ -8,7 +8,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.verify.compare import COMPOSITION, STEP, compare, fault, identical, scaled, would_notice
+from runner.verify.compare import (
+    COMPOSITION,
+    STEP,
+    compare,
+    differs,
+    identical,
+    scaled,
+    would_notice,
+)
 from runner.verify.difference import Difference
 from runner.verify.leaves import ValuesNeeded, all_finite
 from runner.verify.spilling import Spill, compact, size_of
@@ -111,10 +119,30 @@ def test_an_output_of_nan_hides_everything():
     assert not would_notice(x, x.clone(), STEP, bitwise=True)
 
 
-def test_an_output_below_the_tolerance_hides_what_is_not_equal_to_the_bit():
-    x = torch.full((8,), 1e-8)
+@pytest.mark.parametrize("size", [20.0, 0.02, 1e-8])
+def test_small_outputs_are_compared_as_strictly_as_large_ones(size):
+    x = torch.linspace(-1, 1, 9) * size
 
-    assert not would_notice(x, x * 2, STEP, bitwise=False)
+    assert compare(x, x * (1 + 5e-6), STEP).reason is None
+    assert compare(x, x + min(size, 1.0) * 5e-7, STEP).reason is None
+    assert compare(x, x + min(size, 1.0) * 5e-5, STEP).reason is not None
+    assert would_notice(x, x * (1 + 5e-6), STEP, bitwise=False)
+
+
+def test_infinities_do_not_loosen_the_tolerance():
+    x = torch.tensor([0.01, math.inf, math.nan])
+
+    assert compare(x, x + 5e-7, STEP).reason is not None
+
+
+def test_the_largest_value_of_all_pieces_says_the_scale(monkeypatch):
+    monkeypatch.setattr("runner.verify.leaves.PIECE", 2)
+    x = torch.tensor([0.0, 0.0, 0.0, 1.0])
+    y = x + torch.tensor([5e-7, 0.0, 0.0, 0.0])
+
+    assert compare(x, y, STEP).reason is None
+    assert not differs(x, y, STEP)
+    assert differs(x * 1e-3, x * 1e-3 + 5e-7, STEP)
 
 
 @settings(max_examples=60, deadline=None)
@@ -220,9 +248,8 @@ def test_one_bit_is_a_difference_wherever_a_tensor_begins(dtype, begin):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
-def test_a_control_of_small_numbers_is_what_the_comparison_says(dtype):
-    for size in torch.logspace(-9, 0, 60).tolist():
+def test_a_control_of_equal_outputs_is_judged_by_bits(dtype):
+    for size in [0.0, math.nan, math.inf, *torch.logspace(-9, 0, 60).tolist()]:
         x = torch.full((5,), size).to(dtype)
-        noticed = bool(fault(x, scaled(x), STEP))
 
-        assert would_notice(x, x, STEP, bitwise=True) == noticed
+        assert would_notice(x, x, STEP, bitwise=True) == (not identical(x, scaled(x)))

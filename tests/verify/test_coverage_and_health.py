@@ -157,10 +157,6 @@ def _softmax_becomes(softmax, expression: str) -> None:
         ("x * 0 + 3", "the output is constant: all 3"),
         ("torch.full_like(x, 2)", "input 0 reaches no output"),
         (
-            "x.clamp(max=0.5) * 6e-5",
-            "the output is near zero: 3e-05 at most, so that an error of 1% is tolerated",
-        ),
-        (
             "x.clamp(min=2) * 0 + torch.arange(16)",
             "changing input 0 changes the output by less than the tolerance",
         ),
@@ -196,11 +192,12 @@ def test_a_weight_without_effect_is_named(fusion, judged):
             "(lambda y: torch.tanh(y - y.mean((0, 2, 3), keepdim=True)))(self.conv(x))",
         )
 
-    health = judged(fusion).health
+    verification = judged(fusion)
 
-    assert health == [
+    assert verification.health == [
         "changing 1 of 2 weights changes the output by less than the tolerance: conv.bias"
     ]
+    assert verification.warnings == []  # nobody can act on it
 
 
 def test_what_is_too_expensive_to_examine_is_said_to_be_unknown(fusion, judged, monkeypatch):
@@ -277,7 +274,7 @@ def test_a_recurrent_layers_weights_are_shared_without_a_copy(tmp_path):
     assert other.weight_hh_l0.data_ptr() == one.weight_hh_l0.data_ptr()
 
 
-@pytest.mark.parametrize("expression", ["x * 0", "x * 1e-6", "x / 0"])
+@pytest.mark.parametrize("expression", ["x * 0", "x / 0"])
 def test_a_comparison_that_could_not_have_failed_is_called_vacuous(softmax, judged, expression):
     _softmax_becomes(softmax, expression)
 
@@ -287,6 +284,16 @@ def test_a_comparison_that_could_not_have_failed_is_called_vacuous(softmax, judg
     assert (check.verdict, check.negative_control) == ("passed", "vacuous")
     said = "the composition is vacuous: it would pass with a kernel's output a hundredth larger"
     assert said in verification.health
+
+
+@pytest.mark.parametrize("expression", ["x * 1e-6", "x * 1e-6 + 1e3"])
+def test_what_a_tolerance_would_hide_is_noticed_by_its_bits(softmax, judged, expression):
+    _softmax_becomes(softmax, expression)
+
+    verification = judged(softmax)
+
+    assert [c.negative_control for c in verification.gate("composition").checks] == ["noticed"]
+    assert not any("vacuous" in said for said in verification.health)
 
 
 def test_a_comparison_that_would_notice_says_so(fusion, judged):
@@ -303,7 +310,7 @@ def test_an_equal_comparison_without_a_control_is_no_check():
 
 
 @pytest.mark.parametrize("expression", ["x + 1e-3", "(x > 0.5).long()", "torch.softmax(x, dim=1)"])
-def test_an_output_that_tells_is_called_neither_constant_nor_near_zero(softmax, judged, expression):
+def test_an_output_that_tells_is_not_called_constant(softmax, judged, expression):
     _softmax_becomes(softmax, expression)
     if "long" in expression:
         change = {"output_dtypes": {"y0": "int64"}}
@@ -312,7 +319,7 @@ def test_an_output_that_tells_is_called_neither_constant_nor_near_zero(softmax, 
     verification = judged(softmax)
 
     assert verification.first_failure is None
-    assert not [said for said in verification.health if "near zero" in said or "constant" in said]
+    assert not [said for said in verification.health if "constant" in said]
 
 
 def test_a_large_output_is_said_not_to_be_examined_for_blindness(fusion, judged, monkeypatch):

@@ -9,6 +9,7 @@ import pytest
 import torch
 from files_by_hand import by_original
 
+from runner.tree.verification_section import NOT_VERIFIED, section
 from runner.verify import GATES, VerifyOptions, verify, write_reports
 
 
@@ -136,6 +137,17 @@ def test_a_decomposition_that_moved_passes_from_any_working_directory(model, jud
     assert judged(decompositions.Decomposition(moved)).first_failure is None
 
 
+def test_a_verification_says_the_same_each_time_on_any_number_of_threads(model, judged):
+    threads = torch.get_num_threads()
+    said = []
+    for number in (1, 2, 4):
+        torch.set_num_threads(number)
+        said.append(judged(model).model_dump(exclude={"seconds"}))
+    torch.set_num_threads(threads)
+
+    assert said[0] == said[1] == said[2]
+
+
 def test_reports_tell_every_gate_and_only_verification_knows_the_time(model, judged):
     verification = judged(model)
     write_reports(model.directory, verification)
@@ -151,6 +163,34 @@ def test_reports_tell_every_gate_and_only_verification_knows_the_time(model, jud
     before = _contents(model.directory / "steps")
     write_reports(model.directory, judged(model))
     assert _contents(model.directory / "steps") == before
+
+
+def test_the_page_holds_the_verdict_and_all_of_health(model, judged):
+    verification = judged(model).model_copy(
+        update={"health": ["the output is all zeros"], "not_examined": ["the effect of 3 weights"]}
+    )
+    page = "# A model\n\n{}\n\n## Hierarchy\n"
+    model.write("decomposition_analysis.md", page.format(NOT_VERIFIED))
+
+    for _ in range(2):  # the second time over the first
+        write_reports(model.directory, verification)
+
+    equal = "the kernels put together equal the original to the last bit"
+    how = "(eval mode, 2 draws of weights and inputs, on cpu)"
+    lines = [f"Verification **passed**: {equal} {how}.", ""]
+    lines += ["- the output is all zeros", "- not examined: the effect of 3 weights"]
+    assert model.read("decomposition_analysis.md") == page.format(section(lines))
+
+
+def test_the_page_of_a_failure_names_the_first_thing_to_fix(model, judged):
+    model.edit_everywhere("relu_2x5x8_fp32.py", "torch.relu(x)", "torch.relu(x) + 1e-3")
+    model.write("decomposition_analysis.md", NOT_VERIFIED)
+    verification = judged(model)
+
+    write_reports(model.directory, verification)
+
+    said = f"Verification **failed**: {verification.first_failure} ("
+    assert said in model.read("decomposition_analysis.md")
 
 
 def test_reports_of_a_failure_name_the_step_that_failed(model, judged):

@@ -102,8 +102,18 @@ def test_a_kernel_behind_a_saturated_one_is_listed_with_what_hides_it(fusion, ju
     assert _mutants(verification, "relu.py")["scaled"].caught_by == "values"
 
 
-def test_a_difference_below_the_tolerance_is_listed_with_its_size(fusion, judged):
-    _second_kernel_becomes(fusion, "x * 1e-5")
+def test_a_difference_below_the_tolerance_is_caught_by_its_bits(fusion, judged):
+    _second_kernel_becomes(fusion, "x * 1e-4 + 1.0")
+
+    verification = judged(fusion, power=True)
+
+    assert _mutants(verification, "conv2d.py")["scaled"].caught_by == "bits"
+    assert verification.power.unseen == []
+
+
+def test_a_difference_below_the_tolerance_of_unequal_bits_is_listed_with_its_size(fusion, judged):
+    _second_kernel_becomes(fusion, "x * 1e-4 + 1.0")
+    fusion.edit_everywhere("relu.py", "x * 1e-4 + 1.0", "(x + 1e4) * 1e-4")
 
     scaled = _mutants(judged(fusion, power=True), "conv2d.py")["scaled"]
 
@@ -166,7 +176,7 @@ def test_a_comparison_that_lets_anything_pass_fails(fusion, judged, complaints, 
     said = complaints(judged(fusion, power=True), "power")
 
     assert set(said) == {"level_0_kernel/conv2d.py", "level_0_kernel/relu.py"}
-    assert all("model compares as equal what is" in fault for fault in said.values())
+    assert all(f"{STEP} compares as equal what is" in fault for fault in said.values())
 
 
 def test_recordings_on_disk_say_the_same(model, judged, monkeypatch):

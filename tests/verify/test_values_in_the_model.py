@@ -76,6 +76,5 @@ def test_where_there_is_no_room_on_disk_either_the_verdict_says_so(model, judged
     monkeypatch.setattr("runner.verify.spilling.Spill._has_disk", lambda *_: False)
     verdict = judged(model, trials=1)
     assert verdict.status == "passed"
-    assert (
-        f"{BLOCK_STEP} ran on inputs of its own alone: no room beside the model" in verdict.health
-    )
+    said = f"{BLOCK_STEP} ran on inputs of its own alone: no room beside the model"
+    assert said in verdict.health
