@@ -125,15 +125,11 @@ class _Writer:
         return self.owned.children(stem, first.cls, first.weights, positions)
 
     def _name_arguments(self) -> tuple[str, ...]:
-        names = []
-        residual = self._residual()
-        for value in self.part.io.inputs:
-            wish = "residual" if value == residual else self.namer.argument(value)
-            name = unique(wish, {*self.live, *RESERVED})
+        names = self.namer.parameters(self.part)
+        for name, value in zip(names, self.part.io.inputs, strict=True):
             self.live[name] = self.bound[name] = value
             self.names[value] = name
-            names.append(name)
-        return tuple(names)
+        return names
 
     def _device(self) -> str:
         """The device that the model is on: a variable's, a weight's, or that of a buffer for it."""
@@ -141,17 +137,6 @@ class _Writer:
             if value not in self.program.graph.on_cpu:
                 return f"{variable}.device"
         return f"{self.owned.anchor()}.device"
-
-    def _residual(self) -> str | None:
-        """Of two inputs without a name that are added, the one that was there first."""
-        inputs = self.part.io.inputs
-        if len(inputs) != 2 or {self.namer.argument(v) for v in inputs} != {"x"}:
-            return None
-        graph, producers = self.program.graph, self.program.producers
-        adds = (graph.operations[i] for i in self.part.operations)
-        if not any(op.name == "add" and set(inputs) <= {*op.refs()} for op in adds):
-            return None
-        return min(inputs, key=lambda v: producers.get(v, -1))
 
     # --- forward ----------------------------------------------------------------------------------
 
@@ -281,7 +266,7 @@ class _Writer:
 
     def _variable(self, name: str) -> str:
         taken = {*self.live, *RESERVED}
-        wishes = list(self.namer.wishes(name))
+        wishes = self.namer.wishes(name)
         free = [wish for wish in wishes if wish not in taken]
         return free[0] if free else unique(wishes[0], taken)
 

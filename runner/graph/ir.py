@@ -121,6 +121,8 @@ class Origin:
     targets: tuple[str, ...] = ()
     line: int | None = None
     """Line in the problem file; None where a library's code ran."""
+    callers: tuple[tuple[str, int, tuple[str, ...]], ...] = ()
+    """File, first line and targets of the statements that led there, the model's own first."""
 
 
 @dataclass(frozen=True, slots=True)

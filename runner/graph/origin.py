@@ -58,9 +58,14 @@ def origin(trace: str, problem_file: str) -> Origin | None:
     if not frames:
         return None
     own = [line for file, line in frames if file == problem_file]
-    file, line = frames[-1]
-    statement, targets = _statement(file, line)
-    return Origin(file, statement, targets, own[-1] if own else None)
+    *callers, (file, (statement, targets)) = [(file, _statement(file, line)) for file, line in frames]
+    return Origin(
+        file,
+        statement,
+        targets,
+        own[-1] if own else None,
+        tuple((file, statement, targets) for file, (statement, targets) in callers),
+    )
 
 
 def origin_here() -> Origin | None:
@@ -98,7 +103,8 @@ def _statements(file: str) -> list[tuple[int, int, tuple[str, ...]]]:
             targets = (
                 node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
             )
-            names = tuple(_names(targets[-1])) if len(targets) == 1 else ()
+            is_function = isinstance(node.value, ast.Lambda)
+            names = tuple(_names(targets[-1])) if len(targets) == 1 and not is_function else ()
             found.append((node.lineno, node.end_lineno or node.lineno, names))
     return found
 
