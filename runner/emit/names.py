@@ -136,11 +136,13 @@ class Namer:
             yield self.of(state)
         if len(made) > 1 and made[0] in MADE:
             yield MADE[made[0]]
+        if op.name == "select" and operands and self.of(operands[0]) in GENERIC:
+            yield f"{self.of(operands[0])}_t"
         if len(operands) == 1 and (_keeps(op) or made[-1] not in MADE):
             yield self.of(operands[0])
         if made[-1] in MADE:
             yield MADE[made[-1]]
-        yield "hidden" if self.program.spec(name).floating else "indices"
+        yield from ("hidden", "output") if self.program.spec(name).floating else ("indices",)
 
     def _one_of_several(self, name: str, op: Operation) -> Iterator[str]:
         if role := self._roles.get(name):

@@ -123,6 +123,8 @@ class Origin:
     """Line in the problem file; None where a library's code ran."""
     callers: tuple[tuple[str, int, tuple[str, ...]], ...] = ()
     """File, first line and targets of the statements that led there, the model's own first."""
+    joined: str = ""
+    """The author's list of tensors that the statement joins: `parts` of `torch.cat(parts)`."""
 
 
 @dataclass(frozen=True, slots=True)
