@@ -1,4 +1,4 @@
-"""The author's variable for each value, as far as one of the author's statements assigns it."""
+"""The author's variables for each value, as far as the author's statements assign it to some."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ _Statement = tuple[str, int, tuple[str, ...], tuple[Scope, ...]]
 """File, first line, targets, and the calls of modules in which it runs."""
 _Run = tuple[_Statement, int]
 """A statement, and how many times it ran before."""
+Variable = tuple[tuple[Scope, ...], str]
+"""A variable, and the calls of the author's modules in which it stands."""
+
 _COPIES = {"contiguous", "clone", "reshape", "flatten", "to", "_to_copy", "type_as"}
 
 
-def authors_variables(program: Program) -> dict[str, str]:
-    """The variable of each value that the author's code assigns to one.
+def authors_variables(program: Program) -> dict[str, list[Variable]]:
+    """The variables of each value that the author's code assigns to one, the innermost first.
 
     A value that a function returns has the name that its caller gives it. The steps of one
     expression that keep what a value is (`q = self.wq(x).view(...)`) have the name of its result.
@@ -32,9 +35,9 @@ def authors_variables(program: Program) -> dict[str, str]:
             continue
         if _place(graph.operations[made_by]) != _place(op):
             continue
-        names = [variables[n] for n in op.outputs if n in variables]
+        names = [variables[n][0][1] for n in op.outputs if n in variables]
         if len(names) == len(op.outputs):
-            variables[source] = _together(names)
+            variables[source] = [(modules_of(op.scopes), _together(names))]
     return variables
 
 
@@ -58,10 +61,10 @@ def _together(names: Sequence[str]) -> str:
 def _place(op: Operation) -> object:
     if op.origin is None:
         return None
-    return (op.origin.file, op.origin.statement, _modules(op.scopes))
+    return (op.origin.file, op.origin.statement, modules_of(op.scopes))
 
 
-def _assigned(program: Program) -> dict[str, str]:
+def _assigned(program: Program) -> dict[str, list[Variable]]:
     runs = _runs(program)
     leaving: dict[tuple[int, _Run], list[str]] = {}
     for op, own in zip(program.graph.operations, runs, strict=True):
@@ -71,7 +74,7 @@ def _assigned(program: Program) -> dict[str, str]:
                 stays = readers and all(runs[c][depth : depth + 1] == [run] for c in readers)
                 if run[0][2] and (not stays or name in program.returned):
                     leaving.setdefault((depth, run), []).append(name)
-    variables: dict[str, str] = {}
+    variables: dict[str, list[Variable]] = {}
     for (_, run), names in sorted(leaving.items(), key=lambda item: -item[0][0]):
         targets = run[0][2]
         if len(targets) == 1:
@@ -79,7 +82,7 @@ def _assigned(program: Program) -> dict[str, str]:
         if len(targets) == len(names):
             for name, target in zip(names, targets, strict=True):
                 if target != "_":
-                    variables.setdefault(name, target)
+                    variables.setdefault(name, []).append((run[0][3], target))
     return variables
 
 
@@ -106,13 +109,13 @@ def _statements(op: Operation) -> list[_Statement]:
     """The statements that led to an operation, each with the modules that had been called."""
     if op.origin is None:
         return []
-    origin, modules = op.origin, _modules(op.scopes)
+    origin, modules = op.origin, modules_of(op.scopes)
     own = (origin.file, origin.statement, origin.targets, modules)
     if len(modules) not in {len(origin.callers), len(origin.callers) - 1}:
         return [own]
     return [*((*caller, modules[:d]) for d, caller in enumerate(origin.callers)), own]
 
 
-def _modules(scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:
+def modules_of(scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:
     """The calls of the author's own modules."""
     return tuple(scope for scope in scopes if not scope.builtin)

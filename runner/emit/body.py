@@ -314,7 +314,7 @@ class _Writer:
             if name not in last or last[name] < s:
                 targets.append("_")
                 continue
-            variable = self._variable(name)
+            variable = self._variable(name, item, dying)
             self.live[variable] = self.held[variable] = self.bound[variable] = name
             self.names[name] = variable
             targets.append(variable)
@@ -329,9 +329,17 @@ class _Writer:
             return found[1].unpack.format(*targets)
         return ", ".join(targets) + ("," if self._listed(item) and len(targets) == 1 else "")
 
-    def _variable(self, name: str) -> str:
+    def _variable(self, name: str, item: Item, dying: Sequence[str]) -> str:
+        """A free name for what an item makes; a child may pass a running `x` on."""
         taken = {*self.live, *RESERVED}
         wishes = self.namer.wishes(name)
+        if isinstance(item, Call):
+            seen = self.namer.seen_from(name, self.part.scopes)
+            first = next(iter(item.part.io.inputs), "")
+            if seen is not None:
+                wishes = (seen, *wishes)
+            elif first in dying and self.names.get(first) in GENERIC:
+                wishes = (self.names[first], *wishes)
         if wishes[0] not in GENERIC and name in self.namer.authors:
             return unique(wishes[0], taken)
         free = [wish for wish in wishes if wish not in taken]

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from functools import cached_property
 
-from runner.emit.authors import authors_variables
+from runner.emit.authors import Variable, authors_variables, modules_of
 from runner.emit.roles import (
     GENERIC,
     IN_KERNEL,
@@ -17,10 +17,11 @@ from runner.emit.roles import (
     MADE_ALWAYS,
     OPERANDS,
     ORDINALS,
+    PREFIXED,
     READ_AS,
     RESULTS,
 )
-from runner.graph.ir import Operation, Ref
+from runner.graph.ir import Operation, Ref, Scope
 from runner.graph.operations import POINTWISE, field_name, kind
 from runner.tree.interface import Program, interface
 from runner.tree.part import Part
@@ -70,6 +71,7 @@ def relative(path: str, base: str) -> str:
 
 _STREAM = {"contraction", "pointwise", "normalization", "pooling", "view", "copy", "other"}
 """Kinds of operations whose result may be called what went in: `x = self.conv(x)`."""
+_PACKED = {"query", "key", "value", "qkv"}
 _KEEPS = {"contiguous", "clone", "reshape", "flatten", "to", "_to_copy", "type_as", "dropout"}
 """Operators whose result is the same thing as what they read."""
 
@@ -79,9 +81,11 @@ class Namer:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.authors = {i.name: identifier(i.argument) for i in program.graph.inputs}
-        for name, variable in authors_variables(program).items():
-            self.authors.setdefault(name, identifier(variable))
+        self._variables: dict[str, list[Variable]] = {
+            i.name: [((), i.argument)] for i in program.graph.inputs
+        }
+        self._variables = authors_variables(program) | self._variables
+        self.authors = {n: identifier(v[0][1]) for n, v in self._variables.items()}
         self._roles = self._reading_roles()
         self._wishes: dict[str, tuple[str, ...]] = {}
         for op in program.graph.operations:
@@ -92,6 +96,14 @@ class Namer:
         """Names for a value that an operation makes, the best first."""
         return self._wishes[name]
 
+    def seen_from(self, name: str, scopes: tuple[Scope, ...]) -> str | None:
+        """The author's variable for a value in a call of a module, or in one that leads there."""
+        inside = modules_of(scopes)
+        for modules, variable in self._variables.get(name, ()):
+            if inside[: len(modules)] == modules:
+                return identifier(variable)
+        return None
+
     def of(self, name: str) -> str:
         """The name of a value, wherever that is free."""
         if name in self.authors:
@@ -101,7 +113,7 @@ class Namer:
         return identifier(self.program.graph.states[name].path.rpartition(".")[2])
 
     def result(self, name: str) -> str:
-        """Its name among a component's outputs: the author's, else torch's among several, else ''."""
+        """A component's name for an output: the author's, else torch's among several, else ''."""
         if name in self.authors:
             return self.authors[name]
         op = self._maker(name)
@@ -134,6 +146,8 @@ class Namer:
             yield from self._taken_over(name, op, operands)
         elif (state := next(op.refs(), None)) is not None:
             yield self.of(state)
+        if made[0] in PREFIXED and operands and self.of(operands[0]) not in GENERIC:
+            yield f"{self.of(self._main_operand(name, operands))}_{MADE[made[0]]}"
         if len(made) > 1 and made[0] in MADE:
             yield MADE[made[0]]
         if op.name == "select" and operands and self.of(operands[0]) in GENERIC:
@@ -172,15 +186,19 @@ class Namer:
             return kernel
         return None
 
+    def _main_operand(self, name: str, operands: Sequence[str]) -> str:
+        """Of what a kernel or an operation reads, the value that was there first."""
+        kernel = self._kernel_left(name)
+        if kernel is not None:
+            operands = self._boundaries[kernel] or operands
+        return min(operands, key=lambda n: self.program.producers.get(n, -1))
+
     def _taken_over(self, name: str, op: Operation, operands: Sequence[str]) -> Iterator[str]:
         """The name of a tensor on its way through the model, where nothing reads it any more."""
         i = self.program.producers[name]
         kernel = self._kernel_left(name)
-        inside = {i}
-        if kernel is not None:
-            inside = {*self.program.kernels[kernel].members}
-            operands = self._boundaries[kernel] or operands
-        first = min(operands, key=lambda n: self.program.producers.get(n, -1))
+        inside = {i} if kernel is None else {*self.program.kernels[kernel].members}
+        first = self._main_operand(name, operands)
         read_later = (c for c in self.program.consumers.get(first, ()) if c >= i)
         if (
             kind(op) in _STREAM
@@ -213,8 +231,11 @@ class Namer:
         for argument, name in zip(arguments, names, strict=False):
             if isinstance(argument, Ref) and name:
                 roles[argument.name] = name
-        if op.view and len(op.outputs) == 1 and op.outputs[0] in roles:
-            roles[next(op.refs())] = roles[op.outputs[0]]
+        if op.view and len(op.outputs) == 1 and (role := roles.get(op.outputs[0])):
+            source = next(op.refs())
+            before = roles.setdefault(source, role)
+            if before != role:
+                roles[source] = "qkv" if {before, role} <= _PACKED else ""
 
     # --- parameters -------------------------------------------------------------------------------
 
@@ -229,13 +250,13 @@ class Namer:
             self._read_by(i, roles)
         names = []
         for place, value in enumerate(inputs):
-            name = own.get(value) or self._authors_through_views(value) or roles.get(value)
-            if name is None:
+            name = own.get(value) or self._seen_through_views(value, part) or roles.get(value)
+            if not name or (name in GENERIC and len(inputs) == 1):
                 of_its_own = place > 0 and self.of(value) not in GENERIC
                 name = self.of(value) if of_its_own else "x"
             names.append(name)
-        if len(inputs) == 2 and len({*names}) == 1 and self._adds(part):
-            names[self._older(inputs)] = "residual"
+        if len(inputs) == 2 and len({*names}) == 1 and (residual := self._residual(part)):
+            names[inputs.index(residual)] = "residual"
         return _distinct(names)
 
     def _operands(self, part: Part) -> dict[str, str]:
@@ -247,7 +268,7 @@ class Namer:
             return self._of_attention(part)
         if operation == "rope":
             return self._of_rotation(part)
-        known = [self._authors_through_views(value) for value in inputs]
+        known = [self._seen_through_views(value, part) for value in inputs]
         if all(known) and len({*known}) == len(known):
             return {}
         if operation == "add" and len(inputs) == 2:
@@ -285,22 +306,24 @@ class Namer:
         names = ("query", "key") if len(turned) == 2 else ("x",)
         return dict(zip(turned, names, strict=False))
 
-    def _adds(self, part: Part) -> bool:
+    def _residual(self, part: Part) -> str | None:
+        """The input that is added as it came in; of two, the one that was there first."""
         adds = (self.program.graph.operations[i] for i in part.operations)
-        return any(op.name == "add" and {*part.io.inputs} <= {*op.refs()} for op in adds)
+        added = [n for op in adds if op.name == "add" for n in op.refs() if n in part.io.inputs]
+        return added[self._older(added)] if added else None
 
     def _older(self, inputs: Sequence[str]) -> int:
         """Which of several values was there first."""
         return min(range(len(inputs)), key=lambda k: self.program.producers.get(inputs[k], -1))
 
-    def _authors_through_views(self, name: str) -> str | None:
-        """The author's name of a value, or of what it is a view of."""
-        while name not in self.authors:
+    def _seen_through_views(self, name: str, part: Part) -> str | None:
+        """The author's name, around a part, of a value or of what it is a view of."""
+        while (variable := self.seen_from(name, part.scopes)) is None:
             op = self._maker(name)
             if op is None or not op.view:
                 return None
             name = next(op.refs())
-        return self.authors[name]
+        return variable
 
 
 def _keeps(op: Operation) -> bool:

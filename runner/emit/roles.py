@@ -139,6 +139,9 @@ MADE = {
 }
 """Operation -> what its result is, where nothing says more."""
 
+PREFIXED = {"rope", "l2_norm", "rms_norm", "layer_norm"}
+"""Operations that are named with what they change, where that has a name: `query_rotated`."""
+
 RESULTS = {
     "lstm": ("output", "h_n", "c_n"),
     **dict.fromkeys(("gru", "rnn_tanh", "rnn_relu"), ("output", "h_n")),
