@@ -93,8 +93,8 @@ class Namer:
                 self._wishes[name] = tuple(dict.fromkeys(self._names(name, op)))
 
     def wishes(self, name: str) -> Sequence[str]:
-        """Names for a value that an operation makes, the best first."""
-        return self._wishes[name]
+        """Names for a value, the best first."""
+        return self._wishes.get(name) or (self.of(name),)
 
     def seen_from(self, name: str, scopes: tuple[Scope, ...]) -> str | None:
         """The author's variable for a value in a call of a module, or in one that leads there."""
@@ -257,7 +257,15 @@ class Namer:
             names.append(name)
         if len(inputs) == 2 and len({*names}) == 1 and (residual := self._residual(part)):
             names[inputs.index(residual)] = "residual"
+        if len({*names}) < len(names) and (joined := self._joined(part)):
+            names = [f"{joined}_{place}" for place in range(1, len(names) + 1)]
         return _distinct(names)
+
+    def _joined(self, part: Part) -> str:
+        """The author's list whose tensors a kernel joins."""
+        origins = [self.program.graph.operations[i].origin for i in part.operations]
+        (origin, *others) = origins or [None]
+        return origin.joined if origin is not None and not others else ""
 
     def _operands(self, part: Part) -> dict[str, str]:
         """The names of what a kernel reads, where its field has some for that."""

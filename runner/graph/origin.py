@@ -100,13 +100,17 @@ def _statements(file: str) -> list[tuple[int, int, _Statement]]:
             targets = (
                 node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
             )
-            is_function = isinstance(node.value, ast.Lambda)
-            names = tuple(_names(targets[-1])) if len(targets) == 1 and not is_function else ()
+            one = len(targets) == 1 and not (
+                isinstance(node.value, _NO_TENSOR) and not isinstance(targets[0], ast.Tuple)
+            )
+            names = tuple(_names(targets[-1])) if one else ()
             statement = (node.lineno, names, _joined_list(node))
             found.append((node.lineno, node.end_lineno or node.lineno, statement))
     return found
 
 
+_NO_TENSOR = (ast.Lambda, ast.List, ast.ListComp, ast.GeneratorExp, ast.Dict, ast.DictComp)
+"""Expressions whose value is a function or holds several tensors."""
 _JOINS = {"cat", "concat", "concatenate", "stack"}
 
 
