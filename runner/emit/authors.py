@@ -10,8 +10,8 @@ from runner.tree.interface import Program
 
 _Statement = tuple[str, int, tuple[str, ...], tuple[Scope, ...]]
 """File, first line, targets, and the calls of modules in which it runs."""
-_Run = tuple[_Statement, int]
-"""A statement, and how many times it ran before."""
+_Run = tuple[_Statement, int, int]
+"""A statement, how many times it ran before, and the turn of a loop around it alone."""
 Variable = tuple[tuple[Scope, ...], str]
 """A variable, and the calls of the author's modules in which it stands."""
 
@@ -98,11 +98,27 @@ def _runs(program: Program) -> list[list[_Run]]:
             same = own == before[:depth] and len(before) > depth
             if not same or before[depth][0] != statement:
                 counts[statement] = counts.get(statement, 0) + 1
-            own.append((statement, counts[statement]))
+            own.append((statement, counts[statement], 0))
         if own:
             before = own
         runs.append(own)
+    _tell_turns_apart(program, runs)
     return runs
+
+
+def _tell_turns_apart(program: Program, runs: list[list[_Run]]) -> None:
+    """Number the turns of a loop over one statement: the same operators again and again."""
+    together: dict[_Run, list[int]] = {}
+    for i, own in enumerate(runs):
+        if own and len(own[-1][0][2]) == 1:
+            together.setdefault(own[-1], []).append(i)
+    for (statement, count, _), places in together.items():
+        targets = [program.graph.operations[i].target for i in places]
+        period = next(
+            p for p in range(1, len(targets) + 1) if targets == targets[:p] * (len(targets) // p)
+        )
+        for place, i in enumerate(places):
+            runs[i][-1] = (statement, count, place // period)
 
 
 def _statements(op: Operation) -> list[_Statement]:

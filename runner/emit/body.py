@@ -202,7 +202,7 @@ class _Writer:
         for s, (position, item) in enumerate(statements):
             if position not in self.flow.loops:
                 made |= dict.fromkeys(self.flow.makes(item), s)
-        return growing_lists(self.program, [item for _, item in statements], made)
+        return growing_lists(self.namer, [item for _, item in statements], made)
 
     def _leaves(self, s: int, item: Item) -> list[str]:
         """Variables that a statement reads; one that joins a list reads that alone."""
@@ -333,6 +333,9 @@ class _Writer:
         """A free name for what an item makes; a child may pass a running `x` on."""
         taken = {*self.live, *RESERVED}
         wishes = self.namer.wishes(name)
+        for before in dying:
+            if {name, before} <= self.statements.split and self.statements.is_large(before):
+                return self.names[before]  # nothing else lets go of it in time
         if isinstance(item, Call):
             seen = self.namer.seen_from(name, self.part.scopes)
             first = next(iter(item.part.io.inputs), "")

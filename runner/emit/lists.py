@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runner.emit.items import Item
-from runner.emit.names import identifier
+from runner.emit.names import Namer, identifier
 from runner.graph.ir import Operation, Ref
 from runner.tree.interface import Program
 
 _JOINS = {"cat", "concat", "concatenate", "stack"}
 _LONGEST_LITERAL = 4
-"""Tensors that are joined once are written as a list where they are joined, up to this many."""
+"""Up to this many tensors of several names, joined once, are listed where they are joined."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +29,12 @@ class GrowingList:
 
 
 def growing_lists(
-    program: Program, statements: Sequence[Item], made: dict[str, int]
+    namer: Namer, statements: Sequence[Item], made: dict[str, int]
 ) -> list[GrowingList]:
     """The lists of a forward; `made` says which statement makes each value that has a variable."""
     groups: dict[tuple[str, str], list[tuple[int, tuple[str, ...]]]] = {}
     for s, item in enumerate(statements):
-        op = _join(program, item)
+        op = _join(namer.program, item)
         if op is None or op.origin is None or not op.origin.joined:
             continue
         members = tuple(op.refs())
@@ -42,7 +42,8 @@ def growing_lists(
     lists = []
     for (name, _), joins in groups.items():
         members = joins[-1][1]
-        if len(joins) == 1 and len(members) <= _LONGEST_LITERAL:
+        variables = {namer.of(n) for n in members}
+        if len(joins) == 1 and len(members) <= _LONGEST_LITERAL and len(variables) > 1:
             continue
         if len({*members}) == len(members) and _grows(joins, members, made):
             places = tuple(made[n] for n in members)

@@ -11,10 +11,12 @@ from functools import cached_property
 
 from runner.emit.authors import Variable, authors_variables, modules_of
 from runner.emit.roles import (
+    GATED,
     GENERIC,
     IN_KERNEL,
     MADE,
     MADE_ALWAYS,
+    MADE_INSIDE,
     OPERANDS,
     ORDINALS,
     PREFIXED,
@@ -22,7 +24,7 @@ from runner.emit.roles import (
     RESULTS,
 )
 from runner.graph.ir import Operation, Ref, Scope
-from runner.graph.operations import POINTWISE, field_name, kind
+from runner.graph.operations import ACTIVATIONS, POINTWISE, field_name, kind
 from runner.tree.interface import Program, interface
 from runner.tree.part import Part
 
@@ -74,6 +76,7 @@ _STREAM = {"contraction", "pointwise", "normalization", "pooling", "view", "copy
 _PACKED = {"query", "key", "value", "qkv"}
 _KEEPS = {"contiguous", "clone", "reshape", "flatten", "to", "_to_copy", "type_as", "dropout"}
 """Operators whose result is the same thing as what they read."""
+_SCALES = {"add", "sub", "mul", "div", "neg"}
 
 
 class Namer:
@@ -146,8 +149,9 @@ class Namer:
             yield from self._taken_over(name, op, operands)
         elif (state := next(op.refs(), None)) is not None:
             yield self.of(state)
-        if made[0] in PREFIXED and operands and self.of(operands[0]) not in GENERIC:
-            yield f"{self.of(self._main_operand(name, operands))}_{MADE[made[0]]}"
+        if made[0] in PREFIXED and operands:
+            main = self.of(self._main_operand(name, operands))
+            yield MADE[made[0]] if main in GENERIC else f"{main}_{MADE[made[0]]}"
         if len(made) > 1 and made[0] in MADE:
             yield MADE[made[0]]
         if op.name == "select" and operands and self.of(operands[0]) in GENERIC:
@@ -162,7 +166,7 @@ class Namer:
         if role := self._roles.get(name):
             yield role
         place = op.outputs.index(name)
-        if op.name in RESULTS and not op.listed:
+        if op.name in RESULTS:
             yield RESULTS[op.name][place]
         elif len(op.outputs) <= len(ORDINALS):
             yield ORDINALS[place]
@@ -172,8 +176,12 @@ class Namer:
     def _operation(self, name: str, op: Operation) -> tuple[str, ...]:
         """What a value is the result of: its kernel, where it leaves that, and its operator."""
         own = field_name(op)
-        kernel = self._kernel_left(name)
-        operation = own if kernel is None else self.program.kernels[kernel].operation
+        kernel = self.program.owner.get(self.program.producers[name])
+        if kernel is None:
+            return (own,)
+        operation = self.program.kernels[kernel].operation
+        if self._kernel_left(name) is None:
+            return (MADE_INSIDE.get((operation, own), own),)
         return (own,) if operation == own else (operation, own)
 
     def _kernel_left(self, name: str) -> int | None:
@@ -227,6 +235,8 @@ class Namer:
         names = READ_AS.get(op.name, ())
         if kernel is not None:
             names = IN_KERNEL.get((self.program.kernels[kernel].operation, op.name), names)
+            if self.program.kernels[kernel].operation in GATED and op.name == "mul":
+                names = self._of_gate(op)
         arguments = op.args[0] if op.args and isinstance(op.args[0], tuple) else op.args
         for argument, name in zip(arguments, names, strict=False):
             if isinstance(argument, Ref) and name:
@@ -236,6 +246,12 @@ class Namer:
             before = roles.setdefault(source, role)
             if before != role:
                 roles[source] = "qkv" if {before, role} <= _PACKED else ""
+
+    def _of_gate(self, op: Operation) -> tuple[str, ...]:
+        """Which factor of a gated activation went through the activation."""
+        made = [self._maker(argument.name) for argument in op.args if isinstance(argument, Ref)]
+        gates = [m is not None and m.name in ACTIVATIONS | {"sigmoid", "tanh"} for m in made]
+        return tuple("gate" if gate else "up" for gate in gates) if sum(gates) == 1 else ()
 
     # --- parameters -------------------------------------------------------------------------------
 
@@ -335,8 +351,8 @@ class Namer:
 
 
 def _keeps(op: Operation) -> bool:
-    """Whether a result is the same thing as what an operation reads."""
-    return op.view or op.name in _KEEPS
+    """Whether a result is the same thing as what an operation reads, or that scaled by a number."""
+    return op.view or op.name in _KEEPS or (op.name in _SCALES and len([*op.refs()]) == 1)
 
 
 def _distinct(names: Sequence[str]) -> tuple[str, ...]:

@@ -139,6 +139,19 @@ MADE = {
 }
 """Operation -> what its result is, where nothing says more."""
 
+MADE_INSIDE = {
+    ("rms_norm", "mul"): "rms_norm",
+    ("rms_norm", "div"): "rms_norm",
+    ("layer_norm", "mul"): "layer_norm",
+    ("layer_norm", "div"): "layer_norm",
+    ("gelu", "erf"): "sigmoid",
+    ("gelu", "tanh"): "sigmoid",
+}
+"""Kernel and operation in it -> the operation that the result is called by."""
+
+GATED = {"swiglu", "geglu", "reglu", "glu"}
+"""Kernels that multiply a tensor with an activation of another."""
+
 PREFIXED = {"rope", "l2_norm", "rms_norm", "layer_norm"}
 """Operations that are named with what they change, where that has a name: `query_rotated`."""
 
@@ -154,7 +167,7 @@ RESULTS = {
 }
 """What torch calls the results of an operation that has several."""
 
-IN_KERNEL = {("rope", "cat"): ("first_half", "second_half"), ("rope", "stack"): ("even", "odd")}
+IN_KERNEL = dict.fromkeys((("rope", "cat"), ("rope", "stack")), ("first_rotated", "second_rotated"))
 """Kernel and operator in it -> names of what the operator reads."""
 
 ORDINALS = ("first", "second", "third", "fourth")

@@ -91,13 +91,14 @@ class Statements:
         takes the name over.
         """
         (name,) = self.flow.makes(item)
-        if not any(each in self.split and self._is_large(each) for each in self.flow.reads(item)):
+        if not any(each in self.split and self.is_large(each) for each in self.flow.reads(item)):
             return False
         self.split.add(name)
         together = set(self.flow.reads(self.items[self.flow.reader[name]])) - {name}
-        return any(self._is_large(each) and self._is_made_inside(each) for each in together)
+        return any(self.is_large(each) and self._is_made_inside(each) for each in together)
 
-    def _is_large(self, name: str) -> bool:
+    def is_large(self, name: str) -> bool:
+        """Whether a variable may hold a value no longer than the original did."""
         return self.program.spec(name).nbytes >= LARGE_BYTES
 
     def _is_made_inside(self, name: str) -> bool:
