@@ -95,9 +95,11 @@ def _runs(program: Program) -> list[list[_Run]]:
         statements = _statements(op)
         own: list[_Run] = []
         for depth, statement in enumerate(statements):
-            same = own == before[:depth] and len(before) > depth
-            if not same or before[depth][0] != statement:
-                counts[statement] = counts.get(statement, 0) + 1
+            run = before[depth] if own == before[:depth] and len(before) > depth else None
+            if run is not None and run[0] == statement:
+                own.append(run)
+                continue
+            counts[statement] = counts.get(statement, 0) + 1
             own.append((statement, counts[statement], 0))
         if own:
             before = own
