@@ -13,7 +13,8 @@ GENERIC = {
 READ_AS: dict[str, tuple[str, ...]] = {
     "scaled_dot_product_attention": ("query", "key", "value", "mask"),
     "softmax": ("scores",),
-    "masked_softmax": ("scores", "mask"),
+    "log_softmax": ("logits",),
+    "gru": ("", "h_0"),
     "embedding": ("", "indices"),
     "gather": ("", "", "indices"),
     "index_select": ("", "", "indices"),
@@ -44,7 +45,6 @@ MADE_ALWAYS = {
     **dict.fromkeys(MASKS, "mask"),
     "softmax": "probs",
     "log_softmax": "log_probs",
-    "masked_softmax": "probs",
     "embedding": "embedded",
     "embedding_bag": "embedded",
     "cos": "cos",
