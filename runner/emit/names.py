@@ -139,7 +139,7 @@ class Namer:
         if role := self._roles.get(name):
             yield role
         made = self._operation(name, op)
-        for operation in made:
+        for operation in reversed(made):
             if operation in MADE_ALWAYS:
                 yield MADE_ALWAYS[operation]
         if self.program.spec(name).dtype == "bool":
@@ -224,6 +224,9 @@ class Namer:
     def _reading_roles(self) -> dict[str, str]:
         """Names by what reads a value, also a view of it."""
         roles: dict[str, str] = {}
+        for kernel, inputs in zip(self.program.kernels, self._boundaries, strict=True):
+            if kernel.operation.endswith("attention") and len(inputs) > 2:
+                roles |= self._of_attention(kernel.members, inputs)
         for i in reversed(range(len(self.program.graph.operations))):
             self._read_by(i, roles)
         return roles
@@ -289,7 +292,7 @@ class Namer:
             return {}
         operation, inputs = part.kernel.operation, part.io.inputs
         if operation.endswith("attention") and len(inputs) > 2:
-            return self._of_attention(part)
+            return self._of_attention(part.operations, inputs)
         if operation == "rope":
             return self._of_rotation(part)
         known = [self._seen_through_views(value, part) for value in inputs]
@@ -301,22 +304,22 @@ class Namer:
         names = OPERANDS.get(operation, ())
         return dict(zip(inputs, names, strict=True)) if len(names) == len(inputs) else {}
 
-    def _of_attention(self, part: Part) -> dict[str, str]:
+    def _of_attention(self, members: Sequence[int], inputs: Sequence[str]) -> dict[str, str]:
         """query and key are what is multiplied first, value what is multiplied last."""
-        operations = [(i, self.program.graph.operations[i]) for i in part.operations]
-        products = [op for _, op in operations if kind(op) == "contraction"]
+        operations = [self.program.graph.operations[i] for i in members]
+        products = [op for op in operations if kind(op) == "contraction"]
         if len(products) < 2:
             return {}
-        sources = [self._source(n, part) for n in products[0].refs()]
+        sources = [self._source(n, inputs) for n in products[0].refs()]
         names = dict(zip(filter(None, sources), ("query", "key"), strict=False))
-        for source in (self._source(n, part, views=True) for n in products[-1].refs()):
+        for source in (self._source(n, inputs, views=True) for n in products[-1].refs()):
             if source is not None:
                 names.setdefault(source, "value")
         return names
 
-    def _source(self, name: str, part: Part, *, views: bool = False) -> str | None:
-        """The input of a part that a value is a form of, or a view of."""
-        while name not in part.io.inputs:
+    def _source(self, name: str, inputs: Sequence[str], *, views: bool = False) -> str | None:
+        """The input that a value is a form of, or a view of."""
+        while name not in inputs:
             op = self._maker(name)
             if op is None or not (op.view or (op.name in POINTWISE | _KEEPS and not views)):
                 return None
