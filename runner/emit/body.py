@@ -12,9 +12,11 @@ from dataclasses import dataclass
 
 from runner.emit.items import Call, Item, ItemFlow, weights_key
 from runner.emit.lines import indented
+from runner.emit.lists import GrowingList, growing_lists
 from runner.emit.loops import common_stem, one_of, without_number
 from runner.emit.names import RESERVED, Namer, unique
 from runner.emit.owned import Owned, Weight
+from runner.emit.roles import GENERIC
 from runner.emit.statements import INDENT, LARGE_BYTES, Statements, shape_comment
 from runner.graph.ir import Scope
 from runner.tree.interface import Program
@@ -87,6 +89,9 @@ class _Writer:
         """Variable -> the value that it holds, read or not."""
         self.bound: dict[str, str] = {}
         """Variable -> the value that Python has in it."""
+        self.list_of: dict[int, GrowingList] = {}
+        """Statement -> the author's list that it joins."""
+        self.list_names: dict[GrowingList, str] = {}
         self.ends = self._ends()
         self.attributes: dict[int, str] = {}
         self._make_owned()
@@ -125,15 +130,11 @@ class _Writer:
         return self.owned.children(stem, first.cls, first.weights, positions)
 
     def _name_arguments(self) -> tuple[str, ...]:
-        names = []
-        residual = self._residual()
-        for value in self.part.io.inputs:
-            wish = "residual" if value == residual else self.namer.argument(value)
-            name = unique(wish, {*self.live, *RESERVED})
+        names = self.namer.parameters(self.part)
+        for name, value in zip(names, self.part.io.inputs, strict=True):
             self.live[name] = self.bound[name] = value
             self.names[value] = name
-            names.append(name)
-        return tuple(names)
+        return names
 
     def _device(self) -> str:
         """The device that the model is on: a variable's, a weight's, or that of a buffer for it."""
@@ -141,17 +142,6 @@ class _Writer:
             if value not in self.program.graph.on_cpu:
                 return f"{variable}.device"
         return f"{self.owned.anchor()}.device"
-
-    def _residual(self) -> str | None:
-        """Of two inputs without a name that are added, the one that was there first."""
-        inputs = self.part.io.inputs
-        if len(inputs) != 2 or {self.namer.argument(v) for v in inputs} != {"x"}:
-            return None
-        graph, producers = self.program.graph, self.program.producers
-        adds = (graph.operations[i] for i in self.part.operations)
-        if not any(op.name == "add" and set(inputs) <= {*op.refs()} for op in adds):
-            return None
-        return min(inputs, key=lambda v: producers.get(v, -1))
 
     # --- forward ----------------------------------------------------------------------------------
 
@@ -164,18 +154,24 @@ class _Writer:
             if position not in self.flow.repeats
             and not any(map(self.statements.is_inside, self.flow.makes(item)))
         ]
+        lists = self._lists(statements)
+        self.list_of = {s: each for each in lists for s in each.joins}
         last: dict[str, int] = {}
+        for each in lists:
+            last.update(zip(each.members, each.made, strict=True))
         for s, (_, item) in enumerate(statements):
-            for name in self.statements.leaves(item):
+            for name in self._leaves(s, item):
                 last[name] = s
         for name in self.part.io.outputs:
             last[name] = len(statements)
-        lines: list[str] = []
+        lines = self._appended(lists, -1, last)
         for s, (position, item) in enumerate(statements):
             if position in self.flow.loops:
                 lines += self._loop(position)
                 continue
             text = self._right_side(position, item)
+            if s in self.list_of:
+                text = self._joining(s, item, text)
             ends = s + 1 == len(statements) and returns is None
             if (
                 ends
@@ -184,18 +180,72 @@ class _Writer:
                 and not self._listed(item)
             ):
                 return [*lines, f"return {text}"]
-            dying = [n for n in self.statements.leaves(item) if last[n] == s]
+            dying = [n for n in self._leaves(s, item) if last[n] == s]
             targets = self._targets(item, last, s, dying)
             lines.append(
                 self._commented(f"{targets} = {text}", item)
                 if targets
                 else f"_ = {text}  # never read, as in the original"
             )
-            if not ends and (left := self._left_behind(position, last, s)):
+            lines += self._appended(lists, s, last)
+            left = [] if ends else self._left_behind(position, last, s)
+            if left := left + self._lists_left(position, s):
                 lines.append(f"del {', '.join(left)}")
         if returns is not None:
             return [*lines, returns(self._read)]
         return [*lines, "return " + ", ".join(self._read(n) for n in self.part.io.outputs)]
+
+    # --- lists of the author's ---
+
+    def _lists(self, statements: Sequence[tuple[int, Item]]) -> list[GrowingList]:
+        made = dict.fromkeys(self.part.io.inputs, -1)
+        for s, (position, item) in enumerate(statements):
+            if position not in self.flow.loops:
+                made |= dict.fromkeys(self.flow.makes(item), s)
+        return growing_lists(self.namer, [item for _, item in statements], made)
+
+    def _leaves(self, s: int, item: Item) -> list[str]:
+        """Variables that a statement reads; one that joins a list reads that alone."""
+        return [] if s in self.list_of else self.statements.leaves(item)
+
+    def _appended(self, lists: Sequence[GrowingList], s: int, last: dict[str, int]) -> list[str]:
+        """Statements that put what was just made into the author's lists."""
+        lines = []
+        for each in lists:
+            for place, member in enumerate(each.members):
+                if each.made[place] != s:
+                    continue
+                variable = self.names[member]
+                if place == 0:
+                    name = unique(each.name, {*self.live, *RESERVED})
+                    self.list_names[each] = name
+                    self.live[name] = each.name
+                    lines.append(f"{name} = [{variable}]")
+                else:
+                    lines.append(f"{self.list_names[each]}.append({variable})")
+                if last[member] == s:
+                    del self.live[variable]
+        return lines
+
+    def _joining(self, s: int, item: Item, text: str) -> str:
+        """The expression of a join, from the list instead of its members."""
+        each = self.list_of[s]
+        name = self.list_names[each]
+        if s == each.joins[-1]:
+            del self.live[name]
+        if isinstance(item, Call):
+            return f"{text.partition('(')[0]}(*{name})"
+        inner, _, rest = text.partition("]")
+        return f"{inner.partition('[')[0]}{name}{rest}"
+
+    def _lists_left(self, position: int, s: int) -> list[str]:
+        """Lists whose author's module has returned, which let go of large tensors then."""
+        each = self.list_of.get(s)
+        if each is None or s != each.joins[-1]:
+            return []
+        large = [n for n in each.members if self.program.spec(n).nbytes >= LARGE_BYTES]
+        made = [n for n in large if n in self.program.producers]
+        return [self.list_names[each]] if any(self._has_returned(n, position) for n in made) else []
 
     def _left_behind(self, position: int, last: dict[str, int], s: int) -> list[str]:
         """Variables of modules that have returned in the original, which held them no longer."""
@@ -264,7 +314,7 @@ class _Writer:
             if name not in last or last[name] < s:
                 targets.append("_")
                 continue
-            variable = self._variable(name)
+            variable = self._variable(name, item, dying)
             self.live[variable] = self.held[variable] = self.bound[variable] = name
             self.names[name] = variable
             targets.append(variable)
@@ -279,11 +329,24 @@ class _Writer:
             return found[1].unpack.format(*targets)
         return ", ".join(targets) + ("," if self._listed(item) and len(targets) == 1 else "")
 
-    def _variable(self, name: str) -> str:
+    def _variable(self, name: str, item: Item, dying: Sequence[str]) -> str:
+        """A free name for what an item makes; a child may pass a running `x` on."""
         taken = {*self.live, *RESERVED}
-        wishes = list(self.namer.wishes(name))
+        wishes = self.namer.wishes(name)
+        for before in dying:
+            if {name, before} <= self.statements.split and self.statements.is_large(before):
+                return self.names[before]  # nothing else lets go of it in time
+        if isinstance(item, Call):
+            seen = self.namer.seen_from(name, self.part.scopes)
+            first = next(iter(item.part.io.inputs), "")
+            if seen is not None:
+                wishes = (seen, *wishes)
+            elif first in dying and self.names.get(first) in GENERIC:
+                wishes = (self.names[first], *wishes)
+        if wishes[0] not in GENERIC and name in self.namer.authors:
+            return unique(wishes[0], taken)
         free = [wish for wish in wishes if wish not in taken]
-        return free[0] if free else unique(wishes[0], taken)
+        return free[0] if free else unique(wishes[-1 if wishes[0] in GENERIC else 0], taken)
 
     def _commented(self, line: str, item: Item) -> str:
         makes = [n for n in self.flow.makes(item) if n in self.names]

@@ -73,7 +73,7 @@ def write_composition(
     units = schedule(program, kernels, set(root.operations) - inside)
     items: list[Item] = [calls[id(u)] if isinstance(u, Part) else u for u in units]
     plain = program.graph.plain_call
-    inputs = [emitter.namer.argument(n) for n in root.io.inputs]
+    inputs = emitter.namer.parameters(root)
     written = write_class(
         program,
         emitter.namer,

@@ -1,4 +1,4 @@
-"""This file knows about what emitted code calls values: the author's names where there are any."""
+"""Names in emitted code: the author's where there are any, else what a value is."""
 
 from __future__ import annotations
 
@@ -6,11 +6,27 @@ import builtins
 import keyword
 import re
 from collections import Counter
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterator, Sequence
+from functools import cached_property
 
-from runner.graph.ir import Ref, Scope, State
-from runner.graph.operations import field_name
-from runner.tree.interface import Program
+from runner.emit.authors import Variable, authors_variables, modules_of
+from runner.emit.roles import (
+    GATED,
+    GENERIC,
+    IN_KERNEL,
+    MADE,
+    MADE_ALWAYS,
+    MADE_INSIDE,
+    OPERANDS,
+    ORDINALS,
+    PREFIXED,
+    READ_AS,
+    RESULTS,
+)
+from runner.graph.ir import Operation, Ref, Scope
+from runner.graph.operations import ACTIVATIONS, POINTWISE, field_name, kind
+from runner.tree.interface import Program, interface
+from runner.tree.part import Part
 
 RESERVED = {"self", "torch", "nn", "F", "math", "Model", "forward", "training", *keyword.kwlist}
 _BUILTIN = set(dir(builtins))
@@ -55,138 +71,303 @@ def relative(path: str, base: str) -> str:
     return path[len(base) + 1 :] if base and path.startswith(base + ".") else path
 
 
-_Statement = tuple[str, int, tuple[str, ...], tuple[Scope, ...]]
-
-_RESULTS = {
-    "lstm": ("output", "h_n", "c_n"),
-    **dict.fromkeys(("gru", "rnn_tanh", "rnn_relu"), ("output", "h_n")),
-    **dict.fromkeys(
-        ("topk", "sort", "max", "min", "kthvalue", "cummax", "cummin", "median", "mode"),
-        ("values", "indices"),
-    ),
-}
-"""What torch calls the results of an operation that has several."""
-
-_ROLES = {"scaled_dot_product_attention": ("q", "k", "v", "mask")}
-"""What an operation's arguments are called in its field."""
-
-_USUAL = ("x", "h")
-"""What people call a tensor on its way when they give it no name."""
+_STREAM = {"contraction", "pointwise", "normalization", "pooling", "view", "copy", "other"}
+"""Kinds of operations whose result may be called what went in: `x = self.conv(x)`."""
+_PACKED = {"query", "key", "value", "qkv"}
+_KEEPS = {"contiguous", "clone", "reshape", "flatten", "to", "_to_copy", "type_as", "dropout"}
+"""Operators whose result is the same thing as what they read."""
+_SCALES = {"add", "sub", "mul", "div", "neg"}
 
 
 class Namer:
-    """The author's name of each value: what the statement that computes it assigns to."""
+    """Names each value of a program once, and a component's parameters by what they are to it."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.arguments = {i.name: identifier(i.argument) for i in program.graph.inputs}
-        self.targets: dict[str, str] = {}
-        results: dict[tuple[_Statement, int], list[str]] = {}
-        runs: Counter[_Statement] = Counter()
-        before: _Statement | None = None
-        graph = program.graph
-        for i, op in enumerate(graph.operations):
-            if op.origin is None:
-                continue
-            origin = op.origin
-            statement = (origin.file, origin.statement, origin.targets, _authors(op.scopes))
-            if statement != before:  # a loop, or a helper that is called again
-                runs[statement] += 1
-                before = statement
-            for name in op.outputs:
-                if origin.targets and name and self._leaves_statement(name, i):
-                    results.setdefault((statement, runs[statement]), []).append(name)
-        for ((_, _, targets, _), _), names in results.items():
-            if len(targets) == 1:
-                self.targets[names[-1]] = targets[0]
-            elif len(targets) == len(names):
-                self.targets.update(zip(names, targets, strict=True))
+        self._variables: dict[str, list[Variable]] = {
+            i.name: [((), i.argument)] for i in program.graph.inputs
+        }
+        self._variables = authors_variables(program) | self._variables
+        self.authors = {n: identifier(v[0][1]) for n, v in self._variables.items()}
+        self._roles = self._reading_roles()
+        self._wishes: dict[str, tuple[str, ...]] = {}
+        for op in program.graph.operations:
+            for name in filter(None, op.outputs):
+                self._wishes[name] = tuple(dict.fromkeys(self._names(name, op)))
 
-    def _leaves_statement(self, name: str, i: int) -> bool:
-        graph = self.program.graph
-        origin = graph.operations[i].origin
-        readers = self.program.consumers.get(name, ())
-        return (
-            not readers
-            or any(graph.operations[c].origin != origin for c in readers)
-            or name in self.program.returned
-        )
-
-    def wishes(self, name: str) -> Iterable[str]:
+    def wishes(self, name: str) -> Sequence[str]:
         """Names for a value, the best first."""
-        if name in self.arguments:
-            yield self.arguments[name]
-        if name in self.targets:
-            yield identifier(self.targets[name])
-        i = self.program.producers.get(name)
-        if i is not None:
-            op = self.program.graph.operations[i]
-            if len(op.outputs) == 1:
-                if op.origin is not None and len(op.origin.targets) == 1:
-                    yield identifier(op.origin.targets[0])
-                yield from self._roles(name)
-                if (state := self._shown_state(name)) is not None:
-                    yield identifier(state.path.rpartition(".")[2])
-                yield from _USUAL
-            elif op.name in _RESULTS:
-                yield _RESULTS[op.name][op.outputs.index(name)]
-            yield identifier(field_name(op))
+        return self._wishes.get(name) or (self.of(name),)
 
-    def _shown_state(self, name: str) -> State | None:
-        """The weight or constant that a value is a view or a cast of."""
-        graph = self.program.graph
-        while name not in graph.states:
-            i = self.program.producers.get(name)
-            if i is None or not (graph.operations[i].view or graph.operations[i].name == "to"):
-                return None
-            name = next(graph.operations[i].refs(), "")
-        return graph.states[name]
-
-    def _roles(self, name: str) -> Iterable[str]:
-        """What those that read it call it."""
-        for i in self.program.consumers.get(name, ()):
-            op = self.program.graph.operations[i]
-            for role, argument in zip(_ROLES.get(op.name, ()), op.args, strict=False):
-                if isinstance(argument, Ref) and argument.name == name:
-                    yield role
+    def seen_from(self, name: str, scopes: tuple[Scope, ...]) -> str | None:
+        """The author's variable for a value in a call of a module, or in one that leads there."""
+        inside = modules_of(scopes)
+        for modules, variable in self._variables.get(name, ()):
+            if inside[: len(modules)] == modules:
+                return identifier(variable)
+        return None
 
     def of(self, name: str) -> str:
-        """What a value is called outside of code: the author's name, else its operation."""
-        if name in self.arguments:
-            return self.arguments[name]
-        if name in self.targets:
-            return identifier(self.targets[name])
-        return identifier(field_name(self.program.graph.operations[self.program.producers[name]]))
+        """The name of a value, wherever that is free."""
+        if name in self.authors:
+            return self.authors[name]
+        if name in self._wishes:
+            return self._wishes[name][0]
+        return identifier(self.program.graph.states[name].path.rpartition(".")[2])
 
     def result(self, name: str) -> str:
-        """Its name among a component's outputs: the author's, else torch's among several, else ''.
-
-        A variable that the same statement assigns again is the name of what it holds in the end.
-        """
-        if name in self.arguments or name in self.targets:
-            return self.of(name)
-        i = self.program.producers.get(name)
-        op = self.program.graph.operations[i] if i is not None else None
-        if op is None or op.name not in _RESULTS:
+        """A component's name for an output: the author's, else torch's among several, else ''."""
+        if name in self.authors:
+            return self.authors[name]
+        op = self._maker(name)
+        if op is None or op.name not in RESULTS or len(op.outputs) == 1:
             return ""
-        return _RESULTS[op.name][op.outputs.index(name)]
+        return RESULTS[op.name][op.outputs.index(name)]
 
-    def argument(self, name: str) -> str:
-        """Its name as an argument: the author's, also of what it is a view of, else `x`."""
-        role = next(iter(self._roles(name)), "x")
-        while True:
-            if name in self.arguments:
-                return self.arguments[name]
-            if name in self.targets:
-                return identifier(self.targets[name])
-            i = self.program.producers.get(name)
-            if i is None or not self.program.graph.operations[i].view:
-                return role
-            name = next(self.program.graph.operations[i].refs())
+    # --- values -----------------------------------------------------------------------------------
+
+    def _maker(self, name: str) -> Operation | None:
+        i = self.program.producers.get(name)
+        return None if i is None else self.program.graph.operations[i]
+
+    def _names(self, name: str, op: Operation) -> Iterator[str]:
+        if name in self.authors:
+            yield self.authors[name]
+        if len(op.outputs) > 1 or op.listed:
+            yield from self._one_of_several(name, op)
+            return
+        if role := self._roles.get(name):
+            yield role
+        made = self._operation(name, op)
+        for operation in reversed(made):
+            if operation in MADE_ALWAYS:
+                yield MADE_ALWAYS[operation]
+        if self.program.spec(name).dtype == "bool":
+            yield "mask"
+        operands = [n for n in op.refs() if not self.program.is_state(n)]
+        if operands:
+            yield from self._taken_over(name, op, operands)
+        elif (state := next(op.refs(), None)) is not None:
+            yield self.of(state)
+        if made[0] in PREFIXED and operands:
+            main = self.of(self._main_operand(name, operands))
+            yield MADE[made[0]] if main in GENERIC else f"{main}_{MADE[made[0]]}"
+        if len(made) > 1 and made[0] in MADE:
+            yield MADE[made[0]]
+        if op.name == "select" and operands and self.of(operands[0]) in GENERIC:
+            yield f"{self.of(operands[0])}_t"
+        if len(operands) == 1 and (_keeps(op) or made[-1] not in MADE):
+            yield self.of(operands[0])
+        if made[-1] in MADE:
+            yield MADE[made[-1]]
+        yield from ("hidden", "output") if self.program.spec(name).floating else ("indices",)
+
+    def _one_of_several(self, name: str, op: Operation) -> Iterator[str]:
+        if role := self._roles.get(name):
+            yield role
+        place = op.outputs.index(name)
+        if op.name in RESULTS:
+            yield RESULTS[op.name][place]
+        elif len(op.outputs) <= len(ORDINALS):
+            yield ORDINALS[place]
+        else:
+            yield f"part_{place + 1}"
+
+    def _operation(self, name: str, op: Operation) -> tuple[str, ...]:
+        """What a value is the result of: its kernel, where it leaves that, and its operator."""
+        own = field_name(op)
+        kernel = self.program.owner.get(self.program.producers[name])
+        if kernel is None:
+            return (own,)
+        operation = self.program.kernels[kernel].operation
+        if self._kernel_left(name) is None:
+            return (MADE_INSIDE.get((operation, own), own),)
+        return (own,) if operation == own else (operation, own)
+
+    def _kernel_left(self, name: str) -> int | None:
+        """The kernel that a value is a result of."""
+        kernel = self.program.owner.get(self.program.producers[name])
+        readers = self.program.consumers.get(name, ())
+        if name in self.program.returned or any(
+            self.program.owner.get(c) != kernel for c in readers
+        ):
+            return kernel
+        return None
+
+    def _main_operand(self, name: str, operands: Sequence[str]) -> str:
+        """Of what a kernel or an operation reads, the value that was there first."""
+        kernel = self._kernel_left(name)
+        if kernel is not None:
+            operands = self._boundaries[kernel] or operands
+        return min(operands, key=lambda n: self.program.producers.get(n, -1))
+
+    def _taken_over(self, name: str, op: Operation, operands: Sequence[str]) -> Iterator[str]:
+        """The name of a tensor on its way through the model, where nothing reads it any more."""
+        i = self.program.producers[name]
+        kernel = self._kernel_left(name)
+        inside = {i} if kernel is None else {*self.program.kernels[kernel].members}
+        first = self._main_operand(name, operands)
+        read_later = (c for c in self.program.consumers.get(first, ()) if c >= i)
+        if (
+            kind(op) in _STREAM
+            and self.program.spec(first).floating
+            and self.of(first) in GENERIC
+            and inside.issuperset(read_later)
+        ):
+            yield self.of(first)
+
+    @cached_property
+    def _boundaries(self) -> list[tuple[str, ...]]:
+        """What each kernel reads."""
+        return [interface(self.program, k.members).inputs for k in self.program.kernels]
+
+    def _reading_roles(self) -> dict[str, str]:
+        """Names by what reads a value, also a view of it."""
+        roles: dict[str, str] = {}
+        for kernel, inputs in zip(self.program.kernels, self._boundaries, strict=True):
+            if kernel.operation.endswith("attention") and len(inputs) > 2:
+                roles |= self._of_attention(kernel.members, inputs)
+        for i in reversed(range(len(self.program.graph.operations))):
+            self._read_by(i, roles)
+        return roles
+
+    def _read_by(self, i: int, roles: dict[str, str]) -> None:
+        """Enter what an operation calls the values that it reads."""
+        op = self.program.graph.operations[i]
+        kernel = self.program.owner.get(i)
+        names = READ_AS.get(op.name, ())
+        if kernel is not None:
+            names = IN_KERNEL.get((self.program.kernels[kernel].operation, op.name), names)
+            if self.program.kernels[kernel].operation in GATED and op.name == "mul":
+                names = self._of_gate(op)
+        arguments = op.args[0] if op.args and isinstance(op.args[0], tuple) else op.args
+        for argument, name in zip(arguments, names, strict=False):
+            if isinstance(argument, Ref) and name:
+                roles[argument.name] = name
+        if op.view and len(op.outputs) == 1 and (role := roles.get(op.outputs[0])):
+            source = next(op.refs())
+            before = roles.setdefault(source, role)
+            if before != role:
+                roles[source] = "qkv" if {before, role} <= _PACKED else ""
+
+    def _of_gate(self, op: Operation) -> tuple[str, ...]:
+        """Which factor of a gated activation went through the activation."""
+        made = [self._maker(argument.name) for argument in op.args if isinstance(argument, Ref)]
+        gates = [m is not None and m.name in ACTIVATIONS | {"sigmoid", "tanh"} for m in made]
+        return tuple("gate" if gate else "up" for gate in gates) if sum(gates) == 1 else ()
+
+    # --- parameters -------------------------------------------------------------------------------
+
+    def parameters(self, part: Part) -> tuple[str, ...]:
+        """Names of the parameters of a component's forward, by what they are to the component."""
+        inputs = part.io.inputs
+        if len(part.operations) == len(self.program.graph.operations):  # the model itself
+            return _distinct([self.of(value) for value in inputs])
+        own = self._operands(part)
+        roles: dict[str, str] = {}
+        for i in reversed(part.operations):
+            self._read_by(i, roles)
+        names = []
+        for place, value in enumerate(inputs):
+            name = own.get(value) or self._seen_through_views(value, part) or roles.get(value)
+            if not name or (name in GENERIC and len(inputs) == 1):
+                of_its_own = place > 0 and self.of(value) not in GENERIC
+                name = self.of(value) if of_its_own else "x"
+            names.append(name)
+        if len(inputs) == 2 and len({*names}) == 1 and (residual := self._residual(part)):
+            names[inputs.index(residual)] = "residual"
+        if len({*names}) < len(names) and (joined := self._joined(part)):
+            names = [f"{joined}_{place}" for place in range(1, len(names) + 1)]
+        return _distinct(names)
+
+    def _joined(self, part: Part) -> str:
+        """The author's list whose tensors a kernel joins."""
+        origins = [self.program.graph.operations[i].origin for i in part.operations]
+        (origin, *others) = origins or [None]
+        return origin.joined if origin is not None and not others else ""
+
+    def _operands(self, part: Part) -> dict[str, str]:
+        """The names of what a kernel reads, where its field has some for that."""
+        if part.kernel is None:
+            return {}
+        operation, inputs = part.kernel.operation, part.io.inputs
+        if operation.endswith("attention") and len(inputs) > 2:
+            return self._of_attention(part.operations, inputs)
+        if operation == "rope":
+            return self._of_rotation(part)
+        known = [self._seen_through_views(value, part) for value in inputs]
+        if all(known) and len({*known}) == len(known):
+            return {}
+        if operation == "add" and len(inputs) == 2:
+            older = self._older(inputs)
+            return {inputs[older]: "residual", inputs[1 - older]: "x"}
+        names = OPERANDS.get(operation, ())
+        return dict(zip(inputs, names, strict=True)) if len(names) == len(inputs) else {}
+
+    def _of_attention(self, members: Sequence[int], inputs: Sequence[str]) -> dict[str, str]:
+        """query and key are what is multiplied first, value what is multiplied last."""
+        operations = [self.program.graph.operations[i] for i in members]
+        products = [op for op in operations if kind(op) == "contraction"]
+        if len(products) < 2:
+            return {}
+        sources = [self._source(n, inputs) for n in products[0].refs()]
+        names = dict(zip(filter(None, sources), ("query", "key"), strict=False))
+        for source in (self._source(n, inputs, views=True) for n in products[-1].refs()):
+            if source is not None:
+                names.setdefault(source, "value")
+        return names
+
+    def _source(self, name: str, inputs: Sequence[str], *, views: bool = False) -> str | None:
+        """The input that a value is a form of, or a view of."""
+        while name not in inputs:
+            op = self._maker(name)
+            if op is None or not (op.view or (op.name in POINTWISE | _KEEPS and not views)):
+                return None
+            name = next(op.refs())
+        return name
+
+    def _of_rotation(self, part: Part) -> dict[str, str]:
+        """A rotation turns what has the shape of a result, by a table that is smaller."""
+        sizes = {self.program.spec(n).numel for n in part.io.outputs}
+        turned = [n for n in part.io.inputs if self.program.spec(n).numel in sizes]
+        names = ("query", "key") if len(turned) == 2 else ("x",)
+        return dict(zip(turned, names, strict=False))
+
+    def _residual(self, part: Part) -> str | None:
+        """The input that is added as it came in; of two, the one that was there first."""
+        adds = (self.program.graph.operations[i] for i in part.operations)
+        added = [n for op in adds if op.name == "add" for n in op.refs() if n in part.io.inputs]
+        return added[self._older(added)] if added else None
+
+    def _older(self, inputs: Sequence[str]) -> int:
+        """Which of several values was there first."""
+        return min(range(len(inputs)), key=lambda k: self.program.producers.get(inputs[k], -1))
+
+    def _seen_through_views(self, name: str, part: Part) -> str | None:
+        """The author's name, around a part, of a value or of what it is a view of."""
+        while (variable := self.seen_from(name, part.scopes)) is None:
+            op = self._maker(name)
+            if op is None or not op.view:
+                return None
+            name = next(op.refs())
+        return variable
 
 
-def _authors(scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:
-    """The calls down to the author's innermost module: where the statement stands."""
-    while scopes and scopes[-1].builtin:
-        scopes = scopes[:-1]
-    return scopes
+def _keeps(op: Operation) -> bool:
+    """Whether a result is the same thing as what an operation reads, or that scaled by a number."""
+    return op.view or op.name in _KEEPS or (op.name in _SCALES and len([*op.refs()]) == 1)
+
+
+def _distinct(names: Sequence[str]) -> tuple[str, ...]:
+    """The names; equal ones are told apart: `first`, `second`, or `feature_1`, `feature_2`."""
+    counts = Counter(names)
+    used: Counter[str] = Counter()
+    distinct: list[str] = []
+    for name in names:
+        used[name] += 1
+        if counts[name] > 1:
+            in_order = name in GENERIC and counts[name] <= len(ORDINALS)
+            stem = "part" if name in GENERIC else name
+            name = ORDINALS[used[name] - 1] if in_order else f"{stem}_{used[name]}"
+        distinct.append(unique(name, {*distinct, *RESERVED}))
+    return tuple(distinct)

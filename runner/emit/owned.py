@@ -129,7 +129,9 @@ class Owned:
         if recipe is not None and (
             state.kind != "parameter" or len(recipe.operations) <= LONGEST_PARAMETER_RECIPE
         ):
-            lines, value = self._recipes.write(recipe)
+            drawn = any(map(is_random, recipe.operations))
+            recipes = Recipes({*self._recipes.taken}) if drawn else self._recipes
+            lines, value = recipes.write(recipe)
             self.lines += lines
             return value
         if state.literal is not None:

@@ -45,11 +45,13 @@ class Statements:
         """Decide it, for all values."""
         for position, item in enumerate(self.items):
             if not isinstance(item, Call):
-                if len(self.expression(item, self.namer.of)) > self._room(item):
+                target = None if self._can_be_inlined(position, item) else self.namer.of
+                if len(self.expression(item, self.namer.of)) > self._room(item, target):
                     self._split(item)
             else:
                 given = (self.value(name, self.namer.of) for name in self.flow.reads(item))
-                if sum(len(each) + 2 for each in given) > self._room(item) - len(item.attribute):
+                room = self._room(item, self.namer.of)
+                if sum(len(each) + 2 for each in given) > room - len(item.attribute):
                     self._split(item)
             if self._can_be_inlined(position, item) and not self._holds_what_is_split(item):
                 self.inlined.add(self.flow.makes(item)[0])
@@ -89,25 +91,26 @@ class Statements:
         takes the name over.
         """
         (name,) = self.flow.makes(item)
-        if not any(each in self.split and self._is_large(each) for each in self.flow.reads(item)):
+        if not any(each in self.split and self.is_large(each) for each in self.flow.reads(item)):
             return False
         self.split.add(name)
         together = set(self.flow.reads(self.items[self.flow.reader[name]])) - {name}
-        return any(self._is_large(each) and self._is_made_inside(each) for each in together)
+        return any(self.is_large(each) and self._is_made_inside(each) for each in together)
 
-    def _is_large(self, name: str) -> bool:
+    def is_large(self, name: str) -> bool:
+        """Whether a variable may hold a value no longer than the original did."""
         return self.program.spec(name).nbytes >= LARGE_BYTES
 
     def _is_made_inside(self, name: str) -> bool:
         position = self.flow.producer.get(name)
         return position is not None and self._can_be_inlined(position, self.items[position])
 
-    def _room(self, item: Item) -> int:
-        """Columns for an expression, beside its target and the comment with its shape."""
+    def _room(self, item: Item, target: Callable[[str], str] | None) -> int:
+        """Columns for an expression, beside its target, if any, and the comment with its shape."""
         makes = self.flow.makes(item)
         if makes == self.part.io.outputs and len(makes) == 1:
             return WIDTH - INDENT - len("return ")
-        targets = sum(len(self.namer.of(name)) + 2 for name in makes)
+        targets = sum(len(target(name)) + 2 if target else 0 for name in makes)
         comment = len(shape_comment(self.program, makes[0])) if len(makes) == 1 else 0
         return WIDTH - INDENT - targets - 1 - comment
 

@@ -130,6 +130,10 @@ class Origin:
     """Line in the problem file; None where a library's code ran."""
     calls: tuple[int | None, ...] = ()
     """Lines of the forwards that lead to it, the model's first; None outside the problem file."""
+    callers: tuple[tuple[str, int, tuple[str, ...]], ...] = ()
+    """File, first line and targets of the statements that led there, the model's own first."""
+    joined: str = ""
+    """The author's list of tensors that the statement joins: `parts` of `torch.cat(parts)`."""
 
 
 @dataclass(frozen=True, slots=True)

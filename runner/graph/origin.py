@@ -60,9 +60,12 @@ def origin(trace: str, problem_file: str) -> Origin | None:
         return None
     own = [line for file, line, _ in frames if file == problem_file]
     calls = [line if file == problem_file else None for file, line, f in frames if f == "forward"]
-    file, line, _ = frames[-1]
-    statement, targets = _statement(file, line)
-    return Origin(file, statement, targets, own[-1] if own else None, tuple(calls))
+    *callers, (file, line, _) = frames
+    statement, targets, joined = _statement(file, line)
+    above = tuple((file, *_statement(file, line)[:2]) for file, line, _ in callers)
+    return Origin(
+        file, statement, targets, own[-1] if own else None, tuple(calls), above, joined
+    )
 
 
 def origin_here() -> Origin | None:
@@ -73,23 +76,24 @@ def origin_here() -> Origin | None:
     if frame is None:
         return None
     file = frame.f_code.co_filename
-    statement, targets = _statement(file, frame.f_lineno)
+    statement, targets, _ = _statement(file, frame.f_lineno)
     return Origin(file, statement, targets)
 
 
-@functools.cache
-def _statement(file: str, line: int) -> tuple[int, tuple[str, ...]]:
-    """First line of the innermost simple statement at a line, and the names that it assigns to."""
-    best: tuple[int, tuple[str, ...]] = (line, ())
-    size = 1 << 30
-    for first, last, targets in _statements(file):
-        if first <= line <= last and last - first < size:
-            best, size = (first, targets), last - first
-    return best
+_Statement = tuple[int, tuple[str, ...], str]
+"""First line, the names that it assigns to, and the list of tensors that it joins."""
 
 
 @functools.cache
-def _statements(file: str) -> list[tuple[int, int, tuple[str, ...]]]:
+def _statement(file: str, line: int) -> _Statement:
+    """The innermost simple statement at a line."""
+    around = [(last - first, s) for first, last, s in _statements(file) if first <= line <= last]
+    return min(around, key=lambda sized: sized[0])[1] if around else (line, (), "")
+
+
+@functools.cache
+def _statements(file: str) -> list[tuple[int, int, _Statement]]:
+    """First and last line of each simple statement, and what `_statement` says of it."""
     try:
         tree = ast.parse("".join(linecache.getlines(file)))
     except SyntaxError:
@@ -100,9 +104,32 @@ def _statements(file: str) -> list[tuple[int, int, tuple[str, ...]]]:
             targets = (
                 node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
             )
-            names = tuple(_names(targets[-1])) if len(targets) == 1 else ()
-            found.append((node.lineno, node.end_lineno or node.lineno, names))
+            one = len(targets) == 1 and not (
+                isinstance(node.value, _NO_TENSOR) and not isinstance(targets[0], ast.Tuple)
+            )
+            names = tuple(_names(targets[-1])) if one else ()
+            statement = (node.lineno, names, _joined_list(node))
+            found.append((node.lineno, node.end_lineno or node.lineno, statement))
     return found
+
+
+_NO_TENSOR = (ast.Lambda, ast.List, ast.ListComp, ast.GeneratorExp, ast.Dict, ast.DictComp)
+"""Expressions whose value is a function or holds several tensors."""
+_JOINS = {"cat", "concat", "concatenate", "stack"}
+
+
+def _joined_list(statement: ast.stmt) -> str:
+    """The variable of the one list that `torch.cat` or `torch.stack` joins in a statement."""
+    lists = [
+        call.args[0].id
+        for call in ast.walk(statement)
+        if isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr in _JOINS
+        and call.args
+        and isinstance(call.args[0], ast.Name)
+    ]
+    return lists[0] if len(lists) == 1 else ""
 
 
 def _names(target: ast.AST | None) -> Iterator[str]:
@@ -110,6 +137,8 @@ def _names(target: ast.AST | None) -> Iterator[str]:
         yield target.id
     elif isinstance(target, ast.Attribute):
         yield target.attr
+    elif isinstance(target, ast.Subscript):
+        yield from _names(target.value)
     elif isinstance(target, (ast.Tuple, ast.List)):
         for item in target.elts:
             yield from _names(item)

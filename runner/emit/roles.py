@@ -1,0 +1,187 @@
+"""Tables of names for values that their author gave none: by what makes a value, and what reads it.
+
+A value's name says what it is (`normed`, `scores`, `mask`), not which operation computed it.
+"""
+
+from runner.graph.operations import LOSS, NORMALIZATION, POOLING
+
+GENERIC = {
+    "x", "h", "y", "z", "out", "output", "hidden", "hidden_states", "feat", "feats", "features",
+}  # fmt: skip
+"""Names of a tensor on its way through a model, which the next operation may take over."""
+
+READ_AS: dict[str, tuple[str, ...]] = {
+    "scaled_dot_product_attention": ("query", "key", "value", "mask"),
+    "softmax": ("scores",),
+    "log_softmax": ("logits",),
+    "gru": ("", "h_0"),
+    "embedding": ("", "indices"),
+    "gather": ("", "", "indices"),
+    "index_select": ("", "", "indices"),
+    "scatter": ("", "", "indices"),
+    "scatter_add": ("", "", "indices"),
+    "masked_fill": ("", "mask"),
+    "where": ("mask",),
+    "cross_entropy_loss": ("logits", "targets"),
+    "nll_loss": ("log_probs", "targets"),
+    "nll_loss_nd": ("log_probs", "targets"),
+    "kl_div": ("log_probs", "targets"),
+    "binary_cross_entropy_with_logits": ("logits", "targets"),
+    "triplet_margin_loss": ("anchor", "positive", "negative"),
+    **dict.fromkeys(
+        ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy"),
+        ("predictions", "targets"),
+    ),
+}
+"""Operator -> what its arguments are called in its field, by position; '' for no special name."""
+
+MASKS = {
+    "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_not", "logical_xor",
+    "isnan", "isinf", "isfinite", "__and__", "__or__", "__xor__", "bitwise_not", "bitwise_and",
+    "bitwise_or", "attention_mask",
+}  # fmt: skip
+
+MADE_ALWAYS = {
+    **dict.fromkeys(MASKS, "mask"),
+    "softmax": "probs",
+    "log_softmax": "log_probs",
+    "embedding": "embedded",
+    "embedding_bag": "embedded",
+    "cos": "cos",
+    "sin": "sin",
+    "arange": "positions",
+    "argmax": "indices",
+    "argmin": "indices",
+    "argsort": "indices",
+    "multinomial": "indices",
+    "topk_router": "weights",
+    "scaled_dot_product_attention": "attended",
+    "expert_combine": "mixed",
+    **dict.fromkeys(LOSS | {"cross_entropy", "hinge_loss", "dice_loss"}, "loss"),
+}
+"""Operation -> what its result is, also where a running `x` goes in."""
+
+MADE = {
+    **dict.fromkeys(NORMALIZATION | {"l2_norm", "l1_norm"}, "normed"),
+    **dict.fromkeys(POOLING, "pooled"),
+    **{f"upsample_{how}": "upsampled" for how in ("nearest2d", "bilinear2d", "bicubic2d")},
+    **{f"conv{n}d": "features" for n in (1, 2, 3)},
+    **{f"conv_transpose{n}d": "features" for n in (1, 2, 3)},
+    **dict.fromkeys(("swiglu", "geglu", "reglu", "glu", "gated_tanh"), "gated"),
+    "linear": "hidden",
+    "rope": "rotated",
+    "expert_linear": "hidden",
+    "matmul": "product",
+    "bmm": "product",
+    "mm": "product",
+    "einsum": "product",
+    "outer": "product",
+    "patch_embedding": "patches",
+    "window_partition": "windows",
+    "window_reverse": "merged",
+    "patch_merging": "merged",
+    "channel_shuffle": "shuffled",
+    "pixel_shuffle": "shuffled",
+    "sigmoid": "gate",
+    "hardsigmoid": "gate",
+    "pad": "padded",
+    "roll": "shifted",
+    "cat": "joined",
+    "stack": "stacked",
+    "flip": "flipped",
+    "repeat": "repeated",
+    "repeat_interleave": "repeated",
+    "gather": "picked",
+    "index": "picked",
+    "index_select": "picked",
+    "where": "picked",
+    "scatter": "scattered",
+    "zeros": "zeros",
+    "ones": "ones",
+    "full": "filled",
+    "empty": "buffer",
+    "eye": "identity",
+    "rand": "noise",
+    "randn": "noise",
+    "rand_like": "noise",
+    "randn_like": "noise",
+    "mean": "mean",
+    "var": "variance",
+    "std": "std",
+    "sum": "total",
+    "add": "total",
+    "cumsum": "running_total",
+    "cumprod": "running_product",
+    "max": "largest",
+    "amax": "largest",
+    "maximum": "largest",
+    "min": "smallest",
+    "amin": "smallest",
+    "minimum": "smallest",
+    "prod": "product",
+    "mul": "product",
+    "sub": "difference",
+    "div": "quotient",
+    "reciprocal": "inverse",
+    "rsqrt": "inverse_root",
+    "sqrt": "root",
+    "square": "squared",
+    "pow": "power",
+    "exp": "exponential",
+    "log": "logarithm",
+    "logsumexp": "log_total",
+    "abs": "magnitude",
+    "norm": "norm",
+    "vector_norm": "norm",
+    "frobenius_norm": "norm",
+    "segment_sum": "segment_sums",
+    "slice_update": "updated",
+}
+"""Operation -> what its result is, where nothing says more."""
+
+MADE_INSIDE = {
+    ("rms_norm", "mul"): "rms_norm",
+    ("rms_norm", "div"): "rms_norm",
+    ("layer_norm", "mul"): "layer_norm",
+    ("layer_norm", "div"): "layer_norm",
+    ("gelu", "erf"): "sigmoid",
+    ("gelu", "tanh"): "sigmoid",
+}
+"""Kernel and operation in it -> the operation that the result is called by."""
+
+GATED = {"swiglu", "geglu", "reglu", "glu"}
+"""Kernels that multiply a tensor with an activation of another."""
+
+PREFIXED = {"rope", "l2_norm", "rms_norm", "layer_norm"}
+"""Operations that are named with what they change, where that has a name: `query_rotated`."""
+
+RESULTS = {
+    "lstm": ("output", "h_n", "c_n"),
+    **dict.fromkeys(("gru", "rnn_tanh", "rnn_relu"), ("output", "h_n")),
+    **dict.fromkeys(
+        ("topk", "sort", "max", "min", "kthvalue", "cummax", "cummin", "median", "mode"),
+        ("values", "indices"),
+    ),
+    "var_mean": ("variance", "mean"),
+    "std_mean": ("std", "mean"),
+}
+"""What torch calls the results of an operation that has several."""
+
+IN_KERNEL = dict.fromkeys((("rope", "cat"), ("rope", "stack")), ("first_rotated", "second_rotated"))
+"""Kernel and operator in it -> names of what the operator reads."""
+
+ORDINALS = ("first", "second", "third", "fourth")
+"""Names of a tensor's parts, and of operands that nothing tells apart."""
+
+OPERANDS = {
+    "mul": ("x", "factor"),
+    "div": ("x", "divisor"),
+    "sub": ("left", "right"),
+    "matmul": ("left", "right"),
+    "bmm": ("left", "right"),
+    "einsum": ("left", "right"),
+    "maximum": ("x", "other"),
+    "minimum": ("x", "other"),
+    "expert_combine": ("expert_outputs", "weights"),
+}
+"""Kernel -> names of its parameters, by position, for those to which neither says more."""
