@@ -29,6 +29,13 @@ class Written:
     weights: tuple[Weight, ...]
     inputs: tuple[str, ...]
     """Names of forward's arguments."""
+    signature: str
+    made: tuple[str, ...]
+    """Statements of `__init__`, however long."""
+    lines: tuple[str, ...]
+    """Statements of `forward`, however long."""
+    inlined: frozenset[str]
+    """Values that stand inside another statement's expression."""
 
 
 def write_class(
@@ -42,30 +49,53 @@ def write_class(
     returns: Callable[[Callable[[str], str]], str] | None = None,
     signature: str | None = None,
     prologue: Sequence[str] = (),
+    inlined: frozenset[str] | None = None,
 ) -> Written:
     """The class that computes a part's outputs from its inputs by running `items` in order.
 
     `returns`, `signature` and `prologue` replace what is returned, the arguments, and come first.
+    `inlined` says which values stand inside other expressions, where that is decided already.
     """
     writer = _Writer(program, namer, part, items)
-    lines = writer.forward(returns)
+    lines = (*prologue, *writer.forward(returns, inlined))
+    made = tuple(writer.owned.lines)
+    signature = signature or _signature(writer.arguments)
+    return Written(
+        class_text(name, made, signature, lines, docstring=docstring),
+        tuple(writer.owned.weights),
+        writer.arguments,
+        signature,
+        made,
+        lines,
+        frozenset(writer.statements.inlined),
+    )
+
+
+def class_text(
+    name: str,
+    made: Sequence[str],
+    signature: str,
+    lines: Sequence[str],
+    parameters: Sequence[str] = (),
+    *,
+    docstring: str = "",
+) -> str:
+    """A class of the statements that `__init__` and `forward` run."""
     head = [f"class {name}(nn.Module):"]
     if docstring:
         head += [f'    """{docstring}"""', ""]
-    made = writer.owned.lines
     if made:
         head += [
-            "    def __init__(self):",
+            *indented([f"def __init__({', '.join(['self', *parameters])}):"], INDENT - 4),
             "        super().__init__()",
             *indented(made, INDENT),
             "",
         ]
-    arguments = signature or _signature(writer.arguments)
     body = [
-        *indented([f"def forward({arguments}):"], INDENT - 4),
-        *indented((*prologue, *lines), INDENT),
+        *indented([f"def forward({signature}):"], INDENT - 4),
+        *indented(lines, INDENT),
     ]
-    return Written("\n".join(head + body), tuple(writer.owned.weights), writer.arguments)
+    return "\n".join(head + body)
 
 
 def _signature(arguments: Sequence[str]) -> str:
@@ -118,11 +148,15 @@ class _Writer:
         first = calls[0]
         if shared:
             stem = without_number(first.attribute)
-            return self.owned.child(stem, first.cls, first.weights, positions[0])
+            return self.owned.child(stem, first.construction, first.weights, positions[0])
         if len(calls) == 1:
-            return self.owned.child(first.attribute, first.cls, first.weights, positions[0])
+            return self.owned.child(
+                first.attribute, first.construction, first.weights, positions[0]
+            )
         stem = common_stem([c.attribute for c in calls])
-        return self.owned.children(stem, first.cls, first.weights, positions)
+        return self.owned.children(
+            stem, [c.construction for c in calls], [c.weights for c in calls], positions
+        )
 
     def _name_arguments(self) -> tuple[str, ...]:
         names = []
@@ -155,9 +189,16 @@ class _Writer:
 
     # --- forward ----------------------------------------------------------------------------------
 
-    def forward(self, returns: Callable[[Callable[[str], str]], str] | None) -> list[str]:
+    def forward(
+        self,
+        returns: Callable[[Callable[[str], str]], str] | None,
+        inlined: frozenset[str] | None,
+    ) -> list[str]:
         """The statements of `forward`."""
-        self.statements.choose()
+        if inlined is None:
+            self.statements.choose()
+        else:
+            self.statements.inlined = set(inlined)
         statements = [
             (position, item)
             for position, item in enumerate(self.items)
@@ -237,10 +278,10 @@ class _Writer:
         self.names[result] = variable
         several = f"range({len(run)})" if shared else f"self.{attribute}"
         call = f"self.{attribute}" if shared else each
-        return [
-            f"for {each} in {several}:",
-            f"    {variable} = {call}({arguments}){shape_comment(self.program, result)}",
-        ]
+        results = [self.flow.call(p).part.io.outputs[0] for p in run]
+        comments = {shape_comment(self.program, name) for name in results}
+        comment = comments.pop() if len(comments) == 1 else ""
+        return [f"for {each} in {several}:", f"    {variable} = {call}({arguments}){comment}"]
 
     def _listed(self, item: Item) -> bool:
         return not isinstance(item, Call) and self.program.graph.operations[item].listed

@@ -17,8 +17,8 @@ from runner.emit.component import (
     write_component,
 )
 from runner.emit.composition import write_composition
-from runner.emit.names import Namer, unique
-from runner.emit.steps import child_names, original_name, write_steps
+from runner.emit.names import Namer, child_names, unique
+from runner.emit.steps import original_name, write_steps
 from runner.errors import CaptureError
 from runner.graph.cost import flops
 from runner.graph.ir import Graph, Mode, TensorSpec

@@ -11,6 +11,8 @@ from collections.abc import Container, Iterable
 from runner.graph.ir import Ref, Scope, State
 from runner.graph.operations import field_name
 from runner.tree.interface import Program
+from runner.tree.part import Part
+from runner.tree.stems import attribute
 
 RESERVED = {"self", "torch", "nn", "F", "math", "Model", "forward", "training", *keyword.kwlist}
 _BUILTIN = set(dir(builtins))
@@ -53,6 +55,23 @@ def relative(path: str, base: str) -> str:
     if base and path == base:
         return ""
     return path[len(base) + 1 :] if base and path.startswith(base + ".") else path
+
+
+def child_names(part: Part) -> dict[int, str]:
+    """What a parent calls its children: their place in the author's modules, below the parent's."""
+    names: dict[int, str] = {}
+    taken: set[str] = set()
+    for child in part.children:
+        where = relative(child.module_path, part.module_path)
+        place = "" if where.replace(".", "").isdigit() else identifier(where) if where else ""
+        if child.name == attribute(child.module_path) or f"_{place}".endswith(f"_{child.name}"):
+            wish = place or child.name
+        else:
+            wish = f"{place}_{child.name}" if place else child.name
+        name = unique(wish, taken)
+        taken.add(name)
+        names[id(child)] = name
+    return names
 
 
 _Statement = tuple[str, int, tuple[str, ...], tuple[Scope, ...]]

@@ -159,20 +159,24 @@ def stem(node: Node) -> str:
 
 def title(node: Node) -> str:
     """The name of a node's workload without its sizes: `linear`, `swin_block shifted`."""
-    operation, words = _words(node)
+    return f"{_words(stem(node))[0]} {words_of(stem(node))}".strip()
+
+
+def words_of(name: str) -> str:
+    """The words in a workload's name that stand after its operation and are no sizes: `shifted`."""
+    words = _words(name)[1]
     pairs = zip(words, [*words[1:], ""], strict=False)
     told = (w for w, after in pairs if not _SHAPE.fullmatch(w) and not _KERNEL.fullmatch(after))
-    return " ".join([operation, *told])
+    return " ".join(told)
 
 
 def sizes(node: Node) -> str:
     """Only the sizes in the name of a node's workload: `768x3072`, `3x64 k7s2p3`."""
-    return " ".join(word for word in _words(node)[1] if _SHAPE.fullmatch(word))
+    return " ".join(word for word in _words(stem(node))[1] if _SHAPE.fullmatch(word))
 
 
-def _words(node: Node) -> tuple[str, list[str]]:
-    """The name of a node's workload: what stands before its sizes, and the words from there on."""
-    name = stem(node)
+def _words(name: str) -> tuple[str, list[str]]:
+    """Split a workload's name: what stands before its sizes, and the words from there on."""
     found = _SIGNATURE.search(name)
     if found is None:
         return name, []

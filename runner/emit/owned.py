@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import groupby, takewhile
 
 from runner.emit.modules import ModuleCall, module_call
 from runner.emit.names import RESERVED, identifier, relative, unique
@@ -87,6 +87,8 @@ class Owned:
     def _inside(self, path: str) -> str:
         """What a path is called in this class: relative to where the class stands."""
         inside = relative(path, self.base) or path.rpartition(".")[2]
+        if self.base and inside == path:  # not inside: the module around gives it to this one
+            inside = path.rpartition(".")[2]
         pieces = inside.split(".")
         while len(pieces) > 1 and pieces[0].isdigit():
             pieces = pieces[1:]
@@ -155,28 +157,31 @@ class Owned:
         return found
 
     def child(
-        self, wish: str, cls: str, weights: Sequence[Weight], positions: Sequence[int]
+        self, wish: str, construction: str, weights: Sequence[Weight], positions: Sequence[int]
     ) -> str:
         """The attribute that holds another emitted class, whose weights are also this one's."""
         attribute = self.name(wish)
-        self.lines.append(f"self.{attribute} = {cls}()")
+        self.lines.append(f"self.{attribute} = {construction}")
         self._own(attribute, weights, positions)
         return attribute
 
     def children(
         self,
         wish: str,
-        cls: str,
-        weights: Sequence[Weight],
+        constructions: Sequence[str],
+        weights: Sequence[Sequence[Weight]],
         positions: Sequence[Sequence[int]],
     ) -> str:
-        """The attribute that holds a list of another emitted class, one for each `positions`."""
+        """The attribute that holds a list of emitted classes, one for each construction."""
         attribute = self.name(wish)
-        self.lines.append(
-            f"self.{attribute} = nn.ModuleList({cls}() for _ in range({len(positions)}))"
-        )
-        for k, own in enumerate(positions):
-            self._own(f"{attribute}.{k}", weights, own)
+        runs = [(text, len(list(same))) for text, same in groupby(constructions)]
+        if len(runs) == 1:
+            several = f"{runs[0][0]} for _ in range({runs[0][1]})"
+        else:
+            several = "[" + ", ".join(constructions) + "]"
+        self.lines.append(f"self.{attribute} = nn.ModuleList({several})")
+        for k, (theirs, own) in enumerate(zip(weights, positions, strict=True)):
+            self._own(f"{attribute}.{k}", theirs, own)
         return attribute
 
     def _own(self, prefix: str, weights: Sequence[Weight], positions: Sequence[int]) -> None:
