@@ -17,7 +17,7 @@ from runner.emit.names import RESERVED, Namer, unique
 from runner.emit.owned import Owned, Weight
 from runner.emit.statements import INDENT, LARGE_BYTES, Statements, shape_comment
 from runner.graph.ir import Scope
-from runner.tree.interface import Program
+from runner.tree.interface import Program, shared_scopes
 from runner.tree.part import Part
 
 
@@ -252,9 +252,17 @@ class _Writer:
         return left
 
     def _has_returned(self, value: str, position: int) -> bool:
-        """Whether the author's module that made a value runs in none of the items to come."""
-        op = self.program.graph.operations[self.program.producers[value]]
-        scope = next((scope for scope in reversed(op.scopes) if not scope.builtin), None)
+        """Whether the author's module that held a value runs in none of the items to come.
+
+        It is the one that made it; the one around all readers, where several statements read it.
+        """
+        graph = self.program.graph
+        readers = [graph.operations[i] for i in self.program.consumers.get(value, ())]
+        statements = {(op.origin.file, op.origin.statement) for op in readers if op.origin}
+        scopes = graph.operations[self.program.producers[value]].scopes
+        if len(statements) > 1:
+            scopes = shared_scopes([scopes, *(op.scopes for op in readers)])
+        scope = next((scope for scope in reversed(scopes) if not scope.builtin), None)
         return scope is not None and self.ends.get(scope, -1) <= position
 
     def _ends(self) -> dict[Scope, int]:

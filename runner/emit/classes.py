@@ -121,7 +121,8 @@ class ClassWriter:
         name = _class_name(self.program, part)
         plain = self._plain[name]
         if part is not plain:
-            name += camel(self._words(part)) or _difference(part, plain)
+            words = self._words(part)
+            name += camel(words) if words else _difference(part, plain)
         return unique(name, {*self._names, "Model"}, between="")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 from runner.emit.lines import split_arguments, uncommented
 from runner.emit.names import unique
@@ -24,7 +25,10 @@ _OUTPUTS = {"out_channels", "out_features", "hidden_size"}
 _BOTH = {"channels", "features"}
 _NEUTRAL = {"num_features", "num_channels", "normalized_shape"}
 _SETTINGS = {"kernel_size", "stride", "padding", "dilation", "output_padding", "bias", "eps"}
-_SHAPES = (".view(", ".reshape(", ".expand(")
+_PLACES = {
+    ".view(": "batch", ".reshape(": "batch", ".expand(": "batch", ".uniform_(-": "bound",
+}  # fmt: skip
+"""What the first number in these calls is."""
 UNNAMED = "size"
 """What a number is called of which nothing is known; at most one in a class."""
 
@@ -40,8 +44,8 @@ class _Use:
     attribute: str
     """The attribute that the statement assigns to, if any."""
     values: tuple[str, ...]
-    leads: bool = False
-    """Whether it is the first length of a shape."""
+    place: str = ""
+    """What a number is in its call, if that is known: `batch`, `bound`."""
     twice: bool = False
     """Whether the length after it in the shape is the same."""
     in_comment: bool = False
@@ -176,9 +180,11 @@ def _tokens(codes: Sequence[str]) -> _Statement | None:
         else:
             before = split[0][place - 1]
             word = re.search(r"(\w+)=$", before)
-            leads = before.endswith(_SHAPES)
-            twice = all(t[place + 1 : place + 3] == [", ", t[place]] for t in split)
-            pieces.append(_Use(word[1] if word else "", "", tokens, leads, twice))
+            name = next((name for end, name in _PLACES.items() if before.endswith(end)), "")
+            twice = all(
+                t[place].isdigit() and t[place + 1 : place + 3] == [", ", t[place]] for t in split
+            )
+            pieces.append(_Use(word[1] if word else "", "", tokens, name, twice))
     return pieces
 
 
@@ -195,7 +201,7 @@ class _Names:
         self._uses: dict[_Key, list[_Use]] = {}
         for use in uses:
             self._uses.setdefault(use.key, []).append(use)
-        self._name_widths()
+        self._name_widths(uses)
         for key in sorted(self._uses, key=self._is_unnamed):
             if key not in self.parameters and not self._derive(key):
                 self.parameters[key] = unique(self._wish(key), self.parameters.values())
@@ -211,12 +217,11 @@ class _Names:
         """The parameter that a number is made of."""
         return self._formulas[key][0] if key in self._formulas else self.parameters[key]
 
-    def _name_widths(self) -> None:
+    def _name_widths(self, uses: Sequence[_Use]) -> None:
         """Name channels and features: what comes in, what is inside, what goes out."""
         keywords = {key: {use.keyword for use in uses} for key, uses in self._uses.items()}
         inputs = [key for key, found in keywords.items() if found & (_INPUTS | _BOTH)]
-        every = [use.key for uses in self._uses.values() for use in uses]
-        last = {key: n for n, key in enumerate(every)}
+        last = {use.key: n for n, use in enumerate(uses) if use.keyword in _OUTPUTS | _BOTH}
         outputs = [key for key, found in keywords.items() if found & (_OUTPUTS | _BOTH)]
         first, final = inputs[:1], sorted(outputs, key=last.__getitem__)[-1:]
         first = [key for key in first if keywords[key] & _INPUTS]
@@ -251,7 +256,9 @@ class _Names:
         keyword = next((use.keyword for use in uses if use.keyword), "")
         if keyword:
             return keyword
-        return "side" if _is_side(uses) else "batch" if uses[0].leads else UNNAMED
+        if _is_side(uses):
+            return "side"
+        return uses[0].place or UNNAMED
 
     def _derive(self, key: _Key) -> bool:
         """Whether a number is a multiple, a part, a square or an inverse root of a parameter."""
@@ -281,9 +288,10 @@ def _formula(parameters: Sequence[str], values: Sequence[str]) -> str:
     if not all(map(str.isdigit, values)):
         return "{}**-0.5" if [repr(n**-0.5) for n in numbers] == list(values) else ""
     wanted = [int(value) for value in values]
-    for factor in range(2, 65):
-        if [factor * number for number in numbers] == wanted and factor <= 8:
-            return f"{factor} * {{}}"
-        if [number // factor for number in numbers] == wanted:
-            return f"{{}} // {factor}"
-    return "{}**2" if [number**2 for number in numbers] == wanted else ""
+    if [number**2 for number in numbers] == wanted:
+        return "{}**2"
+    ratios = {Fraction(value, number) for value, number in zip(wanted, numbers, strict=True)}
+    ratio = ratios.pop()
+    if ratios or 1 not in (ratio.numerator, ratio.denominator):
+        return ""
+    return f"{ratio} * {{}}" if ratio > 1 else f"{{}} // {ratio.denominator}"
