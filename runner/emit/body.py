@@ -325,7 +325,7 @@ class _Writer:
             else self.owned.module(self.program.graph.operations[item])
         )
         if found is not None and len(targets) > 1:
-            return found[1].unpack.format(*targets)
+            return found[1].unpack.format(*targets).replace("(_, _)", "_")
         return ", ".join(targets) + ("," if self._listed(item) and len(targets) == 1 else "")
 
     def _variable(self, name: str) -> str:

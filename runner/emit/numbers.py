@@ -196,26 +196,28 @@ class _Names:
 
     def __init__(self, uses: Sequence[_Use]) -> None:
         self.parameters: dict[_Key, str] = {}
-        self._formulas: dict[_Key, tuple[str, str]] = {}
-        """`("in_channels", "{} // 2")` for what another parameter tells."""
+        self._formulas: dict[_Key, tuple[_Key, str]] = {}
+        """`"{} // 2"` of another number for what that tells."""
         self._uses: dict[_Key, list[_Use]] = {}
         for use in uses:
             self._uses.setdefault(use.key, []).append(use)
         self._name_widths(uses)
         for key in sorted(self._uses, key=self._is_unnamed):
-            if key not in self.parameters and not self._derive(key):
+            known = key in self.parameters or key in self._formulas
+            if not known and not self._is_derived(key):
                 self.parameters[key] = unique(self._wish(key), self.parameters.values())
 
     def text(self, key: _Key, at: str = "") -> str:
         """What stands for a number; `at` is `self.` in `forward`."""
         if key in self._formulas:
-            name, formula = self._formulas[key]
-            return formula.format(f"{at}{name}")
+            other, formula = self._formulas[key]
+            inner = self.text(other, at)
+            return formula.format(inner if inner.replace(".", "").isidentifier() else f"({inner})")
         return f"{at}{self.parameters[key]}" if key in self.parameters else "_"
 
     def base(self, key: _Key) -> str:
         """The parameter that a number is made of."""
-        return self._formulas[key][0] if key in self._formulas else self.parameters[key]
+        return self.base(self._formulas[key][0]) if key in self._formulas else self.parameters[key]
 
     def _name_widths(self, uses: Sequence[_Use]) -> None:
         """Name channels and features: what comes in, what is inside, what goes out."""
@@ -233,6 +235,10 @@ class _Names:
         wishes: dict[_Key, str] = {}
         for key in first:
             wishes[key] = _unit(keywords[key]) if key in final else f"in_{_unit(keywords[key])}"
+        if len(inner) > 1:
+            widths = [key for key, found in keywords.items() if found & (_BOTH | _NEUTRAL)]
+            named = [*first, *(key for key in widths if key not in inner)]
+            inner = [key for n, key in enumerate(inner) if not self._derive(key, named + inner[:n])]
         for key in inner:
             use = next(u for u in self._uses[key] if u.keyword in _OUTPUTS | {"hidden"})
             unit = "hidden" if use.keyword == "hidden" else _unit(keywords[key])
@@ -241,7 +247,7 @@ class _Names:
             if keywords[key] & _OUTPUTS:
                 wishes.setdefault(key, f"out_{_unit(keywords[key])}")
         for key, found in keywords.items():
-            if found & (_BOTH | _NEUTRAL):
+            if found & (_BOTH | _NEUTRAL) and key not in self._formulas:
                 wishes.setdefault(key, _unit(found))
         for key, wish in wishes.items():
             self.parameters[key] = unique(wish, self.parameters.values())
@@ -260,14 +266,18 @@ class _Names:
             return "side"
         return uses[0].place or UNNAMED
 
-    def _derive(self, key: _Key) -> bool:
-        """Whether a number is a multiple, a part, a square or an inverse root of a parameter."""
+    def _is_derived(self, key: _Key) -> bool:
+        """Whether a number without a name of its own follows from a parameter."""
         if any(use.keyword not in ("", "padding") for use in self._uses[key]):
             return False
-        for other, name in self.parameters.items():
+        return self._derive(key, list(self.parameters))
+
+    def _derive(self, key: _Key, others: Sequence[_Key]) -> bool:
+        """Whether a number is a multiple, a part, a square or an inverse root of another."""
+        for other in others:
             formula = _formula(other[1], key[1])
             if formula and (other[0], key[0]) in (("size", "size"), ("kernel_size", "padding")):
-                self._formulas[key] = name, formula
+                self._formulas[key] = other, formula
                 return True
         return False
 

@@ -115,7 +115,7 @@ torch.lstm_cell(x, [x, y], wi, wi)[1] ; torch.gru_cell(x, y, wg, wg)
 RESPELLED = {
     "x.float() + x.double()": "x + x.to(torch.float64)",
     "2 * x": "x * 2",
-    "1 / x": "torch.reciprocal(x) * 1",
+    "1 / x": "1 / x",
     "x @ w.T": "torch.matmul(x, w.T)",
     "abs(x)": "torch.abs(x)",
     "torch.relu(x)": "F.relu(x)",
