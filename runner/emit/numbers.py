@@ -300,6 +300,8 @@ def _formula(parameters: Sequence[str], values: Sequence[str]) -> str:
     wanted = [int(value) for value in values]
     if [number**2 for number in numbers] == wanted:
         return "{}**2"
+    if [number // 2 for number in numbers] == wanted:
+        return "{} // 2"
     ratios = {Fraction(value, number) for value, number in zip(wanted, numbers, strict=True)}
     ratio = ratios.pop()
     if ratios or 1 not in (ratio.numerator, ratio.denominator):

@@ -336,8 +336,9 @@ def _in_place(op: Operation, value: Value) -> Text:
 
 def _drawn(op: Operation, arg: Arg, value: Value) -> Text:
     """An argument; the bound of an initialisation in digits, which is a root by accident."""
-    is_bound = op.name == "uniform_" and isinstance(arg, float)
-    return decimal(arg) if is_bound else literal(arg, value)
+    if op.name == "uniform_" and isinstance(arg, float):
+        return decimal(arg)
+    return literal(arg, value)
 
 
 def _by_own_name(op: Operation, value: Value) -> Text:

@@ -158,7 +158,9 @@ def _step(
     text = "\n\n".join(
         [
             _TITLE.format(parent.workload.name, len(part.children)),
-            "import json\nimport runpy\nfrom pathlib import Path\n\nimport torch\n"
+            "import json\n"
+            + ("import math\n" if "math." in made else "")
+            + "import runpy\nfrom pathlib import Path\n\nimport torch\n"
             + ("import torch.nn.functional as F\n" if "F." in written.text + made else "")
             + f"from torch import nn\nfrom torch.testing import assert_close\n\n{imports}\n",
             written.text,
