@@ -15,6 +15,7 @@ from runner.emit.lines import indented
 from runner.emit.loops import common_stem, one_of, without_number
 from runner.emit.names import RESERVED, Namer, unique
 from runner.emit.owned import Owned, Weight
+from runner.emit.rolling import rolled
 from runner.emit.statements import INDENT, LARGE_BYTES, Statements, shape_comment
 from runner.graph.ir import Scope
 from runner.tree.interface import Program, shared_scopes
@@ -57,16 +58,16 @@ def write_class(
     `inlined` says which values stand inside other expressions, where that is decided already.
     """
     writer = _Writer(program, namer, part, items)
-    lines = (*prologue, *writer.forward(returns, inlined))
-    made = tuple(writer.owned.lines)
+    lines = [*prologue, *writer.forward(returns, inlined)]
+    made, lines, weights = rolled(writer.owned.lines, lines, writer.owned.weights)
     signature = signature or _signature(writer.arguments)
     return Written(
         class_text(name, made, signature, lines, docstring=docstring),
-        tuple(writer.owned.weights),
+        tuple(weights),
         writer.arguments,
         signature,
-        made,
-        lines,
+        tuple(made),
+        tuple(lines),
         frozenset(writer.statements.inlined),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby, takewhile
+from itertools import takewhile
 
 from runner.emit.modules import ModuleCall, module_call
 from runner.emit.names import RESERVED, identifier, relative, unique
@@ -174,12 +174,7 @@ class Owned:
     ) -> str:
         """The attribute that holds a list of emitted classes, one for each construction."""
         attribute = self.name(wish)
-        runs = [(text, len(list(same))) for text, same in groupby(constructions)]
-        if len(runs) == 1:
-            several = f"{runs[0][0]} for _ in range({runs[0][1]})"
-        else:
-            several = "[" + ", ".join(constructions) + "]"
-        self.lines.append(f"self.{attribute} = nn.ModuleList({several})")
+        self.lines.append(f"self.{attribute} = {module_list(constructions)}")
         for k, (theirs, own) in enumerate(zip(weights, positions, strict=True)):
             self._own(f"{attribute}.{k}", theirs, own)
         return attribute
@@ -189,6 +184,23 @@ class Owned:
             self._take(
                 Weight(f"{prefix}.{weight.local}", positions[weight.position], weight.sibling)
             )
+
+
+_COUNTED = re.compile(r"(\w+\(\w+=)(\d+)\)")
+
+
+def module_list(constructions: Sequence[str]) -> str:
+    """A list of modules: equal ones, ones with a number that grows evenly, or any."""
+    if len({*constructions}) == 1:
+        return f"nn.ModuleList({constructions[0]} for _ in range({len(constructions)}))"
+    matches = [match for text in constructions if (match := _COUNTED.fullmatch(text))]
+    numbers = [int(match[2]) for match in matches]
+    step = numbers[1] - numbers[0] if len(numbers) > 1 else 0
+    even = step > 0 and numbers == list(range(numbers[0], numbers[-1] + 1, step))
+    if len(matches) == len(constructions) and even and len({match[1] for match in matches}) == 1:
+        several = f"range({numbers[0]}, {numbers[-1] + step}, {step})"
+        return f"nn.ModuleList({matches[0][1]}size) for size in {several})"
+    return "nn.ModuleList([" + ", ".join(constructions) + "])"
 
 
 def _reached(name: str) -> str:
