@@ -8,6 +8,7 @@ import torch
 from models import NO_INIT, Decomposed, output_of
 
 from runner.emit.numbers import template
+from runner.emit.rolling import rolled
 
 INVERTED_RESIDUALS = """
 class InvertedResidual(nn.Module):
@@ -208,3 +209,39 @@ def test_texts_that_differ_in_words_share_no_class() -> None:
 def test_a_number_over_a_tensor_is_the_product_with_its_reciprocal() -> None:
     x = torch.randn(1000)
     assert torch.equal(1.7 / x, torch.reciprocal(x) * 1.7)
+
+
+def test_what_repeats_with_one_module_after_the_other_is_a_loop(decomposed: Decomposed) -> None:
+    directory = decomposed(
+        """
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(5))
+
+            def forward(self, x):
+                for layer in self.layers:
+                    x = x + layer(x)
+                return x.sum()
+
+        def get_inputs(): return [torch.randn(2, 4)]
+        """
+        + NO_INIT
+    )
+    text = text_of(directory, "level_3_model")
+    assert "nn.Linear(in_features=4, out_features=4) for _ in range(5)" in text
+    assert re.search(r"for layer in self.layers:\n            x = .*layer\(x\)", text)
+    assert "layers.4.weight" in text
+    assert passes(directory)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["x = self.a_0(x)", "x = F.relu(x)", "x = self.a_1(x)", "x = self.a_2(x)", "return x"],
+        ["x = self.a_0(x)", "y = self.a_1(x)", "x = self.a_2(y)", "return x + y"],
+    ],
+)
+def test_what_differs_in_between_is_no_loop(lines: list[str]) -> None:
+    made = [f"self.a_{n} = nn.Linear(in_features=4, out_features=4)" for n in range(3)]
+    assert rolled(made, lines, []) == (made, lines, [])
