@@ -16,7 +16,8 @@ from runner.emit.loops import SHORTEST_LOOP, common_stem, one_of
 from runner.emit.names import RESERVED
 from runner.emit.owned import Weight, module_list
 
-_MADE = re.compile(r"self\.(\w+)_(\d+) = ((?:nn\.)?\w+)\((.*)\)")
+_MADE = re.compile(r"self\.((\w+?)(?:_\d+)?) = ((?:nn\.)?\w+)\((.*)\)")
+"""Attribute, the same without its number, class and arguments."""
 _STEP = "{module}"
 
 
@@ -25,14 +26,14 @@ def rolled(
 ) -> tuple[list[str], list[str], list[Weight]]:
     """The statements of `__init__` and `forward` with such loops, and the weights' new names."""
     made, lines, weights = list(made), list(lines), list(weights)
-    stems = dict.fromkeys(match[1] for text in made if (match := _MADE.fullmatch(text)))
+    stems = dict.fromkeys(match[2] for text in made if (match := _MADE.fullmatch(text)))
     for stem in stems:
         for run in _runs(stem, made):
             start, body, after = _repeated(run, lines)
             if not body or not _only_there(run, made, lines):
                 continue
             attribute = common_stem(run)
-            taken = {*RESERVED, *re.findall(r"\w+", " ".join(lines))}
+            taken = {*RESERVED, *re.findall(r"(?<![\w.])[A-Za-z_]\w*", " ".join(lines))}
             each = one_of(attribute, taken)
             constructions = [_construction(name, made) for name in run]
             first = next(n for n, text in enumerate(made) if text.startswith(f"self.{run[0]} ="))
@@ -56,12 +57,12 @@ def _runs(stem: str, made: Sequence[str]) -> list[list[str]]:
     before: tuple[str, str] | None = None
     for text in made:
         match = _MADE.fullmatch(text)
-        if match is None or match[1] != stem:
+        if match is None or match[2] != stem:
             continue
         kind = (match[3], match[4] if match[3].startswith("nn.") else "")
         if kind != before:
             runs.append([])
-        runs[-1].append(f"{match[1]}_{match[2]}")
+        runs[-1].append(match[1])
         before = kind
     return [run for run in runs if len(run) >= SHORTEST_LOOP]
 

@@ -230,8 +230,8 @@ def test_what_repeats_with_one_module_after_the_other_is_a_loop(decomposed: Deco
     )
     text = text_of(directory, "level_3_model")
     assert "nn.Linear(in_features=4, out_features=4) for _ in range(5)" in text
-    assert re.search(r"for layer in self.layers:\n            x = .*layer\(x\)", text)
-    assert "layers.4.weight" in text
+    assert re.search(r"for linear in self.linears:\n            x = .*linear\(x\)", text)
+    assert "linears.4.weight" in text
     assert passes(directory)
 
 
