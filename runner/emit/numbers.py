@@ -87,7 +87,9 @@ def template(variants: Sequence[tuple[Sequence[str], Sequence[str]]]) -> Templat
     if made is None or lines is None:
         return None
     uses = [piece for s in (*made, *lines) for piece in s if isinstance(piece, _Use)]
-    names = _Names([use for use in uses if not use.in_comment])
+    assigned = [re.match(r"(?:self\.)?(\w+) = ", text) for text in variants[0][0]]
+    taken = {match[1] for match in assigned if match}
+    names = _Names([use for use in uses if not use.in_comment], taken)
     parameters = names.parameters
     unnamed = sum(name.startswith(UNNAMED) for name in parameters.values())
     if len(parameters) > MOST_PARAMETERS or unnamed > 1:
@@ -194,7 +196,9 @@ def _tokens(codes: Sequence[str]) -> _Statement | None:
 class _Names:
     """A parameter for each number that differs, or an expression of other parameters."""
 
-    def __init__(self, uses: Sequence[_Use]) -> None:
+    def __init__(self, uses: Sequence[_Use], taken: Collection[str]) -> None:
+        self._taken = taken
+        """Names that `__init__` assigns to."""
         self.parameters: dict[_Key, str] = {}
         self._formulas: dict[_Key, tuple[_Key, str]] = {}
         """`"{} // 2"` of another number for what that tells."""
@@ -205,7 +209,7 @@ class _Names:
         for key in sorted(self._uses, key=self._is_unnamed):
             known = key in self.parameters or key in self._formulas
             if not known and not self._is_derived(key):
-                self.parameters[key] = unique(self._wish(key), self.parameters.values())
+                self._add(key, self._wish(key))
 
     def text(self, key: _Key, at: str = "") -> str:
         """What stands for a number; `at` is `self.` in `forward`."""
@@ -218,6 +222,9 @@ class _Names:
     def base(self, key: _Key) -> str:
         """The parameter that a number is made of."""
         return self.base(self._formulas[key][0]) if key in self._formulas else self.parameters[key]
+
+    def _add(self, key: _Key, wish: str) -> None:
+        self.parameters[key] = unique(wish, {*self._taken, *self.parameters.values()})
 
     def _name_widths(self, uses: Sequence[_Use]) -> None:
         """Name channels and features: what comes in, what is inside, what goes out."""
@@ -250,7 +257,7 @@ class _Names:
             if found & (_BOTH | _NEUTRAL) and key not in self._formulas:
                 wishes.setdefault(key, _unit(found))
         for key, wish in wishes.items():
-            self.parameters[key] = unique(wish, self.parameters.values())
+            self._add(key, wish)
 
     def _is_unnamed(self, key: _Key) -> int:
         """0 for a number with a keyword, 1 for the side of a square, 2 for others."""

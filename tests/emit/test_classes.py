@@ -245,3 +245,14 @@ def test_what_repeats_with_one_module_after_the_other_is_a_loop(decomposed: Deco
 def test_what_differs_in_between_is_no_loop(lines: list[str]) -> None:
     made = [f"self.a_{n} = nn.Linear(in_features=4, out_features=4)" for n in range(3)]
     assert rolled(made, lines, []) == (made, lines, [])
+
+
+def test_an_argument_is_not_called_like_an_attribute() -> None:
+    variants = [
+        ([f"self.features = nn.Linear(in_features={n}, out_features={n})"], [f"return x[{n}]"])
+        for n in (4, 8)
+    ]
+    shared = template(variants)
+    assert shared is not None
+    assert shared.parameters == ("features_2",)
+    assert shared.made[0] == "self.features_2 = features_2"
