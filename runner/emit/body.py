@@ -17,9 +17,10 @@ from runner.emit.loops import common_stem, one_of, without_number
 from runner.emit.names import RESERVED, Namer, unique
 from runner.emit.owned import Owned, Weight
 from runner.emit.roles import GENERIC
+from runner.emit.rolling import rolled
 from runner.emit.statements import INDENT, LARGE_BYTES, Statements, shape_comment
 from runner.graph.ir import Scope
-from runner.tree.interface import Program
+from runner.tree.interface import Program, shared_scopes
 from runner.tree.part import Part
 
 
@@ -31,6 +32,13 @@ class Written:
     weights: tuple[Weight, ...]
     inputs: tuple[str, ...]
     """Names of forward's arguments."""
+    signature: str
+    made: tuple[str, ...]
+    """Statements of `__init__`, however long."""
+    lines: tuple[str, ...]
+    """Statements of `forward`, however long."""
+    inlined: frozenset[str]
+    """Values that stand inside another statement's expression."""
 
 
 def write_class(
@@ -44,30 +52,53 @@ def write_class(
     returns: Callable[[Callable[[str], str]], str] | None = None,
     signature: str | None = None,
     prologue: Sequence[str] = (),
+    inlined: frozenset[str] | None = None,
 ) -> Written:
     """The class that computes a part's outputs from its inputs by running `items` in order.
 
     `returns`, `signature` and `prologue` replace what is returned, the arguments, and come first.
+    `inlined` says which values stand inside other expressions, where that is decided already.
     """
     writer = _Writer(program, namer, part, items)
-    lines = writer.forward(returns)
+    lines = [*prologue, *writer.forward(returns, inlined)]
+    made, lines, weights = rolled(writer.owned.lines, lines, writer.owned.weights)
+    signature = signature or _signature(writer.arguments)
+    return Written(
+        class_text(name, made, signature, lines, docstring=docstring),
+        tuple(weights),
+        writer.arguments,
+        signature,
+        tuple(made),
+        tuple(lines),
+        frozenset(writer.statements.inlined),
+    )
+
+
+def class_text(
+    name: str,
+    made: Sequence[str],
+    signature: str,
+    lines: Sequence[str],
+    parameters: Sequence[str] = (),
+    *,
+    docstring: str = "",
+) -> str:
+    """A class of the statements that `__init__` and `forward` run."""
     head = [f"class {name}(nn.Module):"]
     if docstring:
         head += [f'    """{docstring}"""', ""]
-    made = writer.owned.lines
     if made:
         head += [
-            "    def __init__(self):",
+            *indented([f"def __init__({', '.join(['self', *parameters])}):"], INDENT - 4),
             "        super().__init__()",
             *indented(made, INDENT),
             "",
         ]
-    arguments = signature or _signature(writer.arguments)
     body = [
-        *indented([f"def forward({arguments}):"], INDENT - 4),
-        *indented((*prologue, *lines), INDENT),
+        *indented([f"def forward({signature}):"], INDENT - 4),
+        *indented(lines, INDENT),
     ]
-    return Written("\n".join(head + body), tuple(writer.owned.weights), writer.arguments)
+    return "\n".join(head + body)
 
 
 def _signature(arguments: Sequence[str]) -> str:
@@ -123,11 +154,15 @@ class _Writer:
         first = calls[0]
         if shared:
             stem = without_number(first.attribute)
-            return self.owned.child(stem, first.cls, first.weights, positions[0])
+            return self.owned.child(stem, first.construction, first.weights, positions[0])
         if len(calls) == 1:
-            return self.owned.child(first.attribute, first.cls, first.weights, positions[0])
+            return self.owned.child(
+                first.attribute, first.construction, first.weights, positions[0]
+            )
         stem = common_stem([c.attribute for c in calls])
-        return self.owned.children(stem, first.cls, first.weights, positions)
+        return self.owned.children(
+            stem, [c.construction for c in calls], [c.weights for c in calls], positions
+        )
 
     def _name_arguments(self) -> tuple[str, ...]:
         names = self.namer.parameters(self.part)
@@ -145,9 +180,16 @@ class _Writer:
 
     # --- forward ----------------------------------------------------------------------------------
 
-    def forward(self, returns: Callable[[Callable[[str], str]], str] | None) -> list[str]:
+    def forward(
+        self,
+        returns: Callable[[Callable[[str], str]], str] | None,
+        inlined: frozenset[str] | None,
+    ) -> list[str]:
         """The statements of `forward`."""
-        self.statements.choose()
+        if inlined is None:
+            self.statements.choose()
+        else:
+            self.statements.inlined = set(inlined)
         statements = [
             (position, item)
             for position, item in enumerate(self.items)
@@ -261,9 +303,17 @@ class _Writer:
         return left
 
     def _has_returned(self, value: str, position: int) -> bool:
-        """Whether the author's module that made a value runs in none of the items to come."""
-        op = self.program.graph.operations[self.program.producers[value]]
-        scope = next((scope for scope in reversed(op.scopes) if not scope.builtin), None)
+        """Whether the author's module that held a value runs in none of the items to come.
+
+        It is the one that made it; the one around all readers, where several statements read it.
+        """
+        graph = self.program.graph
+        readers = [graph.operations[i] for i in self.program.consumers.get(value, ())]
+        statements = {(op.origin.file, op.origin.statement) for op in readers if op.origin}
+        scopes = graph.operations[self.program.producers[value]].scopes
+        if len(statements) > 1:
+            scopes = shared_scopes([scopes, *(op.scopes for op in readers)])
+        scope = next((scope for scope in reversed(scopes) if not scope.builtin), None)
         return scope is not None and self.ends.get(scope, -1) <= position
 
     def _ends(self) -> dict[Scope, int]:
@@ -287,10 +337,10 @@ class _Writer:
         self.names[result] = variable
         several = f"range({len(run)})" if shared else f"self.{attribute}"
         call = f"self.{attribute}" if shared else each
-        return [
-            f"for {each} in {several}:",
-            f"    {variable} = {call}({arguments}){shape_comment(self.program, result)}",
-        ]
+        results = [self.flow.call(p).part.io.outputs[0] for p in run]
+        comments = {shape_comment(self.program, name) for name in results}
+        comment = comments.pop() if len(comments) == 1 else ""
+        return [f"for {each} in {several}:", f"    {variable} = {call}({arguments}){comment}"]
 
     def _listed(self, item: Item) -> bool:
         return not isinstance(item, Call) and self.program.graph.operations[item].listed
@@ -326,7 +376,7 @@ class _Writer:
             else self.owned.module(self.program.graph.operations[item])
         )
         if found is not None and len(targets) > 1:
-            return found[1].unpack.format(*targets)
+            return found[1].unpack.format(*targets).replace("(_, _)", "_")
         return ", ".join(targets) + ("," if self._listed(item) and len(targets) == 1 else "")
 
     def _variable(self, name: str, item: Item, dying: Sequence[str]) -> str:

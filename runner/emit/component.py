@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from textwrap import wrap
 
-from runner.emit.body import Written, write_class
+from runner.emit.body import Written
+from runner.emit.classes import ClassWriter
 from runner.emit.draw import inputs_text
-from runner.emit.items import Call, Item
 from runner.emit.lines import WIDTH, fitted, indented
-from runner.emit.names import Namer, camel, unique
+from runner.emit.names import Namer
 from runner.graph.ir import TensorSpec
 from runner.problems import within_package
 from runner.tree.document import LEVEL_FOLDER
 from runner.tree.interface import Program
-from runner.tree.part import Part, schedule
+from runner.tree.part import Part
 from runner.tree.workload import Workload
 
 _LABEL = 13
@@ -95,11 +95,10 @@ class Component:
 def write_component(emitter: Emitter, workload: Workload, parent: str) -> Component:
     """The file of a workload, from its first instance."""
     part = workload.first
-    classes: dict[str, Written] = {}
-    items = _items(emitter, part, classes)
-    written = write_class(emitter.program, emitter.namer, "Model", part, items)
+    classes = ClassWriter(emitter.program, emitter.namer, emitter.workload, part)
+    written = classes.model
     made = functions(emitter, part, written.inputs)
-    classes_text = "\n\n\n".join([*(w.text for w in classes.values()), written.text])
+    classes_text = "\n\n\n".join(classes.texts)
     run = main(emitter, part)
     pieces = [
         _docstring(emitter, workload, parent, written),
@@ -131,36 +130,6 @@ def is_large(emitter: Emitter, part: Part) -> bool:
 def _held_bytes(emitter: Emitter, part: Part) -> int:
     held = (*part.io.inputs, *part.io.outputs, *part.io.states)
     return sum(emitter.program.spec(name).nbytes for name in held)
-
-
-def _items(emitter: Emitter, part: Part, classes: dict[str, Written]) -> Sequence[Item]:
-    """What forward runs: operations, and in a model the layers as classes of their own."""
-    layers = (
-        [child for child in part.children if child.level == "layer"]
-        if part.level == "model"
-        else []
-    )
-    if not layers:
-        return part.operations
-    by_workload: dict[str, str] = {}
-    calls: dict[int, Call] = {}
-    for layer in layers:
-        workload = emitter.workload(layer)
-        if workload.name not in by_workload:
-            name = unique(camel(layer.stem), {*classes, "Model"}, between="")
-            first = next(c for c in layers if emitter.workload(c) is workload)
-            classes[name] = write_class(
-                emitter.program, emitter.namer, name, first, first.operations
-            )
-            by_workload[workload.name] = name
-        name = by_workload[workload.name]
-        calls[id(layer)] = Call(layer, layer.name, name, classes[name].weights)
-    inside = {i for layer in layers for i in layer.operations}
-    others = {i for child in part.children if child.level != "layer" for i in child.operations}
-    loose = others | (set(part.operations) - inside)
-    return [
-        calls[id(u)] if isinstance(u, Part) else u for u in schedule(emitter.program, layers, loose)
-    ]
 
 
 def _imports(used: str) -> str:

@@ -12,8 +12,8 @@ from runner.emit.analysis import write_analysis
 from runner.emit.component import Component, Emitter, component_path, write_component
 from runner.emit.composition import CHECKS, write_composition
 from runner.emit.log import write_log
-from runner.emit.names import Namer, unique
-from runner.emit.steps import child_names, original_name, write_steps
+from runner.emit.names import Namer, child_names, unique
+from runner.emit.steps import original_name, write_steps
 from runner.errors import CaptureError
 from runner.graph.cost import flops, moved_bytes
 from runner.graph.ir import Graph, Mode, TensorSpec

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from runner.emit.loops import SHORTEST_LOOP, carried, continues
+from runner.emit.loops import SHORTEST_LOOP, carried, continues, without_number
 from runner.emit.owned import Weight
 from runner.tree.interface import Program
 from runner.tree.part import Part
@@ -19,6 +19,12 @@ class Call:
     attribute: str
     cls: str
     weights: tuple[Weight, ...]
+    arguments: str = ""
+
+    @property
+    def construction(self) -> str:
+        """How `__init__` makes the child: `Block(channels=64)`."""
+        return f"{self.cls}({self.arguments})"
 
 
 Item = int | Call
@@ -75,8 +81,8 @@ class ItemFlow:
         return [run for run in runs if len(run) >= SHORTEST_LOOP and self._ends_there(run)]
 
     def _continues(self, run: list[int], item: Call) -> bool:
-        same = (self.call(run[-1]).cls, len(self.call(run[-1]).weights))
-        if same != (item.cls, len(item.weights)):
+        before = self.call(run[-1])
+        if before.cls != item.cls and not are_numbered_layers(before, item):
             return False
         return continues([self.call(p).part for p in run], item.part, self.uses)
 
@@ -89,8 +95,18 @@ class ItemFlow:
         return carried(self.call(run[0]).part, self.call(run[1]).part)
 
 
+def are_numbered_layers(one: Call, other: Call) -> bool:
+    """Whether two layers are of one kind and of one list: `layers_0` and `layers_1`."""
+    parts, names = (one.part, other.part), (one.attribute, other.attribute)
+    return (
+        all(part.level == "layer" for part in parts)
+        and len({part.stem for part in parts}) == 1
+        and len({without_number(name) for name in names}) == 1
+    )
+
+
 def weights_key(item: Item) -> object:
     """The same for calls of one class with the very same weights: one module runs them all."""
     if not isinstance(item, Call):
         return None
-    return (item.cls, item.part.io.states) if item.part.io.states else id(item)
+    return (item.construction, item.part.io.states) if item.part.io.states else id(item)

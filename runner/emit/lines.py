@@ -23,7 +23,7 @@ def fitted(line: str, indent: int = 0) -> list[str]:
     space = " " * indent
     if indent + len(line) <= WIDTH or not line:
         return [space + line]
-    code, comment = _uncommented(line)
+    code, comment = uncommented(line)
     if indent + len(code) <= WIDTH:
         return [space + comment.strip(), space + code]
     opening = _last_bracket(code)
@@ -33,14 +33,14 @@ def fitted(line: str, indent: int = 0) -> list[str]:
     head, inside, tail = code[: opening + 1], code[opening + 1 : closing], code[closing:]
     if indent + len(head) > WIDTH:
         return _in_parentheses(code, comment, indent) or [space + line]
-    items = _items(inside)
+    items = split_arguments(inside)
     inner = " " * (indent + 4)
     is_call = code[opening - 1 : opening].isalnum() or code[opening - 1 : opening] in {
         "_",
         ")",
         "]",
     }
-    is_list = len(items) > 1 or not is_call or "=" in items[0]
+    is_list = len(items) > 1 or not is_call or ("=" in items[0] and items[0][0] != "[")
     if indent + 4 + len(inside) <= WIDTH and (is_call or len(items) == 1):
         body = [inner + inside]
     elif is_list:
@@ -61,7 +61,7 @@ def _in_parentheses(code: str, comment: str, indent: int) -> list[str] | None:
     return [f"{space}{target}{equals}(", f"{space}    {value}", f"{space}){comment}"]
 
 
-def _uncommented(line: str) -> tuple[str, str]:
+def uncommented(line: str) -> tuple[str, str]:
     """A statement and its comment, two blanks included."""
     quote = ""
     for place, letter in enumerate(line):
@@ -103,8 +103,8 @@ def _closing(code: str, opening: int) -> int:
     return _pairs(code)[opening]
 
 
-def _items(inside: str) -> list[str]:
-    """What commas separate, outside of inner brackets."""
+def split_arguments(inside: str) -> list[str]:
+    """Split at the commas outside of inner brackets."""
     inner = _pairs(inside)
     hidden = {place for start, end in inner.items() for place in range(start, end)}
     items, start, quote = [], 0, ""

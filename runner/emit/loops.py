@@ -11,7 +11,7 @@ from runner.tree.part import Part
 SHORTEST_LOOP = 3
 _OURS = {"block", "stage", "step"}
 """What the partition calls blocks for which the author has no name."""
-_NUMBER = re.compile(r"_?\d+$")
+_NUMBER = re.compile(r"(?<![x\d])_?\d+$")
 
 
 def carried(first: Part, second: Part) -> str:

@@ -27,6 +27,7 @@ from runner.graph.ir import Operation, Ref, Scope
 from runner.graph.operations import ACTIVATIONS, POINTWISE, field_name, kind
 from runner.tree.interface import Program, interface
 from runner.tree.part import Part
+from runner.tree.stems import attribute
 
 RESERVED = {"self", "torch", "nn", "F", "math", "Model", "forward", "training", *keyword.kwlist}
 _BUILTIN = set(dir(builtins))
@@ -77,6 +78,25 @@ _PACKED = {"query", "key", "value", "qkv"}
 _KEEPS = {"contiguous", "clone", "reshape", "flatten", "to", "_to_copy", "type_as", "dropout"}
 """Operators whose result is the same thing as what they read."""
 _SCALES = {"add", "sub", "mul", "div", "neg"}
+
+
+def child_names(part: Part) -> dict[int, str]:
+    """What a parent calls its children: their place in the author's modules, below the parent's."""
+    names: dict[int, str] = {}
+    taken: set[str] = set()
+    for child in part.children:
+        where = relative(child.module_path, part.module_path)
+        place = "" if where.replace(".", "").isdigit() else identifier(where) if where else ""
+        if child.name == attribute(child.module_path) or f"_{place}".endswith(f"_{child.name}"):
+            wish = place or child.name
+        else:
+            wish = f"{place}_{child.name}" if place else child.name
+        name = unique(wish, taken)
+        taken.add(name)
+        names[id(child)] = name
+    return names
+
+
 
 
 class Namer:

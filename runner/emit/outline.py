@@ -152,15 +152,20 @@ def stem(node: Node) -> str:
 
 def title(node: Node) -> str:
     """The name of a node's workload without its sizes: `linear`, `swin_block shifted`."""
-    operation, words = _words(node)
+    return f"{_words(stem(node))[0]} {words_of(stem(node))}".strip()
+
+
+def words_of(name: str) -> str:
+    """The words in a workload's name that stand after its operation and are no sizes: `shifted`."""
+    words = _words(name)[1]
     pairs = zip(words, [*words[1:], ""], strict=False)
     told = (w for w, after in pairs if not _SHAPE.fullmatch(w) and not _KERNEL.fullmatch(after))
-    return " ".join([operation, *told])
+    return " ".join(told)
 
 
-def _words(node: Node) -> tuple[str, list[str]]:
-    """The name of a node's workload: what stands before its sizes, and the words from there on."""
-    name = _DIGEST.sub("", stem(node))
+def _words(name: str) -> tuple[str, list[str]]:
+    """Split a workload's name: what stands before its sizes, and the words from there on."""
+    name = _DIGEST.sub("", name)
     found = _SIGNATURE.search(name)
     if found is None:
         return name, []

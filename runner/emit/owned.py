@@ -87,6 +87,8 @@ class Owned:
     def _inside(self, path: str) -> str:
         """What a path is called in this class: relative to where the class stands."""
         inside = relative(path, self.base) or path.rpartition(".")[2]
+        if self.base and inside == path:  # not inside: the module around gives it to this one
+            inside = path.rpartition(".")[2]
         pieces = inside.split(".")
         while len(pieces) > 1 and pieces[0].isdigit():
             pieces = pieces[1:]
@@ -157,28 +159,26 @@ class Owned:
         return found
 
     def child(
-        self, wish: str, cls: str, weights: Sequence[Weight], positions: Sequence[int]
+        self, wish: str, construction: str, weights: Sequence[Weight], positions: Sequence[int]
     ) -> str:
         """The attribute that holds another emitted class, whose weights are also this one's."""
         attribute = self.name(wish)
-        self.lines.append(f"self.{attribute} = {cls}()")
+        self.lines.append(f"self.{attribute} = {construction}")
         self._own(attribute, weights, positions)
         return attribute
 
     def children(
         self,
         wish: str,
-        cls: str,
-        weights: Sequence[Weight],
+        constructions: Sequence[str],
+        weights: Sequence[Sequence[Weight]],
         positions: Sequence[Sequence[int]],
     ) -> str:
-        """The attribute that holds a list of another emitted class, one for each `positions`."""
+        """The attribute that holds a list of emitted classes, one for each construction."""
         attribute = self.name(wish)
-        self.lines.append(
-            f"self.{attribute} = nn.ModuleList({cls}() for _ in range({len(positions)}))"
-        )
-        for k, own in enumerate(positions):
-            self._own(f"{attribute}.{k}", weights, own)
+        self.lines.append(f"self.{attribute} = {module_list(constructions)}")
+        for k, (theirs, own) in enumerate(zip(weights, positions, strict=True)):
+            self._own(f"{attribute}.{k}", theirs, own)
         return attribute
 
     def _own(self, prefix: str, weights: Sequence[Weight], positions: Sequence[int]) -> None:
@@ -186,6 +186,23 @@ class Owned:
             self._take(
                 Weight(f"{prefix}.{weight.local}", positions[weight.position], weight.sibling)
             )
+
+
+_COUNTED = re.compile(r"(\w+\(\w+=)(\d+)\)")
+
+
+def module_list(constructions: Sequence[str]) -> str:
+    """A list of modules: equal ones, ones with a number that grows evenly, or any."""
+    if len({*constructions}) == 1:
+        return f"nn.ModuleList({constructions[0]} for _ in range({len(constructions)}))"
+    matches = [match for text in constructions if (match := _COUNTED.fullmatch(text))]
+    numbers = [int(match[2]) for match in matches]
+    step = numbers[1] - numbers[0] if len(numbers) > 1 else 0
+    even = step > 0 and numbers == list(range(numbers[0], numbers[-1] + 1, step))
+    if len(matches) == len(constructions) and even and len({match[1] for match in matches}) == 1:
+        several = f"range({numbers[0]}, {numbers[-1] + step}, {step})"
+        return f"nn.ModuleList({matches[0][1]}size) for size in {several})"
+    return "nn.ModuleList([" + ", ".join(constructions) + "])"
 
 
 def _reached(name: str) -> str:

@@ -26,6 +26,7 @@ from runner.emit.text import (
     Text,
     Value,
     as_list,
+    decimal,
     literal,
 )
 from runner.emit.vocabulary import IN_PLACE, rows
@@ -185,6 +186,12 @@ _CREATORS = frozenset(
 )
 
 
+_FLOATS = frozenset(
+    f"torch.{name}" for name in ["empty", "eye", "linspace", "ones", "rand", "randn", "zeros"]
+)
+"""These make float32 where no dtype is given."""
+
+
 @functools.cache
 def _parsed(row: str) -> _Row:
     call, _, implied = row.partition(" | ")
@@ -237,6 +244,8 @@ def _call(
             prefix = f"{name}=" if absent else ""
             written.append(prefix + _argument(op, name, arg, value))
         absent = absent or arg is None
+    if row.callee in _FLOATS and left.get("dtype") == Symbol("torch.float32"):
+        del left["dtype"]
     for key, default in row.keywords:
         name = default.id if isinstance(default, ast.Name) else key
         if isinstance(default, ast.List):
@@ -308,6 +317,8 @@ def _sign(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
         return Text(f"{base}**{power}" if plain else f"{base} ** {power}", POWER)
     if op.target == "rsub.Scalar":
         return Text(f"{second.at(SUM)} - {first.at(SUM + 1)}", SUM)
+    if op.name == "mul" and first.divisor is not None and not isinstance(op.args[1], Ref):
+        return Text(f"{second.at(PRODUCT)} / {first.divisor.at(PRODUCT + 1)}", PRODUCT)
     if op.target in _SIGNS:
         sign, rank = _SIGNS[op.target]
         left = rank + 1 if rank == COMPARISON else rank
@@ -318,9 +329,16 @@ def _sign(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
 def _in_place(op: Operation, value: Value) -> Text:
     if op.name not in IN_PLACE.split() or not op.args or not isinstance(op.args[0], (Ref, Symbol)):
         return _by_own_name(op, value)
-    written = [literal(arg, value).text for arg in op.args[1:]]
-    written += [f"{name}={literal(arg, value).text}" for name, arg in op.kwargs]
+    written = [_drawn(op, arg, value).text for arg in op.args[1:]]
+    written += [f"{name}={_drawn(op, arg, value).text}" for name, arg in op.kwargs]
     return Text(f"{literal(op.args[0], value).at(ATOM)}.{op.name}({', '.join(written)})")
+
+
+def _drawn(op: Operation, arg: Arg, value: Value) -> Text:
+    """An argument; the bound of an initialisation in digits, which is a root by accident."""
+    if op.name == "uniform_" and isinstance(arg, float):
+        return decimal(arg)
+    return literal(arg, value)
 
 
 def _by_own_name(op: Operation, value: Value) -> Text:
@@ -419,6 +437,12 @@ def _relu6(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
     return Text(f"F.relu6({literal(bound['self'], value).text})")
 
 
+def _reciprocal(op: Operation, bound: dict[str, Arg], value: Value) -> Text:
+    """Times a number, it is what `1.0 / x` runs."""
+    source = literal(bound["self"], value)
+    return Text(f"torch.reciprocal({source.text})", divisor=source)
+
+
 _Special = Callable[[Operation, dict[str, Arg], Value], Text | None]
 _SPECIAL: dict[str, _Special] = {
     "index": _index,
@@ -426,5 +450,6 @@ _SPECIAL: dict[str, _Special] = {
     "to": _to,
     "lift_fresh": lambda op, bound, value: literal(op.args[0], value),
     "rand_like": _uniform,
+    "reciprocal": _reciprocal,
     "hardtanh": _relu6,
 }

@@ -11,11 +11,10 @@ from runner.emit.body import write_class
 from runner.emit.component import Component, Emitter, functions, main, standard_imports
 from runner.emit.items import Call
 from runner.emit.lines import WIDTH
-from runner.emit.names import camel, identifier, relative, unique
+from runner.emit.names import camel, child_names
 from runner.emit.owned import Weight
 from runner.tree.document import LEVEL_NUMBER
 from runner.tree.part import Part, schedule
-from runner.tree.stems import attribute
 
 _TITLE = '''"""{}
 
@@ -111,23 +110,6 @@ def _import(name: str, cls: str) -> str:
     opened = f"from children.{name} import ("
     allowed = "  # noqa: E501" if len(opened) > WIDTH else ""
     return f"{opened}{allowed}\n    Model as {cls},\n)"
-
-
-def child_names(part: Part) -> dict[int, str]:
-    """What a parent calls its children: their place in the author's modules, below the parent's."""
-    names: dict[int, str] = {}
-    taken: set[str] = set()
-    for child in part.children:
-        where = relative(child.module_path, part.module_path)
-        place = "" if where.replace(".", "").isdigit() else identifier(where) if where else ""
-        if child.name == attribute(child.module_path) or f"_{place}".endswith(f"_{child.name}"):
-            wish = place or child.name
-        else:
-            wish = f"{place}_{child.name}" if place else child.name
-        name = unique(wish, taken)
-        taken.add(name)
-        names[id(child)] = name
-    return names
 
 
 def weight_map(

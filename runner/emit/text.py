@@ -1,5 +1,7 @@
 """This file knows about values as Python: numbers, tuples, and what needs parentheses."""
 
+from __future__ import annotations
+
 import json
 import math
 from collections.abc import Callable
@@ -18,6 +20,8 @@ class Text:
 
     text: str
     rank: int = ATOM
+    divisor: Text | None = None
+    """`x` where the expression is the reciprocal of x."""
 
     def at(self, rank: int) -> str:
         """The expression where something of this rank is expected."""
@@ -66,9 +70,35 @@ def _float(number: float) -> Text:
         return Text(f'float("{number!r}")')
     if number in _LOWEST:
         return Text(_LOWEST[number])
+    if len(repr(number)) >= _DIGITS_OF_A_ROOT and (root := _root(abs(number))) is not None:
+        return root if number > 0 else Text(f"-{root.text}", min(root.rank, UNARY))
+    return decimal(number)
+
+
+def decimal(number: float) -> Text:
+    """A finite number in digits."""
     text = repr(number)
     if abs(number) >= 1e6 and "E" in (short := str(Decimal(text).normalize())):
         text = short.lower()
     mantissa, _, power = text.partition("e")
     text = f"{mantissa}e{int(power)}" if power else text
     return Text(text, UNARY if text.startswith("-") else ATOM)
+
+
+_DIGITS_OF_A_ROOT = 14
+_LARGEST_SIZE = 1 << 20
+
+
+def _root(number: float) -> Text | None:
+    """A number as the root that is exactly this one: `1 / math.sqrt(96)`."""
+    if number == math.sqrt(2 / math.pi):
+        return Text("math.sqrt(2 / math.pi)")
+    square = round(number * number)
+    if 1 < square <= _LARGEST_SIZE and number == math.sqrt(square):
+        return Text(f"math.sqrt({square})")
+    size = round(1 / (number * number)) if number > 1 / _LARGEST_SIZE else 0
+    if not 1 < size <= _LARGEST_SIZE:
+        return None
+    if number == 1 / math.sqrt(size):
+        return Text(f"1 / math.sqrt({size})", PRODUCT)
+    return Text(f"{size}**-0.5", POWER) if number == size**-0.5 else None

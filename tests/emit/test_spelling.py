@@ -2,6 +2,7 @@
 
 import ast
 import itertools
+import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,7 @@ INPUTS = {
 
 # Written as a person would, and written again exactly so.
 ROUND_TRIP = """
-x + y ; x + 1 ; x - y ; x - 0.5 ; x * 1.702 ; x * -2 ; x / y ; x / 1.4142135623730951 ; x // 2 ; x % 2 ; x % y ; -x ; ~mask
+x + y ; x + 1 ; x - y ; x - 0.5 ; x * 1.702 ; x * -2 ; x / y ; 1 / x ; 1.0 / x ; x // 2 ; x % 2 ; x % y ; -x ; ~mask
 1 - x ; x**2 ; x**y ; 2**x ; x**-0.5 ; k & 3 ; mask & mask ; mask | mask ; k ^ 5 ; k << 1 ; k >> 1 ; x > 0 ; x >= y
 x < y ; x <= 0.5 ; x == 0 ; x != y ; torch.add(x, y, alpha=2) ; torch.sub(x, y, alpha=0.5) ; torch.rsub(x, y)
 torch.div(x, y, rounding_mode="floor") ; torch.matmul(x, w.t()) ; torch.maximum(x, y) ; torch.minimum(x, y) ; torch.max(x, y)
@@ -116,7 +117,9 @@ torch.lstm_cell(x, [x, y], wi, wi)[1] ; torch.gru_cell(x, y, wg, wg)
 RESPELLED = {
     "x.float() + x.double()": "x + x.to(torch.float64)",
     "2 * x": "x * 2",
-    "1 / x": "torch.reciprocal(x) * 1",
+    "x / 1.4142135623730951": "x / math.sqrt(2)",
+    "x * 0.10206207261596577": "x * (1 / math.sqrt(96))",
+    "x * -0.1767766952966369": "x * -32**-0.5",
     "x @ w.T": "torch.matmul(x, w.T)",
     "abs(x)": "torch.abs(x)",
     "torch.relu(x)": "F.relu(x)",
@@ -170,7 +173,8 @@ class Line:
 
 def captured(folder: Path, lines: list[str]) -> list[Line]:
     """A forward of these lines, captured; each line is an output."""
-    text = "import torch\nimport torch.nn.functional as F\n\n\nclass Model(torch.nn.Module):\n"
+    text = "import math\n\nimport torch\nimport torch.nn.functional as F\n\n\n"
+    text += "class Model(torch.nn.Module):\n"
     text += f"    def forward(self, {', '.join(INPUTS)}):\n"
     first = text.count("\n") + 1
     text += "".join(f"        out_{i} = {line}\n" for i, line in enumerate(lines))
@@ -264,7 +268,8 @@ def test_what_is_spelled_runs_the_same_operators_with_the_same_arguments(written
 @pytest.mark.parametrize("snippet", RESPELLED)
 def test_what_is_spelled_computes_the_same_bits_in_the_same_layout(tensors, snippet):
     before, after = (
-        eval(text, {"torch": torch, "F": F, **tensors}) for text in (snippet, RESPELLED[snippet])
+        eval(text, {"math": math, "torch": torch, "F": F, **tensors})
+        for text in (snippet, RESPELLED[snippet])
     )
     assert (before.dtype, before.stride()) == (after.dtype, after.stride())
     assert torch.equal(before, after)

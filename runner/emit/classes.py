@@ -1,0 +1,235 @@
+"""Writes the classes of a component file: one for each module inside it, inner ones first.
+
+Equal modules are one class. Modules that differ in numbers alone are one class as well, whose
+`__init__` takes these numbers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from runner.emit.body import Written, class_text, write_class
+from runner.emit.items import Call, Item
+from runner.emit.loops import without_number
+from runner.emit.names import Namer, camel, child_names, identifier, unique
+from runner.emit.numbers import Template, template
+from runner.emit.outline import words_of
+from runner.emit.owned import Weight
+from runner.graph.ir import Ref, substitute
+from runner.tree.interface import Program
+from runner.tree.part import Part, schedule
+from runner.tree.regions import is_container
+from runner.tree.stems import fusion_stem
+from runner.tree.workload import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class _Class:
+    """The class of a workload, as its users need it."""
+
+    name: str
+    arguments: str
+    weights: tuple[Weight, ...]
+
+
+class ClassWriter:
+    """Writes the classes of one file."""
+
+    def __init__(
+        self, program: Program, namer: Namer, workload: Callable[[Part], Workload], root: Part
+    ) -> None:
+        self.program, self.namer, self.workload = program, namer, workload
+        self.texts: list[str] = []
+        self._classes: dict[str, _Class] = {}
+        """By the workload's name."""
+        self._names: set[str] = set()
+        alike: dict[Hashable, list[Part]] = {}
+        for part in self._inner(root):
+            alike.setdefault(_structure(program, part), []).append(part)
+        self._plain = self._plain_names(alike.values())
+        for parts in alike.values():
+            by_workload = {workload(part).name: part for part in reversed(parts)}
+            self._define(list(by_workload.values())[::-1])
+        self.model = write_class(program, namer, "Model", root, self._items(root, root))
+        self.texts.append(self.model.text)
+
+    def _inner(self, part: Part) -> Iterator[Part]:
+        """The parts inside that are classes, each after those inside it."""
+        for child in part.children:
+            if _is_class(self.program, child, part):
+                yield from self._inner(child)
+                yield child
+
+    def _plain_names(self, groups: Iterable[list[Part]]) -> dict[str, Part]:
+        """For each name the first part of the class that is called just that: the most used."""
+        plain: dict[str, list[Part]] = {}
+        for parts in groups:
+            rivals = [parts, *filter(None, [plain.get(_class_name(self.program, parts[0]))])]
+            best = min(rivals, key=lambda g: (bool(self._words(g[0])), -len(g), g is parts))
+            plain[_class_name(self.program, parts[0])] = best
+        return {name: parts[0] for name, parts in plain.items()}
+
+    def _words(self, part: Part) -> str:
+        return words_of(self.workload(part).name)
+
+    def _define(self, parts: list[Part]) -> None:
+        """Write a class for parts of one structure, or several where too much differs."""
+        first, *others = parts
+        base = self._written(first, first)
+        variants = [base, *(self._written(first, part, base) for part in others)]
+        shared = template([(variant.made, variant.lines) for variant in variants])
+        if shared is None and others:
+            for part in parts:
+                self._define([part])
+            return
+        name = self._name(first)
+        self._names.add(name)
+        self.texts.append(_text(name, base, shared))
+        for place, (part, variant) in enumerate(zip(parts, variants, strict=True)):
+            arguments = shared.arguments(place) if shared is not None else ""
+            self._classes[self.workload(part).name] = _Class(name, arguments, variant.weights)
+
+    def _written(self, first: Part, part: Part, base: Written | None = None) -> Written:
+        """The class of `part`, in the words of `first`."""
+        program = self.program if part is first else _with_numbers(self.program, first, part)
+        inlined = base.inlined if base is not None else None
+        items = self._items(first, part)
+        return write_class(program, self.namer, "", first, items, inlined=inlined)
+
+    def _items(self, first: Part, part: Part) -> list[Item]:
+        """What forward runs: operations, and calls of classes with the arguments for `part`."""
+        names = child_names(first)
+        pairs = list(zip(first.children, part.children, strict=True))
+        calls: dict[int, Call] = {}
+        loose: set[int] = set()
+        for child, twin in pairs:
+            if not _is_class(self.program, child, first):
+                loose.update(child.operations)
+                continue
+            cls = self._classes[self.workload(twin).name]
+            call = Call(child, names[id(child)], cls.name, cls.weights, cls.arguments)
+            calls[id(child)] = call
+        called = [child for child, _ in pairs if id(child) in calls]
+        inside = {i for child in called for i in child.operations}
+        units = schedule(self.program, called, loose | (set(first.operations) - inside))
+        return [calls[id(unit)] if isinstance(unit, Part) else unit for unit in units]
+
+    def _name(self, part: Part) -> str:
+        """The author's name for the class; where another has it, with what sets this one apart."""
+        name = _class_name(self.program, part)
+        plain = self._plain[name]
+        if part is not plain:
+            words = self._words(part)
+            name += camel(words) if words else _difference(part, plain)
+        return unique(name, {*self._names, "Model"}, between="")
+
+
+def _difference(part: Part, other: Part) -> str:
+    """What sets a part apart from another: `Downsample`, `Add`, `2Conv2d` where those are two."""
+    names, known = ([without_number(c.name) for c in p.children] for p in (part, other))
+    for name in names:
+        if name not in known:
+            return camel(name)
+    mine, theirs = (Counter(kernel.stem for kernel in p.kernels()) for p in (part, other))
+    for stem in (*mine, *theirs):
+        if mine[stem] != theirs[stem]:
+            number = "" if not theirs[stem] else "No" if not mine[stem] else str(mine[stem])
+            return number + camel(stem)
+    return ""
+
+
+def _text(name: str, written: Written, shared: Template | None) -> str:
+    if shared is None:
+        return class_text(name, written.made, written.signature, written.lines)
+    return class_text(name, shared.made, written.signature, shared.lines, shared.parameters)
+
+
+def _is_class(program: Program, part: Part, around: Part) -> bool:
+    """Whether a part is a class of its own: a layer, a module of the author's, a named fusion.
+
+    A line of operations that is named by them alone is written out where it runs.
+    """
+    if not part.children:
+        return False
+    operations = [kernel.stem for kernel in part.kernels()]
+    named = part.level == "layer" or fusion_stem(operations, "") != part.stem
+    return named or (part.scopes != around.scopes and _is_call(program, part))
+
+
+def _is_call(program: Program, part: Part) -> bool:
+    """Whether a part is all that one call of a module runs."""
+    scopes = part.scopes
+    inside = sum(held[: len(scopes)] == scopes for held in program.scopes)
+    return bool(scopes) and inside == sum(1 for _ in part.kernels())
+
+
+def _class_name(program: Program, part: Part) -> str:
+    """The author's class where a part is a call of one, else the name of its operations."""
+    if _is_call(program, part) and not is_container(part.scopes[-1]):
+        return identifier(part.scopes[-1].cls)
+    return camel(without_number(part.stem))
+
+
+# --- parts that differ in numbers alone -----------------------------------------------------------
+
+
+def _names_of_values(program: Program, part: Part) -> list[str]:
+    """Every value inside, in an order that is the same for parts of one structure."""
+    made = (n for i in part.operations for n in program.graph.operations[i].outputs if n)
+    return list(dict.fromkeys((*part.io.inputs, *part.io.states, *made)))
+
+
+def _structure(program: Program, part: Part) -> Hashable:
+    """Equal for parts that differ in nothing but numbers, as far as can be seen from the graph."""
+    number = {name: n for n, name in enumerate(_names_of_values(program, part))}
+    place = {i: p for p, i in enumerate(part.operations)}
+    operations = [program.graph.operations[i] for i in part.operations]
+    return (
+        part.level,
+        _class_name(program, part),
+        tuple(
+            (op.target, tuple(number[n] for n in op.refs()), tuple(map(number.get, op.outputs)))
+            for op in operations
+        ),
+        (len(part.io.inputs), len(part.io.states)),
+        tuple(number[n] for n in part.io.outputs),
+        _structure_of_children(part, place),
+    )
+
+
+def _structure_of_children(part: Part, place: dict[int, int]) -> Hashable:
+    return tuple(
+        (
+            without_number(c.stem),
+            tuple(place[i] for i in c.operations),
+            _structure_of_children(c, place),
+        )
+        for c in part.children
+    )
+
+
+def _with_numbers(program: Program, first: Part, part: Part) -> Program:
+    """The program in which `first` runs with the numbers of `part`, which has its structure."""
+    graph = program.graph
+    theirs, ours = (_names_of_values(program, each) for each in (part, first))
+    names = dict(zip(theirs, ours, strict=True))
+
+    def renamed(name: str) -> Ref:
+        return Ref(names[name])
+
+    operations = list(graph.operations)
+    for mine, other in zip(first.operations, part.operations, strict=True):
+        op = graph.operations[other]
+        operations[mine] = replace(
+            graph.operations[mine],
+            args=tuple(substitute(arg, renamed) for arg in op.args),
+            kwargs=tuple((key, substitute(arg, renamed)) for key, arg in op.kwargs),
+        )
+    values = graph.values | {names[n]: graph.values[n] for n in theirs}
+    states = graph.states | {
+        names[n]: replace(graph.states[n], path=graph.states[names[n]].path) for n in part.io.states
+    }
+    changed = replace(graph, operations=tuple(operations), values=values, states=states)
+    return Program(changed, program.kernels)

@@ -1,0 +1,258 @@
+"""The classes of an emitted file mirror the author's modules, each written once."""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from models import NO_INIT, Decomposed, output_of
+
+from runner.emit.numbers import template
+from runner.emit.rolling import rolled
+
+INVERTED_RESIDUALS = """
+class InvertedResidual(nn.Module):
+    def __init__(self, inputs, hidden, outputs, stride):
+        super().__init__()
+        self.expand = nn.Conv2d(inputs, hidden, 1, bias=False)
+        self.depthwise = nn.Conv2d(hidden, hidden, 3, stride, 1, groups=hidden, bias=False)
+        self.project = nn.Conv2d(hidden, outputs, 1, bias=False)
+        self.norm = nn.BatchNorm2d(outputs)
+
+    def forward(self, x):
+        x = F.relu6(self.expand(x))
+        x = F.relu6(self.depthwise(x))
+        return self.norm(self.project(x))
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 8, 3)
+        self.blocks = nn.Sequential(
+            InvertedResidual(8, 24, 8, 1),
+            InvertedResidual(8, 48, 16, 2),
+            InvertedResidual(16, 48, 16, 1),
+        )
+        self.fc = nn.Linear(16, 4)
+
+    def forward(self, x):
+        return self.fc(self.blocks(self.stem(x)).mean(dim=(2, 3)))
+
+def get_inputs(): return [torch.randn(2, 3, 16, 16)]
+"""
+TRANSFORMER = """
+class Attention(nn.Module):
+    def __init__(self, window):
+        super().__init__()
+        self.window = window
+        self.norm = nn.LayerNorm(8)
+        self.qkv = nn.Linear(8, 24)
+        self.out = nn.Linear(8, 8)
+
+    def forward(self, x):
+        q, k, v = self.qkv(self.norm(x)).chunk(3, dim=-1)
+        scores = q @ k.transpose(1, 2) * 8**-0.5
+        position = torch.arange(6)
+        distance = position[:, None] - position[None, :]
+        hidden = distance < 0
+        if self.window:
+            hidden = hidden | (distance >= self.window)
+        scores = scores.masked_fill(hidden, float("-inf"))
+        return x + self.out(F.softmax(scores, dim=-1) @ v)
+
+class FeedForward(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.LayerNorm(8)
+        self.up = nn.Linear(8, 32)
+        self.down = nn.Linear(32, 8)
+
+    def forward(self, x):
+        return x + self.down(F.gelu(self.up(self.norm(x))))
+
+class Block(nn.Module):
+    def __init__(self, window):
+        super().__init__()
+        self.attention = Attention(window)
+        self.mlp = FeedForward()
+
+    def forward(self, x):
+        return self.mlp(self.attention(x))
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList(Block(window) for window in (3, None, 3, None))
+        self.head = nn.Linear(8, 16)
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return self.head(x)
+
+def get_inputs(): return [torch.randn(2, 6, 8)]
+"""
+
+
+def text_of(directory: Path, level: str) -> str:
+    """The file of the first component at a level."""
+    return min(directory.glob(f"{level}/*.py")).read_text()
+
+
+def classes_of(text: str) -> list[str]:
+    return re.findall(r"^class (\w+)", text, re.MULTILINE)
+
+
+def passes(directory: Path) -> bool:
+    files = [f for f in directory.rglob("*.py") if f.parent != directory]
+    return all(output_of(file) == "PASS" for file in files)
+
+
+def test_layers_that_differ_in_sizes_are_one_class_with_arguments(decomposed: Decomposed) -> None:
+    directory = decomposed(INVERTED_RESIDUALS + NO_INIT)
+    text = text_of(directory, "level_3_model")
+    assert classes_of(text).count("InvertedResidual") == 1
+    assert "def __init__(self, in_channels, hidden, out_channels, stride):" in text
+    assert "InvertedResidual(in_channels=8, hidden=48, out_channels=16, stride=2)," in text
+    assert "for block in self.blocks:\n            x = block(x)\n" in text
+    assert passes(directory)
+
+
+def test_a_layer_s_file_has_the_author_s_classes(decomposed: Decomposed) -> None:
+    directory = decomposed(TRANSFORMER + NO_INIT)
+    for text in (file.read_text() for file in directory.glob("level_2_layer/*.py")):
+        assert classes_of(text) == ["Attention", "FeedForward", "Model"]
+        assert "self.attention = Attention()" in text
+        assert "self.qkv = nn.Linear(in_features=8, out_features=24)" in text
+
+
+def test_blocks_of_two_kinds_are_named_by_their_difference_and_run_in_a_loop(
+    decomposed: Decomposed,
+) -> None:
+    directory = decomposed(TRANSFORMER + NO_INIT)
+    text = text_of(directory, "level_3_model")
+    names = classes_of(text)
+    assert len(names) == len(set(names))
+    assert names.count("FeedForward") == 1
+    assert "Block" in names
+    assert not any(re.search(r"\D2$", name) for name in names)
+    assert "for block in self.blocks:" in text
+    assert "8**-0.5" in text
+    assert passes(directory)
+
+
+def test_a_module_that_is_one_operation_is_no_class(decomposed: Decomposed) -> None:
+    directory = decomposed(
+        """
+        class Scale(nn.Module):
+            def forward(self, x):
+                return x * 2
+
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.scale = Scale()
+                self.fc = nn.Linear(4, 4)
+
+            def forward(self, x):
+                return self.fc(self.scale(x)).sum()
+
+        def get_inputs(): return [torch.randn(2, 4)]
+        """
+        + NO_INIT
+    )
+    assert classes_of(text_of(directory, "level_3_model")) == ["Model"]
+
+
+def test_the_same_holds_in_training_mode(decomposed: Decomposed) -> None:
+    directory = decomposed(INVERTED_RESIDUALS + NO_INIT, mode="train")
+    assert "InvertedResidual(in_channels=8, hidden=24" in text_of(directory, "level_3_model")
+    assert passes(directory)
+
+
+@pytest.mark.parametrize(
+    ("lines", "parameters", "first", "line"),
+    [
+        (
+            ["self.fc = nn.Linear(in_features=8, out_features=8)",
+             "self.fc = nn.Linear(in_features=16, out_features=16)"],
+            ("features",), "features=8",
+            "self.fc = nn.Linear(in_features=features, out_features=features)",
+        ),
+        (
+            ["self.conv = nn.Conv2d(in_channels=4, out_channels=8, kernel_size=3, padding=1)",
+             "self.conv = nn.Conv2d(in_channels=4, out_channels=8, kernel_size=5, padding=2)"],
+            ("kernel_size",), "kernel_size=3",
+            "self.conv = nn.Conv2d(in_channels=4, out_channels=8, kernel_size=kernel_size,"
+            " padding=kernel_size // 2)",
+        ),
+        (
+            ["self.conv = nn.Conv2d(in_channels=4, out_channels=8, kernel_size=3)",
+             "self.conv = nn.Conv2d(in_channels=4, out_channels=8, kernel_size=3, stride=2)"],
+            ("stride",), "stride=1",
+            "self.conv = nn.Conv2d(in_channels=4, out_channels=8, kernel_size=3, stride=stride)",
+        ),
+    ],
+)  # fmt: skip
+def test_numbers_that_differ_become_arguments_with_names(
+    lines: list[str], parameters: tuple[str, ...], first: str, line: str
+) -> None:
+    shared = template([([each], ["return x"]) for each in lines])
+    assert shared is not None
+    assert (shared.parameters, shared.arguments(0), shared.made) == (parameters, first, (line,))
+
+
+def test_texts_that_differ_in_words_share_no_class() -> None:
+    assert template([([], ["return F.relu(x)"]), ([], ["return F.gelu(x)"])]) is None
+
+
+def test_a_number_over_a_tensor_is_the_product_with_its_reciprocal() -> None:
+    x = torch.randn(1000)
+    assert torch.equal(1.7 / x, torch.reciprocal(x) * 1.7)
+
+
+def test_what_repeats_with_one_module_after_the_other_is_a_loop(decomposed: Decomposed) -> None:
+    directory = decomposed(
+        """
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(5))
+
+            def forward(self, x):
+                for layer in self.layers:
+                    x = x + layer(x)
+                return x.sum()
+
+        def get_inputs(): return [torch.randn(2, 4)]
+        """
+        + NO_INIT
+    )
+    text = text_of(directory, "level_3_model")
+    assert "nn.Linear(in_features=4, out_features=4) for _ in range(5)" in text
+    assert re.search(r"for linear in self.linears:\n            x = .*linear\(x\)", text)
+    assert "linears.4.weight" in text
+    assert passes(directory)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["x = self.a_0(x)", "x = F.relu(x)", "x = self.a_1(x)", "x = self.a_2(x)", "return x"],
+        ["x = self.a_0(x)", "y = self.a_1(x)", "x = self.a_2(y)", "return x + y"],
+    ],
+)
+def test_what_differs_in_between_is_no_loop(lines: list[str]) -> None:
+    made = [f"self.a_{n} = nn.Linear(in_features=4, out_features=4)" for n in range(3)]
+    assert rolled(made, lines, []) == (made, lines, [])
+
+
+def test_an_argument_is_not_called_like_an_attribute() -> None:
+    variants = [
+        ([f"self.features = nn.Linear(in_features={n}, out_features={n})"], [f"return x[{n}]"])
+        for n in (4, 8)
+    ]
+    shared = template(variants)
+    assert shared is not None
+    assert shared.parameters == ("features_2",)
+    assert shared.made[0] == "self.features_2 = features_2"
