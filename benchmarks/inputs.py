@@ -116,7 +116,7 @@ def selected(data: list[str]) -> list[Path]:
         return [problem.path for problem in select(data_root(None), [3])]
     found: list[Path] = []
     for name in data:
-        for path in map(Path, sorted(glob.glob(name))):
+        for path in map(Path, sorted(glob.glob(name))):  # noqa: PTH207, as a shell would
             found += sorted(path.rglob("*.py")) if path.is_dir() else [path]
     return found
 
@@ -151,9 +151,7 @@ def judged(path: Path) -> Iterator[tuple[object, ...]]:
                 yield problem.name, place, name, "; ".join(mistakes(theirs, ours)), ratio
 
 
-def arrivals(
-    problem: Problem, directory: Path
-) -> list[tuple[str, Path, list[str], list[Facts]]]:
+def arrivals(problem: Problem, directory: Path) -> list[tuple[str, Path, list[str], list[Facts]]]:
     """For each kernel instance: its name, its file, and its inputs' names and facts."""
     import torch
 
@@ -180,7 +178,9 @@ def arrivals(
         node = names[type(module).__module__]
         tensors = [t for t in inputs if isinstance(t, torch.Tensor)]
         assert len(tensors) == len(node.input_shapes), path
-        seen.append((path, directory / node.path, list(node.input_shapes), list(map(facts, tensors))))
+        seen.append(
+            (path, directory / node.path, list(node.input_shapes), list(map(facts, tensors)))
+        )
 
     for path, module in composed.named_modules():
         if type(module).__name__ == "Model":
@@ -209,7 +209,8 @@ def loaded(path: Path) -> Any:
 
     if path.stem not in sys.modules:
         spec = importlib.util.spec_from_file_location(path.stem, path)
-        assert spec is not None and spec.loader is not None
+        assert spec is not None
+        assert spec.loader is not None
         sys.modules[path.stem] = module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
     return sys.modules[path.stem]
