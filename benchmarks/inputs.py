@@ -326,8 +326,8 @@ def scale(theirs: Facts, ours: Facts) -> float:
     """How many times as spread as in the model; whole numbers and booleans are judged otherwise."""
     if not theirs.dtype.startswith(("float", "bfloat", "complex")):
         return 1.0
-    if theirs.std < 1e-12:
-        return 1.0 if ours.std < 1e-12 else float("inf")
+    if theirs.std < 1e-30:
+        return 1.0 if ours.std < 1e-30 else float("inf")
     return ours.std / theirs.std
 
 

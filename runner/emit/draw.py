@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from runner.emit.layouts import extent, has_gaps, storage_order, windows_of_one
 from runner.emit.names import RESERVED, identifier, unique
 from runner.emit.recipes import Recipes
 from runner.emit.text import ATOM, COMPARISON, PRODUCT, SUM, UNARY, Text
-from runner.graph.distributions import FEW, Distribution, pointwise, rectified
+from runner.graph.distributions import FEW, Distribution, mixed, pointwise, rectified
 from runner.graph.ir import Arg, Operation, Recipe, Ref, State, Symbol, TensorSpec, substitute
 from runner.graph.operations import is_random, reads_only_shape
 from runner.tree.interface import Program
@@ -27,6 +27,8 @@ SMALL_DIVISORS = 8
 """A divisor that is a whole number is drawn from 1 to below this."""
 MOST_DRAWN = 4
 """So many times an input's elements may be drawn to make it."""
+FAR = 7
+"""Scales of instances that are further apart than so many times are not drawn by one rule."""
 PLAIN_SPREAD = 1.5
 """Within so many times of 1, either way, a standard deviation is not worth writing."""
 
@@ -81,7 +83,9 @@ def inputs_text(
             statements, value = draw.again(name)
         else:
             statements, value = [], windows.get(name) or draw.one(name)
-        if len(names) > 1 and (statements or name in windows or len(value) > 60):
+        if value.isidentifier():
+            pass
+        elif len(names) > 1 and (statements or name in windows or len(value) > 60):
             statements.append(f"{variable} = {value}")
             value = variable
         lines += statements
@@ -89,23 +93,46 @@ def inputs_text(
     return [*lines, f"return [{', '.join(results)}]"]
 
 
-def _usual(program: Program, parts: Sequence[Part]) -> dict[str, tuple[Part, str]]:
-    """For each input of the first part, the instance and the value that are most like the others.
+@dataclass(frozen=True, slots=True)
+class _Usual:
+    """What arrives in most instances of a workload: one of them, and the distribution of all."""
 
-    One file stands for all instances: behind a relu or not, in the first block or in the last.
+    part: Part
+    value: str
+    distribution: Distribution
+
+
+def _usual(program: Program, parts: Sequence[Part]) -> dict[str, _Usual]:
+    """For each input of the first part, what is most usual among all of them.
+
+    One file stands for all instances: behind a relu or not, in the first block or in the last. Most
+    of them have one structure, and of these most have a scale within a few times of one.
     """
-    usual: dict[str, tuple[Part, str]] = {}
+    usual: dict[str, _Usual] = {}
     for place, name in enumerate(parts[0].io.inputs):
-        sorts: dict[object, list[Part]] = {}
-        for part in parts:
-            d = program.distributions[part.io.inputs[place]]
-            sort = (d.low >= 0, d.high <= 0, d.zeros > FEW, d.structured)
-            sorts.setdefault(sort, []).append(part)
-        alike = max(sorts.values(), key=len)
-        alike = sorted(alike, key=lambda p: program.distributions[p.io.inputs[place]].std)
-        middle = alike[(len(alike) - 1) // 2]
-        usual[name] = (middle, middle.io.inputs[place])
+        found = [(p, p.io.inputs[place]) for p in parts]
+        known = {value: program.distributions[value] for _, value in found}
+        sorts: dict[object, list[tuple[Part, str]]] = {}
+        for part, value in found:
+            sorts.setdefault(known[value].sort, []).append((part, value))
+        alike = sorted(max(sorts.values(), key=len), key=lambda item: known[item[1]].std)
+        near = max((_from(alike, i, known) for i in range(len(alike))), key=lambda some: len(some))
+        part, value = near[(len(near) - 1) // 2]
+        whole = mixed([(1.0, known[v]) for _, v in near])
+        least, most = (known[v].std for _, v in (near[0], near[-1]))
+        if whole.std:
+            scaled = whole.times(math.sqrt(least * most) / whole.std)
+            whole = replace(scaled, low=whole.low, high=whole.high)
+        usual[name] = _Usual(part, value, whole)
     return usual
+
+
+def _from(
+    alike: list[tuple[Part, str]], begin: int, known: Mapping[str, Distribution]
+) -> list[tuple[Part, str]]:
+    """Those from one on whose scale is within a few times of the first one's."""
+    most = known[alike[begin][1]].std * FAR
+    return [item for item in alike[begin:] if known[item[1]].std <= most]
 
 
 def _constant(program: Program, name: str) -> Recipe | None:
@@ -174,7 +201,7 @@ class _Draw:
     def __init__(
         self,
         program: Program,
-        usual: Mapping[str, tuple[Part, str]],
+        usual: Mapping[str, _Usual],
         tame: bool,
         recipes: Recipes,
     ) -> None:
@@ -188,12 +215,11 @@ class _Draw:
         spec = self.program.spec(name)
         if name in self.program.graph.seen:
             return _as_laid_out(self.program.graph.seen[name], spec)
-        part, value = self.usual[name]
-        return self._laid_out(part, value, spec).text
+        return self._laid_out(self.usual[name], spec).text
 
-    def _laid_out(self, part: Part, name: str, spec: TensorSpec) -> Text:
+    def _laid_out(self, usual: _Usual, spec: TensorSpec) -> Text:
         shape, back = storage_order(spec)
-        text = self.numbers(part, name, spec, shape)
+        text = self.numbers(usual, spec, shape)
         return Text(text.at(ATOM) + back) if back else text
 
     def has_structure(self, name: str) -> bool:
@@ -205,11 +231,12 @@ class _Draw:
         made = self._made(name)
         assert made is not None
         recipe, begin = made
-        part, _ = self.usual[name]
+        part = self.usual[name].part
         read = [n for op in recipe.operations for n in op.refs()]
         statements, texts = [], {}
         for value in begin:
-            texts[value] = self._laid_out(part, value, self.program.spec(value))
+            leaf = _Usual(part, value, self.program.distributions[value])
+            texts[value] = self._laid_out(leaf, self.program.spec(value))
             if read.count(value) > 1:
                 variable = unique(self._wish(value), self.recipes.taken | RESERVED)
                 self.recipes.taken.add(variable)
@@ -226,8 +253,7 @@ class _Draw:
     def _made(self, name: str) -> tuple[Recipe, list[str]] | None:
         """The operations that give a value its structure, and the values that they begin with."""
         program = self.program
-        part, value = self.usual[name]
-        d = program.distributions[value]
+        part, value, d = (usual := self.usual[name]).part, usual.value, usual.distribution
         if self.tame or name in program.graph.seen or not d.structured:
             return None
         if _needs(program, part, value) & (_NEEDS_OVER_ONE | _NEEDS_UNIT | _NEEDS_DEFINITE):
@@ -257,13 +283,13 @@ class _Draw:
         op = program.graph.operations[i]
         return not (op.name in _INDEXES or reads_only_shape(op))
 
-    def numbers(self, part: Part, name: str, spec: TensorSpec, shape: tuple[int, ...]) -> Text:
+    def numbers(self, usual: _Usual, spec: TensorSpec, shape: tuple[int, ...]) -> Text:
         """An expression that draws the elements of a value, in another shape."""
         program = self.program
         size = ", ".join(map(str, shape)) or "()"
         as_tuple = f"({size},)" if len(shape) == 1 else f"({', '.join(map(str, shape))})"
         dtype = "" if spec.dtype == "float32" else f", dtype=torch.{spec.dtype}"
-        d = program.distributions[name]
+        part, name, d = usual.part, usual.value, usual.distribution
         positive = _must_be_positive(program, part, name, or_divides=not spec.floating)
         if spec.dtype == "bool":  # at least one of a mask by whose sum something is divided
             share = min(max(d.mean, 0.1), 0.9) if d.low >= 0 and d.high <= 1 else 0.5
@@ -293,7 +319,7 @@ class _Draw:
             return Text(f"torch.full({as_tuple}, {small}{dtype}) + {eye}", SUM)
         if positive and not _is_positive(d):
             return Text(f"torch.rand({size}{dtype}).add(0.01)")
-        return like(d, size, as_tuple, dtype)
+        return like(d, shape if len(shape) == len(spec.shape) else (), size, as_tuple, dtype)
 
 
 def _needs(program: Program, part: Part, name: str) -> set[str]:
@@ -309,7 +335,7 @@ def _is_positive(d: Distribution) -> bool:
     return d.low >= 0 and d.zeros <= FEW
 
 
-def like(d: Distribution, size: str, as_tuple: str, dtype: str) -> Text:
+def like(d: Distribution, shape: tuple[int, ...], size: str, as_tuple: str, dtype: str) -> Text:
     """An expression that draws elements of this distribution."""
     normal = f"torch.randn({size}{dtype})"
     if d.std <= 1e-5 * abs(d.mean) or d.zeros > 0.995:
@@ -341,7 +367,9 @@ def like(d: Distribution, size: str, as_tuple: str, dtype: str) -> Text:
     if FEW * 2 < d.zeros < 1:
         std = d.std / math.sqrt(1 - d.zeros)
         inner = _scaled(normal, d.mean / (1 - d.zeros), std)
-        kept = f"(torch.rand({size}{dtype}) > {_rounded(d.zeros)})"
+        if d.dead == d.zeros and len(shape) + d.channel >= 0:  # some channels are zeros
+            size = ", ".join(str(n) for n in (shape[d.channel], *[1] * (-d.channel - 1)))
+        kept = f"(torch.rand({size}) > {_rounded(d.zeros)})"
         return Text(f"{inner.at(PRODUCT)} * {kept}", PRODUCT)
     return _scaled(normal, d.mean, d.std)
 
@@ -511,7 +539,7 @@ def _windows(draw: _Draw, part: Part, names: Sequence[str]) -> tuple[list[str], 
     for group in windows_of_one(program, apart):
         specs = {name: program.spec(name) for name in group}
         length = max(begin + extent(specs[name]) for name, begin in group.items())
-        rules = {draw.numbers(*draw.usual[n], specs[n], (length,)).text for n in group}
+        rules = {draw.numbers(draw.usual[n], specs[n], (length,)).text for n in group}
         if len(rules) == 1 and length < sum(map(extent, specs.values())):
             buffer = unique("buffer", draw.recipes.taken | RESERVED)
             draw.recipes.taken.add(buffer)

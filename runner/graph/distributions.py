@@ -23,6 +23,8 @@ FEW = 0.01
 """A smaller share of zeros is not worth drawing."""
 _MOST_PIECES = 4
 """Tensors of different signs that are drawn one by one and concatenated, at most."""
+_REACH = 3.0
+"""Standard deviations that a channel's largest element is above its mean."""
 _NODES = [NormalDist().inv_cdf((i + 0.5) / 16) for i in range(16)]
 
 
@@ -43,6 +45,8 @@ class Distribution:
     """Share of -inf; the other figures are those of the finite elements."""
     structured: bool = False
     """Its elements depend on where they are, as those of a mask, or on each other, as shares do."""
+    dead: float = 0.0
+    """Share of channels that hold nothing but zeros."""
     channel: int = -1
     """The dimension whose entries have means of their own, from the last one."""
 
@@ -53,6 +57,17 @@ class Distribution:
     @property
     def std(self) -> float:
         return math.sqrt(self.variance)
+
+    @property
+    def sort(self) -> tuple[bool, ...]:
+        """What two tensors have in common that one rule draws."""
+        return (
+            self.low >= 0,
+            self.high <= 0,
+            FEW < self.zeros < 1,
+            self.low == self.high,
+            self.structured,
+        )
 
     def times(self, factor: float) -> Distribution:
         """The distribution of its elements multiplied by a number."""
@@ -210,7 +225,7 @@ def _sound(d: Distribution) -> Distribution:
 
 def _freed(d: Distribution) -> Distribution:
     """The same figures without bounds and zeros: what an unknown operation may leave of them."""
-    return replace(d, low=-math.inf, high=math.inf, zeros=0.0, infinite=0.0)
+    return replace(d, low=-math.inf, high=math.inf, zeros=0.0, infinite=0.0, dead=0.0)
 
 
 # --- functions of each element --------------------------------------------------------------------
@@ -238,8 +253,11 @@ def pointwise(d: Distribution, function: Callable[[float], float]) -> Distributi
     normal = NormalDist(d.mean, d.std or 1e-30)
     points = [(i + 0.5) / 200 for i in range(200)]
     zeros = sum(value(normal.inv_cdf(p)) == 0 for p in points) / len(points)
+    dead = d.dead if value(0.0) == 0 else 0.0
     if value(0.0) == 0 and d.zeros:
-        zeros = max(zeros, d.zeros)
+        zeros = max(zeros, d.zeros, dead + (1 - dead) * zeros)
+    if value(0.0) == 0 == value(-1e6) and between:
+        dead = max(dead, NormalDist(d.mean, between).cdf(-_REACH * within))
     kept = d.infinite
     if d.infinite:
         try:
@@ -260,6 +278,7 @@ def pointwise(d: Distribution, function: Callable[[float], float]) -> Distributi
         high=highest,
         zeros=zeros,
         infinite=kept,
+        dead=dead,
         structured=d.structured and (kept > 0 or value(0.0) == 0 or d.infinite > 0),
     )
 
@@ -388,6 +407,7 @@ def _plus(a: Distribution, b: Distribution) -> Distribution:
         high=a.high + b.high,
         zeros=a.zeros * b.zeros,
         infinite=max(a.infinite, b.infinite),
+        dead=a.dead * b.dead,
         structured=False,
     )
 
@@ -414,6 +434,7 @@ def _times(a: Distribution, b: Distribution) -> Distribution:
     zeros = 1 - (1 - a.zeros) * (1 - b.zeros)
     return replace(
         a,
+        dead=1 - (1 - a.dead) * (1 - b.dead),
         mean=a.mean * b.mean,
         square=a.square * b.square,
         shared=a.shared * b.shared,
@@ -425,7 +446,7 @@ def _times(a: Distribution, b: Distribution) -> Distribution:
     )
 
 
-def _mixed(parts: list[tuple[float, Distribution]]) -> Distribution:
+def mixed(parts: list[tuple[float, Distribution]]) -> Distribution:
     """The distribution of several tensors' elements, each with its share."""
     whole = sum(share for share, _ in parts) or 1.0
     parts = [(share / whole, d) for share, d in parts if share]
@@ -442,6 +463,7 @@ def _mixed(parts: list[tuple[float, Distribution]]) -> Distribution:
         average(lambda d: d.zeros),
         average(lambda d: d.infinite),
         any(d.structured for _, d in parts),
+        average(lambda d: d.dead),
         parts[0][1].channel,
     )
 
@@ -449,14 +471,9 @@ def _mixed(parts: list[tuple[float, Distribution]]) -> Distribution:
 def _cat(rules: _Rules, op: Operation) -> Distribution:
     taken = op.args[0] if isinstance(op.args[0], tuple) else op.args
     parts = [(prod(rules.shape(a)), rules.of(a)) for a in taken if isinstance(a, Ref)]
-    kinds = {_kind(d) for _, d in parts}
+    kinds = {d.sort for _, d in parts}
     apart = len(kinds) > 1 and len(parts) <= _MOST_PIECES
-    return replace(_mixed([(float(n), d) for n, d in parts]), structured=apart)
-
-
-def _kind(d: Distribution) -> tuple[bool, ...]:
-    """What two tensors have in common that one rule draws."""
-    return d.low >= 0, d.high <= 0, FEW < d.zeros < 1, d.low == d.high, d.structured
+    return replace(mixed([(float(n), d) for n, d in parts]), structured=apart)
 
 
 def _scattered(rules: _Rules, op: Operation) -> Distribution:
@@ -467,7 +484,7 @@ def _scattered(rules: _Rules, op: Operation) -> Distribution:
         source = op.args[3] if len(op.args) > 3 else source
     places = op.arg("index") if op.name.startswith("scatter") else source
     share = prod(rules.shape(places)) / max(prod(rules.result(op)), 1) if places else 0.5
-    made = _mixed([(1 - share, base), (share, rules.of(source))])
+    made = mixed([(1 - share, base), (share, rules.of(source))])
     return replace(made, structured=base.zeros == 1)
 
 
@@ -486,7 +503,7 @@ def _chosen(rules: _Rules, mask: Arg, one: Arg, other: Arg) -> Distribution:
     a, b = rules.of(one), rules.of(other)
     infinite = share * a.infinite + (1 - share) * b.infinite
     finite = [(w, d) for w, d in ((share, a), (1 - share, b)) if d.infinite < 1]
-    made = replace(_mixed(finite) if finite else a, infinite=infinite)
+    made = replace(mixed(finite) if finite else a, infinite=infinite)
     marked = rules.is_fixed(mask) and any(d.zeros == 1 or d.infinite for d in (a, b))
     kept = any(d.structured for d in (a, b)) or marked
     return replace(made, structured=kept, infinite=infinite if kept else 0.0)
@@ -508,7 +525,7 @@ def _compared(rules: _Rules, op: Operation) -> Distribution:
 
 
 def _boolean(share: float, like: Distribution) -> Distribution:
-    return Distribution(share, share, share**2, 0.0, 1.0, 1 - share, 0.0, False, like.channel)
+    return Distribution(share, share, share**2, 0.0, 1.0, 1 - share, channel=like.channel)
 
 
 def _not(rules: _Rules, op: Operation) -> Distribution:
@@ -588,8 +605,10 @@ def _conv(rules: _Rules, op: Operation) -> Distribution:
                 image[-spatial:], weight[2:], pads, *steps, strict=True
             ):
                 fan *= _covered(size, kernel, pad, stride, gap)
-    made = _projected(rules.of(op.args[0]), rules.of(op.args[1]), _bias(rules, op), fan)
-    return replace(made, channel=-spatial - 1)
+    x, bias = rules.of(op.args[0]), _bias(rules, op)
+    made = replace(_projected(x, rules.of(op.args[1]), bias, fan), channel=-spatial - 1)
+    alone = weight[1] == 1 and bias is None  # a channel of its own makes each channel
+    return replace(made, zeros=x.dead, dead=x.dead) if alone else made
 
 
 def _each(arg: Arg, count: int) -> list[int]:
@@ -715,7 +734,8 @@ def _batch_norm(rules: _Rules, op: Operation) -> Distribution:
         mean, variance = rules.of(op.args[3]), rules.of(op.args[4])
         moved = _plus(d, mean.times(-1.0)) if mean.square else d
         made = _times(moved.times(1 / math.sqrt(max(variance.mean, 0.0) + eps)), weight)
-    made = _plus(made, bias) if bias is not None and bias.square else made
+    if bias is not None and bias.square:
+        made = replace(_plus(made, bias), dead=0.0)
     return replace(made, structured=False)
 
 
@@ -834,9 +854,8 @@ def _shares(scores: Distribution, length: int) -> Distribution:
         0.0,
         1.0,
         scores.infinite,
-        0.0,
-        True,
-        scores.channel,
+        structured=True,
+        channel=scores.channel,
     )
 
 
@@ -968,7 +987,7 @@ def _padded(rules: _Rules, op: Operation) -> Distribution:
     if share >= 1 - FEW:
         return d
     value = constant(_number(op.arg("value"), 0.0))
-    return replace(_mixed([(share, d), (1 - share, value)]), structured=True)
+    return replace(mixed([(share, d), (1 - share, value)]), structured=True)
 
 
 def _embedded(rules: _Rules, op: Operation) -> Distribution:
@@ -977,7 +996,7 @@ def _embedded(rules: _Rules, op: Operation) -> Distribution:
 
 def _triangle(rules: _Rules, op: Operation) -> Distribution:
     half = constant(0.0)
-    return replace(_mixed([(0.5, rules.of(op.args[0])), (0.5, half)]), structured=True)
+    return replace(mixed([(0.5, rules.of(op.args[0])), (0.5, half)]), structured=True)
 
 
 def _identity_matrix(rules: _Rules, op: Operation) -> Distribution:
