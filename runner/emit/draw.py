@@ -115,8 +115,11 @@ def _usual(program: Program, parts: Sequence[Part]) -> dict[str, _Usual]:
         sorts: dict[object, list[tuple[Part, str]]] = {}
         for part, value in found:
             sorts.setdefault(known[value].sort, []).append((part, value))
-        alike = sorted(max(sorts.values(), key=len), key=lambda item: known[item[1]].std)
-        near = max((_from(alike, i, known) for i in range(len(alike))), key=lambda some: len(some))
+        alike = max(sorts.values(), key=len)
+        alike.sort(key=lambda item: known[item[1]].std)
+        near: list[tuple[Part, str]] = max(
+            (_from(alike, i, known) for i in range(len(alike))), key=len
+        )
         part, value = near[(len(near) - 1) // 2]
         whole = mixed([(1.0, known[v]) for _, v in near])
         least, most = (known[v].std for _, v in (near[0], near[-1]))
@@ -319,7 +322,7 @@ class _Draw:
             return Text(f"torch.full({as_tuple}, {small}{dtype}) + {eye}", SUM)
         if positive and not _is_positive(d):
             return Text(f"torch.rand({size}{dtype}).add(0.01)")
-        return like(d, shape if len(shape) == len(spec.shape) else (), size, as_tuple, dtype)
+        return like(d, size, as_tuple, dtype)
 
 
 def _needs(program: Program, part: Part, name: str) -> set[str]:
@@ -335,7 +338,7 @@ def _is_positive(d: Distribution) -> bool:
     return d.low >= 0 and d.zeros <= FEW
 
 
-def like(d: Distribution, shape: tuple[int, ...], size: str, as_tuple: str, dtype: str) -> Text:
+def like(d: Distribution, size: str, as_tuple: str, dtype: str) -> Text:
     """An expression that draws elements of this distribution."""
     normal = f"torch.randn({size}{dtype})"
     if d.std <= 1e-5 * abs(d.mean) or d.zeros > 0.995:
@@ -367,8 +370,6 @@ def like(d: Distribution, shape: tuple[int, ...], size: str, as_tuple: str, dtyp
     if FEW * 2 < d.zeros < 1:
         std = d.std / math.sqrt(1 - d.zeros)
         inner = _scaled(normal, d.mean / (1 - d.zeros), std)
-        if d.dead == d.zeros and len(shape) + d.channel >= 0:  # some channels are zeros
-            size = ", ".join(str(n) for n in (shape[d.channel], *[1] * (-d.channel - 1)))
         kept = f"(torch.rand({size}) > {_rounded(d.zeros)})"
         return Text(f"{inner.at(PRODUCT)} * {kept}", PRODUCT)
     return _scaled(normal, d.mean, d.std)

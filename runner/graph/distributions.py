@@ -23,8 +23,8 @@ FEW = 0.01
 """A smaller share of zeros is not worth drawing."""
 _MOST_PIECES = 4
 """Tensors of different signs that are drawn one by one and concatenated, at most."""
-_REACH = 3.0
-"""Standard deviations that a channel's largest element is above its mean."""
+_ALIKE = 0.75
+"""Neighbours are alike: so many count as this power of their number."""
 _NODES = [NormalDist().inv_cdf((i + 0.5) / 16) for i in range(16)]
 
 
@@ -45,8 +45,6 @@ class Distribution:
     """Share of -inf; the other figures are those of the finite elements."""
     structured: bool = False
     """Its elements depend on where they are, as those of a mask, or on each other, as shares do."""
-    dead: float = 0.0
-    """Share of channels that hold nothing but zeros."""
     channel: int = -1
     """The dimension whose entries have means of their own, from the last one."""
 
@@ -225,7 +223,7 @@ def _sound(d: Distribution) -> Distribution:
 
 def _freed(d: Distribution) -> Distribution:
     """The same figures without bounds and zeros: what an unknown operation may leave of them."""
-    return replace(d, low=-math.inf, high=math.inf, zeros=0.0, infinite=0.0, dead=0.0)
+    return replace(d, low=-math.inf, high=math.inf, zeros=0.0, infinite=0.0)
 
 
 # --- functions of each element --------------------------------------------------------------------
@@ -253,11 +251,8 @@ def pointwise(d: Distribution, function: Callable[[float], float]) -> Distributi
     normal = NormalDist(d.mean, d.std or 1e-30)
     points = [(i + 0.5) / 200 for i in range(200)]
     zeros = sum(value(normal.inv_cdf(p)) == 0 for p in points) / len(points)
-    dead = d.dead if value(0.0) == 0 else 0.0
     if value(0.0) == 0 and d.zeros:
-        zeros = max(zeros, d.zeros, dead + (1 - dead) * zeros)
-    if value(0.0) == 0 == value(-1e6) and between:
-        dead = max(dead, NormalDist(d.mean, between).cdf(-_REACH * within))
+        zeros = max(zeros, d.zeros, d.zeros + (1 - d.zeros) * zeros if d.low < 0 else 0.0)
     kept = d.infinite
     if d.infinite:
         try:
@@ -278,7 +273,6 @@ def pointwise(d: Distribution, function: Callable[[float], float]) -> Distributi
         high=highest,
         zeros=zeros,
         infinite=kept,
-        dead=dead,
         structured=d.structured and (kept > 0 or value(0.0) == 0 or d.infinite > 0),
     )
 
@@ -407,7 +401,6 @@ def _plus(a: Distribution, b: Distribution) -> Distribution:
         high=a.high + b.high,
         zeros=a.zeros * b.zeros,
         infinite=max(a.infinite, b.infinite),
-        dead=a.dead * b.dead,
         structured=False,
     )
 
@@ -434,7 +427,6 @@ def _times(a: Distribution, b: Distribution) -> Distribution:
     zeros = 1 - (1 - a.zeros) * (1 - b.zeros)
     return replace(
         a,
-        dead=1 - (1 - a.dead) * (1 - b.dead),
         mean=a.mean * b.mean,
         square=a.square * b.square,
         shared=a.shared * b.shared,
@@ -463,7 +455,6 @@ def mixed(parts: list[tuple[float, Distribution]]) -> Distribution:
         average(lambda d: d.zeros),
         average(lambda d: d.infinite),
         any(d.structured for _, d in parts),
-        average(lambda d: d.dead),
         parts[0][1].channel,
     )
 
@@ -608,7 +599,7 @@ def _conv(rules: _Rules, op: Operation) -> Distribution:
     x, bias = rules.of(op.args[0]), _bias(rules, op)
     made = replace(_projected(x, rules.of(op.args[1]), bias, fan), channel=-spatial - 1)
     alone = weight[1] == 1 and bias is None  # a channel of its own makes each channel
-    return replace(made, zeros=x.dead, dead=x.dead) if alone else made
+    return replace(made, zeros=_all_zero(x, prod(weight[2:]))) if alone else made
 
 
 def _each(arg: Arg, count: int) -> list[int]:
@@ -735,7 +726,7 @@ def _batch_norm(rules: _Rules, op: Operation) -> Distribution:
         moved = _plus(d, mean.times(-1.0)) if mean.square else d
         made = _times(moved.times(1 / math.sqrt(max(variance.mean, 0.0) + eps)), weight)
     if bias is not None and bias.square:
-        made = replace(_plus(made, bias), dead=0.0)
+        made = replace(_plus(made, bias))
     return replace(made, structured=False)
 
 
@@ -803,13 +794,10 @@ def _highest(rules: _Rules, op: Operation) -> Distribution:
     kernel = op.arg("kernel_size")
     digits = [c for c in op.name if c.isdigit()]
     count = float(prod(_each(kernel, int(digits[0])))) if kernel is not None and digits else 0.0
-    count = (count or prod(before) / max(prod(after), 1)) ** 0.75
+    count = (count or prod(before) / max(prod(after), 1)) ** _ALIKE
     if count <= 1:
         return replace(d, structured=False)
-    # The normal distribution behind zeros that a relu left.
-    mean, std = rectified(d) if d.low == 0 and d.zeros > FEW else (d.mean, d.std)
-    alike = max(d.shared - d.mean**2, 0.0) / d.variance if d.variance else 1.0
-    between, within = std * math.sqrt(alike), std * math.sqrt(1 - alike)
+    mean, between, within = _behind(d)
     quantiles = [((i + 0.5) / 16) ** (1 / count) for i in range(16)]
     nodes = [NormalDist().inv_cdf(q) for q in quantiles]
     values = [
@@ -825,6 +813,24 @@ def _highest(rules: _Rules, op: Operation) -> Distribution:
         structured=False,
     )
     return made
+
+
+def _behind(d: Distribution) -> tuple[float, float, float]:
+    """Mean and spreads, between and within channels, of the normal distribution behind a relu."""
+    mean, std = rectified(d) if d.low == 0 and d.zeros > FEW else (d.mean, d.std)
+    alike = max(d.shared - d.mean**2, 0.0) / d.variance if d.variance else 1.0
+    return mean, std * math.sqrt(alike), std * math.sqrt(1 - alike)
+
+
+def _all_zero(d: Distribution, count: int) -> float:
+    """Share of windows of a channel that hold nothing but zeros."""
+    if d.zeros <= FEW or d.low < 0:
+        return 0.0
+    mean, between, within = _behind(d)
+    unit = NormalDist()
+    each = [unit.cdf(-(mean + between * node) / (within or 1e-30)) for node in _NODES]
+    power: float = count**_ALIKE
+    return math.fsum(share**power for share in each) / len(each)
 
 
 def rectified(d: Distribution) -> tuple[float, float]:
