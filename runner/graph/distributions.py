@@ -87,7 +87,7 @@ def _product(a: float, b: float) -> float:
 
 def constant(number: float) -> Distribution:
     """The distribution of a tensor that holds one number."""
-    if number == -math.inf:
+    if number < -1e8:  # stands for -inf in a mask
         return Distribution(square=0.0, infinite=1.0)
     number = max(min(number, 1e30), -1e30)
     square = number**2
@@ -164,9 +164,16 @@ class _Rules:
         self.known: dict[str, Distribution] = {}
         self.fixed = fixed
         """Values that depend on no input and no parameter, such as masks."""
+        self.base: dict[str, str] = {}
+        """The value that each view shows."""
+        self.cumulative: set[str] = set()
 
     def run(self, operations: Iterable[Operation]) -> None:
         for op in operations:
+            if op.view and (source := next(op.refs(), None)):
+                self.base.update((name, self.base.get(source, source)) for name in op.outputs)
+            if op.name == "cumsum":
+                self.cumulative.update(op.outputs)
             for name, made in zip(op.outputs, self._results(op), strict=False):
                 if name:
                     self.known[name] = _sound(made)
@@ -206,6 +213,11 @@ class _Rules:
 
     def result(self, op: Operation) -> tuple[int, ...]:
         return self.specs[op.outputs[0]].shape if op.outputs[0] else ()
+
+    def are_sums_of_one(self, op: Operation) -> bool:
+        """Whether two values are views of one cumulative sum."""
+        bases = {self.base.get(name, name) for name in op.refs()}
+        return len(bases) == 1 and bases <= self.cumulative
 
     def is_fixed(self, arg: Arg) -> bool:
         return not isinstance(arg, Ref) or arg.name in self.fixed
@@ -382,6 +394,8 @@ def _sum(rules: _Rules, op: Operation, sign: float) -> Distribution:
     a, b = rules.of(op.args[0]), rules.of(op.args[1])
     if op.args[0] == op.args[1]:
         return a.times(1.0 + sign)
+    if sign < 0 and rules.are_sums_of_one(op):
+        return replace(a.times(2 / 3), structured=False)  # a stretch of it: a third for a half
     b = b.times(sign * _number(op.arg("alpha"), 1.0))
     made = _plus(a, b)
     hidden = (made.infinite > 0) and all(

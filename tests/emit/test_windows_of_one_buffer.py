@@ -75,7 +75,7 @@ class Scaled(nn.Module):
     model = model.replace("self.fc =", "self.scaled = Scaled(); self.fc =")
     directory = decomposed(scaled + model + NO_INIT)
     (file,) = (directory / "level_0_kernel").glob("scaled*.py")
-    a, b = runpy.run_path(str(file))["get_inputs"]()
+    b, a = runpy.run_path(str(file))["get_inputs"]()
     assert a.untyped_storage().data_ptr() != b.untyped_storage().data_ptr()
     assert a.stride() == b.stride() == (12, 1)
     assert (b > 0).all()
