@@ -29,6 +29,8 @@ MOST_DRAWN = 4
 """So many times an input's elements may be drawn to make it."""
 FAR = 7
 """Scales of instances that are further apart than so many times are not drawn by one rule."""
+LARGE_BYTES = 1 << 30
+"""An input from this size on is drawn in place, without a second one beside it."""
 PLAIN_SPREAD = 1.5
 """Within so many times of 1, either way, a standard deviation is not worth writing."""
 
@@ -269,6 +271,8 @@ class _Draw:
         made = {n for op in recipe.operations for n in op.outputs}
         begin = [n for op in recipe.operations for n in op.refs() if n not in made]
         begin = list(dict.fromkeys(begin))
+        if program.spec(value).nbytes >= LARGE_BYTES:
+            return None
         room = MOST_DRAWN * max(program.spec(value).numel, 1)
         fits = sum(program.spec(n).numel for n in begin) <= room
         return (recipe, begin) if begin and fits else None
@@ -322,6 +326,8 @@ class _Draw:
             return Text(f"torch.full({as_tuple}, {small}{dtype}) + {eye}", SUM)
         if positive and not _is_positive(d):
             return Text(f"torch.rand({size}{dtype}).add(0.01)")
+        if spec.nbytes >= LARGE_BYTES:
+            return _like_in_place(d, f"torch.randn({size}{dtype})")
         return like(d, size, as_tuple, dtype)
 
 
@@ -373,6 +379,22 @@ def like(d: Distribution, size: str, as_tuple: str, dtype: str) -> Text:
         kept = f"(torch.rand({size}) > {_rounded(d.zeros)})"
         return Text(f"{inner.at(PRODUCT)} * {kept}", PRODUCT)
     return _scaled(normal, d.mean, d.std)
+
+
+def _like_in_place(d: Distribution, normal: str) -> Text:
+    """The same, nearly, in the memory of one tensor."""
+    positive = d.low >= 0
+    mean, std = rectified(d) if positive and d.zeros > FEW else (d.mean, d.std)
+    text = normal
+    if not 1 / PLAIN_SPREAD <= std <= PLAIN_SPREAD:
+        text += f".mul_({_rounded(std)})"
+    if abs(mean) > 0.25 * std:
+        text += f".add_({_rounded(mean)})"
+    if positive and d.high < math.inf:
+        return Text(f"{text}.clamp_(0, {d.high:g})")
+    if positive:
+        return Text(text + (".relu_()" if d.zeros > FEW else ".abs_()"))
+    return Text(text)
 
 
 def _positive(d: Distribution, normal: str) -> Text:

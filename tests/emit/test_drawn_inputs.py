@@ -34,7 +34,7 @@ ARRIVING: dict[str, tuple[str, Check]] = {
         "F.max_pool1d(y.relu(), 3)",
         lambda z: z.min() == 0 and zeros(z) < 0.4,
     ),
-    "a gate between 0 and 1": ("y.sigmoid()", lambda z: 0 < z.min() and z.max() < 1),
+    "a gate between 0 and 1": ("y.sigmoid()", lambda z: z.min() > 0 and z.max() < 1),
     "shares of a softmax": ("y.softmax(-1)", lambda z: sums_to_one(z, -1)),
     "shares of a softmax, transposed": ("y.softmax(-1).t()", lambda z: sums_to_one(z, 0)),
     "masked scores": (
