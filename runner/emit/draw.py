@@ -288,7 +288,7 @@ class _Draw:
         if i is None:
             return True
         op = program.graph.operations[i]
-        return not (op.name in _INDEXES or reads_only_shape(op))
+        return reads_only_shape(op) or op.name not in _INDEXES
 
     def numbers(self, usual: _Usual, spec: TensorSpec, shape: tuple[int, ...]) -> Text:
         """An expression that draws the elements of a value, in another shape."""

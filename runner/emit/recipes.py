@@ -218,9 +218,13 @@ class _Plan:
     def wish(self, value: str) -> str:
         """The author's name of a value, else its operation."""
         position = self.maker.get(value)
-        origin = self.operations[position].origin if position is not None else None
-        if origin is not None and len(origin.targets) == 1:
-            return identifier(origin.targets[0])
+        if position is not None:
+            op = self.operations[position]
+            targets = op.origin.targets if op.origin is not None else ()
+            if len(targets) == 1:
+                return identifier(targets[0])
+            if len(targets) == len(op.outputs):
+                return identifier(targets[op.outputs.index(value)])
         stem = value.partition(".")[0]
         return identifier(stem.rstrip("0123456789_") or stem)
 
