@@ -358,7 +358,7 @@ def like(d: Distribution, size: str, as_tuple: str, dtype: str) -> Text:
         if d.high < mean + 4 * std:
             return Text(f"{inner.at(ATOM)}.clamp(0, {d.high:g})")
         return Text(f"torch.relu({inner.text})")
-    if d.low >= 0 and d.high <= 1:
+    if d.low >= 0 and d.high <= 1 and d.mean < 1:
         if d.std > 0.22:
             return Text(f"torch.rand({size}{dtype})")
         if d.mean > 0.05:
@@ -400,7 +400,7 @@ def _like_in_place(d: Distribution, normal: str) -> Text:
 def _positive(d: Distribution, normal: str) -> Text:
     if d.mean > 4 * d.std:
         return _scaled(normal, d.mean, d.std)
-    if 0.8 < d.mean / d.std < 2:
+    if d.mean <= 0 or d.square <= d.mean**2 or 0.8 < d.mean / d.std < 2:
         return _scaled(f"{normal}.abs()", 0.0, math.sqrt(d.square))
     ratio = math.log(d.square / d.mean**2)
     inner = _scaled(normal, math.log(d.mean) - ratio / 2, math.sqrt(ratio))

@@ -192,7 +192,7 @@ class _Rules:
                 made = pointwise(self.first(op), _FUNCTIONS[name])
             else:
                 made = replace(_freed(self.first(op)), structured=False)
-        except (ArithmeticError, ValueError, IndexError, TypeError):
+        except (ArithmeticError, ValueError, LookupError, TypeError, StopIteration, AssertionError):
             made = Distribution()
         return list(made) if isinstance(made, tuple) else [made] * len(op.outputs)
 
