@@ -155,7 +155,8 @@ def component_path(emitter: Emitter, part: Part) -> str:
 def functions(emitter: Emitter, part: Part, names: Sequence[str]) -> str:
     """get_inputs, get_init_inputs and get_expected_output_shape."""
     tame = component_path(emitter, part) in emitter.tame
-    lines = "\n".join(indented(inputs_text(emitter.program, part, names, tame), 4))
+    parts = emitter.workload(part).parts
+    lines = "\n".join(indented(inputs_text(emitter.program, parts, names, tame), 4))
     shapes = ", ".join(str(tuple(emitter.program.spec(n).shape)) for n in part.io.outputs)
     expected = "\n".join(fitted(f"return [{shapes}]", 4))
     return (

@@ -1,4 +1,4 @@
-"""This file knows about writing down tensors made outside `forward`: masks, tables, inputs.
+"""Writes down how tensors are made outside `forward`: masks, tables, inputs.
 
 A recipe's operations become the author's statements again: what the author gave a name has it, what
 was computed within a statement stays in it, and what two tensors have in common is computed once.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from runner.emit.lines import WIDTH
 from runner.emit.names import RESERVED, identifier, unique
@@ -37,9 +38,16 @@ class Recipes:
         """What each variable holds."""
         self._count = 0
 
-    def write(self, recipe: Recipe) -> tuple[list[str], str]:
-        """(statements still to be made, expression of the result)."""
-        operations, result = self._shared(recipe)
+    def write(
+        self, recipe: Recipe, given: Mapping[str, Text] = MappingProxyType({})
+    ) -> tuple[list[str], str]:
+        """(statements still to be made, expression of the result).
+
+        `given`: expressions of values that the operations read and do not make.
+        """
+        self._texts.update(given)
+        self._spelled.update((name, text.text) for name, text in given.items())
+        operations, result = self._shared(recipe, given)
         plan = _Plan(operations, result)
         lines: list[str] = []
         for position, op in enumerate(operations):
@@ -79,10 +87,10 @@ class Recipes:
     def _value(self, name: str) -> Text:
         return self._texts[name]
 
-    def _shared(self, recipe: Recipe) -> tuple[list[Operation], str]:
+    def _shared(self, recipe: Recipe, given: Iterable[str]) -> tuple[list[Operation], str]:
         """The recipe's operations under names of this function, without what it has already."""
         pure = _is_pure(recipe.operations)
-        same: dict[str, str] = {}
+        same = {name: name for name in given}
         kept: list[Operation] = []
         views: dict[object, str] = {}
         specs = dict(recipe.values)
@@ -210,9 +218,13 @@ class _Plan:
     def wish(self, value: str) -> str:
         """The author's name of a value, else its operation."""
         position = self.maker.get(value)
-        origin = self.operations[position].origin if position is not None else None
-        if origin is not None and len(origin.targets) == 1:
-            return identifier(origin.targets[0])
+        if position is not None:
+            op = self.operations[position]
+            targets = op.origin.targets if op.origin is not None else ()
+            if len(targets) == 1:
+                return identifier(targets[0])
+            if len(targets) == len(op.outputs):
+                return identifier(targets[op.outputs.index(value)])
         stem = value.partition(".")[0]
         return identifier(stem.rstrip("0123456789_") or stem)
 

@@ -320,8 +320,9 @@ def _is_plain(node: ast.expr, any_values: bool) -> bool:
         if isinstance(function, ast.Attribute):
             of_torch = ast.unparse(function.value) == "torch"
             names.add(f"torch.{function.attr}" if of_torch else function.attr)
-    if names == {"torch.randn"}:
-        return isinstance(node, ast.Call) or any_values
+    if names == {"torch.randn"}:  # a scale makes no difference
+        return isinstance(node, (ast.Call, ast.BinOp)) or any_values
     drawn = names & {"torch.randn", "torch.rand"}
-    known = {"torch.randn", "torch.rand", "abs", "clamp", "float", "relu"}
+    functions = {"torch.relu", "torch.sigmoid", "torch.tanh", "torch.exp"}
+    known = {"torch.randn", "torch.rand", "abs", "clamp", "float", "relu"} | functions
     return any_values and bool(drawn) and names <= known

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from runner.graph.distributions import Distribution, distributions
 from runner.graph.ir import Graph, Scope, TensorSpec
 from runner.graph.operations import constants, kind
 from runner.graph.recognize import Kernel
@@ -44,6 +45,16 @@ class Program:
     def constants(self) -> set[str]:
         """Values that are the same whatever the inputs are."""
         return constants(self.graph, of_weights=True)
+
+    @cached_property
+    def fixed(self) -> set[str]:
+        """Values that depend on no input and no weight."""
+        return constants(self.graph)
+
+    @cached_property
+    def distributions(self) -> dict[str, Distribution]:
+        """What each value's elements are like, with the author's own initial weights."""
+        return distributions(self.graph)
 
     @cached_property
     def scopes(self) -> list[tuple[Scope, ...]]:

@@ -1,0 +1,84 @@
+"""get_inputs() of a component draws what arrives at its place in the model."""
+
+import runpy
+from collections.abc import Callable
+
+import pytest
+import torch
+from models import NO_INIT, Decomposed
+
+MODEL = """
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(8, 12)
+        self.register_buffer("causal", torch.ones(4, 4).tril() == 0)
+
+    def forward(self, x):
+        y = self.fc(x)
+        z = {value}
+        return torch.special.erfcx(z)
+
+def get_inputs(): return [torch.randn(4, 8)]
+"""
+Check = Callable[[torch.Tensor], bool]
+ARRIVING: dict[str, tuple[str, Check]] = {
+    "a linear layer's scale": ("y", lambda z: 0.4 < z.std() < 0.8),
+    "zeros of a relu": ("y.relu()", lambda z: z.min() == 0 and 0.3 < zeros(z) < 0.7),
+    "zeros of a relu, through a view and a copy": (
+        "y.relu().view(3, 16).t().contiguous()",
+        lambda z: z.min() == 0 and 0.3 < zeros(z) < 0.7,
+    ),
+    "the bounds of a relu6": ("F.relu6(y * 8)", lambda z: z.min() == 0 and z.max() == 6),
+    "fewer zeros of a pooled relu": (
+        "F.max_pool1d(y.relu(), 3)",
+        lambda z: z.min() == 0 and zeros(z) < 0.4,
+    ),
+    "a gate between 0 and 1": ("y.sigmoid()", lambda z: z.min() > 0 and z.max() < 1),
+    "shares of a softmax": ("y.softmax(-1)", lambda z: sums_to_one(z, -1)),
+    "shares of a softmax, transposed": ("y.softmax(-1).t()", lambda z: sums_to_one(z, 0)),
+    "masked scores": (
+        "y[:, :4].masked_fill(self.causal, float('-inf'))",
+        lambda z: torch.equal(z == float("-inf"), torch.ones(4, 4).triu(1).bool()),
+    ),
+    "shares of masked scores": (
+        "y[:, :4].masked_fill(self.causal, float('-inf')).softmax(-1)",
+        lambda z: sums_to_one(z, -1) and not z.triu(1).any(),
+    ),
+    "a router's weights": (
+        "torch.zeros_like(y).scatter(-1, y.topk(2)[1], y.topk(2)[0].softmax(-1))",
+        lambda z: sums_to_one(z, -1) and zeros(z) == 10 / 12,
+    ),
+    "padding": ("F.pad(y, (0, 6))", lambda z: not z[:, 12:].any() and zeros(z) == 6 / 18),
+    "both signs of what is concatenated": (
+        "torch.cat([y, y.relu()], 1)",
+        lambda z: z[:, 12:].min() == 0 and z[:, :12].min() < 0,
+    ),
+    "what a norm leaves": ("F.layer_norm(y, (12,))", lambda z: 0.7 < z.std() < 1.4),
+    "the mean of many": ("y.expand(64, 4, 12).mean(2)", lambda z: z.std() < 0.4),
+}
+
+
+def zeros(z: torch.Tensor) -> float:
+    return (z == 0).double().mean().item()
+
+
+def sums_to_one(z: torch.Tensor, dim: int) -> bool:
+    return torch.allclose(z.sum(dim), torch.ones(())) and bool(z.min() >= 0)
+
+
+@pytest.mark.parametrize("what", ARRIVING)
+def test_a_file_draws_what_arrives_in_the_model(decomposed: Decomposed, what: str) -> None:
+    value, check = ARRIVING[what]
+    directory = decomposed(MODEL.format(value=value) + NO_INIT)
+    (file,) = (directory / "level_0_kernel").glob("erfcx*.py")
+    torch.manual_seed(0)
+    (z,) = runpy.run_path(str(file))["get_inputs"]()
+    assert check(z), file.read_text().partition("def get_inputs")[2].partition("\n\n\n")[0]
+
+
+def test_one_file_draws_what_arrives_at_most_of_its_instances(decomposed: Decomposed) -> None:
+    value = "torch.special.erfcx(torch.special.erfcx(y.relu()).neg().relu()).neg().relu()"
+    directory = decomposed(MODEL.format(value=value) + NO_INIT)
+    (file,) = (directory / "level_0_kernel").glob("erfcx*.py")
+    assert runpy.run_path(str(file))["get_inputs"]()[0].min() >= 0
