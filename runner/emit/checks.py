@@ -101,18 +101,28 @@ def compare_once(
     inputs = problem.get_inputs()
     keywords: dict[str, Any] = getattr(problem, "get_input_kwargs", dict)()
     expected = aside(outputs(original, inputs, keywords, seed))
-    ended: list[nn.Module] = []  # kernels, in the order in which they end
-    for module in model.modules():
-        if type(module).__name__ == "Model":
-            module.register_forward_hook(lambda kernel, *_: ended.append(kernel))
+    ended = names_as_they_end(model)
     equal = assert_agree(outputs(model, inputs, keywords, seed), expected, MAX_DIFF)
-    for last in ended[-1:]:
+    if ended:
+        last = model.get_submodule(ended[-1])
         last.register_forward_hook(lambda kernel, inputs, output: wrong(output))
+        del last
+    actual = outputs(model, inputs, keywords, seed)
+    del original, model, inputs, keywords  # an AssertionError would keep what is named here
     try:
-        same = assert_agree(outputs(model, inputs, keywords, seed), expected, MAX_DIFF)
+        same = assert_agree(actual, expected, MAX_DIFF)
     except AssertionError:
         return True
     return equal and not same
+
+
+def names_as_they_end(model: nn.Module) -> list[str]:
+    """A list to which each of a model's kernels adds its name when its forward ends."""
+    ended: list[str] = []
+    for name, module in model.named_modules():
+        if type(module).__name__ == "Model":
+            module.register_forward_hook(lambda *_, name=name: ended.append(name))
+    return ended
 
 
 def assert_agree(

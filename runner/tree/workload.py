@@ -81,7 +81,14 @@ def _body(
         (
             op.target,
             _typed(tuple(substitute(a, numbered) for a in op.args)),
-            _typed(tuple((k, substitute(v, numbered)) for k, v in op.kwargs)),
+            _typed(
+                tuple(
+                    (key, substitute(value, numbered))
+                    for key, value in op.kwargs
+                    # of what is made from nothing, the result's dtype says the same
+                    if key != "dtype" or any(op.refs())
+                )
+            ),
             tuple(values.get(n) for n in op.outputs),
         )
         for op in operations

@@ -105,6 +105,7 @@ def classes_of(text: str) -> list[str]:
 
 def passes(directory: Path) -> bool:
     files = [f for f in directory.rglob("*.py") if f.parent != directory]
+    files.remove(directory / "verification" / "checks.py")
     return all(output_of(file) == "PASS" for file in files)
 
 

@@ -92,12 +92,14 @@ def layers() -> set[int]:
 def test_one_seed_s_models_are_gone_before_the_next_seed_s(decomposed: Decomposed) -> None:
     directory = decomposed(MODEL.replace("20, 1024", "2, 4") + NO_INIT)
     test = runpy.run_path(str(directory / "verification/composition_test.py"))
-    problem = test["load"](directory / "original.py")
+    checks = runpy.run_path(str(directory / "verification/checks.py"))
+    problem = checks["load"](directory / "original.py")
+    composed, weights = test["ComposedModel"], test["WEIGHTS"]
     gc.collect()
     before = layers()
     gc.disable()  # models that only it would find are still there
     try:
-        test["compare"](problem, seed=1)
+        checks["compare_once"](problem, composed, weights, training=False, seed=1)
         assert layers() == before
     finally:
         gc.enable()
@@ -118,7 +120,7 @@ RETURNED = {
 
 @pytest.mark.parametrize("way", RETURNED)
 def test_what_large_parts_return_waits_on_disk_for_the_other_side(
-    decomposed: Decomposed, monkeypatch: pytest.MonkeyPatch, way: str
+    decomposed: Decomposed, way: str
 ) -> None:
     model = """
 class Model(nn.Module):
@@ -132,12 +134,11 @@ class Model(nn.Module):
 
 def get_inputs(): return [torch.randn(4, 8)]
 """
-    source = model.replace("{returned}", RETURNED[way]) + NO_INIT
-    small = decomposed(source, into="small")
-    monkeypatch.setattr("runner.emit.component.LARGE_BYTES", 0)
-    large = decomposed(source, into="large")
-    for tests in ("verification/composition_test.py", "steps/step_01_*/refactored.py"):
-        (plain,), (file,) = small.glob(tests), large.glob(tests)
-        assert "[aside(tensor) for tensor in" in file.read_text()
-        assert "aside" not in plain.read_text()
-        assert output_of(file) == output_of(plain) == "PASS"
+    directory = decomposed(model.replace("{returned}", RETURNED[way]) + NO_INIT)
+    checks = directory / "verification/checks.py"
+    large = checks.read_text().replace("LARGE_BYTES = 1 << 30", "LARGE_BYTES = 0")
+    assert large != checks.read_text()
+    checks.write_text(large)
+    (step,) = directory.glob("steps/step_01_*/refactored.py")
+    assert output_of(directory / "verification/composition_test.py") == "PASS"
+    assert output_of(step) == "PASS"
