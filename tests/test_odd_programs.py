@@ -281,10 +281,7 @@ def test_what_values_steered_is_said_and_compared_on_those_alone(tmp_path: Path)
     verification = verify(directory, VerifyOptions(trials=3))
     assert verification.trials == 1
     assert any("holds for the values of seed 0" in note for note in verification.health)
-    assert (
-        "compare(problem, seed=0)"
-        in (directory / "verification" / "composition_test.py").read_text()
-    )
+    assert "seeds=(0,))" in (directory / "verification" / "composition_test.py").read_text()
 
 
 def test_what_nothing_steered_is_compared_with_every_seed(tmp_path: Path) -> None:

@@ -351,7 +351,7 @@ def like(d: Distribution, size: str, as_tuple: str, dtype: str) -> Text:
         value = "torch.zeros" if abs(d.mean) < 1e-30 or d.zeros > 0.995 else "torch.full"
         if value == "torch.zeros":
             return Text(f"torch.zeros({size}{dtype})")
-        return Text(f"torch.full({as_tuple}, {_rounded(d.mean)}{dtype})")
+        return Text(f"torch.full({as_tuple}, {float(_rounded(d.mean))}{dtype})")
     if d.low >= 0 and d.zeros > FEW:
         mean, std = rectified(d)
         inner = _scaled(normal, mean, std)

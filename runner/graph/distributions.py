@@ -489,8 +489,23 @@ def _scattered(rules: _Rules, op: Operation) -> Distribution:
         source = op.args[3] if len(op.args) > 3 else source
     places = op.arg("index") if op.name.startswith("scatter") else source
     share = prod(rules.shape(places)) / max(prod(rules.result(op)), 1) if places else 0.5
+    share = min(share, 1.0)
     made = mixed([(1 - share, base), (share, rules.of(source))])
     return replace(made, structured=base.zeros == 1)
+
+
+def _added_up(rules: _Rules, op: Operation) -> Distribution:
+    """Values added to random places of a tensor: how many each place gets is a Poisson number."""
+    base, source = rules.of(op.args[0]), rules.of(op.args[3])
+    each = prod(rules.shape(op.args[3])) / max(prod(rules.result(op)), 1)
+    mean = base.mean + each * source.mean
+    return Distribution(
+        mean,
+        base.variance + each * source.square + mean**2,
+        low=base.low if source.low >= 0 else -math.inf,
+        high=base.high if source.high <= 0 else math.inf,
+        zeros=base.zeros * math.exp(-each),
+    )
 
 
 def _filled(rules: _Rules, op: Operation) -> Distribution:
@@ -1036,8 +1051,8 @@ _RULES: dict[str, _Rule] = {
     "pow": _power, "hardtanh": _clamp, "clamp": _clamp, "clamp_min": _clamp, "clamp_max": _clamp,
     "leaky_relu": _leaky, "where": _where, "masked_fill": _filled, "glu": _gated,
     "cat": _cat, "concat": _cat, "stack": _cat, "pad": _padded, "constant_pad_nd": _padded,
-    "scatter": _scattered, "scatter_add": _scattered, "slice_scatter": _scattered,
-    "select_scatter": _scattered, "index_put": _scattered,
+    "scatter": _scattered, "slice_scatter": _scattered, "select_scatter": _scattered,
+    "index_put": _scattered, "scatter_add": _added_up, "index_add": _added_up,
     "eq": _compared, "ne": _compared, "lt": _compared, "le": _compared, "gt": _compared,
     "ge": _compared, "bitwise_not": _not, "logical_not": _not, "bitwise_and": _and,
     "__and__": _and, "logical_and": _and, "bitwise_or": _or, "__or__": _or, "logical_or": _or,

@@ -156,9 +156,9 @@ class Bench:
         watch = Counting(given, weights)
         calls: list[Called] = []
         if children is not None:
-            for child in model.modules():
+            for child in model.modules():  # a child may be made of classes of its own
                 file = type(child).forward.__code__.co_filename
-                if file.startswith(str(children)):
+                if file.startswith(str(children)) and type(child).__name__ == "Model":
                     _follow(child, file.rpartition("/")[2], watch, calls)
         torch.manual_seed(2)
         with watch:

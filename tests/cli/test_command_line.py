@@ -41,7 +41,7 @@ class Model(nn.Module):
         self.p = nn.Parameter(torch.tensor(2.6))
 
     def forward(self, x):
-        return self.fc(x.pow(self.p).mean(0).pow(1 / self.p))
+        return self.fc(x.pow(self.p).mean(0).cos().pow(1 / self.p))
 
 def get_inputs():
     return [torch.rand(4, 8)]

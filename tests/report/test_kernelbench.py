@@ -197,7 +197,7 @@ def layouts(text: str, *, moved: bool = False) -> list[tuple[int, ...]]:
     seen: list[tuple[int, ...]] = []
     line = next(n for n in text.splitlines() if "torch.matmul(q" in n)
     space = line[: len(line) - len(line.lstrip())]
-    probe = f"{space}SEEN.extend(t.stride() for t in (q, k, v))\n{line}"
+    probe = f"{space}SEEN.extend(t.stride() for t in (query, key, value))\n{line}"
     names: dict[str, Any] = {"SEEN": seen}
     exec(text.replace(line, probe), names)
     inputs = names["get_inputs"]()
