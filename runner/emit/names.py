@@ -77,6 +77,8 @@ _STREAM = {"contraction", "pointwise", "normalization", "pooling", "view", "copy
 _PACKED = {"query", "key", "value", "qkv"}
 _KEEPS = {"contiguous", "clone", "reshape", "flatten", "to", "_to_copy", "type_as", "dropout"}
 """Operators whose result is the same thing as what they read."""
+_OTHER_SCALE = {"exp", "log"}
+"""Operators whose result must not be called by a parameter such as `A_log`."""
 _SCALES = {"add", "sub", "mul", "div", "neg"}
 
 
@@ -95,8 +97,6 @@ def child_names(part: Part) -> dict[int, str]:
         taken.add(name)
         names[id(child)] = name
     return names
-
-
 
 
 class Namer:
@@ -167,7 +167,7 @@ class Namer:
         operands = [n for n in op.refs() if not self.program.is_state(n)]
         if operands:
             yield from self._taken_over(name, op, operands)
-        elif (state := next(op.refs(), None)) is not None:
+        elif (state := next(op.refs(), None)) is not None and op.name not in _OTHER_SCALE:
             yield self.of(state)
         if made[0] in PREFIXED and operands:
             main = self.of(self._main_operand(name, operands))
@@ -320,6 +320,8 @@ class Namer:
             return {}
         if operation == "add" and len(inputs) == 2:
             older = self._older(inputs)
+            if len({self.program.spec(n).shape for n in inputs}) > 1:
+                return dict(zip(inputs, ("x", "other"), strict=True))
             return {inputs[older]: "residual", inputs[1 - older]: "x"}
         names = OPERANDS.get(operation, ())
         return dict(zip(inputs, names, strict=True)) if len(names) == len(inputs) else {}
