@@ -110,7 +110,8 @@ def _usual(program: Program, parts: Sequence[Part]) -> dict[str, _Usual]:
     """For each input of the first part, what is most usual among all of them.
 
     One file stands for all instances: behind a relu or not, in the first block or in the last. Most
-    of them have one structure, and of these most have a scale within a few times of one.
+    of them have one structure, and of these most have a scale within a few times of one; of
+    as many, those with the first instance count, after which the file is named.
     """
     usual: dict[str, _Usual] = {}
     for place, name in enumerate(parts[0].io.inputs):
@@ -122,7 +123,8 @@ def _usual(program: Program, parts: Sequence[Part]) -> dict[str, _Usual]:
         alike = max(sorts.values(), key=len)
         alike.sort(key=lambda item: known[item[1]].std)
         near: list[tuple[Part, str]] = max(
-            (_from(alike, i, known) for i in range(len(alike))), key=len
+            (_from(alike, i, known) for i in range(len(alike))),
+            key=lambda run: (len(run), any(part is parts[0] for part, _ in run)),
         )
         part, value = near[(len(near) - 1) // 2]
         whole = mixed([(1.0, known[v]) for _, v in near])
