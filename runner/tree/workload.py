@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 
-from runner.graph.ir import Operation, Recipe, Ref, State, TensorSpec, substitute
+from runner.graph.ir import Operation, Recipe, Ref, State, Symbol, TensorSpec, substitute
 from runner.tree.document import Level
 from runner.tree.interface import Program
 from runner.tree.naming import hashed, names
@@ -69,6 +69,10 @@ def digest(program: Program, part: Part) -> str:
     return hashed(identity(program, part))[:16]
 
 
+_USUAL = ("dtype", Symbol("torch.float32"))
+"""An argument that emitted code leaves out; the dtype of what comes out is in the key anyway."""
+
+
 def _body(
     operations: Iterable[Operation], number: Mapping[str, str], values: Mapping[str, TensorSpec]
 ) -> tuple[Hashable, ...]:
@@ -81,7 +85,7 @@ def _body(
         (
             op.target,
             _typed(tuple(substitute(a, numbered) for a in op.args)),
-            _typed(tuple((k, substitute(v, numbered)) for k, v in op.kwargs)),
+            _typed(tuple((k, substitute(v, numbered)) for k, v in op.kwargs if (k, v) != _USUAL)),
             tuple(values.get(n) for n in op.outputs),
         )
         for op in operations
