@@ -180,6 +180,10 @@ class Namer:
             yield self.of(operands[0])
         if made[-1] in MADE:
             yield MADE[made[-1]]
+        whole = self._viewed(name)
+        smaller = self.program.spec(name).numel < self.program.spec(whole).numel
+        if smaller and self.of(whole) not in GENERIC:
+            yield f"{self.of(whole)}_part"
         yield from ("hidden", "output") if self.program.spec(name).floating else ("indices",)
 
     def _one_of_several(self, name: str, op: Operation) -> Iterator[str]:
@@ -364,6 +368,12 @@ class Namer:
     def _older(self, inputs: Sequence[str]) -> int:
         """Which of several values was there first."""
         return min(range(len(inputs)), key=lambda k: self.program.producers.get(inputs[k], -1))
+
+    def _viewed(self, name: str) -> str:
+        """What a value is a view of; the value itself where it is none."""
+        while (op := self._maker(name)) is not None and op.view:
+            name = next(op.refs())
+        return name
 
     def _seen_through_views(self, name: str, part: Part) -> str | None:
         """The author's name, around a part, of a value or of what it is a view of."""
