@@ -132,14 +132,15 @@ def _fusions(tree: Tree) -> Iterator[str]:
     yield "| fusion | × | kernels | FLOPs | share | bytes | bytes as one |"
     yield "| --- | ---: | --- | ---: | ---: | ---: | ---: |"
     ranked = sorted(files.values(), key=lambda nodes: _rank(nodes, whole))
-    for nodes in ranked[:_MOST_FUSIONS]:
+    shown = _shown(ranked, _MOST_FUSIONS)
+    for nodes in ranked[:shown]:
         node = nodes[0]
         apart = sum(tree.nodes[child].bytes for child in node.children)
         yield (
             f"| {_link(node)} | {len(nodes)} | {_listed(node.operations)} | {flops(node.flops)} "
             f"| {share(node.flops * len(nodes), whole[0])} | {size(apart)} | {size(node.bytes)} |"
         )
-    if rest := ranked[_MOST_FUSIONS:]:
+    if rest := ranked[shown:]:
         work = sum(node.flops for nodes in rest for node in nodes)
         yield (
             f"| {len(rest)} more | {sum(map(len, rest))} | | {flops(work)} in all "
@@ -159,14 +160,15 @@ def _kernels(tree: Tree) -> Iterator[str]:
     yield "| kernel | × | tensors | FLOPs | share | bytes | share | FLOP/B |"
     yield "| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: |"
     ranked = sorted(files.values(), key=lambda nodes: _rank(nodes, whole))
-    for nodes in ranked[:_MOST_KERNELS]:
+    shown = _shown(ranked, _MOST_KERNELS)
+    for nodes in ranked[:shown]:
         node = nodes[0]
         yield (
             f"| {_link(node)} | {len(nodes)} | {shapes(Item((node,)))} | {flops(node.flops)} "
             f"| {share(node.flops * len(nodes), whole[0])} | {size(node.bytes)} "
             f"| {share(node.bytes * len(nodes), whole[1])} | {_intensity(node)} |"
         )
-    if rest := ranked[_MOST_KERNELS:]:
+    if rest := ranked[shown:]:
         work = sum(node.flops for nodes in rest for node in nodes)
         moved = sum(node.bytes for nodes in rest for node in nodes)
         yield (
@@ -174,6 +176,11 @@ def _kernels(tree: Tree) -> Iterator[str]:
             f"| {share(work, whole[0])} | {size(moved)} in all | {share(moved, whole[1])} | |"
         )
     yield ""
+
+
+def _shown(ranked: Sequence[object], most: int) -> int:
+    """How many rows are shown: one more instead of a row that says `1 more`."""
+    return len(ranked) if len(ranked) == most + 1 else most
 
 
 def _by_file(nodes: Iterable[Node]) -> dict[str, list[Node]]:

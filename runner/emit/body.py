@@ -254,6 +254,11 @@ class _Writer:
         """Statements that put what was just made into the author's lists."""
         lines = []
         for each in lists:
+            first = [
+                self.names[m]
+                for m, made in zip(each.members, each.made, strict=True)
+                if made == s == each.made[0]
+            ]
             for place, member in enumerate(each.members):
                 if each.made[place] != s:
                     continue
@@ -262,8 +267,8 @@ class _Writer:
                     name = unique(each.name, {*self.live, *RESERVED})
                     self.list_names[each] = name
                     self.live[name] = each.name
-                    lines.append(f"{name} = [{variable}]")
-                else:
+                    lines.append(f"{name} = [{', '.join(first)}]")
+                elif not first:
                     lines.append(f"{self.list_names[each]}.append({variable})")
                 if last[member] == s:
                     del self.live[variable]

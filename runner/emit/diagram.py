@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 
-from runner.emit.outline import Item, Outline, Row, names, shapes, title
+from runner.emit.outline import Item, Outline, Row, heading, names, shapes
 from runner.tree.document import Level
 
 GUIDE = 4
@@ -77,7 +77,7 @@ class _Branches:
         self._opened.add(structure)
         rows = [] if again else self._rows(item)
         below = tuple(self._of_row(row, depth + 1) for row in rows)
-        return Branch(title(node), depth, item, names(item), again, (), below)
+        return Branch(heading(node), depth, item, names(item), again, (), below)
 
     def _of_row(self, row: Row, depth: int) -> Branch:
         if row.count == 1:

@@ -11,10 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from runner.emit.layouts import extent, has_gaps, storage_order, windows_of_one
 from runner.emit.names import RESERVED, identifier, unique
 from runner.emit.recipes import Recipes
+from runner.emit.roles import made_name
 from runner.emit.text import ATOM, COMPARISON, PRODUCT, SUM, UNARY, Text
 from runner.graph.distributions import FEW, Distribution, mixed, pointwise, rectified
 from runner.graph.ir import Arg, Operation, Recipe, Ref, State, Symbol, TensorSpec, substitute
@@ -80,9 +82,9 @@ def inputs_text(
     for name, variable in zip(part.io.inputs, names, strict=True):
         recipe = rules[name]
         if recipe is not None:
-            statements, value = recipes.write(recipe)
+            statements, value = recipes.write(recipe, result_name=variable)
         elif name in structured:
-            statements, value = draw.again(name)
+            statements, value = draw.again(name, variable)
         else:
             statements, value = [], windows.get(name) or draw.one(name)
         if value.isidentifier():
@@ -108,7 +110,8 @@ def _usual(program: Program, parts: Sequence[Part]) -> dict[str, _Usual]:
     """For each input of the first part, what is most usual among all of them.
 
     One file stands for all instances: behind a relu or not, in the first block or in the last. Most
-    of them have one structure, and of these most have a scale within a few times of one.
+    of them have one structure, and of these most have a scale within a few times of one; of
+    as many, those with the first instance count, after which the file is named.
     """
     usual: dict[str, _Usual] = {}
     for place, name in enumerate(parts[0].io.inputs):
@@ -120,7 +123,8 @@ def _usual(program: Program, parts: Sequence[Part]) -> dict[str, _Usual]:
         alike = max(sorts.values(), key=len)
         alike.sort(key=lambda item: known[item[1]].std)
         near: list[tuple[Part, str]] = max(
-            (_from(alike, i, known) for i in range(len(alike))), key=len
+            (_from(alike, i, known) for i in range(len(alike))),
+            key=lambda run: (len(run), any(part is parts[0] for part, _ in run)),
         )
         part, value = near[(len(near) - 1) // 2]
         whole = mixed([(1.0, known[v]) for _, v in near])
@@ -231,7 +235,7 @@ class _Draw:
         """Whether cheap operations give a value a structure, so that they are run again."""
         return self._made(name) is not None
 
-    def again(self, name: str) -> tuple[list[str], str]:
+    def again(self, name: str, variable: str) -> tuple[list[str], str]:
         """(statements, expression) of a value with the operations that give it its structure."""
         made = self._made(name)
         assert made is not None
@@ -247,13 +251,21 @@ class _Draw:
                 self.recipes.taken.add(variable)
                 statements.append(f"{variable} = {texts[value].text}")
                 texts[value] = Text(variable)
-        more, result = self.recipes.write(recipe, texts)
+        more, result = self.recipes.write(
+            recipe, texts, variable, {value: self._wish(value) for value in begin}
+        )
         return [*statements, *more], result
 
     def _wish(self, name: str) -> str:
         i = self.program.producers.get(name)
-        origin = self.program.graph.operations[i].origin if i is not None else None
-        return identifier(origin.targets[0]) if origin and len(origin.targets) == 1 else "x"
+        if i is None:
+            return "x"
+        op, after = self.program.graph.operations[i], self.program.graph.operations[i + 1 :]
+        statement = takewhile(lambda other: _same_line(op, other), after)
+        inside = any(name in other.refs() for other in statement)
+        if op.origin and len(op.origin.targets) == 1 and not inside:
+            return identifier(op.origin.targets[0])
+        return made_name(op.name) or "x"
 
     def _made(self, name: str) -> tuple[Recipe, list[str]] | None:
         """The operations that give a value its structure, and the values that they begin with."""
@@ -329,6 +341,12 @@ class _Draw:
         if spec.nbytes >= LARGE_BYTES:
             return _like_in_place(d, f"torch.randn({size}{dtype})")
         return like(d, size, as_tuple, dtype)
+
+
+def _same_line(op: Operation, other: Operation) -> bool:
+    """Whether two operations run in one statement, whose variable is the last one's result."""
+    a, b = op.origin, other.origin
+    return a is not None and b is not None and (a.file, a.statement) == (b.file, b.statement)
 
 
 def _needs(program: Program, part: Part, name: str) -> set[str]:

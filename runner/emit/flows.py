@@ -51,6 +51,9 @@ def steps(outline: Outline, block: Node, most: int) -> Iterator[Step]:
     parts = _parts(outline, block, most)
     into, out = _edges(outline, block, parts)
     short = _short(block, parts)
+    known: dict[str, set[str]] = {}
+    for source, edge in (found for edges in into.values() for found in edges):
+        known.setdefault(source, set()).add(edge.tensor_name)
     for part in parts:
         node = outline.tree.nodes[part]
         read: dict[tuple[str, str], list[Edge]] = {}
@@ -60,11 +63,22 @@ def steps(outline: Outline, block: Node, most: int) -> Iterator[Step]:
             f"{name} {span([edges[0].shape])} of {short.get(source, source)}"
             for (source, name), edges in read.items()
         )
-        shapes = ", ".join(
-            f"{name} {span([shape])}" if name != OUTPUT else span([shape])
-            for name, shape in node.output_shapes.items()
-        )
-        yield Step(short[part], reads, f"{shapes} → {OUTPUT}" if part in out else shapes)
+        gives = _results(node, known.get(part, set()))
+        yield Step(short[part], reads, f"{gives} → {OUTPUT}" if part in out else gives)
+
+
+def _results(node: Node, known: set[str]) -> str:
+    """Shapes of what a part gives, with the names by which the block's other parts read them.
+
+    A file names its results as its first instance does, which may be another's name here.
+    """
+    shapes = list(node.output_shapes.items())
+    names = [name if name in known else "" for name, _ in shapes]
+    if len(shapes) == len(known) == 1:
+        names = [*known]
+    return ", ".join(
+        f"{name} {span([shape])}".strip() for name, (_, shape) in zip(names, shapes, strict=True)
+    )
 
 
 def _parts(outline: Outline, block: Node, most: int) -> list[str]:

@@ -77,6 +77,8 @@ _STREAM = {"contraction", "pointwise", "normalization", "pooling", "view", "copy
 _PACKED = {"query", "key", "value", "qkv"}
 _KEEPS = {"contiguous", "clone", "reshape", "flatten", "to", "_to_copy", "type_as", "dropout"}
 """Operators whose result is the same thing as what they read."""
+_OTHER_SCALE = {"exp", "log"}
+"""Operators whose result must not be called by a parameter such as `A_log`."""
 _SCALES = {"add", "sub", "mul", "div", "neg"}
 
 
@@ -95,8 +97,6 @@ def child_names(part: Part) -> dict[int, str]:
         taken.add(name)
         names[id(child)] = name
     return names
-
-
 
 
 class Namer:
@@ -167,7 +167,7 @@ class Namer:
         operands = [n for n in op.refs() if not self.program.is_state(n)]
         if operands:
             yield from self._taken_over(name, op, operands)
-        elif (state := next(op.refs(), None)) is not None:
+        elif (state := next(op.refs(), None)) is not None and op.name not in _OTHER_SCALE:
             yield self.of(state)
         if made[0] in PREFIXED and operands:
             main = self.of(self._main_operand(name, operands))
@@ -180,6 +180,10 @@ class Namer:
             yield self.of(operands[0])
         if made[-1] in MADE:
             yield MADE[made[-1]]
+        whole = self._viewed(name)
+        smaller = self.program.spec(name).numel < self.program.spec(whole).numel
+        if smaller and self.of(whole) not in GENERIC:
+            yield f"{self.of(whole)}_part"
         yield from ("hidden", "output") if self.program.spec(name).floating else ("indices",)
 
     def _one_of_several(self, name: str, op: Operation) -> Iterator[str]:
@@ -320,6 +324,8 @@ class Namer:
             return {}
         if operation == "add" and len(inputs) == 2:
             older = self._older(inputs)
+            if len({self.program.spec(n).shape for n in inputs}) > 1:
+                return dict(zip(inputs, ("x", "other"), strict=True))
             return {inputs[older]: "residual", inputs[1 - older]: "x"}
         names = OPERANDS.get(operation, ())
         return dict(zip(inputs, names, strict=True)) if len(names) == len(inputs) else {}
@@ -362,6 +368,12 @@ class Namer:
     def _older(self, inputs: Sequence[str]) -> int:
         """Which of several values was there first."""
         return min(range(len(inputs)), key=lambda k: self.program.producers.get(inputs[k], -1))
+
+    def _viewed(self, name: str) -> str:
+        """What a value is a view of; the value itself where it is none."""
+        while (op := self._maker(name)) is not None and op.view:
+            name = next(op.refs())
+        return name
 
     def _seen_through_views(self, name: str, part: Part) -> str | None:
         """The author's name, around a part, of a value or of what it is a view of."""

@@ -31,6 +31,10 @@ _KERNEL = re.compile(r"\d+(x\d+)+")
 """The size in a word such as `conv2d_512x160`, which names a kernel that differs in size."""
 
 
+_NUMBERED = re.compile(r"([a-z_]{3,}?)(m?\d+(?:p\d+)?(?:em?\d+)?)")
+"""A word that is an argument and its number: `window16`, `dropout0p1`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Item:
     """Instances that are drawn once: of one workload, or of one structure at several sizes."""
@@ -155,6 +159,24 @@ def title(node: Node) -> str:
     return f"{_words(stem(node))[0]} {words_of(stem(node))}".strip()
 
 
+def heading(node: Node) -> str:
+    """The title as people read it: `attention causal window 16 sinks`, `einsum bqd,bkd->bqk`."""
+    head, *words = title(node).split(" ")
+    if equation := node.attributes.get("equation"):
+        return f"{head} {equation}"
+    told = [_as_number(word) for word in words if word not in head.split("_") or word == "like"]
+    return " ".join([head, *told])
+
+
+def _as_number(word: str) -> str:
+    """`window 16` for `window16`, `eps 1e-12` for `eps1em12`."""
+    found = _NUMBERED.fullmatch(word)
+    if found is None:
+        return word
+    number = found[2].replace("m", "-").replace("p", ".")
+    return f"{found[1]} {number}"
+
+
 def words_of(name: str) -> str:
     """The words in a workload's name that stand after its operation and are no sizes: `shifted`."""
     words = _words(name)[1]
@@ -180,7 +202,7 @@ def names(item: Item) -> str:
     bare = [re.sub(r"_\d+$", "", end) for end in ends]
     if known in ends or all(b.endswith(known) or known.startswith(f"{b}_") for b in bare):
         return ""
-    return " … ".join(ends)
+    return (" … " if len(item.nodes) > 2 else ", ").join(ends)
 
 
 def shapes(item: Item) -> str:

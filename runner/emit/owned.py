@@ -71,18 +71,24 @@ class Owned:
             return None
         key = (call.cls, call.arguments, call.weights)
         if key not in self._modules:
-            attribute = self.name(self._module_name(call))
+            attribute = self.name(self._module_name(call, op))
             self._modules[key] = attribute
             self._make_module(attribute, call)
         return self._modules[key], call
 
-    def _module_name(self, call: ModuleCall) -> str:
-        path = (
-            self.program.graph.states[call.weights[0][1]].path.rpartition(".")[0]
-            if call.weights
-            else ""
-        )
+    def _module_name(self, call: ModuleCall, op: Operation) -> str:
+        path = self._path(call.weights[0][1], op).rpartition(".")[0] if call.weights else ""
         return self._inside(path) or snake_case(call.cls)
+
+    def _path(self, state: str, op: Operation) -> str:
+        """A weight's path; of one that several modules share, as the module that runs has it."""
+        graph = self.program.graph
+        path = graph.states[state].path
+        here = f"{op.scopes[-1].path if op.scopes else ''}.{path.rpartition('.')[2]}"
+        shared = here in graph.state_names and graph.tied.get(here, here) == graph.tied.get(
+            path, path
+        )
+        return here if shared else path
 
     def _inside(self, path: str) -> str:
         """What a path is called in this class: relative to where the class stands."""

@@ -23,6 +23,7 @@ _MOST_CLASSES = 3
 _MOST_WIDTHS = 8
 _WINDOW = re.compile(r"window(\d+)")
 _RECURRENT = {"lstm": "an LSTM", "gru": "a GRU", "rnn_tanh": "an RNN", "rnn_relu": "an RNN"}
+_REPEATS = {"repeat_interleave", "repeat", "expand", "reshape", "clone", "contiguous"}
 _NORMS_AND_SHAPES = {"normalization", "pointwise", "view", "copy"}
 
 
@@ -141,15 +142,21 @@ def _layers(model: _Model) -> str:
         return f"{len(layers)} layers ({first} to {last})"
     told = []
     for name, nodes in by_class.items():
-        words = Counter(title(node).partition(" ")[2] for node in nodes)
-        special = [f"{n} {_spelled(word)}" for word, n in words.items() if word and n < len(nodes)]
+        words = [title(node).split()[1:] for node in nodes]
+        common = set(words[0]).intersection(*words)
+        different = Counter(" ".join(w for w in told if w not in common) for told in words)
+        special = [f"{n} {_spelled(told)}" for told, n in different.items() if told]
         told.append(f"{counted(len(nodes), f'{name} layer')}{_within(special)}")
     return " and ".join(told)
 
 
-def _spelled(word: str) -> str:
-    """`window16` in words; any other as it is."""
-    return _WINDOW.sub(r"with a window of \1", word)
+def _spelled(told: str) -> str:
+    """`causal with a window of 16 and sinks` for `causal window16 sinks`."""
+    words = told.split()
+    spelled = [_WINDOW.sub(r"a window of \1", word) for word in words]
+    parts = [s for s, w in zip(spelled, words, strict=True) if s != w or w == "sinks"]
+    rest = " ".join(word for word in spelled if word not in parts)
+    return f"{rest} with {' and '.join(parts)}".strip() if parts else rest
 
 
 def _within(words: Sequence[str]) -> str:
@@ -211,13 +218,38 @@ def _heads(model: _Model, part: Part) -> str | None:
     else:
         scores = model.graph.values[first.outputs[0]].shape
     seen = "causal attention" if _is_causal(model, part) else "attention"
-    if len(scores) < 4:  # heads and batch may be one dimension
+    batch = 1 if _has_no_batch(first) else scores[0]
+    if len(scores) < 4 and batch == scores[0]:  # heads and batch may be one dimension
         return f"{seen} over {_positions(scores)}, for {scores[0]} batch entries and heads together"
-    heads, batch = prod(scores[1:-2]), scores[0]
+    heads = prod(scores[:-2]) // max(batch, 1)
     width = prod(query) // max(batch * heads * scores[-2], 1)
-    keys = prod(key) // max(batch * scores[-1] * width, 1)
-    grouped = f" for {keys} key heads" if keys != heads else ""
-    return f"{seen} of {heads} heads{grouped} of width {width} over {batch} × {_positions(scores)}"
+    numbers = _numbers_unrepeated(model, part, [*first.refs()][1])
+    keys = numbers // max(batch * scores[-1] * width, 1)
+    grouped = f" for {counted(keys, 'key head')}" if 0 < keys < heads else ""
+    over = f"{batch} × {_positions(scores)}" if batch > 1 else _positions(scores)
+    return f"{seen} of {counted(heads, 'head')}{grouped} of width {width} over {over}"
+
+
+def _has_no_batch(product: Operation) -> bool:
+    """Whether an einsum of scores begins with heads, since query and key have no batch."""
+    read, _, made = str(product.arg("equation") or "").replace(" ", "").partition("->")
+    return bool(made) and made[0] != read[0]
+
+
+def _numbers_unrepeated(model: _Model, part: Part, name: str) -> int:
+    """How many numbers a tensor has before the kernel repeats it for several heads."""
+    numbers = model.graph.values[name].numel
+    made = {
+        o: model.graph.operations[i]
+        for i in part.operations
+        for o in model.graph.operations[i].outputs
+    }
+    while (op := made.get(name)) is not None and (op.view or op.name in _REPEATS):
+        name = next(op.refs())
+        if (before := model.graph.values[name].numel) > numbers:
+            break
+        numbers = before
+    return numbers
 
 
 def _positions(scores: Sequence[int]) -> str:
@@ -280,10 +312,16 @@ def _convolutions(model: _Model) -> Iterator[str]:
     told = [f"{n} of {window}" for window, n in windows.most_common(4)] if several else []
     grouped = [(op, w) for op, w in found if op.arg("groups", 1) != 1]
     alone = [op for op, w in grouped if w.shape[1] == 1]
-    told += [f"{len(alone)} depthwise"] if alone else []
-    told += [f"{len(grouped) - len(alone)} in groups"] if len(grouped) > len(alone) else []
+    what = "convolution"
+    if len(alone) == len(found):
+        what = "depthwise convolution"
+    elif len(grouped) == len(found) and not alone:
+        what = "grouped convolution"
+    else:
+        told += [f"{len(alone)} depthwise"] if alone else []
+        told += [f"{len(grouped) - len(alone)} in groups"] if len(grouped) > len(alone) else []
     window = "" if several else f" of {next(iter(windows))}"
-    yield f"{counted(len(found), 'convolution')}{window}{_within(told)}"
+    yield f"{counted(len(found), what)}{window}{_within(told)}"
 
 
 def _conv(model: _Model) -> list[Operation]:

@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from runner.emit.lines import WIDTH
 from runner.emit.names import RESERVED, identifier, unique
+from runner.emit.roles import made_name
 from runner.emit.spelling import Text, literal, spell
 from runner.graph.ir import Arg, Operation, Recipe, Ref, Symbol, TensorSpec, substitute
 from runner.graph.operations import is_random
@@ -39,16 +40,21 @@ class Recipes:
         self._count = 0
 
     def write(
-        self, recipe: Recipe, given: Mapping[str, Text] = MappingProxyType({})
+        self,
+        recipe: Recipe,
+        given: Mapping[str, Text] = MappingProxyType({}),
+        result_name: str = "",
+        names: Mapping[str, str] = MappingProxyType({}),
     ) -> tuple[list[str], str]:
         """(statements still to be made, expression of the result).
 
-        `given`: expressions of values that the operations read and do not make.
+        `given`: expressions of values that the operations read and do not make; `names`: what these
+        are called. `result_name`: the variable that the result alone may have.
         """
         self._texts.update(given)
         self._spelled.update((name, text.text) for name, text in given.items())
         operations, result = self._shared(recipe, given)
-        plan = _Plan(operations, result)
+        plan = _Plan(operations, result, result_name, names)
         lines: list[str] = []
         for position, op in enumerate(operations):
             text = spell(op, self._value)
@@ -58,7 +64,7 @@ class Recipes:
                     self._texts.setdefault(output, self._value(next(op.refs())))
                 continue
             if plan.is_filled_next(position) or (
-                plan.stays_inside(position) and len(text.text) <= LONGEST_EXPRESSION
+                plan.stays_inside(position) and _length(text) <= LONGEST_EXPRESSION
             ):
                 self._texts[op.outputs[0]] = text
                 continue
@@ -125,7 +131,9 @@ class Recipes:
     def _name(self, value: str, plan: _Plan, position: int) -> str:
         """The variable that holds a value from now on: the author's, again where it is free."""
         wish = plan.wish(value)
-        if not self._is_free_again(wish, plan, position):
+        if plan.result_name and value == plan.result:
+            wish = plan.result_name
+        elif not self._is_free_again(wish, plan, position):
             wish = unique(wish, self.taken | RESERVED)
         self.taken.add(wish)
         self._texts[value] = Text(wish)
@@ -159,8 +167,16 @@ class Recipes:
 class _Plan:
     """Which values of a recipe get a variable, and which."""
 
-    def __init__(self, operations: list[Operation], result: str) -> None:
+    def __init__(
+        self,
+        operations: list[Operation],
+        result: str,
+        result_name: str,
+        names: Mapping[str, str],
+    ) -> None:
         self.operations = operations
+        self.result_name = result_name
+        self.names = names
         self.readers: dict[str, list[int]] = {}
         self.maker: dict[str, int] = {}
         for position, op in enumerate(operations):
@@ -216,7 +232,9 @@ class _Plan:
         return (here.file, here.statement) != (there.file, there.statement)
 
     def wish(self, value: str) -> str:
-        """The author's name of a value, else its operation."""
+        """The author's name of a value, else what it is, else its operation."""
+        if value in self.names:
+            return self.names[value]
         position = self.maker.get(value)
         if position is not None:
             op = self.operations[position]
@@ -225,8 +243,19 @@ class _Plan:
                 return identifier(targets[0])
             if len(targets) == len(op.outputs):
                 return identifier(targets[op.outputs.index(value)])
+            if op.view or op.name in {"_unsafe_view", "clone", "contiguous"}:
+                source = next(op.refs(), "")
+                if source in self.maker:
+                    return self.wish(source)
+            if made := made_name(op.name):
+                return made
         stem = value.partition(".")[0]
         return identifier(stem.rstrip("0123456789_") or stem)
+
+
+def _length(text: Text) -> int:
+    """How long an expression is where it is read: a reciprocal becomes `1.0 / x`."""
+    return len(text.text if text.divisor is None else f"1.0 / {text.divisor.text}")
 
 
 def _as_written(op: Operation, specs: Mapping[str, TensorSpec]) -> Operation:

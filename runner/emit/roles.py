@@ -95,6 +95,7 @@ MADE = {
     "index": "picked",
     "index_select": "picked",
     "where": "picked",
+    "masked_fill": "masked",
     "scatter": "scattered",
     "zeros": "zeros",
     "ones": "ones",
@@ -128,6 +129,7 @@ MADE = {
     "square": "squared",
     "pow": "power",
     "exp": "exponential",
+    "negative_exp": "negative_exponential",
     "log": "logarithm",
     "logsumexp": "log_total",
     "abs": "magnitude",
@@ -138,6 +140,13 @@ MADE = {
     "slice_update": "updated",
 }
 """Operation -> what its result is, where nothing says more."""
+
+
+def made_name(operator: str) -> str:
+    """What the result of an operator is: `zeros` of `zeros_like`; '' where nothing is known."""
+    stem = operator.removesuffix("_like").removeprefix("new_")
+    return MADE_ALWAYS.get(stem) or MADE.get(stem, "")
+
 
 MADE_INSIDE = {
     ("rms_norm", "mul"): "rms_norm",

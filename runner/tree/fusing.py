@@ -332,7 +332,7 @@ def why_alone(flow: KernelFlow, k: int) -> str:
     if flow.constant[k]:
         return "stands alone: it depends on no input of the model"
     if kernel.kind in _STAND_ALONE:
-        return f"stands alone: {kernel.operation} is no step of a line"
+        return f"stands alone: no line of fused kernels goes through {kernel.operation}"
     if len(flow.activations(k)) > 1:
         return "stands alone: several streams of data meet in it"
     if flow.contractions[k]:

@@ -140,13 +140,15 @@ def test_kernels_stand_by_their_share_of_the_work(gpt_oss: Path) -> None:
     shares = [max(float(cell[4][:-1]), float(cell[6][:-1])) for cell in cells]
     assert shares == sorted(shares, reverse=True)
     tree = Tree.read(gpt_oss)
-    assert len(rows) == min(tree.metadata.unique_kernels, 14)
+    assert len(rows) == tree.metadata.unique_kernels == 15  # no row says "1 more"
 
 
-def test_files_beyond_the_largest_are_summed_up(gpt_oss: Path) -> None:
-    rows = section(page_of(gpt_oss), "Kernels").splitlines()
-    more = next(row for row in rows if row.startswith("| 1 more | "))
+def test_files_beyond_the_largest_are_summed_up(tmp_path: Path) -> None:
+    decompose(read_problem(SAMPLES / "resnet.py"), tmp_path)
+    rows = section(page_of(tmp_path), "Kernels").splitlines()
+    more = next(row for row in rows if row.startswith("| 8 more | "))
     shares = [row.split(" | ")[4] for row in rows if row.startswith("| [")]
+    shares.append(more.split(" | ")[3])
     assert sum(float(share[:-1]) for share in shares) == pytest.approx(100, abs=0.5)
     assert "in all" in more
 
@@ -155,6 +157,16 @@ def test_the_flow_of_one_layer_is_told_from_kernel_to_kernel(gpt_oss: Path) -> N
     flow = section(page_of(gpt_oss), "Data flow of `layers_0`")
     assert re.search(r"^\| router \| \w+ 128x256 of moe\.norm \| \w+ 128x8 \|$", flow, re.MULTILINE)
     assert flow.count("→ output") == 1
+
+
+def test_a_result_has_the_name_by_which_its_own_readers_know_it(tmp_path: Path) -> None:
+    """Three linear layers share a file, which knows one name: that of its first instance."""
+    decompose(read_problem(SAMPLES / "llama.py"), tmp_path)
+    flow = section(page_of(tmp_path), "Data flow of `layers_0`")
+    gives = {row.split(" | ")[0][2:]: row.split(" | ")[2] for row in flow.splitlines()[4:]}
+    assert gives["wk"] == "k 2x128x128 |"
+    assert gives["wv"] == "v 2x128x128 |"
+    assert "8 heads for 4 key heads of width 32" in page_of(tmp_path)
 
 
 # --- what eval mode leaves out --------------------------------------------------------------------

@@ -145,7 +145,7 @@ def test_an_authors_name_is_told_where_it_says_more() -> None:
     (row,) = rows_of(kernel("lstm_8x4_bidirectional_fp32", name="lstm"))
     assert names(row.items[0]) == ""
     (row,) = rows_of(kernel("add", name="skip_0"), kernel("add", name="skip_1"))
-    assert names(row.items[0]) == "skip_0 … skip_1"
+    assert names(row.items[0]) == "skip_0, skip_1"
 
 
 def test_shapes_are_told_with_their_dtype_once() -> None:
