@@ -494,7 +494,7 @@ def _scattered(rules: _Rules, op: Operation) -> Distribution:
     return replace(made, structured=base.zeros == 1)
 
 
-def _added_up(rules: _Rules, op: Operation) -> Distribution:
+def _accumulated(rules: _Rules, op: Operation) -> Distribution:
     """Values added to random places of a tensor: how many each place gets is a Poisson number."""
     base, source = rules.of(op.args[0]), rules.of(op.args[3])
     each = prod(rules.shape(op.args[3])) / max(prod(rules.result(op)), 1)
@@ -1052,7 +1052,7 @@ _RULES: dict[str, _Rule] = {
     "leaky_relu": _leaky, "where": _where, "masked_fill": _filled, "glu": _gated,
     "cat": _cat, "concat": _cat, "stack": _cat, "pad": _padded, "constant_pad_nd": _padded,
     "scatter": _scattered, "slice_scatter": _scattered, "select_scatter": _scattered,
-    "index_put": _scattered, "scatter_add": _added_up, "index_add": _added_up,
+    "index_put": _scattered, "scatter_add": _accumulated, "index_add": _accumulated,
     "eq": _compared, "ne": _compared, "lt": _compared, "le": _compared, "gt": _compared,
     "ge": _compared, "bitwise_not": _not, "logical_not": _not, "bitwise_and": _and,
     "__and__": _and, "logical_and": _and, "bitwise_or": _or, "__or__": _or, "logical_or": _or,

@@ -21,7 +21,8 @@ COMPOUND = {
 }  # fmt: skip
 """Operations that people call as one and that dispatch as several, contractions among them."""
 ATTENTIONS = {
-    "scaled_dot_product_attention", "relu_attention", "squared_relu_attention", "sigmoid_attention",
+    "scaled_dot_product_attention", "attention", "relu_attention", "squared_relu_attention",
+    "sigmoid_attention",
 }  # fmt: skip
 """Two products with probabilities between them, or one operator that is all of it."""
 
