@@ -1,0 +1,34 @@
+"""docs/reading-a-decomposition.md quotes what is in the directory that it reads."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from runner.emit import decompose
+from runner.problems import read_problem
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs/reading-a-decomposition.md").read_text(encoding="utf-8")
+QUOTES = re.findall(r"<!-- (\S+) -->\n```\w+\n(.*?)```", PAGE, re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def gpt(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("output") / "gpt"
+    decompose(read_problem(ROOT / "data/samples/level3/gpt.py"), directory)
+    return directory
+
+
+@pytest.mark.parametrize(("name", "quote"), QUOTES)
+def test_a_quote_stands_in_the_file_that_it_names(gpt: Path, name: str, quote: str) -> None:
+    (file,) = gpt.glob(name.replace("…", "*"))
+    assert quote in file.read_text(encoding="utf-8")
+
+
+def test_each_file_and_folder_of_the_table_is_there(gpt: Path) -> None:
+    table = PAGE.partition("## What lies there")[2].partition("\n## ")[0]
+    named = re.findall(r"`(\w+[./]\w*)`", table)
+    assert len(named) == 11
+    verified = {"result.json"}
+    assert [name for name in named if not (gpt / name).exists()] == [*verified]
