@@ -133,8 +133,16 @@ def without_measurements(text: str) -> str:
 
 def test_links_lead_somewhere() -> None:
     for target in re.findall(r"\]\(([^)]+)\)", README):
+        file, _, heading = target.partition("#")
         if not target.startswith("https://"):
-            assert (ROOT / target).is_file(), target
+            assert (ROOT / file).is_file(), target
+            text = (ROOT / file).read_text(encoding="utf-8")
+            assert heading in {*map(anchor, re.findall(r"^#+ (.*)", text, re.MULTILINE)), ""}
+
+
+def anchor(heading: str) -> str:
+    """The last part of a link to a heading, as GitHub makes it."""
+    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
 
 
 def test_the_number_of_samples_is_right() -> None:
