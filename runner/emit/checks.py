@@ -108,7 +108,7 @@ def compare_once(
         last.register_forward_hook(lambda kernel, inputs, output: wrong(output))
         del last
     actual = outputs(model, inputs, keywords, seed)
-    del original, model, inputs, keywords  # an AssertionError would keep what is named here
+    del original, model, inputs, keywords  # an AssertionError would keep them
     try:
         same = assert_agree(actual, expected, MAX_DIFF)
     except AssertionError:
