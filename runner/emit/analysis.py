@@ -219,7 +219,7 @@ def _listed(operations: Sequence[str]) -> str:
 
 
 def _flow(outline: Outline) -> Iterator[str]:
-    """What each part of one block reads and gives."""
+    """Write the table of what each part of one block reads and gives."""
     block = block_to_follow(outline, _MOST_STEPS)
     if block is None:
         return
@@ -233,7 +233,7 @@ def _flow(outline: Outline) -> Iterator[str]:
 
 
 def _left_out(graph: Graph) -> Iterator[str]:
-    """What the author's model has that a forward pass in this mode does not run."""
+    """List what the author's model has and a forward pass in this mode does not run."""
     lines = [*_dropouts(graph), *_running_statistics(graph), *_silent_modules(graph)]
     if lines:
         yield f"## What {graph.mode} mode leaves out"

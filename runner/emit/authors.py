@@ -27,7 +27,7 @@ def authors_variables(program: Program) -> dict[str, list[Variable]]:
     variables = _assigned(program)
     graph = program.graph
     for op in reversed(graph.operations):
-        source = _kept(op)
+        source = _renamed_operand(op)
         if source is None or source in variables or program.is_state(source):
             continue
         made_by = program.producers.get(source)
@@ -45,8 +45,8 @@ def _index(program: Program, op: Operation) -> int:
     return program.producers[next(filter(None, op.outputs))]
 
 
-def _kept(op: Operation) -> str | None:
-    """The one tensor that an operation reads and gives back as the same thing in another form."""
+def _renamed_operand(op: Operation) -> str | None:
+    """Return the one tensor that an operation only gives another form; None if it does more."""
     read = list(op.refs())
     if len(read) != 1 or not any(op.outputs) or not isinstance(op.args[0], Ref):
         return None

@@ -99,7 +99,7 @@ class ClassWriter:
         return write_class(program, self.namer, "", first, items, inlined=inlined)
 
     def _items(self, first: Part, part: Part) -> list[Item]:
-        """What forward runs: operations, and calls of classes with the arguments for `part`."""
+        """Return what forward runs: operations, and calls of classes with arguments for `part`."""
         names = child_names(first)
         pairs = list(zip(first.children, part.children, strict=True))
         calls: dict[int, Call] = {}
@@ -127,7 +127,7 @@ class ClassWriter:
 
 
 def _difference(part: Part, other: Part) -> str:
-    """What sets a part apart from another: `Downsample`, `Add`, `2Conv2d` where those are two."""
+    """Return a word for what a part has and another has not: `Downsample`, `2Conv2d` for two."""
     names, known = ([without_number(c.name) for c in p.children] for p in (part, other))
     for name in names:
         if name not in known:

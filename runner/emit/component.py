@@ -240,7 +240,7 @@ def _shapes(label: str, named: object, number: bool = True) -> list[str]:
 
 
 def _find_source(emitter: Emitter, part: Part) -> str:
-    """Where the call of a part stands: in the problem file, else in a package."""
+    """Return file and line of the call of a part: in the problem file, else in a package."""
     if line := emitter.lines.get(id(part)):
         return f"{emitter.source}, line {line}"
     for i in reversed(part.operations):

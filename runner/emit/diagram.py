@@ -24,7 +24,7 @@ class Branch:
     item: Item | None = None
     """The instances that the line is about; None for a line such as `× 2, in turn`."""
     names: str = ""
-    """What the author calls them."""
+    """The author's names for the instances."""
     again: bool = False
     """It was opened further up, and is not opened again."""
     kernels: tuple[str, ...] = ()

@@ -99,7 +99,7 @@ def inputs_text(
 
 @dataclass(frozen=True, slots=True)
 class _Usual:
-    """What arrives in most instances of a workload: one of them, and the distribution of all."""
+    """An instance of a workload whose input is like that of most, and the distribution of these."""
 
     part: Part
     value: str
@@ -139,7 +139,7 @@ def _usual(program: Program, parts: Sequence[Part]) -> dict[str, _Usual]:
 def _from(
     alike: list[tuple[Part, str]], begin: int, known: Mapping[str, Distribution]
 ) -> list[tuple[Part, str]]:
-    """Those from one on whose scale is within a few times of the first one's."""
+    """Return the instances from `begin` on whose scale is at most FAR times that of the first."""
     most = known[alike[begin][1]].std * FAR
     return [item for item in alike[begin:] if known[item[1]].std <= most]
 
@@ -233,11 +233,11 @@ class _Draw:
 
     def has_structure(self, name: str) -> bool:
         """Whether cheap operations give a value a structure, so that they are run again."""
-        return self._made(name) is not None
+        return self._structure_of(name) is not None
 
     def again(self, name: str, variable: str) -> tuple[list[str], str]:
         """(statements, expression) of a value with the operations that give it its structure."""
-        made = self._made(name)
+        made = self._structure_of(name)
         assert made is not None
         recipe, begin = made
         part = self.usual[name].part
@@ -267,7 +267,7 @@ class _Draw:
             return identifier(op.origin.targets[0])
         return made_name(op.name) or "x"
 
-    def _made(self, name: str) -> tuple[Recipe, list[str]] | None:
+    def _structure_of(self, name: str) -> tuple[Recipe, list[str]] | None:
         """The operations that give a value its structure, and the values that they begin with."""
         program = self.program
         part, value, d = (usual := self.usual[name]).part, usual.value, usual.distribution
