@@ -1,8 +1,8 @@
-"""This file knows about component files: one workload, standing alone, in KernelBench format."""
+"""Writes component files: one workload each, standing alone, in KernelBench format."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from textwrap import wrap
@@ -11,7 +11,7 @@ from runner.emit.body import Written
 from runner.emit.classes import ClassWriter
 from runner.emit.draw import inputs_text
 from runner.emit.lines import WIDTH, fitted, indented
-from runner.emit.names import Namer
+from runner.emit.names import Namer, unique
 from runner.graph.ir import TensorSpec
 from runner.problems import within_package
 from runner.tree.document import LEVEL_FOLDER
@@ -21,6 +21,8 @@ from runner.tree.workload import Workload
 
 _LABEL = 13
 _MOST_OPERATIONS = 24
+_MOST_TENSORS = 24
+_MOST_PARENTS = 3
 
 LARGE_BYTES = 8 << 30
 """A file that holds more looks first whether the machine has it: without, it may take all down."""
@@ -92,8 +94,8 @@ class Component:
         return f"{LEVEL_FOLDER[self.workload.level]}/{self.workload.name}.py"
 
 
-def write_component(emitter: Emitter, workload: Workload, parent: str) -> Component:
-    """The file of a workload, from its first instance."""
+def write_component(emitter: Emitter, workload: Workload, parents: Sequence[str]) -> Component:
+    """Write the file of a workload from its first instance; `parents` are the files that use it."""
     part = workload.first
     classes = ClassWriter(emitter.program, emitter.namer, emitter.workload, part)
     written = classes.model
@@ -101,7 +103,7 @@ def write_component(emitter: Emitter, workload: Workload, parent: str) -> Compon
     classes_text = "\n\n\n".join(classes.texts)
     run = main(emitter, part)
     pieces = [
-        _docstring(emitter, workload, parent, written),
+        _docstring(emitter, workload, parents, written),
         _imports(classes_text + made + run),
         classes_text,
         "\n" + made,
@@ -174,28 +176,45 @@ def _dtypes(program: Program, part: Part) -> str:
     return f"[{', '.join(dtypes)}]"
 
 
-def _docstring(emitter: Emitter, workload: Workload, parent: str, written: Written) -> str:
+def output_names(namer: Namer, part: Part) -> list[str]:
+    """Names of what a part gives back: the author's or torch's, else `output`; each once."""
+    names: list[str] = []
+    for value in part.io.outputs:
+        names.append(unique(namer.result(value) or "output", names))
+    return names
+
+
+def _docstring(
+    emitter: Emitter, workload: Workload, parents: Sequence[str], written: Written
+) -> str:
     program, part = emitter.program, workload.first
-    operations = [k.stem for k in part.kernels()]
+    places = len(workload.parts)
     where = _find_source(emitter, part)
+    where += f" ({part.module_path})" if part.module_path else ""
+    where += f", the first of {places} places" if places > 1 else ""
+    has_layers = any(child.level == "layer" for child in part.children)
+    operations = part.children if has_layers else part.kernels()
     lines = [
         f'"""{workload.name}',
         "",
-        *_row("Source", f"{where}{f' ({part.module_path})' if part.module_path else ''}"),
+        *_row("Source", where),
         *_row("Level", workload.level),
-        *_row("Parent", parent),
-        *_row("Operations", _listed(operations)),
+        *_row("Parent", _some(parents, _MOST_PARENTS) or "none, this is the root"),
+        *_row("Operations", _listed([operation.stem for operation in operations])),
         *_shapes(
             "Input", zip(written.inputs, (program.spec(n) for n in part.io.inputs), strict=True)
         ),
         *_shapes(
             "Output",
-            ((f"{k}", program.spec(n)) for k, n in enumerate(part.io.outputs)),
-            number=len(part.io.outputs) > 1,
+            zip(
+                output_names(emitter.namer, part) if len(part.io.outputs) > 1 else [""],
+                (program.spec(n) for n in part.io.outputs),
+                strict=True,
+            ),
         ),
         *_shapes(
             "Weight",
-            (
+            _alike(
                 (w.local, program.spec(part.io.states[w.position]))
                 for w in written.weights
                 if not w.sibling
@@ -206,13 +225,60 @@ def _docstring(emitter: Emitter, workload: Workload, parent: str, written: Writt
     return "\n".join(lines)
 
 
+def _some(names: Sequence[str], most: int) -> str:
+    """`a, b, c and 2 more`."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def _alike(weights: Iterable[tuple[str, TensorSpec]]) -> list[tuple[str, TensorSpec]]:
+    """Weights; where there are many, equal layers' share a row: `layers.{0..3}.wq.weight`."""
+    rows = [(name.split("."), spec) for name, spec in weights]
+    if len(rows) > _MOST_TENSORS:
+        for place in reversed(range(max(len(words) for words, _ in rows))):
+            rows = _merged(rows, place)
+    return [(".".join(words), spec) for words, spec in rows]
+
+
+def _merged(
+    rows: Sequence[tuple[list[str], TensorSpec]], place: int
+) -> list[tuple[list[str], TensorSpec]]:
+    """Rows; those that only differ in the number at one place of their names are one."""
+    numbers: dict[Hashable, list[str]] = {}
+    names: dict[Hashable, tuple[list[str], TensorSpec]] = {}
+    for words, spec in rows:
+        numbered = place < len(words) and words[place].isdigit()
+        key = (
+            *words[:place],
+            "" if numbered else tuple(words[place:][:1]),
+            *words[place + 1 :],
+            spec,
+        )
+        names.setdefault(key, (words, spec))
+        numbers.setdefault(key, []).extend(words[place : place + numbered])
+    return [
+        ([*words[:place], _span(found), *words[place + 1 :]] if found else words, spec)
+        for (words, spec), found in zip(names.values(), numbers.values(), strict=True)
+    ]
+
+
+def _span(numbers: Sequence[str]) -> str:
+    """`{0..3}` for 0, 1, 2, 3; `{0,2}` for others; a single one as it is."""
+    if len(numbers) == 1:
+        return numbers[0]
+    values = [int(number) for number in numbers]
+    if values == list(range(values[0], values[-1] + 1)):
+        return f"{{{values[0]}..{values[-1]}}}"
+    return f"{{{','.join(numbers)}}}"
+
+
 def _listed(operations: Sequence[str]) -> str:
     """`linear, relu x 3, linear`: runs of one are counted, the middle of many is left out."""
     runs = [(name, len(list(same))) for name, same in groupby(operations)]
     words = [name if count == 1 else f"{name} x {count}" for name, count in runs]
     if len(words) > _MOST_OPERATIONS:
         half = _MOST_OPERATIONS // 2
-        words = [*words[:half], "...", *words[-half:], f"{len(operations)} kernels in all"]
+        words = [*words[:half], "...", *words[-half:], f"{len(operations)} in all"]
     return ", ".join(words)
 
 
@@ -227,14 +293,15 @@ def _row(label: str, text: str) -> list[str]:
     return [f"{label + ':':<{_LABEL}}{lines[0].lstrip()}", *lines[1:]]
 
 
-def _shapes(label: str, named: object, number: bool = True) -> list[str]:
+def _shapes(label: str, named: Iterable[tuple[str, TensorSpec]]) -> list[str]:
+    """A row for each tensor; one without a name is the only one."""
     lines = []
-    rows: list[tuple[str, TensorSpec]] = list(named)  # type: ignore[call-overload]
-    for name, spec in rows[:24]:
+    rows = list(named)
+    for name, spec in rows[:_MOST_TENSORS]:
         stride = "" if spec.contiguous else f", strides {list(spec.stride)}"
-        title = f"{name}: " if number else ""
+        title = f"{name}: " if name else ""
         lines += _row(label, f"{title}{list(spec.shape)} {spec.dtype}{stride}")
-    if len(rows) > 24:
+    if len(rows) > _MOST_TENSORS:
         lines += _row(label, f"... {len(rows)} in all")
     return lines
 

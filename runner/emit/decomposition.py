@@ -9,10 +9,16 @@ from typing import Any
 
 import runner
 from runner.emit.analysis import write_analysis
-from runner.emit.component import Component, Emitter, component_path, write_component
+from runner.emit.component import (
+    Component,
+    Emitter,
+    component_path,
+    output_names,
+    write_component,
+)
 from runner.emit.composition import CHECKS, write_composition
 from runner.emit.log import write_log
-from runner.emit.names import Namer, child_names, unique
+from runner.emit.names import Namer, child_names
 from runner.emit.steps import original_name, write_steps
 from runner.errors import CaptureError
 from runner.graph.cost import flops, moved_bytes
@@ -86,16 +92,18 @@ def write(
 
 def _components(emitter: Emitter, root: Part) -> dict[str, Component]:
     """Every component file, by the workload's name."""
-    parents: dict[int, str] = {id(root): "none, this is the root"}
+    parents: dict[str, list[str]] = {}
     for part in root.walk():
         for child in part.children:
-            parents.setdefault(id(child), emitter.workload(part).name)
+            of_child = parents.setdefault(emitter.workload(child).name, [])
+            if (name := emitter.workload(part).name) not in of_child:
+                of_child.append(name)
     components: dict[str, Component] = {}
     for part in root.walk():
         workload = emitter.workload(part)
         if workload.name not in components:
             components[workload.name] = write_component(
-                emitter, workload, parents[id(workload.first)]
+                emitter, workload, parents.get(workload.name, [])
             )
     return components
 
@@ -218,14 +226,6 @@ def _node(
 
 def _named(names: Sequence[str], program: Program, values: Sequence[str]) -> dict[str, TensorSpec]:
     return {name: program.spec(value) for name, value in zip(names, values, strict=True)}
-
-
-def output_names(namer: Namer, part: Part) -> list[str]:
-    """Names of what a part gives back: the author's or torch's, else `output`; each once."""
-    names: list[str] = []
-    for value in part.io.outputs:
-        names.append(unique(namer.result(value) or "output", names))
-    return names
 
 
 def _edges(emitter: Emitter, root: Part, ids: Mapping[int, str], graph: Graph) -> list[Edge]:
