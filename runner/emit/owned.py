@@ -128,7 +128,8 @@ class Owned:
             frozen = "" if spec.floating else ", requires_grad=False"
             self.lines.append(f"self.{attribute} = nn.Parameter({value}{frozen})")
         elif state.kind == "buffer" or is_given(state):
-            self.lines.append(f'self.register_buffer("{attribute}", {value})')
+            left_out = "" if state.in_checkpoint else ", persistent=False"
+            self.lines.append(f'self.register_buffer("{attribute}", {value}{left_out})')
         else:
             self.lines.append(f"self.{attribute} = {value}")
 

@@ -90,7 +90,10 @@ def convert(problem: Problem, built: Built, traced: Traced, rung: Capture, mode:
             states[node.name] = _constant(built, path, tensor)
         else:
             states[node.name] = State(
-                path, "parameter" if role == "parameter" else "buffer", _recipe(built, tensor)
+                path,
+                "parameter" if role == "parameter" else "buffer",
+                _recipe(built, tensor),
+                in_checkpoint=not _is_left_out(built.model, path),
             )
     writer = _Writer(str(problem.path), built.model, traced, known, states, values, built)
     output = writer.write(traced.graph)
@@ -125,6 +128,12 @@ def convert(problem: Problem, built: Built, traced: Traced, rung: Capture, mode:
         on_cpu=frozenset(writer.on_cpu),
         notes=(*traced.notes, *made_on_cpu(writer.operations, writer.on_cpu)),
     )
+
+
+def _is_left_out(model: torch.nn.Module, path: str) -> bool:
+    """Whether a buffer was registered with `persistent=False`, so that no checkpoint holds it."""
+    owner, _, name = path.rpartition(".")
+    return name in model.get_submodule(owner)._non_persistent_buffers_set
 
 
 def _tied(own: Mapping[str, torch.Tensor]) -> dict[str, str]:

@@ -221,6 +221,8 @@ class State:
     recipe: Recipe | None = None
     literal: str | None = None
     """For a small constant: its numbers, as Python."""
+    in_checkpoint: bool = True
+    """False for a buffer that was registered with `persistent=False`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,27 @@ def rotations(grouping: Grouping) -> None:
         key = (_call(grouping, group), _table(grouping, group))
         before = waiting.pop(key, None)
         reason = "rope: query and key, rotated by one table"
+        _give_shape_back(grouping, group)
         if before is None or not grouping.join((before, group), "rope", reason, results=2):
             waiting[key] = group
+
+
+def _give_shape_back(grouping: Grouping, group: int) -> None:
+    """Take in the view that makes one dimension of the pairs again, `torch.stack(...).flatten(-2)`.
+
+    A rotation gives back the shape that it was given.
+    """
+    flow, members = grouping.flow, grouping.contracted.groups[group]
+    for name in grouping.results(members):
+        users = flow.consumers.get(name, ())
+        if len(users) != 1 or name in flow.returned:
+            continue
+        (user,) = users
+        op, pairs = flow.operations[user], flow.graph.values[name].shape
+        whole = flow.graph.values[op.outputs[0]].shape
+        free = op.view and user not in grouping.contracted.group_of
+        if free and pairs[-1:] == (2,) and whole == (*pairs[:-2], pairs[-2] * 2):
+            grouping.contracted.extend(group, (user,))
 
 
 def _call(grouping: Grouping, group: int) -> tuple[Scope, ...]:

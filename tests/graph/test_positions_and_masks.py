@@ -50,6 +50,20 @@ def test_rotating_pairs_is_one_kernel(program: Program, forward: str) -> None:
     assert [graph.operations[i].name for i in kernel.members[:2]] == ["slice", "slice"]
 
 
+def test_a_rotation_gives_back_the_shape_that_it_is_given(program: Program) -> None:
+    graph = program(
+        "a, b = x[..., ::2], x[..., 1::2]\n"
+        "turned = torch.stack((a * cos - b * sin, a * sin + b * cos), dim=-1).flatten(-2)\n"
+        "return self.out(turned)",
+        arguments="x, cos, sin",
+        inputs="torch.randn(4, 8), torch.randn(4), torch.randn(4)",
+        init="self.out = nn.Linear(8, 8)",
+    )
+    rope, _ = recognize(graph)
+    (turned,) = graph.operations[rope.members[-1]].outputs
+    assert graph.values[turned].shape == (4, 8)
+
+
 PARTIAL = {
     "the rest comes after": """\
         r, p = x[..., :4], x[..., 4:]
