@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
-from runner.emit.layouts import extent, has_gaps, storage_order, windows_of_one
+from runner.emit.layouts import extent, has_gaps, slice_of, storage_order, windows_of_one
 from runner.emit.names import RESERVED, identifier, unique
 from runner.emit.recipes import Recipes
 from runner.emit.roles import made_name
@@ -567,6 +567,14 @@ def _drawn_below(program: Program, name: str) -> int | None:
     return None
 
 
+def _module(program: Program, name: str) -> str:
+    """The author's name for the module of torch's that computes a value: `qkv`; else `buffer`."""
+    i = program.producers.get(name)
+    scopes = program.graph.operations[i].scopes if i is not None else ()
+    attribute = scopes[-1].path.rpartition(".")[2] if scopes and scopes[-1].builtin else ""
+    return attribute if attribute.isidentifier() else "buffer"
+
+
 def _windows(draw: _Draw, part: Part, names: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     """Statements that draw buffers of which several inputs are windows, and those windows.
 
@@ -577,16 +585,20 @@ def _windows(draw: _Draw, part: Part, names: Sequence[str]) -> tuple[list[str], 
     lines: list[str] = []
     windows: dict[str, str] = {}
     apart = [n for n in names if n not in program.graph.seen and has_gaps(program.spec(n))]
-    for group in windows_of_one(program, apart):
+    for source, group in windows_of_one(program, apart):
         specs = {name: program.spec(name) for name in group}
         length = max(begin + extent(specs[name]) for name, begin in group.items())
-        rules = {draw.numbers(draw.usual[n], specs[n], (length,)).text for n in group}
+        found = {name: slice_of(specs[name], begin) for name, begin in group.items()}
+        wholes = {each[0] if each else () for each in found.values()}
+        whole = wholes.pop() if len(wholes) == 1 else ()
+        rules = {draw.numbers(draw.usual[n], specs[n], whole or (length,)).text for n in group}
         if len(rules) == 1 and length < sum(map(extent, specs.values())):
-            buffer = unique("buffer", draw.recipes.taken | RESERVED)
+            buffer = unique(_module(program, source), draw.recipes.taken | RESERVED)
             draw.recipes.taken.add(buffer)
             lines.append(f"{buffer} = {rules.pop()}")
             for name, begin in group.items():
                 place = f"{specs[name].shape}, {specs[name].stride}"
                 place += f", {begin}" if begin else ""
-                windows[name] = f"{buffer}.as_strided({place})"
+                cut = found[name]
+                windows[name] = buffer + (cut[1] if whole and cut else f".as_strided({place})")
     return lines, windows

@@ -1,9 +1,9 @@
-"""This file knows about how inputs lie in memory: permuted, expanded, or windows of one buffer.
+"""Says how inputs lie in memory: permuted, expanded, or as slices of a larger tensor.
 
 Where the model splits `qkv`, each of the three has gaps in which the others lie.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import ceil
 
 from runner.graph.ir import Arg, Operation, TensorSpec
@@ -14,6 +14,15 @@ def storage_order(spec: TensorSpec) -> tuple[tuple[int, ...], str]:
     """(shape to draw, what turns it into the shape and strides wanted)."""
     if spec.contiguous or not spec.stride:
         return spec.shape, ""
+    if dense := _without_gaps(spec):
+        return dense
+    if found := slice_of(spec):
+        return found
+    return (extent(spec),), f".as_strided({spec.shape}, {spec.stride})"
+
+
+def _without_gaps(spec: TensorSpec) -> tuple[tuple[int, ...], str] | None:
+    """As `storage_order`, for a tensor that is all of its memory, permuted or expanded."""
     real = [d for d in range(len(spec.shape)) if spec.stride[d] != 0 or spec.shape[d] == 1]
     order = sorted(real, key=lambda d: (-spec.stride[d], d))
     step, dense = 1, True
@@ -21,12 +30,52 @@ def storage_order(spec: TensorSpec) -> tuple[tuple[int, ...], str]:
         dense &= spec.shape[d] == 1 or spec.stride[d] == step
         step *= spec.shape[d]
     if dense and len(real) == len(spec.shape):
-        inverse = [order.index(d) for d in range(len(order))]
-        return tuple(spec.shape[d] for d in order), f".permute({', '.join(map(str, inverse))})"
+        return tuple(spec.shape[d] for d in order), _permute(order)
     if dense and order == real:
         kept = tuple(n if d in real else 1 for d, n in enumerate(spec.shape))
         return kept, f".expand({', '.join(map(str, spec.shape))})"
-    return (extent(spec),), f".as_strided({spec.shape}, {spec.stride})"
+    return None
+
+
+def _permute(order: Sequence[int]) -> str:
+    """The call that gives dimensions back their places, from how they lie in memory."""
+    inverse = [order.index(d) for d in range(len(order))]
+    return "" if inverse == sorted(inverse) else f".permute({', '.join(map(str, inverse))})"
+
+
+def slice_of(spec: TensorSpec, begin: int = 0) -> tuple[tuple[int, ...], str] | None:
+    """(shape of a contiguous tensor, the slice of it with these strides); None: there is none.
+
+    begin: number of elements of that tensor before the first of the slice.
+    """
+    if not spec.shape or not all(spec.stride):
+        return None
+    order = sorted(range(len(spec.shape)), key=lambda d: (-spec.stride[d], spec.shape[d] == 1, d))
+    whole: list[int] = []
+    slices: list[str] = []
+    for place, d in enumerate(order):
+        count, stride = spec.shape[d], spec.stride[d]
+        innermost = place == len(order) - 1
+        step = stride if innermost else 1
+        unit = stride // step
+        first, begin = divmod(begin, unit)
+        end = first + (count - 1) * step + 1
+        room = spec.stride[order[place - 1]] if place else max(end, count * step) * unit
+        if room % unit or room // unit < end:
+            return None
+        whole.append(room // unit)
+        slices.append(_slice(first, end, whole[-1], step))
+    while slices and slices[-1] == ":":
+        slices.pop()
+    if len(slices) == len(order) > 2 and set(slices[:-1]) == {":"}:
+        slices = ["...", slices[-1]]
+    return tuple(whole), f"[{', '.join(slices)}]" * bool(slices) + _permute(order)
+
+
+def _slice(first: int, end: int, whole: int, step: int) -> str:
+    """`2:6`, `:6`, `::2`, `:` of a dimension of `whole` elements."""
+    until = "" if end > whole - step else str(end)
+    return f"{first or ''}:{until}" + (f":{step}" if step > 1 else "")
 
 
 def extent(spec: TensorSpec) -> int:
@@ -36,18 +85,18 @@ def extent(spec: TensorSpec) -> int:
 
 def has_gaps(spec: TensorSpec) -> bool:
     """Whether there are elements of others between its own."""
-    return "as_strided" in storage_order(spec)[1]
+    return not spec.contiguous and bool(spec.stride) and _without_gaps(spec) is None
 
 
-def windows_of_one(program: Program, names: Iterable[str]) -> list[dict[str, int]]:
-    """Values that are windows of the same memory, with the element at which each begins in it."""
+def windows_of_one(program: Program, names: Iterable[str]) -> list[tuple[str, dict[str, int]]]:
+    """Values that are windows of the same memory: what it is of, and where each begins in it."""
     found: dict[tuple[str, str], dict[str, int]] = {}
     for name in names:
         source, begin = _place(program, name)
         if source != name and begin is not None:
             found.setdefault((source, program.spec(name).dtype), {})[name] = begin
-    groups = [group for group in found.values() if len(group) > 1]
-    for group in groups:
+    groups = [(source, group) for (source, _), group in found.items() if len(group) > 1]
+    for _, group in groups:
         first = min(group.values())
         group.update({name: begin - first for name, begin in group.items()})
     return groups

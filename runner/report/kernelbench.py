@@ -99,12 +99,14 @@ class _View:
     argument: str
     source: str
     """Name of the tensor that forward takes instead."""
+    base: ast.expr
+    """That tensor, in get_inputs()."""
     call: str
-    """`.as_strided((4, 8), (16, 1))`."""
+    """`[:, :4].permute(1, 0)`."""
 
 
 def _with_layouts(text: str) -> str:
-    """Move `as_strided` and `expand` of inputs from get_inputs() into forward()."""
+    """Move slices of inputs, `as_strided` and `expand` from get_inputs() into forward()."""
     draw, forward = _function(text, "get_inputs"), _function(text, "forward")
     if draw is None or forward is None or not isinstance(draw.body[-1], ast.Return):
         return text
@@ -117,16 +119,15 @@ def _with_layouts(text: str) -> str:
     for argument, element in zip(given, returned.elts, strict=True):
         value, assignment = _value(draw, element)
         view = _view(argument.arg, value)
-        if view is None or not isinstance(value, ast.Call):
+        if view is None:
             sources[argument.arg], arguments[argument.arg] = element, ast.unparse(argument)
             continue
-        assert isinstance(value.func, ast.Attribute)
         views.append(view)
         if assignment and view.source != argument.arg:
             draw.body.remove(assignment)
         elif assignment:
-            assignment.value = value.func.value
-        moved = element if assignment and view.source == argument.arg else value.func.value
+            assignment.value = view.base
+        moved = element if assignment and view.source == argument.arg else view.base
         sources[view.source] = moved
         arguments[view.source] = f"{view.source}: torch.Tensor"
     if not views:
@@ -165,13 +166,27 @@ def _value(draw: ast.FunctionDef, element: ast.expr) -> tuple[ast.expr, ast.Assi
 
 
 def _view(argument: str, value: ast.expr) -> _View | None:
-    if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute):
+    """The view that an input is; None where a move keeps its layout: a permuted one's, say."""
+    base = value
+    if isinstance(base, ast.Call) and _is_call(base, {"permute"}):
+        base = base.func.value  # type: ignore[attr-defined]
+    if isinstance(base, ast.Subscript) and _is_slice(base.slice):
+        base = base.value
+    elif isinstance(base, ast.Call) and _is_call(base, {"as_strided", "expand"}):
+        base = base.func.value  # type: ignore[attr-defined]
+    else:
         return None
-    if value.func.attr not in {"as_strided", "expand"}:
-        return None
-    base = value.func.value
-    call = ast.unparse(value).removeprefix(ast.unparse(base))
-    return _View(argument, base.id if isinstance(base, ast.Name) else argument, call)
+    call = ast.unparse(value).removeprefix(ast.unparse(base)).removeprefix(f"({ast.unparse(base)})")
+    return _View(argument, base.id if isinstance(base, ast.Name) else argument, base, call)
+
+
+def _is_call(call: ast.Call, methods: set[str]) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr in methods
+
+
+def _is_slice(index: ast.expr) -> bool:
+    places = index.elts if isinstance(index, ast.Tuple) else [index]
+    return any(isinstance(place, ast.Slice) for place in places)
 
 
 def _needed_bytes(node: Node) -> int:

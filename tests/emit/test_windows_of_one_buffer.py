@@ -79,3 +79,11 @@ class Scaled(nn.Module):
     assert a.untyped_storage().data_ptr() != b.untyped_storage().data_ptr()
     assert a.stride() == b.stride() == (12, 1)
     assert (b > 0).all()
+
+
+def test_a_window_is_written_as_a_slice_of_what_the_model_splits(decomposed: Decomposed) -> None:
+    directory = decomposed(MODEL.format(windows=WINDOWS["turned"]) + NO_INIT)
+    (file,) = (directory / "level_0_kernel").glob("atan2*.py")
+    text = file.read_text()
+    assert "    a = fc[:, :2].permute(0, 2, 1)\n" in text
+    assert "    b = fc[:, 2:].permute(0, 2, 1)\n" in text
