@@ -33,11 +33,11 @@ def attention(grouping: Grouping) -> None:
         if name == _FUSED:
             around = [group, *_prepared(grouping, group)]
             if len(around) > 1:
-                grouping.join(around, name, "attention, with its keys and values repeated")
+                grouping.join(around, name, "attention with keys and values repeated for it")
         elif name in _PROBABILITIES:
             parts = _parts(grouping, group)
             if parts is not None:
-                reason = f"attention: {', '.join(grouping.names[g] for g in sorted(parts))}"
+                reason = "attention: " + ", ".join(grouping.names[g] for g in sorted(parts))
                 results = 1 + bool(_unread(grouping, group))
                 grouping.join(parts, _PROBABILITIES[name], reason, results)
 

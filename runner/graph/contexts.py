@@ -1,4 +1,4 @@
-"""This file knows about single operators that are called by what they are there for."""
+"""Names single operators by what they are there for."""
 
 from runner.graph.flow import Flow
 from runner.graph.guards import CHOICES, follows
@@ -18,7 +18,7 @@ def name_in_context(index: int, flow: Flow) -> tuple[str, str]:
         return "expert_dispatch", "rows in the order of the experts that a router chose"
     if op.name in ATTENTION_PRODUCTS and _weighs_experts(op, flow):
         return "expert_combine", "the sum of the experts' results by a router's weights"
-    return field_name(op), f"{op.name} is an operation of its own"
+    return field_name(op), f"one operation of the program: {op.name}"
 
 
 # --- patch embedding: Dosovitskiy et al., 2020 ----------------------------------------------------

@@ -355,7 +355,7 @@ def _statement(op: Operation) -> tuple[object, ...]:
     return (op.scopes, op.origin.file, op.origin.statement) if op.origin else (op.scopes, "", 0)
 
 
-_CONSTANT = "a constant that belongs to no single kernel that reads it"
+_CONSTANT = "a constant that no kernel alone reads"
 _TELLING = ("contraction", "scan", "softmax", "normalization", "reduction", "pooling", "random",
             "other", "pointwise", "copy", "creation")  # fmt: skip
 

@@ -22,10 +22,11 @@ def owned(grouping: Grouping) -> None:
         name, reader = grouping.names[group], grouping.only_reader(group)
         if name in _LOOK_UPS and _biases_attention(grouping, group):
             grouping.names[group] = "relative_position_bias"
+            grouping.reasons[group] = "a look-up of the bias that an attention adds to its scores"
         elif reader is not None and grouping.kind(group) in _SHAPED:
             together = _together(grouping, group, reader)
             if together is not None:
-                reason = f"{grouping.reasons[reader]}; with what it needs of parameters alone"
+                reason = f"{grouping.reasons[reader]}; what it makes of parameters belongs to it"
                 joined = grouping.join((group, reader), together, reason)
                 if joined and all(of_parameters[i] for i in groups[min(group, reader)]):
                     waiting.insert(0, min(group, reader))

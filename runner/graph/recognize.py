@@ -49,7 +49,7 @@ def recognize(graph: Graph) -> tuple[Kernel, ...]:
 
 
 def _spelled(found: Found) -> Candidate:
-    reason = f"spells {found.operation}: {found.formula}"
+    reason = f"the formula of {found.operation}: {found.formula}"
     return Candidate(found.operation, found.members, reason, found.results)
 
 
@@ -59,7 +59,7 @@ def _rearrangements(flow: Flow) -> Iterator[Candidate]:
         if op.name in _REARRANGES and not op.view and not flow.constant[index]:
             found = rearranged(index, flow)
             if found is not None:
-                reason = f"spells {found.operation}: {found.pattern}"
+                reason = f"the rearrangement {found.operation}: {found.pattern}"
                 yield Candidate(found.operation, found.members, reason, frozenset({found.result}))
 
 
@@ -89,11 +89,11 @@ def modules(flow: Flow, patterns: Patterns) -> Iterator[Candidate]:
         compute = [flow.operations[i] for i in members if not flow.operations[i].view]
         name = snake_case(scope.cls)
         if _is_one_formula(compute) or _is_rearrangement(compute, len(members)):
-            reason = f"a call of the author's small class {scope.cls}"
+            reason = f"a call of the author's class {scope.cls}"
             spelled = _spelled_by(compute, frozenset(members), flow, patterns)
             if spelled is not None:
                 name = spelled[0]
-                reason += f", which spells {name}: {spelled[1]}"
+                reason += f", the formula of {name}: {spelled[1]}"
             yield Candidate(name, frozenset(members), reason)
         elif _is_own_weighing(compute, scope, flow):
             reason = f"a call of the author's class {scope.cls}: one operation with its own weight"

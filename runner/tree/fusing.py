@@ -277,13 +277,14 @@ def lines(flow: KernelFlow, kernels: Iterable[int]) -> list[Fusion]:
 def _why_line(flow: KernelFlow, line: Sequence[int]) -> str:
     """What makes kernels one line, and where it ends, for the log."""
     around = [flow.kernels[k].operation for k in line if flow.contractions[k]]
-    reason = "a straight line of data flow" + (f" around its {around[0]}" if around else "")
+    chain = f"a chain around one {around[0]}" if around else "a chain"
+    reason = f"{chain}: nothing else reads what one kernel hands to the next"
     readers, _, returned = flow.exits(line[-1])
     if returned:
-        return f"{reason}, which ends in a result of the model"
+        return f"{reason}; it ends with a result of the model"
     if len(readers) > 1:
-        return f"{reason}, which ends where {len(readers)} others read it"
-    next_one = f", which ends before {flow.kernels[min(readers)].operation}" if readers else ""
+        return f"{reason}; it ends where {len(readers)} kernels read the result"
+    next_one = f"; it ends before {flow.kernels[min(readers)].operation}" if readers else ""
     return f"{reason}{next_one}"
 
 
@@ -327,16 +328,14 @@ def _is_sum(flow: KernelFlow, k: int) -> bool:
 
 
 def why_alone(flow: KernelFlow, k: int) -> str:
-    """Why a kernel is in no line, in one sentence for the log."""
+    """Why a kernel is in no fusion, for the log."""
     kernel = flow.kernels[k]
     if flow.constant[k]:
-        return "stands alone: it depends on no input of the model"
+        return "it depends on no input of the model"
     if kernel.kind in _STAND_ALONE:
-        return f"stands alone: no line of fused kernels goes through {kernel.operation}"
+        return f"{kernel.operation} is never fused with its neighbours"
     if len(flow.activations(k)) > 1:
-        return "stands alone: several streams of data meet in it"
-    if flow.contractions[k]:
-        return "stands alone: a contraction whose neighbours are in other parts"
-    if len(flow.exits(k)[0]) > 1 or flow.exits(k)[2]:
-        return "stands alone: its result is read in several places"
-    return "stands alone: its neighbours are in other parts"
+        return "several kernels' results meet in it"
+    if not flow.contractions[k] and (len(flow.exits(k)[0]) > 1 or flow.exits(k)[2]):
+        return "several kernels read its result"
+    return "what comes before and after it belongs to other parts"

@@ -55,15 +55,15 @@ class _Partition:
         if self.source_level == "level2":
             kernels = range(len(self.kernels))
             return self._whole(
-                "fusion", self.make.kernel_parts(kernels), "level2: a fusion of its kernels"
+                "fusion", self.make.kernel_parts(kernels), "a problem of level 2 is one fusion"
             )
         why_model = self._why_it_is_a_model()
         if why_model is None:
             level: Level = "layer"
             children = self._contents(self.region)
-            reason = "one building block: its output has the form of its input, and nothing repeats"
+            reason = "one building block: its output is shaped like its input, and no block repeats"
         else:
-            level, children, reason = "model", self._model_contents(), f"a model: {why_model}"
+            level, children, reason = "model", self._model_contents(), f"a whole model: {why_model}"
         if self.source_level != "level3" and len(children) == 1:
             only = children[0]
             reason = f"all of it: {only.reason}"
@@ -78,7 +78,7 @@ class _Partition:
         channels, comes into modules of its own.
         """
         if not self._same_form():
-            return "its output has another form than its input"
+            return "its output is not shaped like its input"
         classes = Counter(
             r.scope.cls
             for r in self.region.walk()
@@ -87,7 +87,7 @@ class _Partition:
         first = self.program.spec(self.graph.inputs[0].name).shape if self.graph.inputs else ()
         modules = [r for r in self.region.walk() if id(r) not in self.straight]
         if len(first) == 4 and first[1] <= 4 and bool(modules):
-            return "an image comes in"
+            return "its input is an image"
         name, times = max(classes.items(), key=lambda item: item[1], default=("", 0))
         if times > 2:
             return f"it calls {name} {times} times"
@@ -96,7 +96,7 @@ class _Partition:
         for region in (self.region, *modules):
             for block in blocks(self.flow, region, self.straight):
                 if block.count > 2:
-                    return f"it repeats a block {block.count} times"
+                    return f"it runs the same operations {block.count} times in a row"
         return None
 
     def _same_form(self) -> bool:
@@ -117,7 +117,7 @@ class _Partition:
             kernel = replace(self.kernels[0], members=self.everything)
         else:
             kernel = Kernel(
-                self.title, self.everything, "level1: the whole problem is one kernel", "other"
+                self.title, self.everything, "a problem of level 1 is one kernel", "other"
             )
         return Part(
             "kernel",
@@ -230,7 +230,7 @@ class _Partition:
         operations = tuple(sorted(inside | self.make.views_between(inside, region.kernels())))
         place = attribute(around.scope.path) if around.scope is not None else ""
         stem = f"{place}_{block.stem}" if place and block.stem == "stage" else block.stem
-        reason = f"what the program repeats {block.count} times, one after the other"
+        reason = f"operations that the program runs {block.count} times in a row"
         name = f"{block.stem}_{block.number}"
         return self.make.parent("layer", name, stem, operations, children, reason)
 
@@ -240,8 +240,10 @@ class _Partition:
         operations = self.make.with_views(children, region)
         cls = region.scope.cls
         stem = container_stem(region.scope.path) if is_container(region.scope) else snake_case(cls)
+        contractions = sum(self.flow.contractions[k] for k in region.kernels())
         held = sum(1 for _ in region.kernels())
-        reason = f"a call of {of_class(region.scope)}, whose {held} kernels are no straight line"
+        what = f"{contractions} contractions" if contractions > 1 else f"{held} kernels that branch"
+        reason = f"a call of {of_class(region.scope)}, which holds {what}"
         name = attribute(region.scope.path) or stem
         return self.make.parent("layer", name, stem, operations, children, reason, region.scope)
 
