@@ -9,8 +9,8 @@ from runner.graph.operations import field_name, kind, reads_only_shape
 Values = Mapping[str, TensorSpec]
 
 # Per element of the output; what is not listed counts one.
-_POINTWISE = {"to": 0, "_to_copy": 0, "type_as": 0, "tril": 0, "triu": 0, "addcmul": 2,
-              "addcdiv": 2, "lerp": 3}  # fmt: skip
+_POINTWISE = {"to": 0, "_to_copy": 0, "type_as": 0, "tril": 0, "triu": 0, "where": 0,
+              "masked_fill": 0, "addcmul": 2, "addcdiv": 2, "lerp": 3}  # fmt: skip
 # Per element of the input.
 _REDUCTION = {"var": 4, "std": 4, "var_mean": 4, "std_mean": 4, "logsumexp": 4, "norm": 2,
               "linalg_vector_norm": 2, "linalg_norm": 2, "frobenius_norm": 2}  # fmt: skip
@@ -37,7 +37,7 @@ def flops(op: Operation, values: Values) -> int:
     """Floating point operations of one call; a multiply-add counts two, a transcendental one.
 
     Contractions are exact, biases included. Normalisations, softmax and reductions count a few an
-    element; moving data counts nothing.
+    element; moving, choosing and comparing data counts nothing.
     """
     label = kind(op)
     if label in {"view", "copy", "creation", "random"} or op.name in _MOVES_ONLY:
@@ -47,6 +47,8 @@ def flops(op: Operation, values: Values) -> int:
     first = next((values[n].numel for n in op.refs()), 0)
     out = max((values[n].numel for n in op.outputs if n), default=0)
     if label == "pointwise":
+        if all(values[n].dtype == "bool" for n in op.outputs if n):
+            return 0
         return _POINTWISE.get(op.name, 1) * out
     if label == "reduction":
         return _REDUCTION.get(op.name, _LOSS.get(op.name, 1)) * first
@@ -115,9 +117,16 @@ def _convolution(op: Operation, values: Values) -> int:
 
 
 def _attention(op: Operation, values: Values) -> int:
-    """q (..., l, e), k (..., s, e), v (..., s, f): scores, softmax, sum; masked ones count."""
+    """q (..., l, e), k (..., s, e), v (..., s, f): scores, softmax, sum.
+
+    With `is_causal`, the scores up to the diagonal; with a mask that comes in, all of them.
+    """
     query, value = _spec(op.args[0], values), _spec(op.args[2], values)
-    scores = prod(query.shape[:-1]) * value.shape[-2]
+    length, keys = query.shape[-2], value.shape[-2]
+    pairs = length * keys
+    if op.arg("is_causal") is True:
+        pairs = sum(min(row + 1, keys) for row in range(length))
+    scores = prod(query.shape[:-2]) * pairs
     return scores * (2 * query.shape[-1] + _SOFTMAX + 2 * value.shape[-1])
 
 

@@ -102,6 +102,14 @@ def test_attention_counts_scores_softmax_and_sum(program: Program) -> None:
     assert total(graph) == 2 * 3 * 5 * 7 * (2 * 8 + 5 + 2 * 4)
 
 
+def test_causal_attention_counts_the_scores_up_to_the_diagonal(program: Program) -> None:
+    graph = program(
+        "return F.scaled_dot_product_attention(x, x, x, is_causal=True)",
+        inputs="torch.randn(2, 3, 5, 8)",
+    )
+    assert total(graph) == 2 * 3 * (1 + 2 + 3 + 4 + 5) * (2 * 8 + 5 + 2 * 8)
+
+
 ELEMENTWISE = {
     "x.exp()": 32,
     "x + x": 32,
@@ -113,6 +121,8 @@ ELEMENTWISE = {
     "F.avg_pool2d(x[None, None], 2)": 8 * 4,
     "F.adaptive_avg_pool1d(x, 2)": 32,
     "torch.cat((x, x))": 0,
+    "x.masked_fill(x > 0, 0.0)": 0,
+    "torch.where(x > 0, x, 0.0).exp()": 32,
     "x.t()": 0,
     "x.t().contiguous()": 0,
     "F.mse_loss(x, x)": 3 * 32,
