@@ -152,7 +152,8 @@ def _is_class(program: Program, part: Part, around: Part) -> bool:
     A line of operations that is named by them alone is written out where it runs.
     """
     if not part.children:
-        return False
+        authors = bool(part.scopes) and not part.scopes[-1].builtin
+        return authors and part.scopes != around.scopes and _is_call(program, part)
     operations = [kernel.stem for kernel in part.kernels()]
     named = part.level == "layer" or fusion_stem(operations, "") != part.stem
     return named or (part.scopes != around.scopes and _is_call(program, part))
