@@ -21,7 +21,7 @@ from runner.graph.ir import Ref, substitute
 from runner.tree.interface import Program
 from runner.tree.part import Part, schedule
 from runner.tree.regions import is_container
-from runner.tree.stems import fusion_stem
+from runner.tree.stems import line_stem
 from runner.tree.workload import Workload
 
 
@@ -149,13 +149,17 @@ def _text(name: str, written: Written, shared: Template | None) -> str:
 def _is_class(program: Program, part: Part, around: Part) -> bool:
     """Whether a part is a class of its own: a layer, a module of the author's, a named fusion.
 
-    A line of operations that is named by them alone is written out where it runs.
+    A line of operations that is named by them alone, and a module of one operation without weights,
+    are written out where they run.
     """
     if not part.children:
         authors = bool(part.scopes) and not part.scopes[-1].builtin
-        return authors and part.scopes != around.scopes and _is_call(program, part)
-    operations = [kernel.stem for kernel in part.kernels()]
-    named = part.level == "layer" or fusion_stem(operations, "") != part.stem
+        views = [program.graph.operations[i].view for i in part.operations]
+        small = views.count(False) == 1 and not part.io.states
+        apart = part.scopes != around.scopes
+        return authors and apart and not small and _is_call(program, part)
+    kernels = [each.kernel for each in part.kernels() if each.kernel is not None]
+    named = part.level == "layer" or line_stem(kernels) != part.stem
     return named or (part.scopes != around.scopes and _is_call(program, part))
 
 

@@ -14,7 +14,7 @@ from runner.tree.fusing import Fusion, KernelFlow, is_residual, lines, special_s
 from runner.tree.interface import Program, interface, shared_scopes
 from runner.tree.part import Part, in_order
 from runner.tree.regions import Region, is_container, is_numbered
-from runner.tree.stems import attribute, fusion_stem
+from runner.tree.stems import attribute, line_stem
 
 LARGEST_FUSION = 16
 """Kernels in a module call that is drawn as one fusion."""
@@ -61,13 +61,15 @@ class PartMaker:
                 return special
         if not is_container(scope):
             return own
-        return self._line_stem(kernels) if is_numbered(scope) else attribute(scope.path)
+        if is_numbered(scope):
+            return line_stem([self.kernels[k] for k in kernels])
+        return attribute(scope.path)
 
     def fusion(self, fusion: Fusion) -> Part:
         children = self.kernel_parts(fusion.kernels)
         inside = {i for child in children for i in child.operations}
         operations = tuple(sorted(inside | self.views_between(inside, fusion.kernels)))
-        stem = fusion.stem or self._line_stem(fusion.kernels)
+        stem = fusion.stem or line_stem([self.kernels[k] for k in fusion.kernels])
         return self.parent("fusion", stem, stem, operations, children, fusion.reason)
 
     def parent(
@@ -107,15 +109,6 @@ class PartMaker:
         taken = {k for line in found for k in line.kernels}
         alone = [k for k in loose if k not in taken]
         return [*map(self.fusion, found), *self.kernel_parts(alone, alone=True)]
-
-    def _line_stem(self, kernels: Sequence[int]) -> str:
-        """Its operations; where they are too many, those that tell most about it."""
-        for untold in (set[str](), {"copy"}, {"copy", "pointwise"}):
-            told = [self.kernels[k] for k in kernels if self.kernels[k].kind not in untold]
-            stem = fusion_stem([kernel.operation for kernel in told], "")
-            if stem:
-                return stem if len(told) > 1 else f"{stem}_fusion"
-        return "fusion"
 
     def kernel_parts(self, kernels: Iterable[int], alone: bool = False) -> list[Part]:
         return [self._kernel_part(k, alone) for k in kernels]

@@ -1,7 +1,9 @@
-"""This file knows about what parts are called: by the author's modules or their operations."""
+"""Names parts by the author's modules or by their operations."""
 
 from collections.abc import Sequence
 from itertools import groupby
+
+from runner.graph.recognize import Kernel
 
 LONGEST_STEM = 48
 _MOST_OPERATIONS = 4
@@ -35,3 +37,13 @@ def fusion_stem(operations: Sequence[str], otherwise: str) -> str:
         words = [name if count == 1 else f"{name}_x{count}" for name, count in runs]
     text = "_".join(words)
     return text if len(words) <= _MOST_OPERATIONS and len(text) <= LONGEST_STEM else otherwise
+
+
+def line_stem(kernels: Sequence[Kernel]) -> str:
+    """`conv2d_relu`: a line's operations; where they are many, those that tell most about it."""
+    for untold in (set[str](), {"copy"}, {"copy", "pointwise"}):
+        told = [kernel for kernel in kernels if kernel.kind not in untold]
+        stem = fusion_stem([kernel.operation for kernel in told], "")
+        if stem:
+            return stem if len(told) > 1 else f"{stem}_fusion"
+    return "fusion"

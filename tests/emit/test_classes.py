@@ -165,6 +165,41 @@ def test_a_module_that_is_one_operation_is_no_class(decomposed: Decomposed) -> N
     assert classes_of(text_of(directory, "level_3_model")) == ["Model"]
 
 
+def test_a_module_with_a_weight_or_several_operations_is_a_class(decomposed: Decomposed) -> None:
+    directory = decomposed(
+        """
+        class RMSNorm(nn.Module):
+            def __init__(self, dim):
+                super().__init__()
+                self.weight = nn.Parameter(torch.ones(dim))
+
+            def forward(self, x):
+                return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-5) * self.weight
+
+        class Gate(nn.Module):
+            def forward(self, x):
+                gate, up = x.chunk(2, dim=-1)
+                return F.silu(gate) * up
+
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.norm, self.out_norm = RMSNorm(4), RMSNorm(8)
+                self.fc, self.gate = nn.Linear(4, 16), Gate()
+
+            def forward(self, x):
+                return self.out_norm(self.gate(self.fc(self.norm(x)))).sum()
+
+        def get_inputs(): return [torch.randn(2, 4)]
+        """
+        + NO_INIT
+    )
+    text = text_of(directory, "level_3_model")
+    assert classes_of(text) == ["RMSNorm", "Gate", "Model"]
+    assert re.search(r"self.norm = RMSNorm\(\w+=4\)", text)
+    assert passes(directory)
+
+
 def test_the_same_holds_in_training_mode(decomposed: Decomposed) -> None:
     directory = decomposed(INVERTED_RESIDUALS + NO_INIT, mode="train")
     assert "InvertedResidual(in_channels=8, hidden=24" in text_of(directory, "level_3_model")
