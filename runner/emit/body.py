@@ -53,13 +53,15 @@ def write_class(
     signature: str | None = None,
     prologue: Sequence[str] = (),
     inlined: frozenset[str] | None = None,
+    nested: bool = False,
 ) -> Written:
     """The class that computes a part's outputs from its inputs by running `items` in order.
 
     `returns`, `signature` and `prologue` replace what is returned, the arguments, and come first.
     `inlined` says which values stand inside other expressions, where that is decided already.
+    `nested`: whether calls may stand inside other expressions, as the author wrote them.
     """
-    writer = _Writer(program, namer, part, items)
+    writer = _Writer(program, namer, part, items, nested)
     lines = [*prologue, *writer.forward(returns, inlined)]
     made, lines, weights = rolled(writer.owned.lines, lines, writer.owned.weights)
     signature = signature or _signature(writer.arguments)
@@ -106,12 +108,16 @@ def _signature(arguments: Sequence[str]) -> str:
 
 
 class _Writer:
-    def __init__(self, program: Program, namer: Namer, part: Part, items: Sequence[Item]) -> None:
+    def __init__(
+        self, program: Program, namer: Namer, part: Part, items: Sequence[Item], nested: bool
+    ) -> None:
         self.program, self.namer, self.part, self.items = program, namer, part, items
         self.owned = Owned(program, part.io.states, part.module_path)
         self.flow = ItemFlow(program, part, items)
+        self.attributes: dict[int, str] = {}
+        calls = self.attributes if nested else None
         self.statements = Statements(
-            program, namer, part, items, self.flow, self.owned, self._device
+            program, namer, part, items, self.flow, self.owned, self._device, calls
         )
         self.names: dict[str, str] = {}
         self.live: dict[str, str] = {}
@@ -124,7 +130,6 @@ class _Writer:
         """Statement -> the author's list that it joins."""
         self.list_names: dict[GrowingList, str] = {}
         self.ends = self._ends()
-        self.attributes: dict[int, str] = {}
         self._make_owned()
         self.arguments = self._name_arguments()
 

@@ -52,7 +52,9 @@ class ClassWriter:
         for parts in alike.values():
             by_workload = {workload(part).name: part for part in reversed(parts)}
             self._define(list(by_workload.values())[::-1])
-        self.model = write_class(program, namer, "Model", root, self._items(root, root))
+        self.model = write_class(
+            program, namer, "Model", root, self._items(root, root), nested=True
+        )
         self.texts.append(self.model.text)
 
     def _inner(self, part: Part) -> Iterator[Part]:
@@ -96,7 +98,7 @@ class ClassWriter:
         program = self.program if part is first else _with_numbers(self.program, first, part)
         inlined = base.inlined if base is not None else None
         items = self._items(first, part)
-        return write_class(program, self.namer, "", first, items, inlined=inlined)
+        return write_class(program, self.namer, "", first, items, inlined=inlined, nested=True)
 
     def _items(self, first: Part, part: Part) -> list[Item]:
         """Return what forward runs: operations, and calls of classes with arguments for `part`."""

@@ -49,6 +49,7 @@ class ItemFlow:
         self.loops = {run[0]: run for run in self._loops()}
         """The first position of a loop -> all its positions."""
         self.repeats = {position for run in self.loops.values() for position in run[1:]}
+        self.repeating = {*self.loops, *self.repeats}
 
     def reads(self, item: Item) -> list[str]:
         if isinstance(item, Call):

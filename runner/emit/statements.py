@@ -4,7 +4,7 @@ A value that is used once, in the author's statement that computes it, stays ins
 expression, if that fits a line.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from runner.emit.items import Call, Item, ItemFlow
 from runner.emit.lines import WIDTH
@@ -34,9 +34,13 @@ class Statements:
         flow: ItemFlow,
         owned: Owned,
         device: Device,
+        attributes: Mapping[int, str] | None,
     ) -> None:
+        """`attributes`: of calls that may stand inside another statement; None: none may."""
         self.program, self.namer, self.part, self.items = program, namer, part, items
         self.flow, self.owned, self.device = flow, owned, device
+        self.attributes = attributes
+        self.depth = sum(not scope.builtin for scope in part.scopes)
         self.inlined: set[str] = set()
         self.split: set[str] = set()
         """What has a name because a statement would be too long."""
@@ -44,16 +48,17 @@ class Statements:
     def choose(self) -> None:
         """Decide it, for all values."""
         for position, item in enumerate(self.items):
+            nests = self._can_be_inlined(position, item)
             if not isinstance(item, Call):
-                target = None if self._can_be_inlined(position, item) else self.namer.of
+                target = None if nests else self.namer.of
                 if len(self.expression(item, self.namer.of)) > self._room(item, target):
                     self._split(item)
             else:
                 given = (self.value(name, self.namer.of) for name in self.flow.reads(item))
-                room = self._room(item, self.namer.of)
+                room = self._room(item, None if nests else self.namer.of)
                 if sum(len(each) + 2 for each in given) > room - len(item.attribute):
                     self._split(item)
-            if self._can_be_inlined(position, item) and not self._holds_what_is_split(item):
+            if nests and not self._holds_what_is_split(item):
                 self.inlined.add(self.flow.makes(item)[0])
 
     def is_inside(self, name: str) -> bool:
@@ -64,8 +69,8 @@ class Statements:
         """A value where it is read; `variable` says what those with a statement are called."""
         return self._value(name, variable).text
 
-    def expression(self, item: int, variable: Callable[[str], str]) -> str:
-        """The right side of an operation's statement."""
+    def expression(self, item: Item, variable: Callable[[str], str]) -> str:
+        """The right side of a statement."""
         return self._expression(item, variable).text
 
     def leaves(self, item: Item) -> list[str]:
@@ -115,43 +120,54 @@ class Statements:
         return WIDTH - INDENT - targets - 1 - comment
 
     def _can_be_inlined(self, position: int, item: Item) -> bool:
-        if isinstance(item, Call) or len(self.flow.makes(item)) != 1:
+        if len(self.flow.makes(item)) != 1:
             return False
-        op = self.program.graph.operations[item]
-        (name,) = op.outputs
-        if (
-            self.flow.uses.get(name) != 1
-            or op.listed
-            or is_random(op)
-            or self.flow.producer[name] != position
-        ):
+        (name,) = self.flow.makes(item)
+        if self.flow.uses.get(name) != 1 or self.flow.producer[name] != position:
+            return False
+        if {position, self.flow.reader[name]} & self.flow.repeating:
             return False
         reader = self.items[self.flow.reader[name]]
-        if self.flow.reader[name] in self.flow.loops:
+        work, others = self._operations(item), self._operations(reader)
+        if any(map(is_random, (*work, *others))):
             return False
-        if isinstance(reader, Call):
-            first = next(
-                op
-                for i in reader.part.operations
-                if not (op := self.program.graph.operations[i]).view
-            )
-            return op.view and _statement(op) == _statement(first)
-        other = self.program.graph.operations[reader]
-        return not is_random(other) and _statement(op) == _statement(other)
+        if not isinstance(item, Call) and work[0].listed:
+            return False
+        if not isinstance(item, Call) and not isinstance(reader, Call):
+            return _statement(work[0]) == _statement(others[0])
+        if self.attributes is None:
+            if isinstance(item, Call):
+                return False
+            first = next(op for op in others if not op.view)
+            return work[0].view and _statement(work[0]) == _statement(first)
+        return None is not self._line(work) == self._line(others)
+
+    def _operations(self, item: Item) -> list[Operation]:
+        inside = item.part.operations if isinstance(item, Call) else (item,)
+        return [self.program.graph.operations[i] for i in inside]
+
+    def _line(self, operations: Sequence[Operation]) -> int | None:
+        """The line of this forward that runs operations; None where the author wrote no such."""
+        own = [op for op in operations if not op.view] or operations
+        lines = {op.origin.calls[self.depth :][:1] for op in own if op.origin is not None}
+        return lines.pop()[0] if len(lines) == 1 and () not in lines else None
 
     def _value(self, name: str, variable: Callable[[str], str]) -> Text:
         if name in self.inlined:
-            item = self.items[self.flow.producer[name]]
-            assert isinstance(item, int)
-            return self._expression(item, variable)
+            return self._expression(self.items[self.flow.producer[name]], variable)
         if self.program.is_state(name):
             return self.owned.state(name)
         return Text(variable(name))
 
-    def _expression(self, item: int, variable: Callable[[str], str]) -> Text:
+    def _expression(self, item: Item, variable: Callable[[str], str]) -> Text:
         def value(name: str) -> Text:
             return self._value(name, variable)
 
+        if isinstance(item, Call):
+            assert self.attributes is not None
+            attribute = self.attributes[self.flow.producer[item.part.io.outputs[0]]]
+            given = ", ".join(value(name).text for name in item.part.io.inputs)
+            return Text(f"self.{attribute}({given})")
         op = self.program.graph.operations[item]
         found = self.owned.module(op)
         if found is not None:
@@ -172,7 +188,8 @@ class Statements:
             if not isinstance(source, Ref) or source.name not in self.inlined:
                 break
             before = self.items[self.flow.producer[source.name]]
-            assert isinstance(before, int)
+            if isinstance(before, Call):
+                break
             if self.program.graph.operations[before].target not in _SUBSCRIPTS:
                 break
             run.insert(0, self.program.graph.operations[before])

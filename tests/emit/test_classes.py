@@ -197,6 +197,7 @@ def test_a_module_with_a_weight_or_several_operations_is_a_class(decomposed: Dec
     text = text_of(directory, "level_3_model")
     assert classes_of(text) == ["RMSNorm", "Gate", "Model"]
     assert re.search(r"self.norm = RMSNorm\(\w+=4\)", text)
+    assert "return self.out_norm(self.gate(self.fc(self.norm(x)))).sum()" in text
     assert passes(directory)
 
 
