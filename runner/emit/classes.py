@@ -6,10 +6,12 @@ Equal modules are one class. Modules that differ in numbers alone are one class 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator
+import re
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
+from runner.emit.authors import written_numbers
 from runner.emit.body import Written, class_text, write_class
 from runner.emit.items import Call, Item
 from runner.emit.loops import without_number
@@ -17,12 +19,15 @@ from runner.emit.names import Namer, camel, child_names, identifier, unique
 from runner.emit.numbers import Template, template
 from runner.emit.outline import words_of
 from runner.emit.owned import Weight
+from runner.emit.variants import Variant, told_apart
 from runner.graph.ir import Ref, substitute
 from runner.tree.interface import Program
 from runner.tree.part import Part, schedule
 from runner.tree.regions import is_container
 from runner.tree.stems import fusion_stem
 from runner.tree.workload import Workload
+
+_T = TypeVar("_T", Written, Template)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,19 +46,28 @@ class ClassWriter:
         self, program: Program, namer: Namer, workload: Callable[[Part], Workload], root: Part
     ) -> None:
         self.program, self.namer, self.workload = program, namer, workload
-        self.texts: list[str] = []
         self._classes: dict[str, _Class] = {}
         """By the workload's name."""
-        self._names: set[str] = set()
+        self._written_classes: list[tuple[str, Written, Template | None]] = []
+        self._variants: dict[str, list[Variant]] = {}
+        """By the name that they would all have."""
+        self._instances: dict[str, list[Part]] = {}
+        """By the workload's name."""
         alike: dict[Hashable, list[Part]] = {}
         for part in self._inner(root):
             alike.setdefault(_structure(program, part), []).append(part)
-        self._plain = self._plain_names(alike.values())
+            self._instances.setdefault(workload(part).name, []).append(part)
         for parts in alike.values():
             by_workload = {workload(part).name: part for part in reversed(parts)}
             self._define(list(by_workload.values())[::-1])
-        self.model = write_class(program, namer, "Model", root, self._items(root, root))
-        self.texts.append(self.model.text)
+        model = write_class(program, namer, "Model", root, self._items(root, root))
+        names = self._names()
+        self.texts = [
+            _text(names[name], _renamed(written, names), shared and _renamed(shared, names))
+            for name, written, shared in self._written_classes
+        ]
+        self.model = _renamed(model, names)
+        self.texts.append(_text("Model", self.model, None))
 
     def _inner(self, part: Part) -> Iterator[Part]:
         """The parts inside that are classes, each after those inside it."""
@@ -62,31 +76,24 @@ class ClassWriter:
                 yield from self._inner(child)
                 yield child
 
-    def _plain_names(self, groups: Iterable[list[Part]]) -> dict[str, Part]:
-        """For each name the first part of the class that is called just that: the most used."""
-        plain: dict[str, list[Part]] = {}
-        for parts in groups:
-            rivals = [parts, *filter(None, [plain.get(_class_name(self.program, parts[0]))])]
-            best = min(rivals, key=lambda g: (bool(self._words(g[0])), -len(g), g is parts))
-            plain[_class_name(self.program, parts[0])] = best
-        return {name: parts[0] for name, parts in plain.items()}
-
-    def _words(self, part: Part) -> str:
-        return words_of(self.workload(part).name)
-
     def _define(self, parts: list[Part]) -> None:
         """Write a class for parts of one structure, or several where too much differs."""
         first, *others = parts
         base = self._written(first, first)
         variants = [base, *(self._written(first, part, base) for part in others)]
-        shared = template([(variant.made, variant.lines) for variant in variants])
+        told = written_numbers(self.program, first) if _is_call(self.program, first) else {}
+        shared = template([(variant.made, variant.lines) for variant in variants], told)
         if shared is None and others:
             for part in parts:
                 self._define([part])
             return
-        name = self._name(first)
-        self._names.add(name)
-        self.texts.append(_text(name, base, shared))
+        plain = _class_name(self.program, first)
+        alike = self._variants.setdefault(plain, [])
+        name = f"{plain}__{len(alike)}"
+        workloads = [self.workload(part).name for part in parts]
+        instances = [part for each in workloads for part in self._instances[each]]
+        alike.append(Variant(instances, [words_of(each).split() for each in workloads]))
+        self._written_classes.append((name, base, shared))
         for place, (part, variant) in enumerate(zip(parts, variants, strict=True)):
             arguments = shared.arguments(place) if shared is not None else ""
             self._classes[self.workload(part).name] = _Class(name, arguments, variant.weights)
@@ -116,28 +123,28 @@ class ClassWriter:
         units = schedule(self.program, called, loose | (set(first.operations) - inside))
         return [calls[id(unit)] if isinstance(unit, Part) else unit for unit in units]
 
-    def _name(self, part: Part) -> str:
-        """The author's name for the class; where another has it, with what sets this one apart."""
-        name = _class_name(self.program, part)
-        plain = self._plain[name]
-        if part is not plain:
-            words = self._words(part)
-            name += camel(words) if words else _difference(part, plain)
-        return unique(name, {*self._names, "Model"}, between="")
+    def _names(self) -> dict[str, str]:
+        """Choose the names of all classes: the author's, with what sets several of one apart."""
+        names: dict[str, str] = {}
+        for plain, variants in self._variants.items():
+            for place, words in enumerate(told_apart(variants)):
+                ends = {"first", "last"}
+                before, after = [w for w in words if w in ends], [w for w in words if w not in ends]
+                wish = camel("_".join([*before, plain, *after]))
+                names[f"{plain}__{place}"] = unique(wish, {*names.values(), "Model"}, between="")
+        return names
 
 
-def _difference(part: Part, other: Part) -> str:
-    """Return a word for what a part has and another has not: `Downsample`, `2Conv2d` for two."""
-    names, known = ([without_number(c.name) for c in p.children] for p in (part, other))
-    for name in names:
-        if name not in known:
-            return camel(name)
-    mine, theirs = (Counter(kernel.stem for kernel in p.kernels()) for p in (part, other))
-    for stem in (*mine, *theirs):
-        if mine[stem] != theirs[stem]:
-            number = "" if not theirs[stem] else "No" if not mine[stem] else str(mine[stem])
-            return number + camel(stem)
-    return ""
+def _renamed(written: _T, names: Mapping[str, str]) -> _T:
+    """A class whose statements call the other classes by their names."""
+
+    def renamed(statements: Iterable[str]) -> tuple[str, ...]:
+        known = re.compile(r"\b\w+__\d+\b")
+        return tuple(
+            known.sub(lambda found: names.get(found[0], found[0]), each) for each in statements
+        )
+
+    return replace(written, made=renamed(written.made), lines=renamed(written.lines))
 
 
 def _text(name: str, written: Written, shared: Template | None) -> str:

@@ -104,7 +104,7 @@ def write_composition(
 
 
 def _attribute(kernel: Part) -> str:
-    """`layers_0_attn_rope`: where a kernel runs, and what it is where its module does not say so."""
+    """`layers_0_attn_rope`: where a kernel runs, and what it is if its module does not say so."""
     path = identifier(kernel.module_path) if kernel.module_path else ""
     told = kernel.name != kernel.stem or f"_{path}".endswith(f"_{kernel.stem}")
     return path if path and told else identifier(f"{kernel.module_path}_{kernel.stem}")
