@@ -1,4 +1,4 @@
-"""This file knows about writing a class: its `__init__` and `forward` for a part of the program.
+"""Writes a class: its `__init__` and `forward` for a part of the program.
 
 What runs in `forward` are operations, or calls of other emitted classes with the views between
 them. Values keep the author's variable names where those are free.
@@ -10,14 +10,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from runner.emit.items import Call, Item, ItemFlow, weights_key
+from runner.emit.items import Call, Item, ItemFlow, weights_key, without_zero_states
 from runner.emit.lines import indented
 from runner.emit.lists import GrowingList, growing_lists
 from runner.emit.loops import common_stem, one_of, without_number
 from runner.emit.names import RESERVED, Namer, unique
 from runner.emit.owned import Owned, Weight
 from runner.emit.roles import GENERIC
-from runner.emit.rolling import rolled
+from runner.emit.rolling import counted, rolled
 from runner.emit.statements import INDENT, LARGE_BYTES, Statements, shape_comment
 from runner.graph.ir import Scope
 from runner.tree.interface import Program, shared_scopes
@@ -59,9 +59,10 @@ def write_class(
     `returns`, `signature` and `prologue` replace what is returned, the arguments, and come first.
     `inlined` says which values stand inside other expressions, where that is decided already.
     """
-    writer = _Writer(program, namer, part, items)
+    writer = _Writer(*without_zero_states(program, items), namer, part)
     lines = [*prologue, *writer.forward(returns, inlined)]
     made, lines, weights = rolled(writer.owned.lines, lines, writer.owned.weights)
+    lines = counted(lines)
     signature = signature or _signature(writer.arguments)
     return Written(
         class_text(name, made, signature, lines, docstring=docstring),
@@ -106,7 +107,7 @@ def _signature(arguments: Sequence[str]) -> str:
 
 
 class _Writer:
-    def __init__(self, program: Program, namer: Namer, part: Part, items: Sequence[Item]) -> None:
+    def __init__(self, program: Program, items: Sequence[Item], namer: Namer, part: Part) -> None:
         self.program, self.namer, self.part, self.items = program, namer, part, items
         self.owned = Owned(program, part.io.states, part.module_path)
         self.flow = ItemFlow(program, part, items)

@@ -300,6 +300,9 @@ class Namer:
             names.append(name)
         if len(inputs) == 2 and len({*names}) == 1 and (residual := self._residual(part)):
             names[inputs.index(residual)] = "residual"
+        for place, value in enumerate(inputs):  # `x_t` beside the `x` that it is a part of
+            if names.count(names[place]) > 1 and self._viewed(value) in inputs:
+                names[place] = names[place] if self._viewed(value) == value else self.of(value)
         if len({*names}) < len(names) and (joined := self._joined(part)):
             names = [f"{joined}_{place}" for place in range(1, len(names) + 1)]
         return _distinct(names)

@@ -1,4 +1,4 @@
-"""Emitted code holds large values no longer than the original did: to run it takes no more."""
+"""Emitted code holds large values hardly longer than the original did: it takes little more."""
 
 import gc
 import runpy
@@ -75,7 +75,7 @@ def peak(model: Callable[[], nn.Module], inputs: Callable[[], list[torch.Tensor]
     return measured.bytes
 
 
-def test_a_composition_and_each_component_take_no_more_than_the_original(
+def test_a_composition_and_each_component_take_at_most_a_third_more_than_the_original(
     decomposed: Decomposed,
 ) -> None:
     directory = decomposed(MODEL + NO_INIT)
@@ -84,10 +84,10 @@ def test_a_composition_and_each_component_take_no_more_than_the_original(
     most = peak(original["Model"], inputs)
     assert most > 4 * 320 << 20  # four values of the GELU
     composed = runpy.run_path(str(directory / "verification/composition_test.py"))
-    assert peak(composed["ComposedModel"], inputs) <= most
+    assert peak(composed["ComposedModel"], inputs) <= 1.3 * most
     for file in directory.glob("level_*/*.py"):
         component = runpy.run_path(str(file))
-        assert peak(component["Model"], component["get_inputs"]) <= most, file.name
+        assert peak(component["Model"], component["get_inputs"]) <= 1.3 * most, file.name
 
 
 def layers() -> set[int]:
