@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import ast
-import functools
-import linecache
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from runner.graph.ir import Operation, Ref, Scope
 from runner.graph.operations import POINTWISE
 from runner.tree.interface import Program
-from runner.tree.part import Part
 
 _Statement = tuple[str, int, tuple[str, ...], tuple[Scope, ...]]
 """File, first line, targets, and the calls of modules in which it runs."""
@@ -142,73 +137,3 @@ def _statements(op: Operation) -> list[_Statement]:
 def modules_of(scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:
     """The calls of the author's own modules."""
     return tuple(scope for scope in scopes if not scope.builtin)
-
-
-# --- names of numbers -----------------------------------------------------------------------------
-
-_BY_POSITION = {
-    "Linear": ("in_features", "out_features", "bias"),
-    "Conv": ("in_channels", "out_channels", "kernel_size", "stride", "padding"),
-    "BatchNorm": ("num_features",),
-    "InstanceNorm": ("num_features",),
-    "LayerNorm": ("normalized_shape",),
-    "GroupNorm": ("num_groups", "num_channels"),
-    "Embedding": ("num_embeddings", "embedding_dim"),
-    **dict.fromkeys(("LSTM", "GRU", "RNN"), ("input_size", "hidden_size", "num_layers")),
-}
-"""Arguments of torch's modules, in their order; `Conv` stands for `Conv1d` and its like."""
-_DIMENSIONS = re.compile(r"(Transpose)?[123]d$")
-
-
-def written_numbers(program: Program, part: Part) -> Mapping[tuple[str, str], str]:
-    """What the author's `__init__` calls the numbers that it gives to torch's modules.
-
-    Attribute and keyword -> a variable's name, or '' for another expression that holds one:
-    `("fc1", "in_features")` -> `dim`.
-    """
-    origins = [o for i in part.operations if (o := program.graph.operations[i].origin)]
-    files = dict.fromkeys(f for o in origins for f in (o.file, *(file for file, _, _ in o.callers)))
-    for file in files:
-        if found := _numbers_in(file).get(part.scopes[-1].cls):
-            return found
-    return {}
-
-
-@functools.cache
-def _numbers_in(file: str) -> dict[str, dict[tuple[str, str], str]]:
-    """Of each class in a file."""
-    try:
-        tree = ast.parse("".join(linecache.getlines(file)))
-    except SyntaxError:
-        return {}
-    return {
-        each.name: {
-            pair: name
-            for function in each.body
-            if isinstance(function, ast.FunctionDef) and function.name == "__init__"
-            for statement in ast.walk(function)
-            if isinstance(statement, ast.Assign)
-            for pair, name in _numbers_of(statement).items()
-        }
-        for each in ast.walk(tree)
-        if isinstance(each, ast.ClassDef)
-    }
-
-
-def _numbers_of(statement: ast.Assign) -> dict[tuple[str, str], str]:
-    """Of `self.fc1 = nn.Linear(dim, hidden)`."""
-    target, call = statement.targets[0], statement.value
-    if not isinstance(target, ast.Attribute) or not isinstance(call, ast.Call):
-        return {}
-    cls = _DIMENSIONS.sub("", ast.unparse(call.func).rpartition(".")[2])
-    given = dict(zip(_BY_POSITION.get(cls, ()), call.args, strict=False))
-    given |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
-    return {
-        (target.attr, name): value.id
-        if isinstance(value, ast.Name)
-        else value.attr
-        if isinstance(value, ast.Attribute)
-        else ""
-        for name, value in given.items()
-        if not isinstance(value, ast.Constant)
-    }

@@ -11,8 +11,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from runner.emit.authors import written_numbers
 from runner.emit.body import Written, class_text, write_class
+from runner.emit.initializers import written_numbers
 from runner.emit.items import Call, Item
 from runner.emit.loops import without_number
 from runner.emit.names import Namer, camel, child_names, identifier, unique
@@ -81,7 +81,7 @@ class ClassWriter:
         first, *others = parts
         base = self._written(first, first)
         variants = [base, *(self._written(first, part, base) for part in others)]
-        told = written_numbers(self.program, first) if _is_call(self.program, first) else {}
+        told = written_numbers(self.program, first)
         shared = template([(variant.made, variant.lines) for variant in variants], told)
         if shared is None and others:
             for part in parts:

@@ -303,12 +303,12 @@ class Namer:
         for place, value in enumerate(inputs):  # `x_t` beside the `x` that it is a part of
             if names.count(names[place]) > 1 and self._viewed(value) in inputs:
                 names[place] = names[place] if self._viewed(value) == value else self.of(value)
-        if len({*names}) < len(names) and (joined := self._joined(part)):
+        if len({*names}) < len(names) and (joined := self.joined(part)):
             names = [f"{joined}_{place}" for place in range(1, len(names) + 1)]
         return _distinct(names)
 
-    def _joined(self, part: Part) -> str:
-        """The author's list whose tensors a kernel joins."""
+    def joined(self, part: Part) -> str:
+        """The author's list whose tensors a kernel joins, if that is all that it does."""
         origins = [self.program.graph.operations[i].origin for i in part.operations]
         (origin, *others) = origins or [None]
         return origin.joined if origin is not None and not others else ""
