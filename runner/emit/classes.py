@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 from runner.emit.body import Written, class_text, write_class
 from runner.emit.initializers import written_numbers
@@ -19,15 +18,13 @@ from runner.emit.names import Namer, camel, child_names, identifier, unique
 from runner.emit.numbers import Template, template
 from runner.emit.outline import words_of
 from runner.emit.owned import Weight
-from runner.emit.variants import Variant, told_apart
+from runner.emit.variants import ENDS, Variant, told_apart
 from runner.graph.ir import Ref, substitute
 from runner.tree.interface import Program
 from runner.tree.part import Part, schedule
 from runner.tree.regions import is_container
 from runner.tree.stems import fusion_stem
 from runner.tree.workload import Workload
-
-_T = TypeVar("_T", Written, Template)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +36,18 @@ class _Class:
     weights: tuple[Weight, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Definition:
+    """A class whose name is not chosen yet, with all parts that are of it."""
+
+    plain: str
+    """The name that it has where no other class would have that, too."""
+    variant: Variant
+    written: Written
+    shared: Template
+    told: Mapping[tuple[str, str], str]
+
+
 class ClassWriter:
     """Writes the classes of one file."""
 
@@ -48,9 +57,8 @@ class ClassWriter:
         self.program, self.namer, self.workload = program, namer, workload
         self._classes: dict[str, _Class] = {}
         """By the workload's name."""
-        self._written_classes: list[tuple[str, Written, Template | None]] = []
-        self._variants: dict[str, list[Variant]] = {}
-        """By the name that they would all have."""
+        self._definitions: dict[str, _Definition] = {}
+        """By a name that no other class has, such as `Block__0`."""
         self._instances: dict[str, list[Part]] = {}
         """By the workload's name."""
         alike: dict[Hashable, list[Part]] = {}
@@ -61,13 +69,16 @@ class ClassWriter:
             by_workload = {workload(part).name: part for part in reversed(parts)}
             self._define(list(by_workload.values())[::-1])
         model = write_class(program, namer, "Model", root, self._items(root, root))
+        calls = self._unite()
         names = self._names()
+        made_as = _Calls(calls, names)
         self.texts = [
-            _text(names[name], _renamed(written, names), shared and _renamed(shared, names))
-            for name, written, shared in self._written_classes
+            _text(names[name], made_as.in_template(each.shared), each.written.signature)
+            for name, each in self._definitions.items()
         ]
-        self.model = _renamed(model, names)
-        self.texts.append(_text("Model", self.model, None))
+        made, lines = made_as.renamed(model.made), made_as.renamed(model.lines)
+        self.model = replace(model, made=made, lines=lines)
+        self.texts.append(class_text("Model", made, model.signature, lines))
 
     def _inner(self, part: Part) -> Iterator[Part]:
         """The parts inside that are classes, each after those inside it."""
@@ -88,15 +99,15 @@ class ClassWriter:
                 self._define([part])
             return
         plain = _class_name(self.program, first)
-        alike = self._variants.setdefault(plain, [])
-        name = f"{plain}__{len(alike)}"
+        name = f"{plain}__{len(self._definitions)}"
         workloads = [self.workload(part).name for part in parts]
         instances = [part for each in workloads for part in self._instances[each]]
-        alike.append(Variant(instances, [words_of(each).split() for each in workloads]))
-        self._written_classes.append((name, base, shared))
-        for place, (part, variant) in enumerate(zip(parts, variants, strict=True)):
-            arguments = shared.arguments(place) if shared is not None else ""
-            self._classes[self.workload(part).name] = _Class(name, arguments, variant.weights)
+        variant = Variant(instances, [words_of(each).split() for each in workloads])
+        assert shared is not None
+        self._definitions[name] = _Definition(plain, variant, base, shared, told)
+        for place, (part, each) in enumerate(zip(parts, variants, strict=True)):
+            arguments = shared.arguments(place)
+            self._classes[self.workload(part).name] = _Class(name, arguments, each.weights)
 
     def _written(self, first: Part, part: Part, base: Written | None = None) -> Written:
         """The class of `part`, in the words of `first`."""
@@ -123,34 +134,75 @@ class ClassWriter:
         units = schedule(self.program, called, loose | (set(first.operations) - inside))
         return [calls[id(unit)] if isinstance(unit, Part) else unit for unit in units]
 
+    def _unite(self) -> dict[str, str]:
+        """Make one class of those that turn out to differ in numbers alone: `DenseBlock(count=6)`.
+
+        For each of them how it is made now.
+        """
+        calls: dict[str, str] = {}
+        plain_names = dict.fromkeys(each.plain for each in self._definitions.values())
+        for plain in plain_names:
+            alike = {
+                name: replace(each, shared=_Calls(calls, {}).in_template(each.shared))
+                for name, each in self._definitions.items()
+                if each.plain == plain and not each.shared.parameters
+            }
+            if len({each.written.signature for each in alike.values()}) != 1 or len(alike) == 1:
+                continue
+            kept, first = next(iter(alike.items()))
+            texts = [(each.shared.made, each.shared.lines) for each in alike.values()]
+            shared = template(texts, first.told)
+            if shared is None:
+                continue
+            variant = Variant(
+                [part for each in alike.values() for part in each.variant.parts],
+                [words for each in alike.values() for words in each.variant.words],
+            )
+            for place, name in enumerate(alike):
+                calls[name] = f"{kept}({shared.arguments(place)})"
+                if name != kept:
+                    del self._definitions[name]
+            self._definitions[kept] = replace(first, variant=variant, shared=shared)
+        return calls
+
     def _names(self) -> dict[str, str]:
         """Choose the names of all classes: the author's, with what sets several of one apart."""
+        alike: dict[str, list[str]] = {}
+        for name, each in self._definitions.items():
+            alike.setdefault(each.plain, []).append(name)
         names: dict[str, str] = {}
-        for plain, variants in self._variants.items():
-            for place, words in enumerate(told_apart(variants)):
-                ends = {"first", "last"}
-                before, after = [w for w in words if w in ends], [w for w in words if w not in ends]
+        for plain, several in alike.items():
+            told = told_apart([self._definitions[name].variant for name in several])
+            for name, words in zip(several, told, strict=True):
+                before, after = [w for w in words if w in ENDS], [w for w in words if w not in ENDS]
                 wish = camel("_".join([*before, plain, *after]))
-                names[f"{plain}__{place}"] = unique(wish, {*names.values(), "Model"}, between="")
+                names[name] = unique(wish, {*names.values(), "Model"}, between="")
         return names
 
 
-def _renamed(written: _T, names: Mapping[str, str]) -> _T:
-    """A class whose statements call the other classes by their names."""
+@dataclass(frozen=True, slots=True)
+class _Calls:
+    """How classes are made in statements: those with other arguments, and the names of all."""
 
-    def renamed(statements: Iterable[str]) -> tuple[str, ...]:
-        known = re.compile(r"\b\w+__\d+\b")
-        return tuple(
-            known.sub(lambda found: names.get(found[0], found[0]), each) for each in statements
-        )
+    calls: Mapping[str, str]
+    names: Mapping[str, str]
 
-    return replace(written, made=renamed(written.made), lines=renamed(written.lines))
+    def renamed(self, statements: Iterable[str]) -> tuple[str, ...]:
+        return tuple(_MADE.sub(self._call, each) for each in statements)
+
+    def in_template(self, shared: Template) -> Template:
+        return replace(shared, made=self.renamed(shared.made), lines=self.renamed(shared.lines))
+
+    def _call(self, found: re.Match[str]) -> str:
+        name, _, arguments = self.calls.get(found[1], f"{found[1]}({found[2] or ''}").partition("(")
+        return f"{self.names.get(name, name)}({arguments}"
 
 
-def _text(name: str, written: Written, shared: Template | None) -> str:
-    if shared is None:
-        return class_text(name, written.made, written.signature, written.lines)
-    return class_text(name, shared.made, written.signature, shared.lines, shared.parameters)
+_MADE = re.compile(r"\b(\w+__\d+)\((\))?")
+
+
+def _text(name: str, shared: Template, signature: str) -> str:
+    return class_text(name, shared.made, signature, shared.lines, shared.parameters)
 
 
 def _is_class(program: Program, part: Part, around: Part) -> bool:

@@ -25,6 +25,7 @@ from runner.emit.roles import (
 )
 from runner.graph.ir import Operation, Ref, Scope
 from runner.graph.operations import ACTIVATIONS, POINTWISE, field_name, kind
+from runner.graph.terms import snake_case
 from runner.tree.interface import Program, interface
 from runner.tree.part import Part
 from runner.tree.stems import attribute
@@ -85,18 +86,33 @@ _SCALES = {"add", "sub", "mul", "div", "neg"}
 def child_names(part: Part) -> dict[int, str]:
     """What a parent calls its children: their place in the author's modules, below the parent's."""
     names: dict[int, str] = {}
-    taken: set[str] = set()
-    for child in part.children:
-        where = relative(child.module_path, part.module_path)
-        place = "" if where.replace(".", "").isdigit() else identifier(where) if where else ""
-        if child.name == attribute(child.module_path) or f"_{place}".endswith(f"_{child.name}"):
+    places = [_place_below(child, part) for child in part.children]
+    lists = Counter(_list_of(place) for place in places if place[-1:].isdigit())
+    for child, place in zip(part.children, places, strict=True):
+        if _is_module(child) and place[-1:].isdigit() and child.name != place:
+            wish = place if lists[_list_of(place)] > 1 else child.name
+        elif child.name == attribute(child.module_path) or f"_{place}".endswith(f"_{child.name}"):
             wish = place or child.name
         else:
             wish = f"{place}_{child.name}" if place else child.name
-        name = unique(wish, taken)
-        taken.add(name)
-        names[id(child)] = name
+        names[id(child)] = unique(wish, names.values())
     return names
+
+
+def _place_below(child: Part, part: Part) -> str:
+    """`layers_0` of `blocks.2.layers.0` in `blocks.2`; empty for a bare number."""
+    where = relative(child.module_path, part.module_path)
+    return "" if where.replace(".", "").isdigit() else identifier(where) if where else ""
+
+
+def _list_of(place: str) -> str:
+    """`stages` of `stages_1_0`."""
+    return re.sub(r"(_\d+)+$", "", place)
+
+
+def _is_module(part: Part) -> bool:
+    """Whether a part is named by the author's class."""
+    return bool(part.scopes) and part.name == snake_case(part.scopes[-1].cls)
 
 
 class Namer:

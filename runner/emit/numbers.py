@@ -30,6 +30,7 @@ _NEUTRAL = {"num_features", "num_channels", "normalized_shape"}
 _SETTINGS = {"kernel_size", "stride", "padding", "dilation", "output_padding", "bias", "eps"}
 _PLACES = {
     ".view(": "batch", ".reshape(": "batch", ".expand(": "batch", ".uniform_(-": "bound",
+    "in range(": "count",
 }  # fmt: skip
 """What the first number in these calls is."""
 UNNAMED = "size"

@@ -205,11 +205,11 @@ def module_list(constructions: Sequence[str]) -> str:
         return f"nn.ModuleList({constructions[0]} for _ in range({len(constructions)}))"
     matches = [match for text in constructions if (match := _COUNTED.fullmatch(text))]
     numbers = [int(match[2]) for match in matches]
-    step = numbers[1] - numbers[0] if len(numbers) > 1 else 0
-    even = step > 0 and numbers == list(range(numbers[0], numbers[-1] + 1, step))
-    if len(matches) == len(constructions) and even and len({match[1] for match in matches}) == 1:
-        several = f"range({numbers[0]}, {numbers[-1] + step}, {step})"
-        return f"nn.ModuleList({matches[0][1]}size) for size in {several})"
+    if len(numbers) == len(constructions) and len({match[1] for match in matches}) == 1:
+        first, step = numbers[0], numbers[1] - numbers[0]
+        if step > 0 and numbers == [first + k * step for k in range(len(numbers))]:
+            each = f"{matches[0][1]}{first} + {step} * i)"
+            return f"nn.ModuleList({each} for i in range({len(numbers)}))"
     runs = [(text, len(list(same))) for text, same in groupby(constructions)]
     listed = [
         f"*({text} for _ in range({count}))" if count >= SHORTEST_RUN else ", ".join([text] * count)

@@ -62,6 +62,10 @@ def _phrases(words: Sequence[str]) -> list[str]:
 # --- classes of one name in one file --------------------------------------------------------------
 
 
+ENDS = ("first", "last")
+"""Words that come before the name of a class: `FirstStep`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Variant:
     """One of several classes that have one name in the author's code."""
@@ -146,5 +150,5 @@ def _stands(variants: Sequence[Variant]) -> list[tuple[str, ...]]:
             around = paths[0][place - 1].removesuffix("s") if place else "block"
             return [(f"{around}{piece}" if piece.isdigit() else piece,) for piece in pieces]
     places = [[min(part.operations, default=0) for part in v.parts] for v in variants]
-    ends = {min(map(min, places)): "first", max(map(max, places)): "last"}
+    ends = dict(zip((min(map(min, places)), max(map(max, places))), ENDS, strict=True))
     return [(ends[p[0]],) if len(p) == 1 and p[0] in ends else () for p in places]
