@@ -1,4 +1,4 @@
-"""This file knows about writing a class: its `__init__` and `forward` for a part of the program.
+"""Writes a class: its `__init__` and `forward` for a part of the program.
 
 What runs in `forward` are operations, or calls of other emitted classes with the views between
 them. Values keep the author's variable names where those are free.
@@ -10,14 +10,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from runner.emit.items import Call, Item, ItemFlow, weights_key
+from runner.emit.items import Call, Item, ItemFlow, weights_key, without_zero_states
 from runner.emit.lines import indented
 from runner.emit.lists import GrowingList, growing_lists
 from runner.emit.loops import common_stem, one_of, without_number
 from runner.emit.names import RESERVED, Namer, unique
 from runner.emit.owned import Owned, Weight
 from runner.emit.roles import GENERIC
-from runner.emit.rolling import rolled
+from runner.emit.rolling import counted, rolled
 from runner.emit.statements import INDENT, LARGE_BYTES, Statements, shape_comment
 from runner.graph.ir import Scope
 from runner.tree.interface import Program, shared_scopes
@@ -61,10 +61,14 @@ def write_class(
     `inlined` says which values stand inside other expressions, where that is decided already.
     `nested`: whether calls may stand inside other expressions, as the author wrote them.
     """
-    writer = _Writer(program, namer, part, items, nested)
+    writer = _Writer(*without_zero_states(program, items), namer, part, nested)
     lines = [*prologue, *writer.forward(returns, inlined)]
     made, lines, weights = rolled(writer.owned.lines, lines, writer.owned.weights)
+    lines = counted(lines)
     signature = signature or _signature(writer.arguments)
+    if namer.joined(part) and lines[0].endswith(f" = [{', '.join(writer.arguments)}]"):
+        listed, lines = lines[0].partition(" = ")[0], lines[1:]
+        signature = f"self, *{listed}: torch.Tensor"
     return Written(
         class_text(name, made, signature, lines, docstring=docstring),
         tuple(weights),
@@ -109,7 +113,7 @@ def _signature(arguments: Sequence[str]) -> str:
 
 class _Writer:
     def __init__(
-        self, program: Program, namer: Namer, part: Part, items: Sequence[Item], nested: bool
+        self, program: Program, items: Sequence[Item], namer: Namer, part: Part, nested: bool
     ) -> None:
         self.program, self.namer, self.part, self.items = program, namer, part, items
         self.owned = Owned(program, part.io.states, part.module_path)

@@ -6,17 +6,19 @@ Equal modules are one class. Modules that differ in numbers alone are one class 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator
+import re
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from runner.emit.body import Written, class_text, write_class
+from runner.emit.initializers import written_numbers
 from runner.emit.items import Call, Item
 from runner.emit.loops import without_number
 from runner.emit.names import Namer, camel, child_names, identifier, unique
 from runner.emit.numbers import Template, template
 from runner.emit.outline import words_of
 from runner.emit.owned import Weight
+from runner.emit.variants import ENDS, Variant, told_apart
 from runner.graph.ir import Ref, substitute
 from runner.tree.interface import Program
 from runner.tree.part import Part, schedule
@@ -34,6 +36,18 @@ class _Class:
     weights: tuple[Weight, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Definition:
+    """A class whose name is not chosen yet, with all parts that are of it."""
+
+    plain: str
+    """The name that it has where no other class would have that, too."""
+    variant: Variant
+    written: Written
+    shared: Template
+    told: Mapping[tuple[str, str], str]
+
+
 class ClassWriter:
     """Writes the classes of one file."""
 
@@ -41,21 +55,32 @@ class ClassWriter:
         self, program: Program, namer: Namer, workload: Callable[[Part], Workload], root: Part
     ) -> None:
         self.program, self.namer, self.workload = program, namer, workload
-        self.texts: list[str] = []
         self._classes: dict[str, _Class] = {}
         """By the workload's name."""
-        self._names: set[str] = set()
+        self._definitions: dict[str, _Definition] = {}
+        """By a name that no other class has, such as `Block__0`."""
+        self._instances: dict[str, list[Part]] = {}
+        """By the workload's name."""
         alike: dict[Hashable, list[Part]] = {}
         for part in self._inner(root):
             alike.setdefault(_structure(program, part), []).append(part)
-        self._plain = self._plain_names(alike.values())
+            self._instances.setdefault(workload(part).name, []).append(part)
         for parts in alike.values():
             by_workload = {workload(part).name: part for part in reversed(parts)}
             self._define(list(by_workload.values())[::-1])
-        self.model = write_class(
+        model = write_class(
             program, namer, "Model", root, self._items(root, root), nested=True
         )
-        self.texts.append(self.model.text)
+        calls = self._unite()
+        names = self._names()
+        made_as = _Calls(calls, names)
+        self.texts = [
+            _text(names[name], made_as.in_template(each.shared), each.written.signature)
+            for name, each in self._definitions.items()
+        ]
+        made, lines = made_as.renamed(model.made), made_as.renamed(model.lines)
+        self.model = replace(model, made=made, lines=lines)
+        self.texts.append(class_text("Model", made, model.signature, lines))
 
     def _inner(self, part: Part) -> Iterator[Part]:
         """The parts inside that are classes, each after those inside it."""
@@ -64,34 +89,27 @@ class ClassWriter:
                 yield from self._inner(child)
                 yield child
 
-    def _plain_names(self, groups: Iterable[list[Part]]) -> dict[str, Part]:
-        """For each name the first part of the class that is called just that: the most used."""
-        plain: dict[str, list[Part]] = {}
-        for parts in groups:
-            rivals = [parts, *filter(None, [plain.get(_class_name(self.program, parts[0]))])]
-            best = min(rivals, key=lambda g: (bool(self._words(g[0])), -len(g), g is parts))
-            plain[_class_name(self.program, parts[0])] = best
-        return {name: parts[0] for name, parts in plain.items()}
-
-    def _words(self, part: Part) -> str:
-        return words_of(self.workload(part).name)
-
     def _define(self, parts: list[Part]) -> None:
         """Write a class for parts of one structure, or several where too much differs."""
         first, *others = parts
         base = self._written(first, first)
         variants = [base, *(self._written(first, part, base) for part in others)]
-        shared = template([(variant.made, variant.lines) for variant in variants])
+        told = written_numbers(self.program, first)
+        shared = template([(variant.made, variant.lines) for variant in variants], told)
         if shared is None and others:
             for part in parts:
                 self._define([part])
             return
-        name = self._name(first)
-        self._names.add(name)
-        self.texts.append(_text(name, base, shared))
-        for place, (part, variant) in enumerate(zip(parts, variants, strict=True)):
-            arguments = shared.arguments(place) if shared is not None else ""
-            self._classes[self.workload(part).name] = _Class(name, arguments, variant.weights)
+        plain = _class_name(self.program, first)
+        name = f"{plain}__{len(self._definitions)}"
+        workloads = [self.workload(part).name for part in parts]
+        instances = [part for each in workloads for part in self._instances[each]]
+        variant = Variant(instances, [words_of(each).split() for each in workloads])
+        assert shared is not None
+        self._definitions[name] = _Definition(plain, variant, base, shared, told)
+        for place, (part, each) in enumerate(zip(parts, variants, strict=True)):
+            arguments = shared.arguments(place)
+            self._classes[self.workload(part).name] = _Class(name, arguments, each.weights)
 
     def _written(self, first: Part, part: Part, base: Written | None = None) -> Written:
         """The class of `part`, in the words of `first`."""
@@ -118,34 +136,75 @@ class ClassWriter:
         units = schedule(self.program, called, loose | (set(first.operations) - inside))
         return [calls[id(unit)] if isinstance(unit, Part) else unit for unit in units]
 
-    def _name(self, part: Part) -> str:
-        """The author's name for the class; where another has it, with what sets this one apart."""
-        name = _class_name(self.program, part)
-        plain = self._plain[name]
-        if part is not plain:
-            words = self._words(part)
-            name += camel(words) if words else _difference(part, plain)
-        return unique(name, {*self._names, "Model"}, between="")
+    def _unite(self) -> dict[str, str]:
+        """Make one class of those that turn out to differ in numbers alone: `DenseBlock(count=6)`.
+
+        For each of them how it is made now.
+        """
+        calls: dict[str, str] = {}
+        plain_names = dict.fromkeys(each.plain for each in self._definitions.values())
+        for plain in plain_names:
+            alike = {
+                name: replace(each, shared=_Calls(calls, {}).in_template(each.shared))
+                for name, each in self._definitions.items()
+                if each.plain == plain and not each.shared.parameters
+            }
+            if len({each.written.signature for each in alike.values()}) != 1 or len(alike) == 1:
+                continue
+            kept, first = next(iter(alike.items()))
+            texts = [(each.shared.made, each.shared.lines) for each in alike.values()]
+            shared = template(texts, first.told)
+            if shared is None:
+                continue
+            variant = Variant(
+                [part for each in alike.values() for part in each.variant.parts],
+                [words for each in alike.values() for words in each.variant.words],
+            )
+            for place, name in enumerate(alike):
+                calls[name] = f"{kept}({shared.arguments(place)})"
+                if name != kept:
+                    del self._definitions[name]
+            self._definitions[kept] = replace(first, variant=variant, shared=shared)
+        return calls
+
+    def _names(self) -> dict[str, str]:
+        """Choose the names of all classes: the author's, with what sets several of one apart."""
+        alike: dict[str, list[str]] = {}
+        for name, each in self._definitions.items():
+            alike.setdefault(each.plain, []).append(name)
+        names: dict[str, str] = {}
+        for plain, several in alike.items():
+            told = told_apart([self._definitions[name].variant for name in several])
+            for name, words in zip(several, told, strict=True):
+                before, after = [w for w in words if w in ENDS], [w for w in words if w not in ENDS]
+                wish = camel("_".join([*before, plain, *after]))
+                names[name] = unique(wish, {*names.values(), "Model"}, between="")
+        return names
 
 
-def _difference(part: Part, other: Part) -> str:
-    """Return a word for what a part has and another has not: `Downsample`, `2Conv2d` for two."""
-    names, known = ([without_number(c.name) for c in p.children] for p in (part, other))
-    for name in names:
-        if name not in known:
-            return camel(name)
-    mine, theirs = (Counter(kernel.stem for kernel in p.kernels()) for p in (part, other))
-    for stem in (*mine, *theirs):
-        if mine[stem] != theirs[stem]:
-            number = "" if not theirs[stem] else "No" if not mine[stem] else str(mine[stem])
-            return number + camel(stem)
-    return ""
+@dataclass(frozen=True, slots=True)
+class _Calls:
+    """How classes are made in statements: those with other arguments, and the names of all."""
+
+    calls: Mapping[str, str]
+    names: Mapping[str, str]
+
+    def renamed(self, statements: Iterable[str]) -> tuple[str, ...]:
+        return tuple(_MADE.sub(self._call, each) for each in statements)
+
+    def in_template(self, shared: Template) -> Template:
+        return replace(shared, made=self.renamed(shared.made), lines=self.renamed(shared.lines))
+
+    def _call(self, found: re.Match[str]) -> str:
+        name, _, arguments = self.calls.get(found[1], f"{found[1]}({found[2] or ''}").partition("(")
+        return f"{self.names.get(name, name)}({arguments}"
 
 
-def _text(name: str, written: Written, shared: Template | None) -> str:
-    if shared is None:
-        return class_text(name, written.made, written.signature, written.lines)
-    return class_text(name, shared.made, written.signature, shared.lines, shared.parameters)
+_MADE = re.compile(r"\b(\w+__\d+)\((\))?")
+
+
+def _text(name: str, shared: Template, signature: str) -> str:
+    return class_text(name, shared.made, signature, shared.lines, shared.parameters)
 
 
 def _is_class(program: Program, part: Part, around: Part) -> bool:

@@ -12,8 +12,9 @@ from runner.emit.body import write_class
 from runner.emit.component import Component, Emitter, main, standard_imports
 from runner.emit.items import Call, Item
 from runner.emit.lines import WIDTH, fitted, indented
-from runner.emit.names import camel, identifier, unique
+from runner.emit.names import identifier, unique
 from runner.emit.steps import original_name
+from runner.emit.variants import class_names
 from runner.graph.ir import Ref
 from runner.tree.interface import Program
 from runner.tree.part import Part, schedule
@@ -59,14 +60,12 @@ def write_composition(
     program = emitter.program
     kernels = list(root.kernels())
     names = {emitter.workload(k).name for k in kernels}
-    classes = {name: camel(name) for name in sorted(names)}
+    classes = class_names(names)
     taken: set[str] = set()
     calls: dict[int, Call] = {}
     for k in kernels:
         name = emitter.workload(k).name
-        attribute = unique(
-            identifier(k.module_path if k.name != k.stem else f"{k.module_path}_{k.stem}"), taken
-        )
+        attribute = unique(_attribute(k), taken)
         taken.add(attribute)
         calls[id(k)] = Call(k, attribute, classes[name], components[name].written.weights)
     inside = {i for k in kernels for i in k.operations}
@@ -102,6 +101,13 @@ def write_composition(
         + _TESTS % {"call": _call(program)}
         + run
     )
+
+
+def _attribute(kernel: Part) -> str:
+    """`layers_0_attn_rope`: where a kernel runs, and what it is if its module does not say so."""
+    path = identifier(kernel.module_path) if kernel.module_path else ""
+    told = kernel.name != kernel.stem or f"_{path}".endswith(f"_{kernel.stem}")
+    return path if path and told else identifier(f"{kernel.module_path}_{kernel.stem}")
 
 
 def _function_of_checks(name: str) -> str:

@@ -1,12 +1,14 @@
-"""This file knows about what a class runs: operations, children, and loops over equal ones."""
+"""What the forward of a class runs: operations, calls of children, and loops over equal ones."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from runner.emit.loops import SHORTEST_LOOP, carried, continues, without_number
+from runner.emit.modules import module_call, zero_states
 from runner.emit.owned import Weight
+from runner.graph.ir import Operation
 from runner.tree.interface import Program
 from runner.tree.part import Part
 
@@ -94,6 +96,33 @@ class ItemFlow:
 
     def carried(self, run: list[int]) -> str:
         return carried(self.call(run[0]).part, self.call(run[1]).part)
+
+
+def without_zero_states(program: Program, items: Sequence[Item]) -> tuple[Program, list[Item]]:
+    """Leave it to recurrent modules to make the zeros that they begin with."""
+    graph = program.graph
+    operations = list(graph.operations)
+    dropped: set[int] = set()
+
+    def maker(name: str) -> Operation | None:
+        i = program.producers.get(name)
+        return graph.operations[i] if i is not None and i in items else None
+
+    for i in (item for item in items if not isinstance(item, Call)):
+        states = zero_states(operations[i], maker)
+        if not states or any({*program.consumers[name]} != {i} for name in states):
+            continue
+        op = operations[i]
+        args = (None if key == "hx" else arg for key, arg in zip(op.schema, op.args, strict=False))
+        changed = replace(op, args=tuple(args))
+        training = graph.mode == "train"
+        if module_call(changed, graph.values, program.is_state, training=training) is not None:
+            operations[i] = changed
+            dropped |= {program.producers[name] for name in states}
+    if not dropped:
+        return program, list(items)
+    changed_graph = replace(graph, operations=tuple(operations))
+    return Program(changed_graph, program.kernels), [i for i in items if i not in dropped]
 
 
 def are_numbered_layers(one: Call, other: Call) -> bool:

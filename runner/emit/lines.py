@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 WIDTH = 88
+_NUMBER = re.compile(r"(?<![\w.])\d+")
+
+
+def typical_width(text: str) -> int:
+    """Columns of a text, with two for each number: blocks that differ in sizes are split alike."""
+    return len(_NUMBER.sub("00", text))
 
 
 def indented(lines: Iterable[str], indent: int) -> list[str]:

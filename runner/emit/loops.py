@@ -1,4 +1,4 @@
-"""This file knows about equal children that run one after the other: a list and a loop."""
+"""Equal children that run one after the other are a list and a loop."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from runner.tree.part import Part
 SHORTEST_LOOP = 3
 _OURS = {"block", "stage", "step"}
 """What the partition calls blocks for which the author has no name."""
-_NUMBER = re.compile(r"(?<![x\d])_?\d+$")
+_NUMBER = re.compile(r"(?:_|(?<![x\d_]))\d+$")
 
 
 def carried(first: Part, second: Part) -> str:

@@ -1,4 +1,4 @@
-"""This file knows about which `torch.nn` module says an operation whose weights the model owns.
+"""Finds the `torch.nn` module that runs an operation whose weights the model owns.
 
 A module is named only where its own `forward` runs exactly the operation: same overload, same
 arguments. Where it would do something else (weights that are computed, a layout that the module
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from runner.emit.text import Text, literal
-from runner.graph.ir import Arg, Operation, Ref, Symbol, TensorSpec
+from runner.graph.ir import Arg, Operation, Ref, Symbol, TensorSpec, references
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +89,14 @@ def module_call(
     """
     build = _MODULES.get(op.name)
     return build(_Site(op, specs, is_state, training)) if build else None
+
+
+def zero_states(op: Operation, maker: Callable[[str], Operation | None]) -> list[str]:
+    """The states that a recurrent module makes itself, where its caller gives it none."""
+    names = list(references(op.arg("hx"))) if op.name in {*_RECURRENT, *_CELLS} else []
+    makers = [maker(name) for name in names]
+    own = all(m is not None and m.name == "zeros" and m.scopes == op.scopes for m in makers)
+    return names if own and op.scopes and op.scopes[-1].builtin else []
 
 
 def _python(arg: Arg) -> str:
@@ -360,7 +368,7 @@ def _recurrent(site: _Site) -> ModuleCall | None:
             ("proj_size", projected, 0),
         ],
         zip(names, params, strict=True),
-        (source, state),
+        (source,) if state is None else (source, state),
         unpack=unpack,
     )
 
@@ -386,7 +394,7 @@ def _cell(site: _Site) -> ModuleCall | None:
             ("bias_ih", bias_ih),
             ("bias_hh", bias_hh),
         ],
-        (source, state),
+        (source,) if state is None else (source, state),
         unpack=unpack,
     )
 

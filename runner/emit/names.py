@@ -25,6 +25,7 @@ from runner.emit.roles import (
 )
 from runner.graph.ir import Operation, Ref, Scope
 from runner.graph.operations import ACTIVATIONS, POINTWISE, field_name, kind
+from runner.graph.terms import snake_case
 from runner.tree.interface import Program, interface
 from runner.tree.part import Part
 from runner.tree.stems import attribute
@@ -85,18 +86,33 @@ _SCALES = {"add", "sub", "mul", "div", "neg"}
 def child_names(part: Part) -> dict[int, str]:
     """What a parent calls its children: their place in the author's modules, below the parent's."""
     names: dict[int, str] = {}
-    taken: set[str] = set()
-    for child in part.children:
-        where = relative(child.module_path, part.module_path)
-        place = "" if where.replace(".", "").isdigit() else identifier(where) if where else ""
-        if child.name == attribute(child.module_path) or f"_{place}".endswith(f"_{child.name}"):
+    places = [_place_below(child, part) for child in part.children]
+    lists = Counter(_list_of(place) for place in places if place[-1:].isdigit())
+    for child, place in zip(part.children, places, strict=True):
+        if _is_module(child) and place[-1:].isdigit() and child.name != place:
+            wish = place if lists[_list_of(place)] > 1 else child.name
+        elif child.name == attribute(child.module_path) or f"_{place}".endswith(f"_{child.name}"):
             wish = place or child.name
         else:
             wish = f"{place}_{child.name}" if place else child.name
-        name = unique(wish, taken)
-        taken.add(name)
-        names[id(child)] = name
+        names[id(child)] = unique(wish, names.values())
     return names
+
+
+def _place_below(child: Part, part: Part) -> str:
+    """`layers_0` of `blocks.2.layers.0` in `blocks.2`; empty for a bare number."""
+    where = relative(child.module_path, part.module_path)
+    return "" if where.replace(".", "").isdigit() else identifier(where) if where else ""
+
+
+def _list_of(place: str) -> str:
+    """`stages` of `stages_1_0`."""
+    return re.sub(r"(_\d+)+$", "", place)
+
+
+def _is_module(part: Part) -> bool:
+    """Whether a part is named by the author's class."""
+    return bool(part.scopes) and part.name == snake_case(part.scopes[-1].cls)
 
 
 class Namer:
@@ -300,12 +316,15 @@ class Namer:
             names.append(name)
         if len(inputs) == 2 and len({*names}) == 1 and (residual := self._residual(part)):
             names[inputs.index(residual)] = "residual"
-        if len({*names}) < len(names) and (joined := self._joined(part)):
+        for place, value in enumerate(inputs):  # `x_t` beside the `x` that it is a part of
+            if names.count(names[place]) > 1 and self._viewed(value) in inputs:
+                names[place] = names[place] if self._viewed(value) == value else self.of(value)
+        if len({*names}) < len(names) and (joined := self.joined(part)):
             names = [f"{joined}_{place}" for place in range(1, len(names) + 1)]
         return _distinct(names)
 
-    def _joined(self, part: Part) -> str:
-        """The author's list whose tensors a kernel joins."""
+    def joined(self, part: Part) -> str:
+        """The author's list whose tensors a kernel joins, if that is all that it does."""
         origins = [self.program.graph.operations[i].origin for i in part.operations]
         (origin, *others) = origins or [None]
         return origin.joined if origin is not None and not others else ""

@@ -6,13 +6,16 @@ hidden=96, out_channels=24, stride=2)`.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from types import MappingProxyType
 
 from runner.emit.lines import split_arguments, uncommented
-from runner.emit.names import unique
+from runner.emit.names import identifier, unique
 
 MOST_PARAMETERS = 8
 """Numbers that a class takes; where more differ, each variant is a class of its own."""
@@ -27,6 +30,7 @@ _NEUTRAL = {"num_features", "num_channels", "normalized_shape"}
 _SETTINGS = {"kernel_size", "stride", "padding", "dilation", "output_padding", "bias", "eps"}
 _PLACES = {
     ".view(": "batch", ".reshape(": "batch", ".expand(": "batch", ".uniform_(-": "bound",
+    "in range(": "count",
 }  # fmt: skip
 """What the first number in these calls is."""
 UNNAMED = "size"
@@ -75,10 +79,14 @@ class Template:
         return ", ".join(f"{name}={values[variant]}" for name, values in pairs)
 
 
-def template(variants: Sequence[tuple[Sequence[str], Sequence[str]]]) -> Template | None:
+def template(
+    variants: Sequence[tuple[Sequence[str], Sequence[str]]],
+    told: Mapping[tuple[str, str], str] = MappingProxyType({}),
+) -> Template | None:
     """One text for all variants, each given as the statements of `__init__` and `forward`.
 
-    None where they differ in more than numbers, or in too many of them.
+    `told` is what the author calls a keyword's value where an attribute is made, '' for something
+    that has no name. None where variants differ in more than numbers, or in too many of them.
     """
     if len(variants) == 1:
         return Template(tuple(variants[0][0]), tuple(variants[0][1]), ())
@@ -89,7 +97,7 @@ def template(variants: Sequence[tuple[Sequence[str], Sequence[str]]]) -> Templat
     uses = [piece for s in (*made, *lines) for piece in s if isinstance(piece, _Use)]
     assigned = [re.match(r"(?:self\.)?(\w+) = ", text) for text in variants[0][0]]
     taken = {match[1] for match in assigned if match}
-    names = _Names([use for use in uses if not use.in_comment], taken)
+    names = _Names([use for use in uses if not use.in_comment], taken, told)
     parameters = names.parameters
     unnamed = sum(name.startswith(UNNAMED) for name in parameters.values())
     if len(parameters) > MOST_PARAMETERS or unnamed > 1:
@@ -196,7 +204,9 @@ def _tokens(codes: Sequence[str]) -> _Statement | None:
 class _Names:
     """A parameter for each number that differs, or an expression of other parameters."""
 
-    def __init__(self, uses: Sequence[_Use], taken: Collection[str]) -> None:
+    def __init__(
+        self, uses: Sequence[_Use], taken: Collection[str], told: Mapping[tuple[str, str], str]
+    ) -> None:
         self._taken = taken
         """Names that `__init__` assigns to."""
         self.parameters: dict[_Key, str] = {}
@@ -205,11 +215,13 @@ class _Names:
         self._uses: dict[_Key, list[_Use]] = {}
         for use in uses:
             self._uses.setdefault(use.key, []).append(use)
-        self._name_widths(uses)
+        self._name_by_author(told)
+        self._name_widths([use for use in uses if not self._is_known(use.key)])
         for key in sorted(self._uses, key=self._is_unnamed):
-            known = key in self.parameters or key in self._formulas
-            if not known and not self._is_derived(key):
-                self._add(key, self._wish(key))
+            if not self._is_known(key) and not self._is_derived(key):
+                wish = self._wish(key)
+                if wish != UNNAMED or not self._is_derived_of_any(key):
+                    self._add(key, wish)
 
     def text(self, key: _Key, at: str = "") -> str:
         """What stands for a number; `at` is `self.` in `forward`."""
@@ -226,9 +238,31 @@ class _Names:
     def _add(self, key: _Key, wish: str) -> None:
         self.parameters[key] = unique(wish, {*self._taken, *self.parameters.values()})
 
+    def _is_known(self, key: _Key) -> bool:
+        return key in self.parameters or key in self._formulas
+
+    def _name_by_author(self, told: Mapping[tuple[str, str], str]) -> None:
+        """Name what the author's `__init__` has one name for; derive what it computes of these."""
+        computed: list[_Key] = []
+        wishes: dict[_Key, str] = {}
+        for key, uses in self._uses.items():
+            found = {told.get((use.attribute, use.keyword)) for use in uses} - {None}
+            if len(found - {""}) == 1:
+                wishes[key] = identifier("".join(map(str, found)))
+            elif found == {""}:
+                computed.append(key)
+        counts = Counter(wishes.values())
+        for key in sorted(wishes, key=lambda key: key[0] in _SETTINGS):
+            if counts[wishes[key]] == 1:
+                self._add(key, wishes[key])
+        for key in computed:
+            self._derive(key, list(self.parameters))
+
     def _name_widths(self, uses: Sequence[_Use]) -> None:
         """Name channels and features: what comes in, what is inside, what goes out."""
-        keywords = {key: {use.keyword for use in uses} for key, uses in self._uses.items()}
+        keywords: dict[_Key, set[str]] = {}
+        for use in uses:
+            keywords.setdefault(use.key, set()).add(use.keyword)
         inputs = [key for key, found in keywords.items() if found & (_INPUTS | _BOTH)]
         last = {use.key: n for n, use in enumerate(uses) if use.keyword in _OUTPUTS | _BOTH}
         outputs = [key for key, found in keywords.items() if found & (_OUTPUTS | _BOTH)]
@@ -242,9 +276,9 @@ class _Names:
         wishes: dict[_Key, str] = {}
         for key in first:
             wishes[key] = _unit(keywords[key]) if key in final else f"in_{_unit(keywords[key])}"
-        if len(inner) > 1:
+        if len(inner) > 1 or self.parameters:
             widths = [key for key, found in keywords.items() if found & (_BOTH | _NEUTRAL)]
-            named = [*first, *(key for key in widths if key not in inner)]
+            named = [*self.parameters, *first, *(key for key in widths if key not in inner)]
             inner = [key for n, key in enumerate(inner) if not self._derive(key, named + inner[:n])]
         for key in inner:
             use = next(u for u in self._uses[key] if u.keyword in _OUTPUTS | {"hidden"})
@@ -279,10 +313,23 @@ class _Names:
             return False
         return self._derive(key, list(self.parameters))
 
+    def _is_derived_of_any(self, key: _Key) -> bool:
+        """Whether a number without any name follows from another, in whichever way."""
+        known = [*self.parameters, *self._formulas]
+        if self._derive(key, known):
+            return True
+        for other in known:
+            formula = _less(other[1], key[1])
+            if formula and other[0] == "size":
+                self._formulas[key] = other, formula
+                return True
+        return False
+
     def _derive(self, key: _Key, others: Sequence[_Key]) -> bool:
         """Whether a number is a multiple, a part, a square or an inverse root of another."""
+        bound = all(use.place == "bound" for use in self._uses[key])
         for other in others:
-            formula = _formula(other[1], key[1])
+            formula = _formula(other[1], key[1]) or (bound and _bound(other[1], key[1]))
             if formula and (other[0], key[0]) in (("size", "size"), ("kernel_size", "padding")):
                 self._formulas[key] = other, formula
                 return True
@@ -295,6 +342,21 @@ def _is_side(uses: Sequence[_Use]) -> bool:
 
 def _unit(keywords: Collection[str]) -> str:
     return "channels" if any("channels" in keyword for keyword in keywords) else "features"
+
+
+def _less(parameters: Sequence[str], values: Sequence[str]) -> str:
+    """`{} - 3` where each value is so much less than its parameter."""
+    if not all(map(str.isdigit, (*parameters, *values))):
+        return ""
+    apart = {int(n) - int(v) for n, v in zip(parameters, values, strict=True)}
+    return f"{{}} - {min(apart)}" if len(apart) == 1 and min(apart) > 0 else ""
+
+
+def _bound(parameters: Sequence[str], values: Sequence[str]) -> str:
+    """The bound of an initialisation by inverse roots, which rounds in another order than ours."""
+    pairs = zip(parameters, values, strict=True)
+    near = all(n.isdigit() and int(n) and math.isclose(float(v), int(n) ** -0.5) for n, v in pairs)
+    return "{}**-0.5" if near else ""
 
 
 def _formula(parameters: Sequence[str], values: Sequence[str]) -> str:

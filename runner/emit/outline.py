@@ -187,12 +187,17 @@ def words_of(name: str) -> str:
 
 def _words(name: str) -> tuple[str, list[str]]:
     """Split a workload's name: what stands before its sizes, and the words from there on."""
+    operation, words = split_name(name)
+    return operation, [word for word in words if not _UNTOLD.fullmatch(word)]
+
+
+def split_name(name: str) -> tuple[str, list[str]]:
+    """Split a workload's name: the operation, and the words that say the rest, without a digest."""
     name = _DIGEST.sub("", name)
     found = _SIGNATURE.search(name)
     if found is None:
         return name, []
-    words = name[found.start() + 1 :].split("_")
-    return name[: found.start()], [word for word in words if not _UNTOLD.fullmatch(word)]
+    return name[: found.start()], name[found.start() + 1 :].split("_")
 
 
 def names(item: Item) -> str:

@@ -1,11 +1,11 @@
-"""This file knows about what a class owns (modules, weights, constants) and how each is made."""
+"""What a class owns (modules, weights, constants), and how `__init__` makes each."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import groupby, takewhile
 
 from runner.emit.modules import ModuleCall, module_call
 from runner.emit.names import RESERVED, identifier, relative, unique
@@ -17,6 +17,8 @@ from runner.graph.terms import snake_case
 from runner.tree.interface import Program
 
 LONGEST_PARAMETER_RECIPE = 4
+SHORTEST_RUN = 3
+"""Equal modules in a row that a list has in one line."""
 _LIFTED = re.compile(r"\blifted_tensor_\d+$")
 """What torch.export calls a tensor that forward makes of numbers."""
 # What nn.Module itself is called for, so that no attribute may hide it.
@@ -42,7 +44,7 @@ class Owned:
 
     def __init__(self, program: Program, states: tuple[str, ...], base: str) -> None:
         self.program = program
-        self.base = _common_path([program.graph.states[n].path for n in states], base)
+        self.base = common_path([program.graph.states[n].path for n in states], base)
         self.positions = {name: p for p, name in enumerate(states)}
         self.weights: list[Weight] = []
         self.lines: list[str] = []
@@ -204,12 +206,17 @@ def module_list(constructions: Sequence[str]) -> str:
         return f"nn.ModuleList({constructions[0]} for _ in range({len(constructions)}))"
     matches = [match for text in constructions if (match := _COUNTED.fullmatch(text))]
     numbers = [int(match[2]) for match in matches]
-    step = numbers[1] - numbers[0] if len(numbers) > 1 else 0
-    even = step > 0 and numbers == list(range(numbers[0], numbers[-1] + 1, step))
-    if len(matches) == len(constructions) and even and len({match[1] for match in matches}) == 1:
-        several = f"range({numbers[0]}, {numbers[-1] + step}, {step})"
-        return f"nn.ModuleList({matches[0][1]}size) for size in {several})"
-    return "nn.ModuleList([" + ", ".join(constructions) + "])"
+    if len(numbers) == len(constructions) and len({match[1] for match in matches}) == 1:
+        first, step = numbers[0], numbers[1] - numbers[0]
+        if step > 0 and numbers == [first + k * step for k in range(len(numbers))]:
+            each = f"{matches[0][1]}{first} + {step} * i)"
+            return f"nn.ModuleList({each} for i in range({len(numbers)}))"
+    runs = [(text, len(list(same))) for text, same in groupby(constructions)]
+    listed = [
+        f"*({text} for _ in range({count}))" if count >= SHORTEST_RUN else ", ".join([text] * count)
+        for text, count in runs
+    ]
+    return "nn.ModuleList([" + ", ".join(listed) + "])"
 
 
 def _reached(name: str) -> str:
@@ -217,7 +224,7 @@ def _reached(name: str) -> str:
     return re.sub(r"\.(\d+)(?=\.|$)", r"[\1]", name)
 
 
-def _common_path(states: Sequence[str], base: str) -> str:
+def common_path(states: Sequence[str], base: str) -> str:
     """The module that holds all of them, where it lies deeper than `base`."""
     paths = [path.split(".")[:-1] for path in states]
     if len(paths) < 2:

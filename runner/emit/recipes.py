@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from runner.emit.lines import WIDTH
+from runner.emit.lines import WIDTH, typical_width
 from runner.emit.names import RESERVED, identifier, unique
 from runner.emit.roles import made_name
 from runner.emit.spelling import Text, literal, spell
@@ -69,7 +69,7 @@ class Recipes:
                 self._texts[op.outputs[0]] = text
                 continue
             room = WIDTH - _MARGIN - sum(len(plan.wish(output)) + 2 for output in op.outputs)
-            if len(text.text) > room:
+            if typical_width(text.text) > room:
                 lines += self._named_arguments(op, plan, position)
                 text = spell(op, self._value)
             targets = [self._name(output, plan, position) for output in op.outputs]
@@ -255,7 +255,7 @@ class _Plan:
 
 def _length(text: Text) -> int:
     """How long an expression is where it is read: a reciprocal becomes `1.0 / x`."""
-    return len(text.text if text.divisor is None else f"1.0 / {text.divisor.text}")
+    return typical_width(text.text if text.divisor is None else f"1.0 / {text.divisor.text}")
 
 
 def _as_written(op: Operation, specs: Mapping[str, TensorSpec]) -> Operation:

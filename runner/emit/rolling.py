@@ -1,7 +1,8 @@
-"""Makes a loop of statements that repeat with one module after the other.
+"""Makes loops of statements that repeat with one module, or one number, after the other.
 
 `x = x + self.layers_0(x)`, `x = x + self.layers_1(x)` and so on become a list of modules and
-`for layer in self.layers`.
+`for layer in self.layers`; `y = self.step(x[:, 0], y)`, `y = self.step(x[:, 1], y)` and so on
+`for t in range(12)`.
 """
 
 from __future__ import annotations
@@ -13,12 +14,16 @@ from itertools import pairwise
 
 from runner.emit.lines import uncommented
 from runner.emit.loops import SHORTEST_LOOP, common_stem, one_of
-from runner.emit.names import RESERVED
+from runner.emit.names import RESERVED, unique
 from runner.emit.owned import Weight, module_list
 
 _MADE = re.compile(r"self\.((\w+?)(?:_\d+)?) = ((?:nn\.)?\w+)\((.*)\)")
 """Attribute, the same without its number, class and arguments."""
 _STEP = "{module}"
+_LONGEST_BODY = 6
+"""Statements in a loop over a number."""
+_INDEX = re.compile(r"(?<=[\[(,= ])(\d+)(?=[\]),])")
+"""A number that is all of an index or an argument."""
 
 
 def rolled(
@@ -113,3 +118,46 @@ def _repeated(run: Sequence[str], lines: Sequence[str]) -> tuple[int, list[str],
 def _renamed(weight: Weight, new: dict[str, str]) -> Weight:
     module, dot, rest = weight.local.partition(".")
     return replace(weight, local=f"{new[module]}{dot}{rest}") if module in new else weight
+
+
+def counted(lines: Sequence[str]) -> list[str]:
+    """The statements of `forward`, with a loop for those that differ in a number that goes up."""
+    written: list[str] = []
+    start = 0
+    while start < len(lines):
+        loops = (_counted_loop(lines[start:], n) for n in _BODIES)
+        loop, size = max(loops, key=lambda found: found[1])
+        written += loop if size else [lines[start]]
+        start += size or 1
+    return written
+
+
+_BODIES = range(_LONGEST_BODY, 0, -1)
+
+
+def _counted_loop(lines: Sequence[str], size: int) -> tuple[list[str], int]:
+    """A loop whose body is the first `size` statements, and how many statements it replaces."""
+    groups = [lines[k : k + size] for k in range(0, len(lines) - size + 1, size)]
+    bodies = [_INDEX.split("\n".join(uncommented(line)[0] for line in group)) for group in groups]
+    if len(groups) < SHORTEST_LOOP or lines[0].startswith((" ", "return")):
+        return [], 0
+    first = bodies[0]
+    moving = {k for k, (a, b) in enumerate(zip(first, bodies[1], strict=False)) if a != b}
+    if not moving or len({first[k] for k in moving}) > 1 or any(k % 2 == 0 for k in moving):
+        return [], 0
+    begin = int(first[min(moving)])
+    turns = 0
+    for turn, body in enumerate(bodies):
+        if body != [str(begin + turn) if k in moving else text for k, text in enumerate(first)]:
+            break
+        turns += 1
+    if turns < SHORTEST_LOOP:
+        return [], 0
+    taken = {*RESERVED, *re.findall(r"(?<![\w.])[A-Za-z_]\w*", "\n".join(lines))}
+    index = unique("t", taken)
+    codes = "".join(index if k in moving else text for k, text in enumerate(first)).split("\n")
+    comments = [[uncommented(line)[1] for line in group] for group in groups[:turns]]
+    same = [each[0] if len({*each}) == 1 else "" for each in zip(*comments, strict=True)]
+    span = f"{begin}, {begin + turns}" if begin else f"{turns}"
+    body = [f"    {code}{comment}" for code, comment in zip(codes, same, strict=True)]
+    return [f"for {index} in range({span}):", *body], turns * size

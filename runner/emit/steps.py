@@ -1,4 +1,4 @@
-"""This file knows about steps: a parent rewritten in terms of its children, computing the same."""
+"""Writes the steps: each parent, rewritten in terms of its children, computing the same."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from runner.emit.body import write_class
 from runner.emit.component import Component, Emitter, functions, main, standard_imports
 from runner.emit.items import Call
 from runner.emit.lines import WIDTH
-from runner.emit.names import camel, child_names
+from runner.emit.names import child_names
 from runner.emit.owned import Weight
+from runner.emit.variants import class_names
 from runner.tree.document import LEVEL_NUMBER
 from runner.tree.part import Part, schedule
 
@@ -55,7 +56,7 @@ def _step(
     children = {
         w.name: components[w.name] for child in part.children for w in [emitter.workload(child)]
     }
-    classes = {name: camel(name) for name in children}
+    classes = class_names(children)
     names = child_names(part)
     calls = {
         id(child): Call(child, names[id(child)], classes[emitter.workload(child).name],

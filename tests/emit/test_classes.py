@@ -113,8 +113,8 @@ def test_layers_that_differ_in_sizes_are_one_class_with_arguments(decomposed: De
     directory = decomposed(INVERTED_RESIDUALS + NO_INIT)
     text = text_of(directory, "level_3_model")
     assert classes_of(text).count("InvertedResidual") == 1
-    assert "def __init__(self, in_channels, hidden, out_channels, stride):" in text
-    assert "InvertedResidual(in_channels=8, hidden=48, out_channels=16, stride=2)," in text
+    assert "def __init__(self, inputs, hidden, outputs, stride):" in text
+    assert "InvertedResidual(inputs=8, hidden=48, outputs=16, stride=2)," in text
     assert "for block in self.blocks:\n            x = block(x)\n" in text
     assert passes(directory)
 
@@ -203,7 +203,7 @@ def test_a_module_with_a_weight_or_several_operations_is_a_class(decomposed: Dec
 
 def test_the_same_holds_in_training_mode(decomposed: Decomposed) -> None:
     directory = decomposed(INVERTED_RESIDUALS + NO_INIT, mode="train")
-    assert "InvertedResidual(in_channels=8, hidden=24" in text_of(directory, "level_3_model")
+    assert "InvertedResidual(inputs=8, hidden=24" in text_of(directory, "level_3_model")
     assert passes(directory)
 
 

@@ -1,13 +1,15 @@
-"""Emitted code holds large values no longer than the original did: to run it takes no more."""
+"""Emitted code holds large values hardly longer than the original did: it takes little more."""
 
 import gc
 import runpy
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 from models import NO_INIT, Decomposed, output_of
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -40,7 +42,7 @@ class Model(nn.Module):
         x = 0.5 * x * (1.0 + torch.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3.0)))
         return self.down(x)
 
-def get_inputs(): return [torch.randn(20, 1024, 256)]
+def get_inputs(): return [torch.randn(80, 1024, 256)]
 """
 
 
@@ -55,6 +57,8 @@ class Peak(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         for tensor in result if isinstance(result, (tuple, list)) else (result,):
+            if not isinstance(tensor, torch.Tensor):
+                continue
             storage = tensor.untyped_storage()
             self.sizes[StorageWeakRef(storage)] = storage.nbytes()
         alive = (n for reference, n in self.sizes.items() if not reference.expired())
@@ -62,26 +66,28 @@ class Peak(TorchDispatchMode):
         return result
 
 
-def peak(model: nn.Module, inputs: list[torch.Tensor]) -> int:
-    """Of one forward."""
-    with torch.no_grad(), Peak() as measured:
-        model(*inputs)
+def peak(model: Callable[[], nn.Module], inputs: Callable[[], list[torch.Tensor]]) -> int:
+    """Of one forward on tensors without memory."""
+    with FakeTensorMode(), torch.no_grad():
+        module, given = model(), inputs()
+        with Peak() as measured:
+            module(*given)
     return measured.bytes
 
 
-def test_a_composition_and_each_component_take_no_more_than_the_original(
+def test_a_composition_and_each_component_take_at_most_a_third_more_than_the_original(
     decomposed: Decomposed,
 ) -> None:
     directory = decomposed(MODEL + NO_INIT)
     original = runpy.run_path(str(directory / "original.py"))
-    inputs = original["get_inputs"]()
-    most = peak(original["Model"](), inputs)
-    assert most > 4 * 80 << 20  # four values of the GELU
+    inputs = original["get_inputs"]
+    most = peak(original["Model"], inputs)
+    assert most > 4 * 320 << 20  # four values of the GELU
     composed = runpy.run_path(str(directory / "verification/composition_test.py"))
-    assert peak(composed["ComposedModel"](), inputs) <= most
+    assert peak(composed["ComposedModel"], inputs) <= 1.3 * most
     for file in directory.glob("level_*/*.py"):
         component = runpy.run_path(str(file))
-        assert peak(component["Model"](), component["get_inputs"]()) <= most, file.name
+        assert peak(component["Model"], component["get_inputs"]) <= 1.3 * most, file.name
 
 
 def layers() -> set[int]:

@@ -1,0 +1,107 @@
+"""What an author's `__init__` calls the numbers that it makes torch's modules of."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import linecache
+import re
+from collections.abc import Mapping
+
+from runner.emit.names import unique
+from runner.emit.owned import common_path
+from runner.graph.terms import snake_case
+from runner.tree.interface import Program
+from runner.tree.part import Part
+
+_BY_POSITION = {
+    "Linear": ("in_features", "out_features", "bias"),
+    "Conv": ("in_channels", "out_channels", "kernel_size", "stride", "padding"),
+    "BatchNorm": ("num_features",),
+    "InstanceNorm": ("num_features",),
+    **dict.fromkeys(("LayerNorm", "norm_layer"), ("normalized_shape",)),
+    "GroupNorm": ("num_groups", "num_channels"),
+    "Embedding": ("num_embeddings", "embedding_dim"),
+    **dict.fromkeys(("LSTM", "GRU", "RNN"), ("input_size", "hidden_size", "num_layers")),
+}
+"""Arguments of torch's modules, in their order; `Conv` stands for `Conv1d` and its like."""
+_DIMENSIONS = re.compile(r"(Transpose)?[123]d$")
+
+
+def written_numbers(program: Program, part: Part) -> Mapping[tuple[str, str], str]:
+    """What the author's `__init__` calls the numbers that it gives to torch's modules.
+
+    Attribute and keyword -> a variable's name, or '' for another expression that holds one:
+    `("fc1", "in_features")` -> `dim`. In an `nn.Sequential` the attributes are those that an
+    emitted class has: `conv2d`, `conv2d_2`.
+    """
+    graph = program.graph
+    path = common_path([graph.states[name].path for name in part.io.states], part.module_path)
+    around, _, attribute = re.sub(r"(\.\d+)+$", "", path).rpartition(".")
+    origins = [o for i in part.operations if (o := graph.operations[i].origin)]
+    files = dict.fromkeys(f for o in origins for f in (o.file, *(file for file, _, _ in o.callers)))
+    for file in files:
+        if own := _numbers_in(file).get((graph.classes.get(path, ""), "")):
+            return own
+        if held := _numbers_in(file).get((graph.classes.get(around, ""), attribute)):
+            return held
+    return {}
+
+
+_Numbers = dict[tuple[str, str], str]
+
+
+@functools.cache
+def _numbers_in(file: str) -> dict[tuple[str, str], _Numbers]:
+    """Of each class in a file, and of each `nn.Sequential` in it by its attribute."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except SyntaxError:
+        return {}
+    found: dict[tuple[str, str], _Numbers] = {}
+    for cls in (each for each in ast.walk(tree) if isinstance(each, ast.ClassDef)):
+        for function in cls.body:
+            if not isinstance(function, ast.FunctionDef) or function.name != "__init__":
+                continue
+            for statement in ast.walk(function):
+                if not isinstance(statement, ast.Assign) or len(statement.targets) > 1:
+                    continue
+                target, value = statement.targets[0], statement.value
+                if isinstance(target, ast.Attribute) and isinstance(value, ast.Call):
+                    if _called(value) == "Sequential":
+                        found[cls.name, target.attr] = _numbers_in_sequence(value)
+                    found.setdefault((cls.name, ""), {}).update(_numbers_of(target.attr, value))
+    return found
+
+
+def _numbers_in_sequence(sequence: ast.Call) -> _Numbers:
+    """Of `nn.Sequential(nn.Conv2d(channels, hidden, 1), nn.ReLU())`."""
+    numbers: _Numbers = {}
+    attributes: set[str] = set()
+    for call in sequence.args:
+        if not isinstance(call, ast.Call):
+            return {}
+        attribute = unique(snake_case(_called(call)), attributes)
+        attributes.add(attribute)
+        numbers |= _numbers_of(attribute, call)
+    return numbers
+
+
+def _called(call: ast.Call) -> str:
+    return ast.unparse(call.func).rpartition(".")[2]
+
+
+def _numbers_of(attribute: str, call: ast.Call) -> _Numbers:
+    """Of `nn.Linear(dim, hidden)`."""
+    names = _BY_POSITION.get(_DIMENSIONS.sub("", _called(call)), ())
+    given = dict(zip(names, call.args, strict=False))
+    given |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
+    return {
+        (attribute, name): value.id
+        if isinstance(value, ast.Name)
+        else value.attr
+        if isinstance(value, ast.Attribute)
+        else ""
+        for name, value in given.items()
+        if not isinstance(value, ast.Constant)
+    }
