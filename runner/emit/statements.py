@@ -4,6 +4,7 @@ A value that is used once, in the author's statement that computes it, stays ins
 expression, if that fits a line.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 
 from runner.emit.items import Call, Item, ItemFlow
@@ -141,6 +142,9 @@ class Statements:
                 return False
             first = next(op for op in others if not op.view)
             return work[0].view and _statement(work[0]) == _statement(first)
+        joins = not isinstance(item, Call) and work[0].origin is not None and work[0].origin.joined
+        if joins or (_container(item) is not None and _container(item) == _container(reader)):
+            return False
         return None is not self._line(work) == self._line(others)
 
     def _operations(self, item: Item) -> list[Operation]:
@@ -207,6 +211,13 @@ def _argument(arg: object, value: Callable[[str], Text]) -> str:
         inner = ", ".join(_argument(a, value) for a in arg)
         return f"({inner},)" if len(arg) == 1 else f"({inner})"
     return literal(arg, value).text  # type: ignore[arg-type]
+
+
+def _container(item: Item) -> str | None:
+    """The path of the outermost list or Sequential that holds a child by a number."""
+    path = item.part.module_path if isinstance(item, Call) else ""
+    found = re.match(r"(.*?)\.\d+(\.|$)", path)
+    return found[1] if found else None
 
 
 def _statement(op: Operation) -> object:
