@@ -61,7 +61,7 @@ def write_class(
     `inlined` says which values stand inside other expressions, where that is decided already.
     `nested`: whether calls may stand inside other expressions, as the author wrote them.
     """
-    writer = _Writer(*without_zero_states(program, items), namer, part, nested)
+    writer = _Writer(*without_zero_states(program, items), namer, name, part, nested)
     lines = [*prologue, *writer.forward(returns, inlined)]
     made, lines, weights = rolled(writer.owned.lines, lines, writer.owned.weights)
     lines = counted(lines)
@@ -113,10 +113,17 @@ def _signature(arguments: Sequence[str]) -> str:
 
 class _Writer:
     def __init__(
-        self, program: Program, items: Sequence[Item], namer: Namer, part: Part, nested: bool
+        self,
+        program: Program,
+        items: Sequence[Item],
+        namer: Namer,
+        name: str,
+        part: Part,
+        nested: bool,
     ) -> None:
         self.program, self.namer, self.part, self.items = program, namer, part, items
-        self.owned = Owned(program, part.io.states, part.module_path)
+        alone = part.level == "kernel" and bool(part.scopes) and name == "Model"
+        self.owned = Owned(program, part.io.states, part.module_path, alone=alone)
         self.flow = ItemFlow(program, part, items)
         self.attributes: dict[int, str] = {}
         calls = self.attributes if nested else None

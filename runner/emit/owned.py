@@ -42,8 +42,11 @@ class Weight:
 class Owned:
     """Gives operations their modules and weights, and remembers what `__init__` must make."""
 
-    def __init__(self, program: Program, states: tuple[str, ...], base: str) -> None:
-        self.program = program
+    def __init__(
+        self, program: Program, states: tuple[str, ...], base: str, *, alone: bool = False
+    ) -> None:
+        """`alone`: modules are called by their class, since one file serves several places."""
+        self.program, self.alone = program, alone
         self.base = common_path([program.graph.states[n].path for n in states], base)
         self.positions = {name: p for p, name in enumerate(states)}
         self.weights: list[Weight] = []
@@ -80,7 +83,7 @@ class Owned:
 
     def _module_name(self, call: ModuleCall, op: Operation) -> str:
         path = self._path(call.weights[0][1], op).rpartition(".")[0] if call.weights else ""
-        return self._inside(path) or snake_case(call.cls)
+        return (not self.alone and self._inside(path)) or snake_case(call.cls)
 
     def _path(self, state: str, op: Operation) -> str:
         """A weight's path; of one that several modules share, as the module that runs has it."""
