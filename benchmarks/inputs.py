@@ -175,7 +175,7 @@ def arrivals(problem: Problem, directory: Path) -> list[tuple[str, Path, list[st
     seen = []
 
     def note(module: Any, inputs: tuple[Any, ...], path: str) -> None:
-        node = names[type(module).__module__]
+        node = names[Path(type(module).forward.__globals__["__file__"]).stem]
         tensors = [t for t in inputs if isinstance(t, torch.Tensor)]
         assert len(tensors) == len(node.input_shapes), path
         seen.append(
