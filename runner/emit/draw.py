@@ -27,7 +27,7 @@ from runner.tree.part import Part
 LONGEST_CONSTANT = 24
 SMALL_DIVISORS = 8
 """A divisor that is a whole number is drawn from 1 to below this."""
-MOST_DRAWN = 4
+MOST_DRAWN = 16
 """So many times an input's elements may be drawn to make it."""
 FAR = 7
 """Scales of instances that are further apart than so many times are not drawn by one rule."""

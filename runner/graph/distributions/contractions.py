@@ -10,20 +10,27 @@ import math
 from dataclasses import replace
 from functools import lru_cache
 from math import prod
-from statistics import NormalDist
 
-from runner.graph.distributions.distribution import FEW, Distribution, plus, times
-from runner.graph.distributions.pointwise import NODES, pointwise
-from runner.graph.distributions.reductions import ALIKE, added_up, before_relu, softmax_shares
+from runner.graph.distributions.distribution import Distribution, plus, times
+from runner.graph.distributions.pointwise import pointwise
+from runner.graph.distributions.reductions import added_up, all_zero, softmax_shares
 from runner.graph.distributions.values import Rule, Values, bias_of, number_or, per_dimension
 from runner.graph.ir import Operation
 
 
-def _contracted(a: Distribution, b: Distribution, count: float) -> Distribution:
-    """The sum of `count` products of independent elements."""
-    # Weights that are shares or scores of positions average what a channel has in common.
-    across_a = a.mean**2 if b.mean == 0 or a.low >= 0 else a.shared
-    across_b = b.shared if a.low >= 0 else b.mean**2
+def _contracted(
+    a: Distribution,
+    b: Distribution,
+    count: float,
+    over_a: bool = True,
+    over_b: bool = True,
+) -> Distribution:
+    """The sum of `count` products of independent elements.
+
+    `over_a`, `over_b`: whether the sum runs over the channels, so that their means cancel out.
+    """
+    across_a = a.mean**2 if over_a else a.shared
+    across_b = b.mean**2 if over_b else b.shared
     pairs = count * (count - 1)
     square = count * a.square * b.square + pairs * across_a * across_b
     signed = (a.low >= 0) and (b.low >= 0)
@@ -79,7 +86,7 @@ def _conv(values: Values, op: Operation) -> Distribution:
     x, bias = values.of(op.args[0]), bias_of(values, op)
     made = replace(_projected(x, values.of(op.args[1]), bias, fan), channel=-spatial - 1)
     alone = weight[1] == 1 and bias is None  # a channel of its own makes each channel
-    return replace(made, zeros=_all_zero(x, prod(weight[2:]))) if alone else made
+    return replace(made, zeros=all_zero(x, prod(weight[2:]))) if alone else made
 
 
 @lru_cache(maxsize=1024)
@@ -92,21 +99,14 @@ def _covered(size: int, kernel: int, pad: int, stride: int, gap: int) -> float:
     return inside / (len(places) * kernel)
 
 
-def _all_zero(d: Distribution, count: int) -> float:
-    """Share of windows of a channel that hold nothing but zeros."""
-    if d.zeros <= FEW or d.low < 0:
-        return 0.0
-    mean, between, within = before_relu(d)
-    unit = NormalDist()
-    each = [unit.cdf(-(mean + between * node) / (within or 1e-30)) for node in NODES]
-    power: float = count**ALIKE
-    return math.fsum(share**power for share in each) / len(each)
-
-
 def _matmul(values: Values, op: Operation) -> Distribution:
-    a, b = op.args[-2:] if op.name in {"addmm", "baddbmm", "addmv"} else op.args[:2]
-    made = _contracted(values.of(a), values.of(b), values.shape(a)[-1])
-    if op.name in {"addmm", "baddbmm", "addmv"}:
+    left, right = op.args[-2:] if op.name in {"addmm", "baddbmm"} else op.args[:2]
+    a, b, count = values.of(left), values.of(right), values.shape(left)[-1]
+    if values.is_weight(right):
+        made = _projected(a, b, None, count)
+    else:
+        made = _contracted(a, b, count, a.channel == -1, b.channel == -2)
+    if op.name in {"addmm", "baddbmm"}:
         made = plus(made.times(number_or(op.arg("alpha"), 1.0)), values.of(op.args[0]))
     return made
 
@@ -115,8 +115,9 @@ def _einsum(values: Values, op: Operation) -> Distribution:
     equation, operands = str(op.args[0]).replace(" ", ""), op.args[1]
     assert isinstance(operands, tuple)
     before, _, after = equation.partition("->")
+    terms = before.split(",")
     sizes: dict[str, int] = {}
-    for letters, operand in zip(before.split(","), operands, strict=True):
+    for letters, operand in zip(terms, operands, strict=True):
         sizes |= dict(zip(letters, values.shape(operand), strict=True))
     count = prod(size for letter, size in sizes.items() if letter not in after)
     made = values.of(operands[0])
@@ -125,7 +126,13 @@ def _einsum(values: Values, op: Operation) -> Distribution:
     if len(operands) == 1:
         return made if count == 1 else added_up(made, count, count, False)
     last = values.of(operands[-1])
-    return times(made, last) if count == 1 else _contracted(made, last, count)
+    if count == 1:
+        return times(made, last)
+    over = [
+        d.channel >= -len(t) and t[d.channel] not in after
+        for d, t in ((made, terms[0]), (last, terms[-1]))
+    ]
+    return _contracted(made, last, count, *over)
 
 
 def _attention(values: Values, op: Operation) -> Distribution:
@@ -133,7 +140,7 @@ def _attention(values: Values, op: Operation) -> Distribution:
     width, length = values.shape(op.args[0])[-1], values.shape(op.args[1])[-2]
     scale = number_or(op.arg("scale"), 1 / math.sqrt(width))
     scores = _contracted(query, key, width).times(scale)
-    return _contracted(softmax_shares(scores, length), value, length)
+    return _contracted(softmax_shares(scores, length), value, length, over_b=False)
 
 
 def _recurrent(values: Values, op: Operation) -> tuple[Distribution, ...]:

@@ -68,10 +68,10 @@ def _batch_norm(values: Values, op: Operation) -> Distribution:
 
 def _norm(values: Values, op: Operation) -> Distribution:
     d, shape = values.of(op.args[0]), values.shape(op.args[0])
-    count, _ = reduced_count(d, shape, op)
+    count, channels = reduced_count(d, shape, op)
     power = number_or(op.arg("p", op.arg("ord", 2)), 2.0)
     each = pointwise(d, lambda x: abs(x) ** power)
-    total = added_up(each, count, 1, False)
+    total = added_up(each, count, channels, False)
     total = replace(total, square=max(total.mean**2 * (1 + 2 / count), total.mean**2))
     made = pointwise(total, lambda x: max(x, 0.0) ** (1 / power))
     return replace(made, low=0.0, zeros=0.0, structured=False)

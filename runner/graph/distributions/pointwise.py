@@ -59,7 +59,7 @@ def pointwise(d: Distribution, function: Callable[[float], float]) -> Distributi
         high=highest,
         zeros=zeros,
         infinite=kept,
-        structured=d.structured and (kept > 0 or value(0.0) == 0 or d.infinite > 0),
+        structured=d.structured,
     )
 
 

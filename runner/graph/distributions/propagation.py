@@ -26,7 +26,8 @@ _RULES: dict[str, Rule] = {
 
 def distributions(graph: Graph) -> dict[str, Distribution]:
     """The distribution of each value of a program."""
-    values = Values(graph.values, frozenset(constants(graph)) | _buffers(graph))
+    fixed = frozenset(constants(graph)) | _states(graph, "buffer")
+    values = Values(graph.values, fixed, _states(graph, "parameter"))
     for name, state in graph.states.items():
         values.known[name] = _of_state(state, graph.values[name])
     for given in graph.inputs:
@@ -37,8 +38,8 @@ def distributions(graph: Graph) -> dict[str, Distribution]:
     return values.known
 
 
-def _buffers(graph: Graph) -> frozenset[str]:
-    return frozenset(name for name, state in graph.states.items() if state.kind == "buffer")
+def _states(graph: Graph, kind: str) -> frozenset[str]:
+    return frozenset(name for name, state in graph.states.items() if state.kind == kind)
 
 
 def _channels_of(spec: TensorSpec) -> Distribution:
@@ -58,7 +59,7 @@ def _of_state(state: State, spec: TensorSpec) -> Distribution:
 
 
 def _of_recipe(recipe: Recipe) -> Distribution:
-    values = Values(recipe.specs, frozenset())
+    values = Values(recipe.specs)
     _propagate(values, recipe.operations)
     found = values.known.get(recipe.result, Distribution())
     spec = recipe.specs[recipe.result]

@@ -105,6 +105,17 @@ def before_relu(d: Distribution) -> tuple[float, float, float]:
     return mean, std * math.sqrt(alike), std * math.sqrt(1 - alike)
 
 
+def all_zero(d: Distribution, count: int) -> float:
+    """Share of windows of a channel that hold nothing but zeros."""
+    if d.zeros <= FEW or d.low < 0:
+        return 0.0
+    mean, between, within = before_relu(d)
+    unit = NormalDist()
+    each = [unit.cdf(-(mean + between * node) / (within or 1e-30)) for node in NODES]
+    power: float = count**ALIKE
+    return math.fsum(share**power for share in each) / len(each)
+
+
 def _softmax(values: Values, op: Operation) -> Distribution:
     dim = op.arg("dim", -1)
     length = values.shape(op.args[0])[dim if isinstance(dim, int) else -1]
@@ -116,10 +127,11 @@ def softmax_shares(scores: Distribution, length: int) -> Distribution:
     kept = max(length * (1 - scores.infinite), 1.0)
     few = math.log(length) / 2 + 1 if scores.infinite > 0.4 else 1.0  # rows differ in length
     each = min(math.exp(min(scores.variance, 30.0)) * few / (kept * length), 1 / length)
+    between = math.exp(min(scores.shared - scores.mean**2, 30.0)) / length**2
     return Distribution(
         1 / length,
         max(each, 1 / length**2),
-        1 / length**2,
+        min(between, each),
         0.0,
         1.0,
         scores.infinite,
@@ -150,7 +162,7 @@ def _summed_up(values: Values, op: Operation) -> Distribution:
         shared=d.shared * ((n + 1) / 2) ** 2,
         low=0.0 if d.low >= 0 else -math.inf,
         high=0.0 if d.high <= 0 else math.inf,
-        structured=False,
+        structured=True,
     )
 
 

@@ -12,11 +12,17 @@ from runner.graph.ir import Arg, Number, Operation, Ref, Symbol, TensorSpec
 class Values:
     """The values of a program: their shapes, and the distributions of those known so far."""
 
-    def __init__(self, specs: Mapping[str, TensorSpec], fixed: frozenset[str]) -> None:
+    def __init__(
+        self,
+        specs: Mapping[str, TensorSpec],
+        fixed: frozenset[str] = frozenset(),
+        parameters: frozenset[str] = frozenset(),
+    ) -> None:
         self.specs = specs
         self.known: dict[str, Distribution] = {}
         self.fixed = fixed
         """Values that depend on no input and no parameter, such as masks."""
+        self.parameters = parameters
         self.base: dict[str, str] = {}
         """The value that each view shows."""
         self.cumulative: set[str] = set()
@@ -50,6 +56,11 @@ class Values:
         """Whether two values are views of one cumulative sum."""
         bases = {self.base.get(name, name) for name in op.refs()}
         return len(bases) == 1 and bases <= self.cumulative
+
+    def is_weight(self, arg: Arg) -> bool:
+        """Whether a value is a matrix of parameters, or a view of parameters as one."""
+        name = arg.name if isinstance(arg, Ref) else ""
+        return self.base.get(name, name) in self.parameters and len(self.shape(arg)) == 2
 
     def is_fixed(self, arg: Arg) -> bool:
         return not isinstance(arg, Ref) or arg.name in self.fixed
