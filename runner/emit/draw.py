@@ -73,9 +73,13 @@ def inputs_text(
     part = parts[0]
     recipes = Recipes({*names})
     own = {i.name: i for i in program.graph.inputs}
-    rules = {n: own[n].recipe if n in own else _constant(program, n) for n in part.io.inputs}
+    usual = _usual(program, parts)
+    rules = {
+        name: own[it.value].recipe if it.value in own else _constant(program, it.value)
+        for name, it in usual.items()
+    }
     without = [name for name, recipe in rules.items() if recipe is None]
-    draw = _Draw(program, _usual(program, parts), tame, recipes)
+    draw = _Draw(program, usual, tame, recipes)
     structured = {name for name in without if draw.has_structure(name)}
     lines, windows = _windows(draw, part, [n for n in without if n not in structured])
     results: list[str] = []

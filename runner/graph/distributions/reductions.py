@@ -40,7 +40,8 @@ def added_up(d: Distribution, count: float, channels: float, average: bool) -> D
 def _reduced(values: Values, op: Operation) -> Distribution:
     d, shape = values.of(op.args[0]), values.shape(op.args[0])
     count, channels = reduced_count(d, shape, op)
-    return added_up(d, count, channels, op.name == "mean")
+    made = added_up(d, count, channels, op.name == "mean")
+    return replace(made, zeros=all_zero(d, count)) if channels == 1 else made
 
 
 def reduced_count(d: Distribution, shape: tuple[int, ...], op: Operation) -> tuple[int, int]:
@@ -65,7 +66,8 @@ def _pooled(values: Values, op: Operation) -> Distribution:
     spatial = len(before) - 2
     count = prod(per_dimension(kernel, int(op.name[-2]))) if kernel is not None else None
     count = count or max(prod(before) // max(prod(after), 1), 1)
-    made = added_up(values.of(op.args[0]), count, 1, True)
+    d = values.of(op.args[0])
+    made = replace(added_up(d, count, 1, True), zeros=all_zero(d, count))
     return replace(made, channel=-spatial - 1 if spatial > 0 else -1)
 
 
@@ -112,8 +114,7 @@ def all_zero(d: Distribution, count: int) -> float:
     mean, between, within = before_relu(d)
     unit = NormalDist()
     each = [unit.cdf(-(mean + between * node) / (within or 1e-30)) for node in NODES]
-    power: float = count**ALIKE
-    return math.fsum(share**power for share in each) / len(each)
+    return math.fsum(share**count for share in each) / len(each)
 
 
 def _softmax(values: Values, op: Operation) -> Distribution:
