@@ -95,10 +95,6 @@ def _padded(values: Values, op: Operation) -> Distribution:
     return replace(mixed([(share, d), (1 - share, value)]), structured=True)
 
 
-def _embedded(values: Values, op: Operation) -> Distribution:
-    return replace(values.of(op.args[0]), channel=-1)
-
-
 def _triangle(values: Values, op: Operation) -> Distribution:
     half = constant(0.0)
     return replace(mixed([(0.5, values.of(op.args[0])), (0.5, half)]), structured=True)
@@ -113,8 +109,7 @@ COPIES: dict[str, Rule] = {
     "cat": _cat, "concat": _cat, "stack": _cat, "pad": _padded, "constant_pad_nd": _padded,
     "scatter": _scattered, "slice_scatter": _scattered, "select_scatter": _scattered,
     "index_put": _scattered, "scatter_add": _accumulated, "index_add": _accumulated,
-    "embedding": _embedded, "tril": _triangle, "triu": _triangle, "eye": _identity_matrix,
-    "one_hot": _identity_matrix,
+    "tril": _triangle, "triu": _triangle, "eye": _identity_matrix, "one_hot": _identity_matrix,
     **dict.fromkeys(
         (
             "contiguous", "clone", "to", "_to_copy", "reshape", "flatten", "repeat", "tile", "roll",
@@ -122,6 +117,7 @@ COPIES: dict[str, Rule] = {
             "pixel_unshuffle", "channel_shuffle", "repeat_interleave", "detach", "alias", "float",
             "upsample_nearest2d", "upsample_nearest1d", "lift_fresh", "unfold", "sort", "half",
             "bfloat16", "double", "type_as", "reflection_pad2d", "replication_pad2d",
+            "embedding",
         ),
         _same,
     ),

@@ -45,10 +45,6 @@ def _full(values: Values, op: Operation) -> Distribution:
     return values.of(op.arg("fill_value", op.arg("value", op.args[-1])))
 
 
-def _copied_from(values: Values, op: Operation) -> Distribution:
-    return values.of(op.args[1])
-
-
 CREATION: dict[str, Rule] = {
     "rand": _drawn_uniform, "rand_like": _drawn_uniform, "uniform": _drawn_uniform,
     "randn": _drawn_normal, "randn_like": _drawn_normal, "normal": _drawn_normal,
@@ -56,5 +52,5 @@ CREATION: dict[str, Rule] = {
     "zeros": _one_number(0.0), "zeros_like": _one_number(0.0), "new_zeros": _one_number(0.0),
     "zero": _one_number(0.0), "ones": _one_number(1.0), "ones_like": _one_number(1.0),
     "new_ones": _one_number(1.0), "empty": _one_number(0.0), "full": _full, "full_like": _full,
-    "new_full": _full, "fill": _full, "copy": _copied_from,
+    "new_full": _full, "fill": _full,
 }  # fmt: skip

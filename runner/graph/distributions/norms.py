@@ -10,7 +10,6 @@ from runner.graph.distributions.distribution import (
     constant,
     plus,
     times,
-    unbounded,
 )
 from runner.graph.distributions.pointwise import pointwise
 from runner.graph.distributions.reductions import added_up, reduced_count
@@ -44,12 +43,6 @@ def weight_of(values: Values, op: Operation) -> Distribution:
     return values.of(weight) if isinstance(weight, Ref) else constant(1.0)
 
 
-def _rms_norm(values: Values, op: Operation) -> Distribution:
-    d = values.of(op.args[0])
-    scale = 1 / math.sqrt(d.square + number_or(op.arg("eps"), 1e-6))
-    return times(unbounded(d).times(scale), weight_of(values, op))
-
-
 def _batch_norm(values: Values, op: Operation) -> Distribution:
     d, eps = values.of(op.args[0]), number_or(op.arg("eps"), 1e-5)
     weight, bias = weight_of(values, op), bias_of(values, op)
@@ -79,6 +72,6 @@ def _norm(values: Values, op: Operation) -> Distribution:
 
 NORMS: dict[str, Rule] = {
     "layer_norm": _layer_norm, "group_norm": _layer_norm, "instance_norm": _layer_norm,
-    "batch_norm": _batch_norm, "rms_norm": _rms_norm,
+    "batch_norm": _batch_norm,
     "linalg_vector_norm": _norm, "norm": _norm,
 }  # fmt: skip

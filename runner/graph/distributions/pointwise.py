@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from statistics import NormalDist
 
-from runner.graph.distributions.distribution import Distribution, times
+from runner.graph.distributions.distribution import Distribution
 from runner.graph.distributions.values import Rule, Values, number_or
 from runner.graph.ir import Operation, Ref
 
@@ -138,11 +138,6 @@ def _clamp(values: Values, op: Operation) -> Distribution:
     return replace(made, low=max(made.low, low), high=min(made.high, high))
 
 
-def _leaky(values: Values, op: Operation) -> Distribution:
-    slope = number_or(op.arg("negative_slope"), 0.01)
-    return pointwise(values.of(op.args[0]), lambda x: x if x > 0 else slope * x)
-
-
 def _power(values: Values, op: Operation) -> Distribution:
     base, exponent = op.args[0], op.args[1]
     if isinstance(exponent, Ref):
@@ -154,17 +149,10 @@ def _power(values: Values, op: Operation) -> Distribution:
     return pointwise(values.of(base), lambda x: max(x, 0.0) ** power)
 
 
-def _gated(values: Values, op: Operation) -> Distribution:
-    d = values.first(op)
-    return times(d, pointwise(d, sigmoid))
-
-
 POINTWISE: dict[str, Rule] = {
     "pow": _power,
     "clamp": _clamp,
     "clamp_min": _clamp,
     "clamp_max": _clamp,
     "hardtanh": _clamp,
-    "leaky_relu": _leaky,
-    "glu": _gated,
 }

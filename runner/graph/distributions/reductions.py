@@ -10,8 +10,6 @@ from statistics import NormalDist
 from runner.graph.distributions.distribution import (
     FEW,
     Distribution,
-    constant,
-    plus,
     unbounded,
 )
 from runner.graph.distributions.pointwise import NODES, rectified
@@ -141,14 +139,6 @@ def softmax_shares(scores: Distribution, length: int) -> Distribution:
     )
 
 
-def _log_softmax(values: Values, op: Operation) -> Distribution:
-    dim = op.arg("dim", -1)
-    length = values.shape(op.args[0])[dim if isinstance(dim, int) else -1]
-    d = values.of(op.args[0])
-    moved = constant(-math.log(length) - min(d.variance, 30.0) / 2)
-    return replace(plus(replace(d, mean=0.0, square=d.variance), moved), high=0.0)
-
-
 def _summed_up(values: Values, op: Operation) -> Distribution:
     """A cumulative sum."""
     d, shape, dim = values.of(op.args[0]), values.shape(op.args[0]), op.arg("dim", -1)
@@ -184,5 +174,5 @@ REDUCTIONS: dict[str, Rule] = {
     **{f"{how}_pool{n}d": _pooled for how in ("avg", "adaptive_avg") for n in (1, 2, 3)},
     **{f"{how}_pool{n}d": _highest for how in ("max", "adaptive_max") for n in (1, 2, 3)},
     "max_pool2d_with_indices": _highest, "amax": _highest, "max": _highest, "topk": _topk,
-    "softmax": _softmax, "_softmax": _softmax, "log_softmax": _log_softmax,
+    "softmax": _softmax, "_softmax": _softmax,
 }  # fmt: skip
