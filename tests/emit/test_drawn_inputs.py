@@ -55,6 +55,10 @@ ARRIVING: dict[str, tuple[str, Check]] = {
         lambda z: z[:, 12:].min() == 0 and z[:, :12].min() < 0,
     ),
     "what a norm leaves": ("F.layer_norm(y, (12,))", lambda z: 0.7 < z.std() < 1.4),
+    "a power by a tensor": (
+        "y.abs().pow(torch.full((1,), 3.0))",
+        lambda z: z.min() >= 0 and z.std() > 0.2,
+    ),
     "growing sums": ("y.cumsum(1)", lambda z: z[:, 6:].std() > 1.4 * z[:, :6].std()),
     "decays between positions": (
         "(lambda total: (total[:, :, None] - total[:, None]).exp())(y.cumsum(1))",

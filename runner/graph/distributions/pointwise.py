@@ -9,7 +9,7 @@ from statistics import NormalDist
 
 from runner.graph.distributions.distribution import Distribution
 from runner.graph.distributions.values import Rule, Values, number_or
-from runner.graph.ir import Operation, Ref
+from runner.graph.ir import Operation
 
 NODES = [NormalDist().inv_cdf((i + 0.5) / 16) for i in range(16)]
 """Points of the standard normal distribution that stand for equal shares of it."""
@@ -139,14 +139,13 @@ def _clamp(values: Values, op: Operation) -> Distribution:
 
 
 def _power(values: Values, op: Operation) -> Distribution:
-    base, exponent = op.args[0], op.args[1]
-    if isinstance(exponent, Ref):
-        number = number_or(base, values.of(base).mean)
-        return pointwise(values.of(exponent), lambda x: abs(number) ** x)
-    power = number_or(exponent, 1.0)
+    base, exponent = values.of(op.args[0]), values.of(op.args[1])
+    if exponent.low < exponent.high:
+        return pointwise(exponent, lambda x: abs(base.mean) ** x)
+    power = exponent.mean
     if power == int(power):
-        return pointwise(values.of(base), lambda x: x ** int(power))
-    return pointwise(values.of(base), lambda x: max(x, 0.0) ** power)
+        return pointwise(base, lambda x: x ** int(power))
+    return pointwise(base, lambda x: max(x, 0.0) ** power)
 
 
 POINTWISE: dict[str, Rule] = {
