@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +70,8 @@ class Row:
     """What is wrong with the structure; nothing where it is right."""
     scale: float
     """Standard deviation of what is drawn, in those of what arrives."""
+    file: str
+    arriving: Facts
 
 
 def main() -> int:
@@ -87,7 +89,8 @@ def main() -> int:
         if run.returncode:
             failed.append((path.stem, (run.stderr.strip() or "killed").splitlines()[-1]))
         else:
-            rows += [Row(*row) for row in json.loads(run.stdout.splitlines()[-1])]
+            for *row, arriving in json.loads(run.stdout.splitlines()[-1]):
+                rows.append(Row(*row, Facts(*arriving)))
     if sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr)
     return report(rows, failed, options.worst)
@@ -148,7 +151,8 @@ def judged(path: Path) -> Iterator[tuple[object, ...]]:
             for name, theirs, ours in zip(names, arrived, drawn[file.stem], strict=True):
                 ratio = scale(theirs, ours)
                 place = f"{file.stem} ({kernel})"
-                yield problem.name, place, name, "; ".join(mistakes(theirs, ours)), ratio
+                wrong = "; ".join(mistakes(theirs, ours))
+                yield problem.name, place, name, wrong, ratio, file.stem, astuple(theirs)
 
 
 def arrivals(problem: Problem, directory: Path) -> list[tuple[str, Path, list[str], list[Facts]]]:
@@ -175,7 +179,7 @@ def arrivals(problem: Problem, directory: Path) -> list[tuple[str, Path, list[st
     seen = []
 
     def note(module: Any, inputs: tuple[Any, ...], path: str) -> None:
-        node = names[type(module).__module__]
+        node = names[Path(type(module).forward.__globals__["__file__"]).stem]
         tensors = [t for t in inputs if isinstance(t, torch.Tensor)]
         assert len(tensors) == len(node.input_shapes), path
         seen.append(
@@ -360,7 +364,27 @@ def report(rows: list[Row], failed: list[tuple[str, str]], worst: int) -> int:
         f"(goal {STRUCTURE_GOAL:.0%}), scale within {FACTOR} times for {spread:.1%} "
         f"(goal {SCALE_GOAL:.0%})"
     )
+    different = unlike_the_others(rows)
+    print(
+        f"No file can be right for {different:.1%}: one file serves instances whose inputs differ "
+        "in structure, and draws like most of them."
+    )
     return 0 if structure >= STRUCTURE_GOAL and spread >= SCALE_GOAL and not errors(failed) else 1
+
+
+def unlike_the_others(rows: list[Row]) -> float:
+    """The share of inputs whose structure is another than that of most instances of their file.
+
+    Whatever that file draws is wrong for so many of them at least; they count as mistakes.
+    """
+    groups: dict[tuple[str, ...], list[Facts]] = {}
+    for row in rows:
+        groups.setdefault((row.problem, row.file, row.input), []).append(row.arriving)
+    lost = sum(
+        len(group) - max(sum(not any(mistakes(other, one)) for other in group) for one in group)
+        for group in groups.values()
+    )
+    return lost / len(rows)
 
 
 def errors(failed: list[tuple[str, str]]) -> bool:

@@ -55,6 +55,15 @@ ARRIVING: dict[str, tuple[str, Check]] = {
         lambda z: z[:, 12:].min() == 0 and z[:, :12].min() < 0,
     ),
     "what a norm leaves": ("F.layer_norm(y, (12,))", lambda z: 0.7 < z.std() < 1.4),
+    "a power by a tensor": (
+        "y.abs().pow(torch.full((1,), 3.0))",
+        lambda z: z.min() >= 0 and z.std() > 0.2,
+    ),
+    "growing sums": ("y.cumsum(1)", lambda z: z[:, 6:].std() > 1.4 * z[:, :6].std()),
+    "decays between positions": (
+        "(lambda total: (total[:, :, None] - total[:, None]).exp())(y.cumsum(1))",
+        lambda z: z.min() > 0 and bool((z.diagonal(dim1=1, dim2=2) == 1).all()),
+    ),
     "the mean of many": ("y.expand(64, 4, 12).mean(2)", lambda z: z.std() < 0.4),
 }
 
@@ -81,4 +90,13 @@ def test_one_file_draws_what_arrives_at_most_of_its_instances(decomposed: Decomp
     value = "torch.special.erfcx(torch.special.erfcx(y.relu()).neg().relu()).neg().relu()"
     directory = decomposed(MODEL.format(value=value) + NO_INIT)
     (file,) = (directory / "level_0_kernel").glob("erfcx*.py")
+    assert runpy.run_path(str(file))["get_inputs"]()[0].min() >= 0
+
+
+def test_a_model_s_own_input_is_not_drawn_where_most_instances_get_another(
+    decomposed: Decomposed,
+) -> None:
+    chain = "torch.special.erfcx(torch.special.erfcx(torch.special.erfcx(x).relu()).relu())"
+    directory = decomposed(MODEL.format(value=f"self.fc({chain})") + NO_INIT)
+    (file,) = (directory / "level_0_kernel").glob("erfcx_4x8*.py")
     assert runpy.run_path(str(file))["get_inputs"]()[0].min() >= 0

@@ -1,0 +1,148 @@
+"""Tells which numbers the operations that read a value can take: positive ones, existing rows."""
+
+from __future__ import annotations
+
+from runner.graph.ir import Operation, Ref
+from runner.tree.interface import Program
+from runner.tree.part import Part
+
+_NEEDS_POSITIVE = {"log", "log2", "log10", "sqrt", "rsqrt", "reciprocal", "lgamma"}
+_DIVIDES = {"div", "true_divide", "floor_divide", "remainder", "fmod"}
+NEEDS_OVER_ONE = {"acosh", "arccosh"}
+NEEDS_UNIT = {
+    "logit", "special_logit", "asin", "arcsin", "acos", "arccos", "atanh", "arctanh", "erfinv",
+    "special_ndtri",
+}  # fmt: skip
+# Need a symmetric matrix with positive eigenvalues.
+NEEDS_DEFINITE = {"linalg_cholesky", "linalg_cholesky_ex", "cholesky"}
+# What is positive before them is so afterwards, if all else that they take is a positive number.
+_KEEPS_POSITIVE = {"add", "mul", "div", "sum", "mean", "clamp", "clamp_min", "to", "_to_copy"}
+_SAME_RANGE = {
+    "max_pool1d", "max_pool2d", "max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d",
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "mean", "max", "min",
+    "amax", "amin", "cat", "stack", "contiguous", "clone", "to", "reshape", "flatten",
+    "repeat_interleave", "dropout", "pad", "flip", "roll",
+}  # fmt: skip
+# Operations that give positions along a dimension.
+INDEXES = {
+    "argmax", "argmin", "max", "min", "topk", "sort", "argsort", "kthvalue", "mode", "median",
+}  # fmt: skip
+
+
+def readers(program: Program, part: Part, name: str) -> set[str]:
+    """The operations of a part that read a value."""
+    return {
+        program.graph.operations[i].name
+        for i in program.consumers.get(name, ())
+        if i in part.operations
+    }
+
+
+def must_be_positive(program: Program, part: Part, name: str, *, or_divides: bool) -> bool:
+    """Whether a logarithm, a root or a power of it is taken, maybe after a scale or an epsilon.
+
+    `or_divides`: or whether something is divided by it, which a random float hardly breaks.
+    """
+    inside = set(part.operations)
+    for i in program.consumers.get(name, ()):
+        op = program.graph.operations[i]
+        if i not in inside:
+            continue
+        if op.name in _NEEDS_POSITIVE or _is_root(op):
+            return True
+        if or_divides and op.name in _DIVIDES and Ref(name) in op.args[1:]:
+            return True
+        if op.view or (op.name in _KEEPS_POSITIVE and _numbers_positive(op)):
+            outputs = filter(None, op.outputs)
+            if any(must_be_positive(program, part, o, or_divides=or_divides) for o in outputs):
+                return True
+    return False
+
+
+def _is_root(op: Operation) -> bool:
+    exponent = op.args[1] if op.name == "pow" and len(op.args) > 1 else None
+    return isinstance(exponent, (int, float)) and (exponent < 0 or exponent != int(exponent))
+
+
+def _numbers_positive(op: Operation) -> bool:
+    """Whether it takes different tensors, and numbers that are not negative; a square is anyway."""
+    if op.name not in {"add", "mul", "div"}:
+        return True
+    taken, others = list(op.refs()), [a for a in op.args[1:] if not isinstance(a, Ref)]
+    different = len({*taken}) == len(taken)
+    return different and all(isinstance(a, (int, float)) and a >= 0 for a in others)
+
+
+def ends_of_groups(program: Program, part: Part, name: str) -> int | None:
+    """Rows that a grouped matrix product takes, where the value says at which each group ends."""
+    for i in part.operations:
+        op = program.graph.operations[i]
+        ends = op.arg("offs")
+        if op.name in {"grouped_mm", "_grouped_mm"} and ends == Ref(name):
+            return _size(program, op.args[0], 0)
+    return None
+
+
+def bound(program: Program, part: Part, name: str, otherwise: int) -> int:
+    """One more than the largest index that an integer input may hold, `otherwise` if it is none."""
+    limits = [
+        limit
+        for i in part.operations
+        if (limit := _limit(program, program.graph.operations[i], name)) is not None
+    ]
+    if (made := _made_below(program, name)) is not None:
+        limits.append(made)
+    return max(1, min(limits, default=otherwise))
+
+
+def _limit(program: Program, op: Operation, name: str) -> int | None:
+    """What an operation that uses `name` as an index accepts."""
+    index = op.arg("indices") if op.name == "embedding" else op.arg("index", op.arg("target"))
+    if op.name in {"index", "_unsafe_index"}:
+        places = op.args[1]
+        for dim, place in enumerate(places if isinstance(places, tuple) else ()):
+            if isinstance(place, Ref) and place.name == name:
+                return _size(program, op.args[0], dim)
+        return None
+    if not isinstance(index, Ref) or index.name != name:
+        return None
+    if op.name == "embedding":
+        return _size(program, op.arg("weight"), 0)
+    usual = 1 if op.name in {"cross_entropy_loss", "nll_loss"} else 0
+    along = op.arg("dim", usual)
+    return _size(program, op.args[0], along if isinstance(along, int) else usual)
+
+
+def _size(program: Program, arg: object, dim: int) -> int | None:
+    return (
+        program.spec(arg.name).shape[dim]
+        if isinstance(arg, Ref) and program.spec(arg.name).shape
+        else None
+    )
+
+
+def _made_below(program: Program, name: str) -> int | None:
+    """A bound that follows from the operation that makes the value: an index, a count."""
+    for _ in range(50):
+        i = program.producers.get(name)
+        if i is None:
+            return _drawn_below(program, name)
+        op = program.graph.operations[i]
+        if op.name in INDEXES:
+            dim = op.arg("dim", -1)
+            return _size(program, op.args[0], dim if isinstance(dim, int) else -1)
+        source = next(op.refs(), None)
+        if source is None or not (op.view or op.name in _SAME_RANGE):
+            return None
+        name = source
+    return None
+
+
+def _drawn_below(program: Program, name: str) -> int | None:
+    for given in program.graph.inputs:
+        if given.name == name and given.recipe is not None:
+            for op in given.recipe.operations:
+                high = op.arg("high")
+                if op.name == "randint" and isinstance(high, int):
+                    return high
+    return None

@@ -1,0 +1,77 @@
+"""Rules of normalisations, and of the norm of a vector."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from runner.graph.distributions.distribution import (
+    Distribution,
+    constant,
+    plus,
+    times,
+)
+from runner.graph.distributions.pointwise import pointwise
+from runner.graph.distributions.reductions import added_up, reduced_count
+from runner.graph.distributions.values import Rule, Values, bias_of, number_or
+from runner.graph.ir import Operation, Ref
+
+
+def _normed(
+    d: Distribution, variance: float, shared: float, eps: float, weight: Distribution
+) -> Distribution:
+    scale = 1 / math.sqrt(variance + eps) if variance + eps > 0 else 0.0
+    made = Distribution(0.0, variance * scale**2, shared * scale**2, channel=d.channel)
+    return replace(times(made, weight), structured=False)
+
+
+def _layer_norm(values: Values, op: Operation) -> Distribution:
+    d = values.of(op.args[0])
+    made = _normed(
+        d,
+        d.variance,
+        d.shared - d.mean**2,
+        number_or(op.arg("eps"), 1e-5),
+        weight_of(values, op),
+    )
+    bias = bias_of(values, op, 3)
+    return plus(made, bias) if bias is not None else made
+
+
+def weight_of(values: Values, op: Operation) -> Distribution:
+    weight = op.arg("weight")
+    return values.of(weight) if isinstance(weight, Ref) else constant(1.0)
+
+
+def _batch_norm(values: Values, op: Operation) -> Distribution:
+    d, eps = values.of(op.args[0]), number_or(op.arg("eps"), 1e-5)
+    weight, bias = weight_of(values, op), bias_of(values, op)
+    dims = len(values.shape(op.args[0]))
+    d = replace(d, channel=1 - dims if dims > 2 else -1)
+    if op.args[5] is True or not isinstance(op.args[3], Ref):
+        made = _normed(d, d.square - d.shared, 0.0, eps, weight)
+    else:
+        mean, variance = values.of(op.args[3]), values.of(op.args[4])
+        moved = plus(d, mean.times(-1.0)) if mean.square else d
+        made = times(moved.times(1 / math.sqrt(max(variance.mean, 0.0) + eps)), weight)
+    if bias is not None and bias.square:
+        made = replace(plus(made, bias))
+    return replace(made, structured=False)
+
+
+def _norm(values: Values, op: Operation) -> Distribution:
+    d, shape = values.of(op.args[0]), values.shape(op.args[0])
+    count, channels = reduced_count(d, shape, op)
+    power = number_or(op.arg("p", op.arg("ord", 2)), 2.0)
+    each = pointwise(d, lambda x: abs(x) ** power)
+    total = added_up(each, count, channels, False)
+    total = replace(total, square=max(total.mean**2 * (1 + 2 / count), total.mean**2))
+    made = pointwise(total, lambda x: max(x, 0.0) ** (1 / power))
+    return replace(made, low=0.0, zeros=0.0, structured=False)
+
+
+NORMS: dict[str, Rule] = {
+    "layer_norm": _layer_norm, "group_norm": _layer_norm, "instance_norm": _layer_norm,
+    "batch_norm": _batch_norm,
+    "linalg_vector_norm": _norm, "norm": _norm,
+}  # fmt: skip
