@@ -51,7 +51,7 @@ def fitted(line: str, indent: int = 0) -> list[str]:
     each, loop, over = inside.rpartition(" for ")
     if indent + 4 + len(inside) <= WIDTH and (is_call or len(items) == 1):
         body = [inner + inside]
-    elif loop and len(items) == 1:
+    elif loop and len(items) == 1 and each.count("(") == each.count(")") and inside[0] != "[":
         body = [*fitted(each, indent + 4), f"{inner}for {over}"]
     elif is_list:
         body = [broken for item in items for broken in fitted(f"{item},", indent + 4)]
