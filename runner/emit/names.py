@@ -327,8 +327,11 @@ class Namer:
 
     def joined(self, part: Part) -> str:
         """The author's list whose tensors a kernel joins, if that is all that it does."""
-        (op, *others) = (self.program.graph.operations[i] for i in part.operations)
-        if others or op.origin is None or op.name not in JOINS or [*op.refs()] != [*part.io.inputs]:
+        operations = [self.program.graph.operations[i] for i in part.operations]
+        (op, *others) = operations or [None]
+        if others or op is None or op.origin is None or op.name not in JOINS:
+            return ""
+        if tuple(op.refs()) != part.io.inputs:
             return ""
         return identifier(op.origin.joined) if op.origin.joined else ""
 
