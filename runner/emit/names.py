@@ -328,8 +328,8 @@ class Namer:
     def joined(self, part: Part) -> str:
         """The author's list whose tensors a kernel joins, if that is all that it does."""
         operations = [self.program.graph.operations[i] for i in part.operations]
-        (op, *others) = operations or [None]
-        if others or op is None or op.origin is None or op.name not in JOINS:
+        op = operations[0] if len(operations) == 1 else None
+        if op is None or op.origin is None or op.name not in JOINS:
             return ""
         if tuple(op.refs()) != part.io.inputs:
             return ""
