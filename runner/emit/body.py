@@ -66,9 +66,10 @@ def write_class(
     made, lines, weights = rolled(writer.owned.lines, lines, writer.owned.weights)
     lines = counted(lines)
     signature = signature or _signature(writer.arguments)
-    if namer.joined(part) and lines[0].endswith(f" = [{', '.join(writer.arguments)}]"):
-        listed, lines = lines[0].partition(" = ")[0], lines[1:]
-        signature = f"self, *{listed}: torch.Tensor"
+    if joined := namer.joined(part):
+        signature = f"self, *{joined}: torch.Tensor"
+        members = f"[{', '.join(writer.arguments)}]"
+        lines = [line.replace(members, joined) for line in lines if line != f"{joined} = {members}"]
     return Written(
         class_text(name, made, signature, lines, docstring=docstring),
         tuple(weights),

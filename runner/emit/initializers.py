@@ -6,9 +6,10 @@ import ast
 import functools
 import linecache
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from runner.emit.names import unique
+from runner.emit.numbers import LOCAL
 from runner.emit.owned import common_path
 from runner.graph.terms import snake_case
 from runner.tree.interface import Program
@@ -31,9 +32,9 @@ _DIMENSIONS = re.compile(r"(Transpose)?[123]d$")
 def written_numbers(program: Program, part: Part) -> Mapping[tuple[str, str], str]:
     """What the author's `__init__` calls the numbers that it gives to torch's modules.
 
-    Attribute and keyword -> a variable's name, or '' for another expression that holds one:
-    `("fc1", "in_features")` -> `dim`. In an `nn.Sequential` the attributes are those that an
-    emitted class has: `conv2d`, `conv2d_2`.
+    Attribute and keyword -> a variable's name, after LOCAL where `__init__` computes it, or '' for
+    another expression: `("fc1", "in_features")` -> `dim`. In an `nn.Sequential` the attributes are
+    those that an emitted class has: `conv2d`, `conv2d_2`.
     """
     graph = program.graph
     path = common_path([graph.states[name].path for name in part.io.states], part.module_path)
@@ -68,13 +69,15 @@ def _numbers_in(file: str) -> dict[tuple[str, str], _Numbers]:
                     continue
                 target, value = statement.targets[0], statement.value
                 if isinstance(target, ast.Attribute) and isinstance(value, ast.Call):
+                    given = {each.arg for each in (*function.args.args, *function.args.kwonlyargs)}
                     if _called(value) == "Sequential":
-                        found[cls.name, target.attr] = _numbers_in_sequence(value)
-                    found.setdefault((cls.name, ""), {}).update(_numbers_of(target.attr, value))
+                        found[cls.name, target.attr] = _numbers_in_sequence(value, given)
+                    own = _numbers_of(target.attr, value, given)
+                    found.setdefault((cls.name, ""), {}).update(own)
     return found
 
 
-def _numbers_in_sequence(sequence: ast.Call) -> _Numbers:
+def _numbers_in_sequence(sequence: ast.Call, given: Container[str]) -> _Numbers:
     """Of `nn.Sequential(nn.Conv2d(channels, hidden, 1), nn.ReLU())`."""
     numbers: _Numbers = {}
     attributes: set[str] = set()
@@ -83,7 +86,7 @@ def _numbers_in_sequence(sequence: ast.Call) -> _Numbers:
             return {}
         attribute = unique(snake_case(_called(call)), attributes)
         attributes.add(attribute)
-        numbers |= _numbers_of(attribute, call)
+        numbers |= _numbers_of(attribute, call, given)
     return numbers
 
 
@@ -91,17 +94,20 @@ def _called(call: ast.Call) -> str:
     return ast.unparse(call.func).rpartition(".")[2]
 
 
-def _numbers_of(attribute: str, call: ast.Call) -> _Numbers:
-    """Of `nn.Linear(dim, hidden)`."""
+def _numbers_of(attribute: str, call: ast.Call, given: Container[str]) -> _Numbers:
+    """Of `nn.Linear(dim, hidden)`, in a function that is given `dim`."""
     names = _BY_POSITION.get(_DIMENSIONS.sub("", _called(call)), ())
-    given = dict(zip(names, call.args, strict=False))
-    given |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
+    arguments = dict(zip(names, call.args, strict=False))
+    arguments |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
     return {
-        (attribute, name): value.id
-        if isinstance(value, ast.Name)
-        else value.attr
-        if isinstance(value, ast.Attribute)
-        else ""
-        for name, value in given.items()
+        (attribute, name): _variable(value, given)
+        for name, value in arguments.items()
         if not isinstance(value, ast.Constant)
     }
+
+
+def _variable(value: ast.expr, given: Container[str]) -> str:
+    """A variable's name; '' for another expression."""
+    if isinstance(value, ast.Name):
+        return value.id if value.id in given else f"{LOCAL}{value.id}"
+    return value.attr if isinstance(value, ast.Attribute) else ""

@@ -48,8 +48,11 @@ def fitted(line: str, indent: int = 0) -> list[str]:
         "]",
     }
     is_list = len(items) > 1 or not is_call or ("=" in items[0] and items[0][0] != "[")
+    each, loop, over = inside.rpartition(" for ")
     if indent + 4 + len(inside) <= WIDTH and (is_call or len(items) == 1):
         body = [inner + inside]
+    elif loop and len(items) == 1 and each.count("(") == each.count(")") and inside[0] != "[":
+        body = [*fitted(each, indent + 4), f"{inner}for {over}"]
     elif is_list:
         body = [broken for item in items for broken in fitted(f"{item},", indent + 4)]
     else:

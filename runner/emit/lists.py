@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runner.emit.items import Item
-from runner.emit.names import Namer, identifier
+from runner.emit.names import JOINS, Namer, identifier
 from runner.graph.ir import Operation, Ref
 from runner.tree.interface import Program
 
-_JOINS = {"cat", "concat", "concatenate", "stack"}
 _LONGEST_LITERAL = 4
 """Up to this many tensors of several names, joined once, are listed where they are joined."""
 
@@ -60,7 +59,7 @@ def _join(program: Program, item: Item) -> Operation | None:
     if len(operations) != 1:
         return None
     op = program.graph.operations[operations[0]]
-    if op.name not in _JOINS or not isinstance(op.args[0], tuple):
+    if op.name not in JOINS or not isinstance(op.args[0], tuple):
         return None
     return op if all(isinstance(a, Ref) for a in op.args[0]) else None
 

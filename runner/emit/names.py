@@ -80,6 +80,8 @@ _KEEPS = {"contiguous", "clone", "reshape", "flatten", "to", "_to_copy", "type_a
 """Operators whose result is the same thing as what they read."""
 _OTHER_SCALE = {"exp", "log"}
 """Operators whose result must not be called by a parameter such as `A_log`."""
+JOINS = {"cat", "concat", "concatenate", "stack"}
+"""Operators that make one tensor of a list."""
 _SCALES = {"add", "sub", "mul", "div", "neg"}
 
 
@@ -325,9 +327,13 @@ class Namer:
 
     def joined(self, part: Part) -> str:
         """The author's list whose tensors a kernel joins, if that is all that it does."""
-        origins = [self.program.graph.operations[i].origin for i in part.operations]
-        (origin, *others) = origins or [None]
-        return origin.joined if origin is not None and not others else ""
+        operations = [self.program.graph.operations[i] for i in part.operations]
+        op = operations[0] if len(operations) == 1 else None
+        if op is None or op.origin is None or op.name not in JOINS:
+            return ""
+        if tuple(op.refs()) != part.io.inputs:
+            return ""
+        return identifier(op.origin.joined) if op.origin.joined else ""
 
     def _operands(self, part: Part) -> dict[str, str]:
         """The names of what a kernel reads, where its field has some for that."""

@@ -33,6 +33,8 @@ _PLACES = {
     "in range(": "count",
 }  # fmt: skip
 """What the first number in these calls is."""
+LOCAL = "local "
+"""Before the name of a variable that an author's `__init__` computes."""
 UNNAMED = "size"
 """What a number is called of which nothing is known; at most one in a class."""
 
@@ -245,15 +247,20 @@ class _Names:
         """Name what the author's `__init__` has one name for; derive what it computes of these."""
         computed: list[_Key] = []
         wishes: dict[_Key, str] = {}
+        local: set[_Key] = set()
         for key, uses in self._uses.items():
             found = {told.get((use.attribute, use.keyword)) for use in uses} - {None}
             if len(found - {""}) == 1:
-                wishes[key] = identifier("".join(map(str, found)))
+                (name,) = found - {""}
+                wishes[key] = identifier(str(name).removeprefix(LOCAL))
+                local |= {key} if str(name).startswith(LOCAL) else set()
             elif found == {""}:
                 computed.append(key)
         counts = Counter(wishes.values())
-        for key in sorted(wishes, key=lambda key: key[0] in _SETTINGS):
-            if counts[wishes[key]] == 1:
+        for key in sorted(wishes, key=lambda key: (key[0] in _SETTINGS, key in local)):
+            if counts[wishes[key]] > 1:
+                continue
+            if key not in local or not self._derive(key, list(self.parameters)):
                 self._add(key, wishes[key])
         for key in computed:
             self._derive(key, list(self.parameters))
@@ -280,6 +287,8 @@ class _Names:
             widths = [key for key, found in keywords.items() if found & (_BOTH | _NEUTRAL)]
             named = [*self.parameters, *first, *(key for key in widths if key not in inner)]
             inner = [key for n, key in enumerate(inner) if not self._derive(key, named + inner[:n])]
+            if self.parameters:
+                final = [key for key in final if not self._derive(key, [*self.parameters])]
         for key in inner:
             use = next(u for u in self._uses[key] if u.keyword in _OUTPUTS | {"hidden"})
             unit = "hidden" if use.keyword == "hidden" else _unit(keywords[key])
@@ -327,7 +336,7 @@ class _Names:
 
     def _derive(self, key: _Key, others: Sequence[_Key]) -> bool:
         """Whether a number is a multiple, a part, a square or an inverse root of another."""
-        bound = all(use.place == "bound" for use in self._uses[key])
+        bound = any(use.place == "bound" for use in self._uses[key])
         for other in others:
             formula = _formula(other[1], key[1]) or (bound and _bound(other[1], key[1]))
             if formula and (other[0], key[0]) in (("size", "size"), ("kernel_size", "padding")):

@@ -43,9 +43,7 @@ def first_differences(variants: Sequence[Sequence[str]]) -> list[tuple[str, ...]
         return None
     lengths = range(max(map(len, own)) + 1)
     counts = [Counter(words[:length] for words in own) for length in lengths]
-    return [
-        next((words[:n] for n in lengths if counts[n][words[:n]] == 1), words) for words in own
-    ]
+    return [next((words[:n] for n in lengths if counts[n][words[:n]] == 1), words) for words in own]
 
 
 def _phrases(words: Sequence[str]) -> list[str]:

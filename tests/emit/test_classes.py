@@ -8,7 +8,7 @@ import torch
 from models import NO_INIT, Decomposed, output_of
 
 from runner.emit.numbers import template
-from runner.emit.rolling import rolled
+from runner.emit.rolling import counted, rolled
 
 INVERTED_RESIDUALS = """
 class InvertedResidual(nn.Module):
@@ -135,8 +135,7 @@ def test_blocks_of_two_kinds_are_named_by_their_difference_and_run_in_a_loop(
     names = classes_of(text)
     assert len(names) == len(set(names))
     assert names.count("FeedForward") == 1
-    assert "Block" in names
-    assert not any(re.search(r"\D2$", name) for name in names)
+    assert {"Block", "BlockWindow3", "Attention", "AttentionWindow3"} <= {*names}
     assert "for block in self.blocks:" in text
     assert "8**-0.5" in text
     assert passes(directory)
@@ -293,3 +292,118 @@ def test_an_argument_is_not_called_like_an_attribute() -> None:
     assert shared is not None
     assert shared.parameters == ("features_2",)
     assert shared.made[0] == "self.features_2 = features_2"
+
+
+DENSE = """
+class DenseBlock(nn.Module):
+    def __init__(self, width, layers):
+        super().__init__()
+        self.layers = nn.ModuleList(
+            nn.Sequential(nn.BatchNorm2d(width + k * 4), nn.ReLU(), nn.Conv2d(width + k * 4, 4, 1))
+            for k in range(layers)
+        )
+
+    def forward(self, x):
+        features = [x]
+        for layer in self.layers:
+            features.append(layer(x))
+            x = torch.cat(features, dim=1)
+        return x
+
+class Squeeze(nn.Module):
+    def __init__(self, channels, squeezed):
+        super().__init__()
+        self.gate = nn.Sequential(
+            nn.Conv2d(channels, squeezed, 1), nn.ReLU(), nn.Conv2d(squeezed, channels, 1)
+        )
+
+    def forward(self, x):
+        return x * torch.sigmoid(self.gate(x.mean(dim=(2, 3), keepdim=True)))
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 8, 1)
+        self.one = DenseBlock(8, 3)
+        self.squeeze_one = Squeeze(20, 8)
+        self.two = DenseBlock(20, 4)
+        self.squeeze_two = Squeeze(36, 20)
+        self.head = nn.Conv2d(36, 2, 1)
+
+    def forward(self, x):
+        x = self.squeeze_one(self.one(self.stem(x)))
+        return self.head(self.squeeze_two(self.two(x)))
+
+def get_inputs(): return [torch.randn(2, 3, 4, 4)]
+"""
+
+
+def test_blocks_of_more_or_fewer_layers_are_one_class(decomposed: Decomposed) -> None:
+    directory = decomposed(DENSE + NO_INIT)
+    text = text_of(directory, "level_3_model")
+    assert "self.one = DenseBlock(in_channels=8, count=3)" in text
+    assert "self.two = DenseBlock(in_channels=20, count=4)" in text
+    assert "(in_channels=in_channels + 4 * i) for i in range(count)" in text
+    assert passes(directory)
+
+
+def test_arguments_have_the_author_s_names(decomposed: Decomposed) -> None:
+    text = text_of(decomposed(DENSE + NO_INIT), "level_3_model")
+    assert "Squeeze(channels=20, squeezed=8)" in text
+    assert "Squeeze(channels=36, squeezed=20)" in text
+
+
+def test_a_kernel_that_joins_the_author_s_list_takes_any_number(decomposed: Decomposed) -> None:
+    directory = decomposed(DENSE + NO_INIT)
+    for file in directory.glob("level_0_kernel/cat_*.py"):
+        assert "def forward(self, *features: torch.Tensor):\n        return" in file.read_text()
+
+
+def test_steps_call_a_child_by_its_operation(decomposed: Decomposed) -> None:
+    directory = decomposed(TRANSFORMER + NO_INIT)
+    steps = "".join(file.read_text() for file in directory.glob("steps/*/refactored.py"))
+    names = set(re.findall(r"Model as (\w+)", steps))
+    assert {"Linear8x24", "Linear8x8", "FeedForward", "BlockWindow3", "Block"} <= names
+    assert not any("Fp32" in name for name in names)
+
+
+def test_a_recurrent_layer_makes_its_own_zeros(decomposed: Decomposed) -> None:
+    directory = decomposed(
+        """
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.lstm = nn.LSTM(4, 8)
+                self.fc = nn.Linear(8, 2)
+
+            def forward(self, x):
+                y, _ = self.lstm(x)
+                return self.fc(y)
+
+        def get_inputs(): return [torch.randn(5, 2, 4)]
+        """
+        + NO_INIT
+    )
+    files = [*directory.glob("level_*/*.py"), directory / "verification/composition_test.py"]
+    assert not any("zeros" in file.read_text() for file in files)
+    assert passes(directory)
+
+
+def test_statements_that_count_up_are_a_loop() -> None:
+    lines = [f"h = self.step(x[:, {t}], h)  # [2, 8]" for t in range(3, 7)]
+    loop = ["for t in range(3, 7):", "    h = self.step(x[:, t], h)  # [2, 8]"]
+    assert counted(["h = self.start(x)", *lines, "return h"]) == [
+        "h = self.start(x)", *loop, "return h"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["x = x[:, 0]", "x = x[:, 1]", "return x"],
+        ["x = x[:, 0]", "x = x[:, 2]", "x = x[:, 3]", "return x"],
+        ["x = F.relu(x)", "x = F.relu(x)", "x = F.relu(x)", "return x"],
+    ],
+)
+def test_statements_that_do_not_count_up_stay(lines: list[str]) -> None:
+    assert counted(lines) == lines
