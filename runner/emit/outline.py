@@ -191,7 +191,7 @@ def _words(name: str) -> tuple[str, list[str]]:
     found = _SIGNATURE.search(name)
     if found is None:
         return name, []
-    words = name[found.start() + 1 :].split("_")
+    words = name[found.start() + 1 :].partition("_as_")[0].split("_")
     return name[: found.start()], [word for word in words if not _UNTOLD.fullmatch(word)]
 
 
