@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from runner.graph.ir import Operation, Ref, Scope
-from runner.graph.operations import POINTWISE
+from runner.graph.operations import ACTIVATIONS
 from runner.tree.interface import Program
 
 _Statement = tuple[str, int, tuple[str, ...], tuple[Scope, ...]]
@@ -15,7 +15,24 @@ _Run = tuple[_Statement, int, int]
 Variable = tuple[tuple[Scope, ...], str]
 """A variable, and the calls of the author's modules in which it stands."""
 
-_COPIES = {"contiguous", "clone", "reshape", "flatten", "to", "_to_copy", "type_as"}
+_FORMS = ACTIVATIONS | {
+    "contiguous",
+    "clone",
+    "reshape",
+    "flatten",
+    "to",
+    "_to_copy",
+    "type_as",
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "dropout",
+    "tanh",
+    "sigmoid",
+    "clamp",
+}
+"""Operators whose result may be called what they read: `x = F.relu(self.conv(x))`."""
 
 
 def authors_variables(program: Program) -> dict[str, list[Variable]]:
@@ -50,7 +67,7 @@ def _renamed_operand(op: Operation) -> str | None:
     read = list(op.refs())
     if len(read) != 1 or not any(op.outputs) or not isinstance(op.args[0], Ref):
         return None
-    return read[0] if op.view or op.name in _COPIES or op.name in POINTWISE else None
+    return read[0] if op.view or op.name in _FORMS else None
 
 
 def _together(names: Sequence[str]) -> str:

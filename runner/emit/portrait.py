@@ -71,7 +71,7 @@ def portrait(tree: Tree, program: Program, root: Part) -> str:
 def _what_it_is(model: _Model) -> str:
     root, dtype = model.tree.root, _dtypes(model.graph)
     if root.level == "kernel":
-        return f"One operation, `{root.operation}`{_arguments(root)}, in {dtype}"
+        return f"One operation, `{root.operation}`{_arguments(model)}, in {dtype}"
     if root.level == "fusion":
         return f"A fusion of {len(model.parts)} operations, in {dtype}"
     if root.level == "layer":
@@ -81,10 +81,16 @@ def _what_it_is(model: _Model) -> str:
     return f"{noun} of {layers}, in {dtype}" if layers else f"{noun} in {dtype}"
 
 
-def _arguments(node: Node) -> str:
+def _arguments(model: _Model) -> str:
     """` (stride 2x2, padding 1x1)`; a recurrent layer's are told in words."""
+    node = model.tree.root
     if node.operation in _RECURRENT:
         return ""
+    work = [
+        op.name for op in model.graph.operations if kind(op) not in {"view", "copy", "creation"}
+    ]
+    if len(work) > 1:
+        return f" (written as {', '.join(work)})"
     told = [
         f"{name} {_by(value) if isinstance(value, list) else value}"
         for name, value in node.attributes.items()

@@ -40,7 +40,7 @@ def _joined(grouping: Grouping, group: int) -> int | None:
     for partner in (maker if served else None, grouping.only_reader(group)):
         if partner is None or _draws(grouping, partner):
             continue
-        reason = f"{grouping.reasons[partner]}; with a copy of its layout"
+        reason = f"{grouping.reasons[partner]}, with a copy of its layout"
         follows = partner == maker  # which has taken its views already
         if grouping.join((group, partner), grouping.names[partner], reason, views=not follows):
             return partner

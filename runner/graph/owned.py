@@ -25,7 +25,7 @@ def owned(grouping: Grouping) -> None:
         elif reader is not None and grouping.kind(group) in _SHAPED:
             together = _together(grouping, group, reader)
             if together is not None:
-                reason = f"{grouping.reasons[reader]}; with what it needs of parameters alone"
+                reason = f"{grouping.reasons[reader]}, with what it needs of parameters alone"
                 joined = grouping.join((group, reader), together, reason)
                 if joined and all(of_parameters[i] for i in groups[min(group, reader)]):
                     waiting.insert(0, min(group, reader))

@@ -328,15 +328,17 @@ def _is_sum(flow: KernelFlow, k: int) -> bool:
 
 def why_alone(flow: KernelFlow, k: int) -> str:
     """Why a kernel is in no line, in one sentence for the log."""
+    return f"It stands alone, since {_why_alone(flow, k)}"
+
+
+def _why_alone(flow: KernelFlow, k: int) -> str:
     kernel = flow.kernels[k]
     if flow.constant[k]:
-        return "stands alone: it depends on no input of the model"
+        return "it depends on no input of the model"
     if kernel.kind in _STAND_ALONE:
-        return f"stands alone: no line of fused kernels goes through {kernel.operation}"
+        return f"no line of fused kernels goes through {kernel.operation}"
     if len(flow.activations(k)) > 1:
-        return "stands alone: several streams of data meet in it"
-    if flow.contractions[k]:
-        return "stands alone: a contraction whose neighbours are in other parts"
-    if len(flow.exits(k)[0]) > 1 or flow.exits(k)[2]:
-        return "stands alone: its result is read in several places"
-    return "stands alone: its neighbours are in other parts"
+        return "several streams of data meet in it"
+    if not flow.contractions[k] and (len(flow.exits(k)[0]) > 1 or flow.exits(k)[2]):
+        return "its result is read in several places"
+    return "its neighbours are in other parts"

@@ -124,7 +124,7 @@ class PartMaker:
         kernel, scopes = self.kernels[k], self.program.scopes[k]
         own = scopes and self.calls[scopes] == 1 and scopes not in self.frames
         name = (attribute(scopes[-1].path) if own else "") or kernel.operation
-        reason = f"{kernel.reason}; {why_alone(self.flow, k)}" if alone else kernel.reason
+        reason = f"{kernel.reason}. {why_alone(self.flow, k)}" if alone else kernel.reason
         return Part(
             "kernel",
             name,
@@ -187,6 +187,6 @@ def of_class(scope: Scope) -> str:
 def opened(parts: list[Part]) -> list[Part]:
     """Parts without a wrapper around all of them."""
     while len(parts) == 1 and parts[0].children:
-        why = f"stands alone: part of {parts[0].stem}, which is all there is"
-        parts = [replace(part, reason=f"{part.reason}; {why}") for part in parts[0].children]
+        why = f"It stands alone, since {parts[0].stem}, which it is in, is all there is"
+        parts = [replace(part, reason=f"{part.reason}. {why}") for part in parts[0].children]
     return parts
