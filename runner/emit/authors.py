@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from runner.graph.ir import Operation, Ref, Scope
 from runner.graph.operations import ACTIVATIONS
@@ -16,32 +16,20 @@ Variable = tuple[tuple[Scope, ...], str]
 """A variable, and the calls of the author's modules in which it stands."""
 
 _FORMS = ACTIVATIONS | {
-    "contiguous",
-    "clone",
-    "reshape",
-    "flatten",
-    "to",
-    "_to_copy",
-    "type_as",
-    "add",
-    "sub",
-    "mul",
-    "div",
-    "dropout",
-    "tanh",
-    "sigmoid",
-    "clamp",
-}
+    "contiguous", "clone", "reshape", "flatten", "to", "_to_copy", "type_as", "add", "sub", "mul",
+    "div", "dropout", "tril", "triu", "tanh", "sigmoid", "clamp",
+}  # fmt: skip
 """Operators whose result may be called what they read: `x = F.relu(self.conv(x))`."""
 
 
-def authors_variables(program: Program) -> dict[str, list[Variable]]:
-    """The variables of each value that the author's code assigns to one, the innermost first.
+def with_forms(
+    program: Program, assigned: Mapping[str, list[Variable]]
+) -> dict[str, list[Variable]]:
+    """The variables, and the name of an expression's result for the steps that lead to it.
 
-    A value that a function returns has the name that its caller gives it. The steps of one
-    expression that keep what a value is (`q = self.wq(x).view(...)`) have the name of its result.
+    These are the steps that keep what a value is: `q = self.wq(x).view(...)`.
     """
-    variables = _assigned(program)
+    variables = dict(assigned)
     graph = program.graph
     for op in reversed(graph.operations):
         source = _renamed_operand(op)
@@ -81,7 +69,11 @@ def _place(op: Operation) -> object:
     return (op.origin.file, op.origin.statement, modules_of(op.scopes))
 
 
-def _assigned(program: Program) -> dict[str, list[Variable]]:
+def authors_variables(program: Program) -> dict[str, list[Variable]]:
+    """The variables of each value that the author's code assigns to one, the innermost first.
+
+    A value that a function returns has the name that its caller gives it.
+    """
     runs = _runs(program)
     leaving: dict[tuple[int, _Run], list[str]] = {}
     for op, own in zip(program.graph.operations, runs, strict=True):

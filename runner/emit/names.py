@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from functools import cached_property
 
-from runner.emit.authors import Variable, authors_variables, modules_of
+from runner.emit.authors import Variable, authors_variables, modules_of, with_forms
 from runner.emit.roles import (
     GATED,
     GENERIC,
@@ -104,10 +104,11 @@ class Namer:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self._variables: dict[str, list[Variable]] = {
+        arguments: dict[str, list[Variable]] = {
             i.name: [((), i.argument)] for i in program.graph.inputs
         }
-        self._variables = authors_variables(program) | self._variables
+        self._assigned = authors_variables(program) | arguments
+        self._variables = with_forms(program, self._assigned)
         self.authors = {n: identifier(v[0][1]) for n, v in self._variables.items()}
         self._roles = self._reading_roles()
         self._wishes: dict[str, tuple[str, ...]] = {}
@@ -301,15 +302,17 @@ class Namer:
                 of_its_own = place > 0 and self.of(value) not in GENERIC
                 name = self.of(value) if of_its_own else "x"
             names.append(name)
-        if len(inputs) == 1 and names[0] == self._result_of(part):
+        if (
+            len(inputs) == 1
+            and names[0] == self._result_of(part)
+            and inputs[0] not in self._assigned
+        ):
             names = ["x"]
-        unnamed = {
-            value: self.of(value) for value, name in zip(inputs, names, strict=True) if name == "x"
-        }
-        if len(unnamed) == len({*unnamed.values()} - {*names}) > 1:
-            names = [unnamed.get(value, name) for value, name in zip(inputs, names, strict=True)]
         if len(inputs) == 2 and len({*names}) == 1 and (residual := self._residual(part)):
             names[inputs.index(residual)] = "residual"
+        unnamed = [self.of(value) for value, name in zip(inputs, names, strict=True) if name == "x"]
+        if len(unnamed) == len({*unnamed} - ({*names} - {"x"})) > 1:
+            names = [unnamed.pop(0) if name == "x" else name for name in names]
         if len({*names}) < len(names) and (joined := self._joined(part)):
             names = [f"{joined}_{place}" for place in range(1, len(names) + 1)]
         return _distinct(names)
@@ -359,12 +362,13 @@ class Namer:
         return names
 
     def _operands_of_products(self, members: Sequence[int]) -> dict[str, str]:
-        """The same for what is multiplied, whatever it was made from."""
+        """The same for what is multiplied, whatever it was made from, and names of the products."""
         operations = [self.program.graph.operations[i] for i in members]
         products = [op for op in operations if kind(op) == "contraction"]
         if len(products) < 2:
             return {}
         names = dict(zip(products[0].refs(), ("query", "key"), strict=False))
+        names |= {products[0].outputs[0]: "scores", products[-1].outputs[0]: "attended"}
         made = {
             name for op in operations if op not in products for name in op.outputs if not op.view
         }

@@ -13,6 +13,7 @@ from runner.counting import counted
 from runner.emit.outline import title
 from runner.graph.ir import Graph, Operation, Ref, TensorSpec
 from runner.graph.operations import kind
+from runner.tree.arguments import defaults
 from runner.tree.document import Node, Tree
 from runner.tree.interface import Program
 from runner.tree.part import Part
@@ -82,20 +83,27 @@ def _what_it_is(model: _Model) -> str:
 
 
 def _arguments(model: _Model) -> str:
-    """` (stride 2x2, padding 1x1)`; a recurrent layer's are told in words."""
+    """` (stride 2x2, padding 1x1)`, or the operators where it is written out in several.
+
+    Usual arguments are left out, and a recurrent layer's are told in words.
+    """
     node = model.tree.root
     if node.operation in _RECURRENT:
         return ""
-    work = [
-        op.name for op in model.graph.operations if kind(op) not in {"view", "copy", "creation"}
-    ]
+    work = [op for op in model.graph.operations if kind(op) not in {"view", "copy", "creation"}]
     if len(work) > 1:
-        return f" (written as {', '.join(work)})"
+        return f" (written as {', '.join(op.name for op in work)})"
     told = [
         f"{name} {_by(value) if isinstance(value, list) else value}"
         for name, value in node.attributes.items()
+        if name == "kernel_size" or not any(_is_usual(op, name, value) for op in work)
     ]
     return _within(told)
+
+
+def _is_usual(op: Operation, name: str, value: object) -> bool:
+    usual = defaults(op)
+    return name in usual and usual[name] == (tuple(value) if isinstance(value, list) else value)
 
 
 def _is_causal(model: _Model, part: Part) -> bool:

@@ -154,10 +154,6 @@ MADE_INSIDE = {
     ("rms_norm", "div"): "rms_norm",
     ("layer_norm", "mul"): "layer_norm",
     ("layer_norm", "div"): "layer_norm",
-    **{
-        ("scaled_dot_product_attention", product): "scaled_dot_product_attention"
-        for product in ("matmul", "bmm", "einsum")
-    },
     ("gelu", "erf"): "sigmoid",
     ("gelu", "tanh"): "sigmoid",
 }

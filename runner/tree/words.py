@@ -194,7 +194,7 @@ def _argument(name: str, value: Arg) -> str:
 _SHORT = {
     "dim": "d", "dims": "d", "other": "by", "index": "at", "start": "from", "end": "to",
     "num_groups": "g", "num_layers": "l", "shifts": "s", "normalized_shape": "over", "dtype": "",
-    "output_size": "to", "exponent": "to",
+    "output_size": "to", "pad": "by", "exponent": "to",
 }  # fmt: skip
 
 
