@@ -20,7 +20,8 @@ from runner.tree.part import Part
 from runner.tree.stems import fusion_stem
 from runner.tree.words import kernel_words, known_by
 
-LONGEST_NAME = 72
+LONGEST_NAME = 64
+"""Longest name of which an import fits in a line of 88 characters."""
 _LONGEST_WITH_DIGEST = 60
 _MOST_SHAPES = 3
 
@@ -75,6 +76,8 @@ def file_name(program: Program, part: Part, key: Hashable, digits: int = 0) -> t
 
 
 _SHORTER = {"scaled_dot_product_attention": "attention"}
+_ABBREVIATIONS = {"batch_norm": "bn", "layer_norm": "ln", "group_norm": "gn"}
+"""What people write in a list of kernels: `conv2d_bn_relu`."""
 _LAYOUT = re.compile(r"((in|weight)\d+_)?(strides|permuted|channels_last)")
 """A word that a name with a digest leaves to the digest."""
 
@@ -142,9 +145,16 @@ def _line_words(program: Program, part: Part) -> list[str]:
         others.append((kernel.stem, [word for word in own if word and word != given]))
     if len({(stem, bool(own)) for stem, own in others}) > len({stem for stem, _ in others}):
         return []  # of two equal operations one has words, and no telling which
-    words += ["_".join([stem, *own]) for stem, own in others if own]
+    words += ["_".join([_short(stem), *own]) for stem, own in others if own]
     stems = [kernel.stem for kernel in kernels]
-    return words if part.stem == fusion_stem(stems, "") else [*words, "as", *stems]
+    if part.stem == fusion_stem(stems, ""):
+        return words
+    return [*words, "as", *(_ABBREVIATIONS.get(stem, stem) for stem in stems)]
+
+
+def _short(stem: str) -> str:
+    """`pool` and `bn`, where the whole name tells which pool and norm there are."""
+    return "pool" if "_pool" in stem else _ABBREVIATIONS.get(stem, stem)
 
 
 def _is_line(part: Part) -> bool:

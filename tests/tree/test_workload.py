@@ -214,7 +214,7 @@ def test_stacked_experts_and_windows_are_in_the_names_of_gpt_oss() -> None:
     root = partition(program, "level3", "gpt_oss_gathered")
     found = {without_digest(known.name) for known in workloads(program, root).values()}
     assert found >= {
-        "expert_linear_8x256x128_on_48x2_48x128_bf16",
+        "expert_linear_8x256x128_on_48x2_48x128_to_48x2x256_bf16",
         "expert_linear_8x128x128_on_48x2_48x2x128_bf16",
         "attention_48x2x4x32_causal_sinks_bf16",
         "attention_48x2x4x32_causal_window16_sinks_bf16",
@@ -277,7 +277,7 @@ def test_a_line_of_kernels_is_told_in_words_also_where_its_author_named_it(apart
         """
     )
     found = {known.name for known in workloads(program, root).values()}
-    assert "shortcut_4x8_k1_on_2x6x6_nobias_as_conv2d_batch_norm_fp32" in found
+    assert "shortcut_4x8_k1_on_2x6x6_nobias_as_conv2d_bn_fp32" in found
 
 
 def test_sinks_are_a_word_where_only_they_differ(apart: Apart) -> None:
