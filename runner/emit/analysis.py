@@ -56,11 +56,12 @@ def _head(tree: Tree, program: Program, root: Part) -> Iterator[str]:
     yield f"- outputs: {_tensors(top.output_shapes, top.output_dtypes)}"
     yield f"- weights: {_weights(program.graph)}"
     moved = sum(node.bytes for node in _instances(tree, "kernel"))
-    peak = f"{size(meta.estimated_peak_bytes)} of memory at its worst moment"
+    peak = f"{size(meta.estimated_peak_bytes)} of memory at its peak"
     yield f"- a forward pass: {flops(top.flops)}, {size(moved)} moved by its kernels, {peak}"
     levels = ", ".join(counted(count, level) for level, count in meta.by_level.items() if count)
-    instances = f"its kernels run {counted(meta.kernel_instances, 'time')}"
-    yield f"- files: {levels}; {instances}"
+    more = meta.kernel_instances > meta.unique_kernels
+    runs = f", which run {meta.kernel_instances} times" if more else ""
+    yield f"- files: {levels}{runs}"
     yield f"- captured in {meta.mode} mode with torch {meta.torch_version}{_rung(tree)}"
     yield ""
 
@@ -127,7 +128,10 @@ def _fusions(tree: Tree) -> Iterator[str]:
     whole = tree.root.flops, sum(node.bytes for node in _instances(tree, "kernel"))
     yield "## Fusions"
     yield ""
-    yield "Bytes of one instance: those that its kernels move, and those that one kernel would."
+    yield (
+        "Of one instance: `bytes` is what its kernels move, `bytes as one` what one kernel for all "
+        "would. Shares are those of all instances (×) in the whole."
+    )
     yield ""
     yield "| fusion | × | kernels | FLOPs | share | bytes | bytes as one |"
     yield "| --- | ---: | --- | ---: | ---: | ---: | ---: |"
@@ -155,7 +159,10 @@ def _kernels(tree: Tree) -> Iterator[str]:
     whole = tree.root.flops, sum(node.bytes for node in _instances(tree, "kernel"))
     yield "## Kernels"
     yield ""
-    yield "FLOPs and bytes of one instance; shares of all instances; the largest share first."
+    yield (
+        "FLOPs, bytes and FLOP/B are of one instance. Shares are those of all instances (×) in the "
+        "whole; the largest comes first."
+    )
     yield ""
     yield "| kernel | × | tensors | FLOPs | share | bytes | share | FLOP/B |"
     yield "| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: |"

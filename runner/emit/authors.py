@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from runner.graph.ir import Operation, Ref, Scope
-from runner.graph.operations import POINTWISE
+from runner.graph.operations import ACTIVATIONS
 from runner.tree.interface import Program
 
 _Statement = tuple[str, int, tuple[str, ...], tuple[Scope, ...]]
@@ -15,16 +15,21 @@ _Run = tuple[_Statement, int, int]
 Variable = tuple[tuple[Scope, ...], str]
 """A variable, and the calls of the author's modules in which it stands."""
 
-_COPIES = {"contiguous", "clone", "reshape", "flatten", "to", "_to_copy", "type_as"}
+_FORMS = ACTIVATIONS | {
+    "contiguous", "clone", "reshape", "flatten", "to", "_to_copy", "type_as", "add", "sub", "mul",
+    "div", "dropout", "tril", "triu", "tanh", "sigmoid", "clamp",
+}  # fmt: skip
+"""Operators whose result may be called what they read: `x = F.relu(self.conv(x))`."""
 
 
-def authors_variables(program: Program) -> dict[str, list[Variable]]:
-    """The variables of each value that the author's code assigns to one, the innermost first.
+def with_forms(
+    program: Program, assigned: Mapping[str, list[Variable]]
+) -> dict[str, list[Variable]]:
+    """The variables, and the name of an expression's result for the steps that lead to it.
 
-    A value that a function returns has the name that its caller gives it. The steps of one
-    expression that keep what a value is (`q = self.wq(x).view(...)`) have the name of its result.
+    These are the steps that keep what a value is: `q = self.wq(x).view(...)`.
     """
-    variables = _assigned(program)
+    variables = dict(assigned)
     graph = program.graph
     for op in reversed(graph.operations):
         source = _renamed_operand(op)
@@ -50,7 +55,7 @@ def _renamed_operand(op: Operation) -> str | None:
     read = list(op.refs())
     if len(read) != 1 or not any(op.outputs) or not isinstance(op.args[0], Ref):
         return None
-    return read[0] if op.view or op.name in _COPIES or op.name in POINTWISE else None
+    return read[0] if op.view or op.name in _FORMS else None
 
 
 def _together(names: Sequence[str]) -> str:
@@ -64,7 +69,11 @@ def _place(op: Operation) -> object:
     return (op.origin.file, op.origin.statement, modules_of(op.scopes))
 
 
-def _assigned(program: Program) -> dict[str, list[Variable]]:
+def authors_variables(program: Program) -> dict[str, list[Variable]]:
+    """The variables of each value that the author's code assigns to one, the innermost first.
+
+    A value that a function returns has the name that its caller gives it.
+    """
     runs = _runs(program)
     leaving: dict[tuple[int, _Run], list[str]] = {}
     for op, own in zip(program.graph.operations, runs, strict=True):

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from functools import cached_property
 
-from runner.emit.authors import Variable, authors_variables, modules_of
+from runner.emit.authors import Variable, authors_variables, modules_of, with_forms
 from runner.emit.roles import (
     GATED,
     GENERIC,
@@ -122,10 +122,11 @@ class Namer:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self._variables: dict[str, list[Variable]] = {
+        arguments: dict[str, list[Variable]] = {
             i.name: [((), i.argument)] for i in program.graph.inputs
         }
-        self._variables = authors_variables(program) | self._variables
+        self._assigned = authors_variables(program) | arguments
+        self._variables = with_forms(program, self._assigned)
         self.authors = {n: identifier(v[0][1]) for n, v in self._variables.items()}
         self._roles = self._reading_roles()
         self._wishes: dict[str, tuple[str, ...]] = {}
@@ -267,8 +268,9 @@ class Namer:
         """Names by what reads a value, also a view of it."""
         roles: dict[str, str] = {}
         for kernel, inputs in zip(self.program.kernels, self._boundaries, strict=True):
-            if kernel.operation.endswith("attention") and len(inputs) > 2:
-                roles |= self._of_attention(kernel.members, inputs)
+            if kernel.operation.endswith("attention"):
+                roles |= self._operands_of_products(kernel.members)
+                roles |= self._of_attention(kernel.members, inputs) if len(inputs) > 2 else {}
         for i in reversed(range(len(self.program.graph.operations))):
             self._read_by(i, roles)
         return roles
@@ -286,7 +288,8 @@ class Namer:
         for argument, name in zip(arguments, names, strict=False):
             if isinstance(argument, Ref) and name:
                 roles[argument.name] = name
-        if op.view and len(op.outputs) == 1 and (role := roles.get(op.outputs[0])):
+        role = roles.get(op.outputs[0]) if len(op.outputs) == 1 else ""
+        if role and (op.view or (role in _PACKED and _keeps(op))):
             source = next(op.refs())
             before = roles.setdefault(source, role)
             if before != role:
@@ -305,25 +308,40 @@ class Namer:
         inputs = part.io.inputs
         if len(part.operations) == len(self.program.graph.operations):  # the model itself
             return _distinct([self.of(value) for value in inputs])
-        own = self._operands(part)
+        own, operations = self._operands(part), self.program.graph.operations
         roles: dict[str, str] = {}
         for i in reversed(part.operations):
             self._read_by(i, roles)
+        modules = {attribute(scope.path) for i in part.operations for scope in operations[i].scopes}
         names = []
         for place, value in enumerate(inputs):
             name = own.get(value) or self._seen_through_views(value, part) or roles.get(value)
-            if not name or (name in GENERIC and len(inputs) == 1):
+            if not name or name in modules or (name in GENERIC and len(inputs) == 1):
                 of_its_own = place > 0 and self.of(value) not in GENERIC
                 name = self.of(value) if of_its_own else "x"
             names.append(name)
+        if (
+            len(inputs) == 1
+            and names[0] == self._result_of(part)
+            and inputs[0] not in self._assigned
+        ):
+            names = ["x"]
         if len(inputs) == 2 and len({*names}) == 1 and (residual := self._residual(part)):
             names[inputs.index(residual)] = "residual"
+        unnamed = [self.of(value) for value, name in zip(inputs, names, strict=True) if name == "x"]
+        if len(unnamed) == len({*unnamed} - ({*names} - {"x"})) > 1:
+            names = [unnamed.pop(0) if name == "x" else name for name in names]
         for place, value in enumerate(inputs):  # `x_t` beside the `x` that it is a part of
             if names.count(names[place]) > 1 and self._viewed(value) in inputs:
                 names[place] = names[place] if self._viewed(value) == value else self.of(value)
         if len({*names}) < len(names) and (joined := self.joined(part)):
             names = [f"{joined}_{place}" for place in range(1, len(names) + 1)]
         return _distinct(names)
+
+    def _result_of(self, part: Part) -> str:
+        """The author's variable for what a part gives, where it is one tensor of numbers."""
+        results = [name for name in part.io.outputs if self.program.spec(name).floating]
+        return self.authors.get(results[0], "") if len(results) == 1 else ""
 
     def joined(self, part: Part) -> str:
         """The author's list whose tensors a kernel joins, if that is all that it does."""
@@ -366,6 +384,22 @@ class Namer:
         for source in (self._source(n, inputs, views=True) for n in products[-1].refs()):
             if source is not None:
                 names.setdefault(source, "value")
+        return names
+
+    def _operands_of_products(self, members: Sequence[int]) -> dict[str, str]:
+        """The same for what is multiplied, whatever it was made from, and names of the products."""
+        operations = [self.program.graph.operations[i] for i in members]
+        products = [op for op in operations if kind(op) == "contraction"]
+        if len(products) < 2:
+            return {}
+        names = dict(zip(products[0].refs(), ("query", "key"), strict=False))
+        names |= {products[0].outputs[0]: "scores", products[-1].outputs[0]: "attended"}
+        made = {
+            name for op in operations if op not in products for name in op.outputs if not op.view
+        }
+        for name in products[-1].refs():
+            if self._viewed(name) not in made:
+                names.setdefault(name, "value")
         return names
 
     def _source(self, name: str, inputs: Sequence[str], *, views: bool = False) -> str | None:

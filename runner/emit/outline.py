@@ -23,7 +23,7 @@ _SIGNATURE = re.compile(r"_\d+(x\d+)*(?=_|$)")
 _SHAPE = re.compile(r"\d+(x\d+)*|([a-z]{1,2}\d+)+")
 """A word of it that tells a size: `3x64`, `k7s2p3`."""
 _LAYOUT = r"permuted|strides\d+|channels|last|itself"
-_UNTOLD = re.compile(rf"to|on|nobias|{_LAYOUT}|{'|'.join(DTYPE_CODES.values())}")
+_UNTOLD = re.compile(rf"to|on|nobias|gives\d+|eps\w+|{_LAYOUT}|{'|'.join(DTYPE_CODES.values())}")
 """A word of it that no title needs, such as the dtype or a layout."""
 _DIGEST = re.compile(r"(?<!_on)_([0-9a-f]{16}|[0-9a-f]{4})(?=_[a-z0-9]+$)")
 """The digest that stands for the inside of a block, before the dtype."""
@@ -169,7 +169,7 @@ def heading(node: Node) -> str:
 
 
 def _as_number(word: str) -> str:
-    """`window 16` for `window16`, `eps 1e-12` for `eps1em12`."""
+    """`window 16` for `window16`, `p 0.5` for `p0p5`."""
     found = _NUMBERED.fullmatch(word)
     if found is None:
         return word
@@ -197,7 +197,8 @@ def split_name(name: str) -> tuple[str, list[str]]:
     found = _SIGNATURE.search(name)
     if found is None:
         return name, []
-    return name[: found.start()], name[found.start() + 1 :].split("_")
+    words = name[found.start() + 1 :].partition("_as_")[0].split("_")
+    return name[: found.start()], words
 
 
 def names(item: Item) -> str:
@@ -205,7 +206,9 @@ def names(item: Item) -> str:
     known = title(item.first).replace(" ", "_")
     ends = list(dict.fromkeys(node.name for node in (item.first, item.nodes[-1])))
     bare = [re.sub(r"_\d+$", "", end) for end in ends]
-    if known in ends or all(b.endswith(known) or known.startswith(f"{b}_") for b in bare):
+    if known in ends or all(
+        b.endswith(known) or b.startswith(f"{known}_") or known.startswith(f"{b}_") for b in bare
+    ):
         return ""
     return (" … " if len(item.nodes) > 2 else ", ").join(ends)
 

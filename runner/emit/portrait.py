@@ -13,6 +13,7 @@ from runner.counting import counted
 from runner.emit.outline import title
 from runner.graph.ir import Graph, Operation, Ref, TensorSpec
 from runner.graph.operations import kind
+from runner.tree.arguments import defaults
 from runner.tree.document import Node, Tree
 from runner.tree.interface import Program
 from runner.tree.part import Part
@@ -71,7 +72,7 @@ def portrait(tree: Tree, program: Program, root: Part) -> str:
 def _what_it_is(model: _Model) -> str:
     root, dtype = model.tree.root, _dtypes(model.graph)
     if root.level == "kernel":
-        return f"One operation, `{root.operation}`{_arguments(root)}, in {dtype}"
+        return f"One operation, `{root.operation}`{_arguments(model)}, in {dtype}"
     if root.level == "fusion":
         return f"A fusion of {len(model.parts)} operations, in {dtype}"
     if root.level == "layer":
@@ -81,15 +82,28 @@ def _what_it_is(model: _Model) -> str:
     return f"{noun} of {layers}, in {dtype}" if layers else f"{noun} in {dtype}"
 
 
-def _arguments(node: Node) -> str:
-    """` (stride 2x2, padding 1x1)`; a recurrent layer's are told in words."""
+def _arguments(model: _Model) -> str:
+    """` (stride 2x2, padding 1x1)`, or the operators where it is written out in several.
+
+    Usual arguments are left out, and a recurrent layer's are told in words.
+    """
+    node = model.tree.root
     if node.operation in _RECURRENT:
         return ""
+    work = [op for op in model.graph.operations if kind(op) not in {"view", "copy", "creation"}]
+    if len(work) > 1:
+        return f" (written as {', '.join(op.name for op in work)})"
     told = [
         f"{name} {_by(value) if isinstance(value, list) else value}"
         for name, value in node.attributes.items()
+        if name == "kernel_size" or not any(_is_usual(op, name, value) for op in work)
     ]
     return _within(told)
+
+
+def _is_usual(op: Operation, name: str, value: object) -> bool:
+    usual = defaults(op)
+    return name in usual and usual[name] == (tuple(value) if isinstance(value, list) else value)
 
 
 def _is_causal(model: _Model, part: Part) -> bool:

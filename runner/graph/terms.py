@@ -20,7 +20,8 @@ TERMS = {
 _TERM = re.compile(
     "(" + "|".join(sorted(map(re.escape, TERMS), key=len, reverse=True)) + r")(?![a-z])(\d*)"
 )
-_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_WORDS = re.compile(r"(?<=[a-z0-9])(?!(?<=\d)D(?![a-z]))(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+"""Where a word begins: at a capital, but for the D of `Conv2D`."""
 
 
 def snake_case(name: str) -> str:

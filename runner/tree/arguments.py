@@ -29,6 +29,7 @@ _DEFAULTS: dict[str, dict[str, Arg]] = {
     "gelu": {"approximate": "none"},
     "softplus": {"beta": 1, "threshold": 20},
     "logsumexp": {"keepdim": False},
+    "cross_entropy_loss": {"reduction": 1, "ignore_index": -100, "label_smoothing": 0.0},
     "embedding": {"padding_idx": -1, "scale_grad_by_freq": False, "sparse": False},
 }  # fmt: skip
 """What torch's modules do where nothing is said."""

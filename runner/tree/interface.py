@@ -78,7 +78,8 @@ class Program:
 class Interface:
     """Names of values: what comes in, by first use; what it owns; what others read of it.
 
-    An attention reads query, key and value in this order, whichever its author prepared first.
+    An attention reads query, key and value in this order, whichever its author prepared first; a
+    rotation reads what it turns, then its table.
     """
 
     inputs: tuple[str, ...]
@@ -101,7 +102,8 @@ def interface(program: Program, operations: Iterable[int]) -> Interface:
             elif name not in made:
                 inputs[name] = None
         made.update(op.outputs)
-    if _is_attention(program, chosen):
+    operation = _kernel_of(program, chosen)
+    if operation.endswith("attention"):
         operands = _as_multiplied(program, chosen[-1], set(chosen))
         inputs = dict.fromkeys((*(name for name in operands if name in inputs), *inputs))
     outputs = []
@@ -116,14 +118,18 @@ def interface(program: Program, operations: Iterable[int]) -> Interface:
         not outputs and chosen
     ):  # computed and never read: what runs is kept, and gives its result back to nobody
         outputs = [name for name in program.graph.operations[chosen[-1]].outputs if name]
+    if operation == "rope":
+        turned = {program.spec(name).numel for name in outputs}
+        inputs = dict.fromkeys(sorted(inputs, key=lambda n: program.spec(n).numel not in turned))
     return Interface(tuple(inputs), tuple(states), tuple(dict.fromkeys(outputs)))
 
 
-def _is_attention(program: Program, chosen: list[int]) -> bool:
+def _kernel_of(program: Program, chosen: list[int]) -> str:
+    """The operation of the kernel that a set of operations is; empty where it is none."""
     kernel = program.owner.get(chosen[-1]) if chosen else None
-    if kernel is None or not program.kernels[kernel].operation.endswith("attention"):
-        return False
-    return program.kernels[kernel].members == tuple(chosen)
+    if kernel is None or program.kernels[kernel].members != tuple(chosen):
+        return ""
+    return program.kernels[kernel].operation
 
 
 def _as_multiplied(program: Program, index: int, left: set[int]) -> Iterator[str]:

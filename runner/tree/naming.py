@@ -9,6 +9,7 @@ a short digest of the workload.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Hashable, Mapping
 from itertools import pairwise
@@ -16,9 +17,12 @@ from itertools import pairwise
 from runner.tree.dimensions import dtype_code, shapes_word
 from runner.tree.interface import Program
 from runner.tree.part import Part
+from runner.tree.stems import fusion_stem
 from runner.tree.words import kernel_words, known_by
 
-LONGEST_NAME = 60
+LONGEST_NAME = 64
+"""Longest name of which an import fits in a line of 88 characters."""
+_LONGEST_WITH_DIGEST = 60
 _MOST_SHAPES = 3
 
 
@@ -46,16 +50,18 @@ def file_name(program: Program, part: Part, key: Hashable, digits: int = 0) -> t
         words, complete = kernel_words(program, part)
     else:
         words, complete = _words_of_children(program, part)
-    words = list(filter(None, words))
     dtype = dtype_code(program, part)
-    name = "_".join((part.stem, *words, dtype))
+    name = "_".join(filter(None, (part.stem, *words, dtype)))
     if complete and not digits and len(name) <= LONGEST_NAME:
         return name, _WHOLE
+    if part.children and part.level != "model":
+        words = _main_words(program, part)
+    words = [word for word in words if word and not _LAYOUT.match(word)]
     mark, stem = hashed(key)[: digits or 4], part.stem
     why = _LONG if complete else _DIGEST
     while True:
         name = "_".join(filter(None, (stem, *words, mark, dtype)))
-        if len(name) <= LONGEST_NAME:
+        if len(name) <= _LONGEST_WITH_DIGEST:
             return name, why
         if stem in _SHORTER:
             stem = _SHORTER[stem]
@@ -70,6 +76,10 @@ def file_name(program: Program, part: Part, key: Hashable, digits: int = 0) -> t
 
 
 _SHORTER = {"scaled_dot_product_attention": "attention"}
+_ABBREVIATIONS = {"batch_norm": "bn", "layer_norm": "ln", "group_norm": "gn"}
+"""What people write in a list of kernels: `conv2d_bn_relu`."""
+_LAYOUT = re.compile(r"((in|weight)\d+_)?(strides|permuted|channels_last)")
+"""A word that a name with a digest leaves to the digest."""
 
 
 def hashed(key: Hashable) -> str:
@@ -84,51 +94,84 @@ def _words_of_children(program: Program, part: Part) -> tuple[list[str], bool]:
     """What makes a workload of several kernels, and whether the words say all of it."""
     if part.level == "model":
         return [_main_shape(program, part)], True
-    if _is_spelled_line(program, part):
-        return _line_words(program, part)
-    after = dict.fromkeys(shapes_word([program.spec(n)]) for n in part.io.outputs[:_MOST_SHAPES])
-    shape = _main_shape(program, part)
-    contractions = [k for k in part.children if k.kernel and k.kernel.kind == "contraction"]
+    words = _line_words(program, part) if part.level == "fusion" else []
+    return (words, True) if words else ([], False)
+
+
+def _main_words(program: Program, part: Part) -> list[str]:
+    """What people know a block by: its only contraction, else the shape that it works on."""
+    contractions = _contractions(part)
     if part.level == "fusion" and len(contractions) == 1 and len(contractions[0].operations) == 1:
-        return kernel_words(program, contractions[0])[0], False
+        return kernel_words(program, contractions[0])[0]
+    shape = _main_shape(program, part)
+    after = dict.fromkeys(shapes_word([program.spec(n)]) for n in part.io.outputs[:_MOST_SHAPES])
     words = [shape, "" if list(after) == [shape] else f"to_{'_'.join(after)}"]
     if any(kernel.stem == "roll" for kernel in part.kernels()):
         words.append("shifted")
     attentions = [kernel for kernel in part.kernels() if kernel.stem.endswith("attention")]
     told = (word for kernel in attentions for word in known_by(program, kernel))
-    return [*words, *dict.fromkeys(told)], False
+    return [*words, *dict.fromkeys(told)]
 
 
-def _is_spelled_line(program: Program, part: Part) -> bool:
-    """Whether a part is kernels in a row, which its name lists, and nothing beside them."""
+def _contractions(part: Part) -> list[Part]:
+    return [child for child in part.children if child.kernel and child.kernel.kind == "contraction"]
+
+
+def _line_words(program: Program, part: Part) -> list[str]:
+    """What makes a line of kernels; nothing where words cannot say all of it.
+
+    First the words of its contraction, or of its first kernel, then those of the others but for the
+    shape that they are given, then the kernels, where the author's name does not tell them.
+    """
     kernels = part.children
-    if part.stem != "_".join(kernel.stem for kernel in kernels):
-        return False
+    contractions = _contractions(part)
+    main = (*contractions, *kernels)[0]
+    before = kernels[: kernels.index(main)]
+    if len(contractions) > 1:
+        return []
+    if not _is_line(part) or not all(_keeps_shape(program, kernel) for kernel in before):
+        return []
+    words, others = [], []
+    for n, kernel in enumerate(kernels):
+        own, complete = kernel_words(program, kernel)
+        if not complete:
+            return []
+        place = kernel.io.inputs.index(kernels[n - 1].io.outputs[0]) if n else 0
+        own += [f"in{place + 1}"] if place else []
+        if kernel is main:
+            words = own
+            continue
+        given = shapes_word([program.spec(name) for name in kernel.io.inputs[:1]])
+        others.append((kernel.stem, [word for word in own if word and word != given]))
+    if len({(stem, bool(own)) for stem, own in others}) > len({stem for stem, _ in others}):
+        return []  # of two equal operations one has words, and no telling which
+    words += ["_".join([_short(stem), *own]) for stem, own in others if own]
+    stems = [kernel.stem for kernel in kernels]
+    if part.stem == fusion_stem(stems, ""):
+        return words
+    return [*words, "as", *(_ABBREVIATIONS.get(stem, stem) for stem in stems)]
+
+
+def _short(stem: str) -> str:
+    """`pool` and `bn`, where the whole name tells which pool and norm there are."""
+    return "pool" if "_pool" in stem else _ABBREVIATIONS.get(stem, stem)
+
+
+def _is_line(part: Part) -> bool:
+    """Whether each kernel reads the one before it, and all else comes in once, in their order."""
+    kernels = part.children
     inside = [i for kernel in kernels for i in kernel.operations]
+    made = {name for kernel in kernels for name in kernel.io.outputs}
+    came_in = [name for kernel in kernels for name in kernel.io.inputs if name not in made]
     return (
-        sorted(inside) == sorted(part.operations)
-        and all(b.io.inputs[:1] == a.io.outputs for a, b in pairwise(kernels))
+        not any(kernel.children for kernel in kernels)
+        and sorted(inside) == sorted(part.operations)
+        and all(len(kernel.io.outputs) == 1 for kernel in kernels[:-1])
+        and all(made.intersection(b.io.inputs) == {*a.io.outputs} for a, b in pairwise(kernels))
+        and came_in == [*part.io.inputs]
+        and [name for kernel in kernels for name in kernel.io.states] == [*part.io.states]
         and part.io.outputs == kernels[-1].io.outputs
     )
-
-
-def _line_words(program: Program, part: Part) -> tuple[list[str], bool]:
-    """The words of its contraction, or first kernel, then those of the others but for shapes."""
-    kernels = [kernel for kernel in part.children if kernel.kernel is not None]
-    main = next((k for k in kernels if k.kernel and k.kernel.kind == "contraction"), kernels[0])
-    words, complete = kernel_words(program, main)
-    before = kernels[: kernels.index(main)]
-    complete &= all(_keeps_shape(program, kernel) for kernel in before)
-    complete &= len({kernel.stem for kernel in kernels}) == len(kernels)
-    for kernel in kernels:
-        if kernel is main:
-            continue
-        first = shapes_word([program.spec(name) for name in kernel.io.inputs[:1]])
-        own, said = kernel_words(program, kernel)
-        others = [word for word in own if word and word != first]
-        words += [f"{kernel.stem}_{'_'.join(others)}"] if others else []
-        complete &= said
-    return (words, True) if complete else (kernel_words(program, main)[0], False)
 
 
 def _keeps_shape(program: Program, kernel: Part) -> bool:

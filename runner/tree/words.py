@@ -47,7 +47,16 @@ def kernel_words(program: Program, kernel: Part) -> tuple[list[str], bool]:
         shown = inputs or [program.spec(name) for name in kernel.io.outputs]
     shapes = shapes_word(shown)
     on = f"on_{shapes}" if dims and shapes else shapes
-    return [dims, on, *known_by(program, kernel)], False
+    return [dims, on, _turned_into(program, kernel, inputs), *known_by(program, kernel)], False
+
+
+def _turned_into(program: Program, kernel: Part, inputs: Sequence[TensorSpec]) -> str:
+    """`to_640x49x96`, where no input has the result's shape but for the last dimension."""
+    outputs = [program.spec(name) for name in kernel.io.outputs]
+    known = {spec.shape[:-1] for spec in inputs}
+    if not inputs or kernel.stem.endswith("attention") or outputs[0].shape[:-1] in known:
+        return ""
+    return f"to_{shapes_word(outputs)}"
 
 
 def _reads_in_order(kernel: Part, op: Operation) -> bool:
@@ -185,7 +194,7 @@ def _argument(name: str, value: Arg) -> str:
 _SHORT = {
     "dim": "d", "dims": "d", "other": "by", "index": "at", "start": "from", "end": "to",
     "num_groups": "g", "num_layers": "l", "shifts": "s", "normalized_shape": "over", "dtype": "",
-    "output_size": "to", "exponent": "to",
+    "output_size": "to", "pad": "by", "exponent": "to",
 }  # fmt: skip
 
 
@@ -233,7 +242,7 @@ def _mixed_dtypes(
 
 
 def known_by(program: Program, kernel: Part) -> list[str]:
-    """What people name a kernel by: `causal`, `window16`, `sinks`, `s3_3`."""
+    """What people name a kernel by: `causal`, `window16`, `sinks`, `s3_3`, `eps1em06`."""
     operations = [program.graph.operations[i] for i in kernel.operations]
     if kernel.stem.endswith("attention"):
         joined = any(op.name in CONCATENATIONS for op in operations)
@@ -241,6 +250,9 @@ def known_by(program: Program, kernel: Part) -> list[str]:
     words = []
     for op in operations:
         words += ["s" + _spelled(op.arg("shifts"))] if op.name == "roll" else []
+        words += ["k" + _spelled(op.arg("k"))] if op.name == "topk" else []
+        if kernel.stem.endswith("_norm") and op.name in _ADDS_EPS:
+            words += ["eps" + _spelled(eps) for eps in op.args[1:2] if isinstance(eps, float)]
         if op.name in RECURRENT:
             layers = op.arg("num_layers", 1)
             words += [f"l{layers}"] if layers != 1 else []
@@ -248,6 +260,7 @@ def known_by(program: Program, kernel: Part) -> list[str]:
     return words
 
 
+_ADDS_EPS = {"add", "clamp_min"}
 _TRIANGLES = {"tril", "triu"}
 _ORDERS = {"lt", "gt", "le", "ge", "less", "greater", "less_equal", "greater_equal"}
 _FILLS = {"masked_fill", "where"}

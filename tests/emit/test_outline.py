@@ -131,6 +131,7 @@ def test_each_child_is_in_exactly_one_row(seed: int) -> None:
         ("inception_module_10x512x14x14_conv2d_512x160_k1_fp32", "inception_module"),
         ("lstm_128x256_l2_bidirectional_fp32", "lstm bidirectional"),
         ("transformer_layer_2x64x256_79bd_bf16", "transformer_layer"),
+        ("shortcut_32x64_k1s2_on_4x28x28_nobias_as_conv2d_bn_fp32", "shortcut"),
         ("conv_relu", "conv_relu"),
     ],
 )

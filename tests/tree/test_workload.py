@@ -214,11 +214,70 @@ def test_stacked_experts_and_windows_are_in_the_names_of_gpt_oss() -> None:
     root = partition(program, "level3", "gpt_oss_gathered")
     found = {without_digest(known.name) for known in workloads(program, root).values()}
     assert found >= {
-        "expert_linear_8x256x128_on_48x2_48x128_bf16",
+        "expert_linear_8x256x128_on_48x2_48x128_to_48x2x256_bf16",
         "expert_linear_8x128x128_on_48x2_48x2x128_bf16",
         "attention_48x2x4x32_causal_sinks_bf16",
         "attention_48x2x4x32_causal_window16_sinks_bf16",
     }
+
+
+LINES = [
+    "self.m(x) + x",
+    "self.m(x) + y",
+    "x + self.m(x)",
+    "y + self.m(x)",
+    "self.m(x) + self.m(x)",
+    "self.m(x).relu() + y",
+    "(self.m(x) + y).relu()",
+    "(self.m(x) + y.mT).relu()",
+    "self.m(x.relu()).relu()",
+    "self.m(x).softmax(0).softmax(1)",
+    "self.m(x).softmax(1).softmax(0)",
+    "self.m(x).softmax(1) + self.m(y).softmax(1)",
+    "torch.add(self.m(x), y, alpha=2)",
+]
+
+
+def test_a_fusions_name_means_one_workload_in_every_model(apart: Apart) -> None:
+    meanings: dict[str, set[str]] = {}
+    for forward in LINES:
+        text = MODEL.format(
+            init="self.m = nn.Linear(8, 8)",
+            forward=f"return {forward}",
+            inputs="torch.rand(8, 8), torch.rand(8, 8)",
+        ).replace("forward(self, x)", "forward(self, x, y)")
+        program, root = apart(text, "level2")
+        for part in root.walk():
+            name = workloads(program, root)[id(part)].name
+            meanings.setdefault(name, set()).add(digest(program, part))
+    assert {name: found for name, found in meanings.items() if len(found) > 1} == {}
+
+
+def test_a_line_of_kernels_is_told_in_words_also_where_its_author_named_it(apart: Apart) -> None:
+    program, root = apart(
+        """
+        class Shortcut(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.conv, self.norm = nn.Conv2d(4, 8, 1, bias=False), nn.BatchNorm2d(8)
+
+            def forward(self, x):
+                return self.norm(self.conv(x))
+
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.shortcut, self.conv = Shortcut(), nn.Conv2d(4, 8, 1)
+
+            def forward(self, x):
+                return self.shortcut(x) + self.conv(x).relu()
+
+        def get_inputs(): return [torch.rand(2, 4, 6, 6)]
+        def get_init_inputs(): return []
+        """
+    )
+    found = {known.name for known in workloads(program, root).values()}
+    assert "shortcut_4x8_k1_on_2x6x6_nobias_as_conv2d_bn_fp32" in found
 
 
 def test_sinks_are_a_word_where_only_they_differ(apart: Apart) -> None:
@@ -236,7 +295,7 @@ def test_sinks_are_a_word_where_only_they_differ(apart: Apart) -> None:
     ]
 
 
-def test_no_name_is_longer_than_sixty_characters(apart: Apart) -> None:
+def test_no_name_with_a_digest_is_longer_than_sixty_characters(apart: Apart) -> None:
     init = "self.conv = nn.ConvTranspose3d(300, 300, 3, stride=2, padding=1, groups=300)"
     forward = "return F.adaptive_avg_pool3d(torch.relu(self.conv(x)), 1)"
     program, root = apart(
