@@ -23,7 +23,6 @@ from runner.graph.ir import Ref, substitute
 from runner.tree.interface import Program
 from runner.tree.part import Part, schedule
 from runner.tree.regions import is_container
-from runner.tree.stems import line_stem
 from runner.tree.workload import Workload
 
 
@@ -84,10 +83,18 @@ class ClassWriter:
 
     def _inner(self, part: Part) -> Iterator[Part]:
         """The parts inside that are classes, each after those inside it."""
-        for child in part.children:
+        for child, _ in self._pairs(part, part, part):
             if _is_class(self.program, child, part):
                 yield from self._inner(child)
                 yield child
+
+    def _pairs(self, first: Part, part: Part, around: Part) -> Iterator[tuple[Part, Part]]:
+        """The children of two parts of one structure; of those that are no classes, theirs."""
+        for child, twin in zip(first.children, part.children, strict=True):
+            if _is_class(self.program, child, around) or not child.children:
+                yield child, twin
+            else:
+                yield from self._pairs(child, twin, around)
 
     def _define(self, parts: list[Part]) -> None:
         """Write a class for parts of one structure, or several where too much differs."""
@@ -120,8 +127,8 @@ class ClassWriter:
 
     def _items(self, first: Part, part: Part) -> list[Item]:
         """Return what forward runs: operations, and calls of classes with arguments for `part`."""
-        names = child_names(first)
-        pairs = list(zip(first.children, part.children, strict=True))
+        pairs = list(self._pairs(first, part, first))
+        names = child_names(replace(first, children=tuple(child for child, _ in pairs)))
         calls: dict[int, Call] = {}
         loose: set[int] = set()
         for child, twin in pairs:
@@ -208,20 +215,17 @@ def _text(name: str, shared: Template, signature: str) -> str:
 
 
 def _is_class(program: Program, part: Part, around: Part) -> bool:
-    """Whether a part is a class of its own: a layer, a module of the author's, a named fusion.
+    """Whether a part is a class of its own: a layer, or what one call of an author's module runs.
 
-    A line of operations that is named by them alone, and a module of one operation without weights,
-    are written out where they run.
+    Other fusions, and modules of one operation without weights, are written out where they run.
     """
-    if not part.children:
-        authors = bool(part.scopes) and not part.scopes[-1].builtin
-        views = [program.graph.operations[i].view for i in part.operations]
-        small = views.count(False) == 1 and not part.io.states
-        apart = part.scopes != around.scopes
-        return authors and apart and not small and _is_call(program, part)
-    kernels = [each.kernel for each in part.kernels() if each.kernel is not None]
-    named = part.level == "layer" or line_stem(kernels) != part.stem
-    return named or (part.scopes != around.scopes and _is_call(program, part))
+    if part.level == "layer":
+        return True
+    views = [program.graph.operations[i].view for i in part.operations]
+    small = not part.children and views.count(False) == 1 and not part.io.states
+    builtin = not part.children and bool(part.scopes) and part.scopes[-1].builtin
+    apart = part.scopes != around.scopes
+    return apart and not small and not builtin and _is_call(program, part)
 
 
 def _is_call(program: Program, part: Part) -> bool:

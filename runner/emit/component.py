@@ -302,7 +302,7 @@ def _shapes(label: str, named: Iterable[tuple[str, TensorSpec]]) -> list[str]:
         title = f"{name}: " if name else ""
         lines += _row(label, f"{title}{list(spec.shape)} {spec.dtype}{stride}")
     if len(rows) > _MOST_TENSORS:
-        lines += _row(label, f"... {len(rows)} in all")
+        lines += _row(label, f"... and {len(rows) - _MOST_TENSORS} more rows")
     return lines
 
 

@@ -45,7 +45,7 @@ def kernel(name):
 
 _TESTS = '''
 def run_tests():
-    """The composed model gives what the original gives; a wrong kernel is noticed."""
+    """The composed model gives what the original gives."""
     checks = runpy.run_path(str(HERE / "checks.py"))
     original = HERE.parent / "original.py"
 %(call)s

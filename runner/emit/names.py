@@ -425,8 +425,25 @@ class Namer:
         return added[self._older(added)] if added else None
 
     def _older(self, inputs: Sequence[str]) -> int:
-        """Which of several values was there first."""
-        return min(range(len(inputs)), key=lambda k: self.program.producers.get(inputs[k], -1))
+        """Which of several values took the shorter way from where they part."""
+        above = [self._above(name) for name in inputs]
+
+        def alone(place: int) -> tuple[int, int]:
+            others = set().union(*(above[k] for k in range(len(inputs)) if k != place))
+            return len(above[place] - others), self.program.producers.get(inputs[place], -1)
+
+        return min(range(len(inputs)), key=alone)
+
+    def _above(self, name: str) -> set[int]:
+        """The operations that lead to a value."""
+        found: set[int] = set()
+        waiting = [name]
+        while waiting:
+            i = self.program.producers.get(waiting.pop())
+            if i is not None and i not in found:
+                found.add(i)
+                waiting += self.program.graph.operations[i].refs()
+        return found
 
     def _viewed(self, name: str) -> str:
         """What a value is a view of; the value itself where it is none."""

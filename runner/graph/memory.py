@@ -5,7 +5,7 @@ in `forward` still holds, and the scratch that an operator takes while it runs. 
 forward stand a part's, which holds its inputs throughout, and the drawing of inputs.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -70,7 +70,7 @@ def demands(graph: Graph) -> Estimate:
         peak(graph),
         sum(values[each.name].nbytes for each in graph.inputs),
         sum(values[each].nbytes for each in {*graph.output_names()}),
-        sum(values[name].nbytes for name in graph.states),
+        sum(values[name].nbytes for name in _weights(graph)),
         _parts_bytes(graph),
         _drawing_bytes(graph),
         sum(flops(op, values) for op in graph.operations),
@@ -82,6 +82,12 @@ def demands(graph: Graph) -> Estimate:
     )
 
 
+def _weights(graph: Graph) -> Iterable[str]:
+    """The tensors that the model owns; of tied ones, one."""
+    named = {graph.tied.get(s.path, s.path): name for name, s in graph.states.items()}
+    return named.values()
+
+
 def peak(graph: Graph) -> Peak:
     """Memory at the worst moment of one forward pass, parameters and inputs included.
 
@@ -89,8 +95,9 @@ def peak(graph: Graph) -> Peak:
     """
     owner = _owners(graph)
     until = _held_until(graph, owner)
-    always = {*graph.states, *(i.name for i in graph.inputs)}
-    alive = sum(graph.values[name].touched_bytes for name in always)
+    inputs = [i.name for i in graph.inputs]
+    always = {*graph.states, *inputs}
+    alive = sum(graph.values[name].touched_bytes for name in (*_weights(graph), *inputs))
     resident = allocated = alive
     ending: dict[int, set[str]] = {}
     for name, index in until.items():

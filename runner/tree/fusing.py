@@ -338,4 +338,4 @@ def why_alone(flow: KernelFlow, k: int) -> str:
         return "several kernels' results meet in it"
     if not flow.contractions[k] and (len(flow.exits(k)[0]) > 1 or flow.exits(k)[2]):
         return "several kernels read its result"
-    return "what comes before and after it belongs to other parts"
+    return "its neighbours are in other parts, or never fused"

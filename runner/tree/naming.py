@@ -37,6 +37,7 @@ def names(program: Program, parts: Mapping[Hashable, Part]) -> dict[Hashable, tu
 
 
 _WHOLE = "operation, dimensions, arguments, dtype: all that makes the workload"
+_PROBLEM = "the problem's name, its inputs and its dtype"
 _DIGEST = "with a digest of its program, which no other word of the name says"
 _LONG = "with a digest, since all that makes the workload would be too long"
 
@@ -53,7 +54,7 @@ def file_name(program: Program, part: Part, key: Hashable, digits: int = 0) -> t
     dtype = dtype_code(program, part)
     name = "_".join(filter(None, (part.stem, *words, dtype)))
     if complete and not digits and len(name) <= LONGEST_NAME:
-        return name, _WHOLE
+        return name, _PROBLEM if part.level == "model" else _WHOLE
     if part.children and part.level != "model":
         words = _main_words(program, part)
     words = [word for word in words if word and not _LAYOUT.match(word)]

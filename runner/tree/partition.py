@@ -61,7 +61,7 @@ class _Partition:
         if why_model is None:
             level: Level = "layer"
             children = self._contents(self.region)
-            reason = "one building block: its output is shaped like its input, and no block repeats"
+            reason = "one building block: feature maps come in and go out, and no block repeats"
         else:
             level, children, reason = "model", self._model_contents(), f"a whole model: {why_model}"
         if self.source_level != "level3" and len(children) == 1:
@@ -78,7 +78,7 @@ class _Partition:
         channels, comes into modules of its own.
         """
         if not self._same_form():
-            return "its output is not shaped like its input"
+            return "what goes out is no feature map like what comes in"
         classes = Counter(
             r.scope.cls
             for r in self.region.walk()

@@ -51,6 +51,28 @@ def test_a_control_that_is_blind_is_told_by_the_test_itself(decomposed: Decompos
     assert output_of(directory / "verification" / "composition_test.py") == VACUOUS
 
 
+def test_weights_that_begin_alike_are_told_apart(decomposed: Decomposed) -> None:
+    """A bias and a running mean both begin as zeros."""
+    directory = decomposed(
+        """
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(8)
+
+    def forward(self, x):
+        return torch.relu(self.norm(x))
+
+def get_inputs(): return [torch.randn(4, 8)]
+"""
+        + NO_INIT
+    )
+    test = directory / "verification" / "composition_test.py"
+    _replace(test, '"norm.bias"', '"norm.running_mean"')
+
+    assert output_of(test).startswith("AssertionError")
+
+
 def _replace(file: Path, old: str, new: str) -> None:
     assert old in file.read_text()
     file.write_text(file.read_text().replace(old, new))

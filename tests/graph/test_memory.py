@@ -36,6 +36,16 @@ def test_what_is_returned_and_what_is_owned_stays_alive(program: Program) -> Non
     assert peak(graph).resident_bytes == (2 + 1 + 2) * 128
 
 
+def test_a_tied_weight_is_held_once(program: Program) -> None:
+    init = "self.a, self.b = nn.Embedding(8, 4), nn.Linear(4, 8, bias=False)\n"
+    graph = program(
+        "return self.b(self.a(x))",
+        inputs="torch.randint(0, 8, (2,))",
+        init=init + "self.b.weight = self.a.weight",
+    )
+    assert peak(graph).resident_bytes == 2 * 8 + 8 * 4 * 4 + 2 * 4 * 4 + 2 * 8 * 4
+
+
 def test_a_result_that_nothing_reads_is_freed_at_once(program: Program) -> None:
     assert peak(program("x.exp()\nx.abs()\nreturn x.neg()")).resident_bytes == 2 * 128
 

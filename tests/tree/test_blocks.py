@@ -148,7 +148,7 @@ def test_the_stages_of_one_long_sequential_are_layers(
 ) -> None:
     _, root = apart(LONG_SEQUENTIAL)
     assert [p.stem for p in layers(root)] == ["features_stage"] * 4
-    assert all(p.reason.startswith("what the program repeats") for p in layers(root))
+    assert all(p.reason.startswith("operations that the program runs") for p in layers(root))
 
 
 SLOTS = """
