@@ -23,6 +23,8 @@ from runner.graph.ir import Scope
 from runner.tree.interface import Program, shared_scopes
 from runner.tree.part import Part
 
+_OPERANDS = {"gate", "up", "query", "key", "value"}
+
 
 @dataclass(frozen=True, slots=True)
 class Written:
@@ -413,7 +415,11 @@ class _Writer:
             first = next(iter(item.part.io.inputs), "")
             if seen is not None:
                 wishes = (seen, *wishes)
-            elif first in dying and self.names.get(first) in GENERIC:
+            elif (
+                first in dying
+                and self.names.get(first) in GENERIC
+                and wishes[0] not in _OPERANDS  # which the next kernel tells apart
+            ):
                 wishes = (self.names[first], *wishes)
         if wishes[0] not in GENERIC and name in self.namer.authors:
             return unique(wishes[0], taken)

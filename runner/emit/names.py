@@ -289,6 +289,8 @@ class Namer:
             if isinstance(argument, Ref) and name:
                 roles[argument.name] = name
         role = roles.get(op.outputs[0]) if len(op.outputs) == 1 else ""
+        if role == "gate" and op.name in ACTIVATIONS:
+            roles.setdefault(next(op.refs()), "gate")
         if role and (op.view or (role in _PACKED and _keeps(op))):
             source = next(op.refs())
             before = roles.setdefault(source, role)
