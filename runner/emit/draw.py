@@ -29,6 +29,7 @@ from runner.emit.recipes import Recipes
 from runner.emit.roles import made_name
 from runner.emit.text import ATOM, COMPARISON, SUM, Text
 from runner.emit.usual_inputs import Usual, usual_inputs
+from runner.graph.distributions.pointwise import BENT
 from runner.graph.ir import Operation, Recipe, TensorSpec
 from runner.graph.operations import reads_only_shape
 from runner.tree.interface import Program
@@ -158,6 +159,8 @@ class _Draw:
         recipe = recipe_of(program, value, self._is_drawn)
         if recipe is None or len(recipe.operations) > LONGEST_CONSTANT:
             return None
+        if self._is_part_of_an_activation(recipe):
+            return None
         made = {n for op in recipe.operations for n in op.outputs}
         begin = [n for op in recipe.operations for n in op.refs() if n not in made]
         begin = list(dict.fromkeys(begin))
@@ -166,6 +169,16 @@ class _Draw:
         room = MOST_DRAWN * max(program.spec(value).numel, 1)
         fits = sum(program.spec(n).numel for n in begin) <= room
         return (recipe, begin) if begin and fits else None
+
+    def _is_part_of_an_activation(self, recipe: Recipe) -> bool:
+        """Whether a recipe only cuts a piece out of what an activation gives: not worth drawing."""
+        spec = self.program.spec
+        views = [op for op in recipe.operations if op.view]
+        activated = all(op.view or op.name in BENT for op in recipe.operations)
+        return activated and any(
+            len(op.outputs) > 1 or spec(op.outputs[0]).numel != spec(next(op.refs())).numel
+            for op in views
+        )
 
     def _is_drawn(self, name: str) -> bool:
         """Whether a value that others are made from is drawn, because it has no structure."""

@@ -129,6 +129,9 @@ FUNCTIONS: dict[str, Callable[[float], float]] = {
     "round": round,
 }
 
+BENT = {"gelu", "silu", "mish", "selu", "elu", "hardswish"}
+"""Functions with a least value a little below 0, which only running them draws."""
+
 
 def _clamp(values: Values, op: Operation) -> Distribution:
     least = op.arg("min", op.arg("min_val", -1.0 if op.name.startswith("hardtanh") else None))
