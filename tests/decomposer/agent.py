@@ -83,6 +83,7 @@ def passes_the_model_off_as_a_kernel(good: Path, output: Path, brief: str) -> No
     shutil.rmtree(output / "level_0_kernel")
     (output / "level_1_fusion").rename(output / "level_0_kernel")
     edit(output, "composition_test.py", "conv2d_3x4_k3_on_2x8x8_fp32", FUSION.removesuffix(".py"))
+    edit(output, "composition_test.py", '"conv.conv2d.', '"conv.conv.')
     edit(output, "composition_test.py", "x = self.relu(x)", "pass")
     edit(output, "composition_test.py", 'kernel("relu_2x4x6x6_fp32")', "nn.Identity")
     tree = json.loads((good / "decomposition_tree.json").read_text())

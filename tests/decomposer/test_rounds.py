@@ -62,9 +62,9 @@ def test_what_a_tree_leaves_out_is_filled_in_from_its_kernels(
     assert {node.path: node.identity for node in nodes} == ours
     conv, relu = (node for node in nodes if node.level == "kernel")
     assert (conv.operations, relu.operations) == (["conv2d"], ["relu"])
-    assert conv.weight_shapes == {"conv.weight": [4, 3, 3, 3], "conv.bias": [4]}
+    assert conv.weight_shapes == {"conv2d.weight": [4, 3, 3, 3], "conv2d.bias": [4]}
     assert conv.flops > relu.flops > 0
-    assert conv.weight_dtypes == {"conv.weight": "float32", "conv.bias": "float32"}
+    assert conv.weight_dtypes == {"conv2d.weight": "float32", "conv2d.bias": "float32"}
     assert conv.input_strides == {"x": [192, 64, 8, 1]}
     assert (conv.operation, relu.family) == ("conv2d", "relu on 4-d float32")
 
