@@ -117,7 +117,7 @@ class Statements:
         makes = self.flow.makes(item)
         if makes == self.part.io.outputs and len(makes) == 1:
             return WIDTH - INDENT - len("return ")
-        targets = sum(len(target(name)) + 2 if target else 0 for name in makes)
+        targets = sum(len(target(name)) + 2 for name in makes if target and name)
         comment = typical_width(shape_comment(self.program, makes[0])) if len(makes) == 1 else 0
         return WIDTH - INDENT - targets - 1 - comment
 

@@ -16,7 +16,7 @@ VIEWS = {
     *("squeeze", "unsqueeze", "select", "narrow", "diagonal", "unfold", "as_strided"),
     *("split", "split_with_sizes", "chunk", "tensor_split", "unbind", "hsplit", "vsplit", "dsplit"),
     *("broadcast_to", "broadcast_tensors", "view_as_real", "view_as_complex", "real", "imag"),
-    *("detach", "alias", "matrix_H", "conj"),
+    *("detach", "alias", "matrix_H", "conj", "ravel", "atleast_1d", "atleast_2d", "atleast_3d"),
 }
 _NUMBERS = {"size", "dim", "numel", "stride", "ndimension", "index", "count"}
 _PLAIN = {"tuple", "list", "dict", "len", "range", "zip", "enumerate", "int", "reversed", "iter"}
