@@ -37,6 +37,16 @@ def get_init_inputs():
 """
 
 ODD: dict[str, dict[str, str]] = {
+    "a gradient in forward": {
+        "init": "self.fc, self.norm = nn.Linear(16, 16), nn.LayerNorm(16)",
+        "forward": "energy = lambda x: self.norm(self.fc(x)).tanh().sum()\n"
+        "return torch.func.grad(energy)(x)",
+    },
+    "views that torch declares no alias for": {
+        "init": "self.fc = nn.Linear(16, 16)",
+        "forward": "y = torch.atleast_2d(self.fc(x))\na, b = torch.hsplit(y, 2)\n"
+        "return torch.cat((b, a), 1).relu()",
+    },
     "a branch that a value takes": {
         "init": "self.a = nn.Linear(16, 16)\nself.b = nn.Linear(16, 16)",
         "forward": "if x.sum() > 0:\n    return self.a(x).relu()\nreturn self.b(x).tanh()",
