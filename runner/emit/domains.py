@@ -96,7 +96,7 @@ def bound(program: Program, part: Part, name: str, otherwise: int) -> int:
 
 
 def _limit(program: Program, op: Operation, name: str) -> int | None:
-    """What an operation that uses `name` as an index accepts."""
+    """Return how many rows an operation has that `name` indexes; None where it indexes none."""
     index = op.arg("indices") if op.name == "embedding" else op.arg("index", op.arg("target"))
     if op.name in {"index", "_unsafe_index"}:
         places = op.args[1]

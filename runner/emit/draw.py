@@ -29,7 +29,7 @@ from runner.emit.recipes import Recipes
 from runner.emit.roles import made_name
 from runner.emit.text import ATOM, COMPARISON, SUM, Text
 from runner.emit.usual_inputs import Usual, usual_inputs
-from runner.graph.distributions.pointwise import BENT
+from runner.graph.distributions.pointwise import BELOW_ZERO
 from runner.graph.ir import Operation, Recipe, TensorSpec
 from runner.graph.operations import reads_only_shape
 from runner.tree.interface import Program
@@ -174,7 +174,7 @@ class _Draw:
         """Whether a recipe only cuts a piece out of what an activation gives: not worth drawing."""
         spec = self.program.spec
         views = [op for op in recipe.operations if op.view]
-        activated = all(op.view or op.name in BENT for op in recipe.operations)
+        activated = all(op.view or op.name in BELOW_ZERO for op in recipe.operations)
         return activated and any(
             len(op.outputs) > 1 or spec(op.outputs[0]).numel != spec(next(op.refs())).numel
             for op in views

@@ -1,4 +1,4 @@
-"""What an author's `__init__` calls the numbers that it makes torch's modules of."""
+"""Finds the author's names for numbers: `dim` where `__init__` writes `nn.Linear(dim, 10)`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _DIMENSIONS = re.compile(r"(Transpose)?[123]d$")
 
 
 def written_numbers(program: Program, part: Part) -> Mapping[tuple[str, str], str]:
-    """What the author's `__init__` calls the numbers that it gives to torch's modules.
+    """Return the names under which the author's `__init__` gives numbers to torch's modules.
 
     Attribute and keyword -> a variable's name, after LOCAL where `__init__` computes it, or '' for
     another expression: `("fc1", "in_features")` -> `dim`. In an `nn.Sequential` the attributes are

@@ -368,10 +368,10 @@ class Namer:
         if all(known) and len({*known}) == len(known):
             return {}
         if operation == "add" and len(inputs) == 2:
-            older = self._older(inputs)
+            nearest = self._nearest(inputs)
             if len({self.program.spec(n).shape for n in inputs}) > 1:
                 return dict(zip(inputs, ("x", "other"), strict=True))
-            return {inputs[older]: "residual", inputs[1 - older]: "x"}
+            return {inputs[nearest]: "residual", inputs[1 - nearest]: "x"}
         names = OPERANDS.get(operation, ())
         return dict(zip(inputs, names, strict=True)) if len(names) == len(inputs) else {}
 
@@ -424,17 +424,17 @@ class Namer:
         """The input that is added as it came in; of two, the one that was there first."""
         adds = (self.program.graph.operations[i] for i in part.operations)
         added = [n for op in adds if op.name == "add" for n in op.refs() if n in part.io.inputs]
-        return added[self._older(added)] if added else None
+        return added[self._nearest(added)] if added else None
 
-    def _older(self, inputs: Sequence[str]) -> int:
-        """Which of several values took the shorter way from where they part."""
+    def _nearest(self, inputs: Sequence[str]) -> int:
+        """Return which of several values has the fewest operations that lead to it alone."""
         above = [self._above(name) for name in inputs]
 
-        def alone(place: int) -> tuple[int, int]:
+        def own_operations(place: int) -> tuple[int, int]:
             others = set().union(*(above[k] for k in range(len(inputs)) if k != place))
             return len(above[place] - others), self.program.producers.get(inputs[place], -1)
 
-        return min(range(len(inputs)), key=alone)
+        return min(range(len(inputs)), key=own_operations)
 
     def _above(self, name: str) -> set[int]:
         """The operations that lead to a value."""

@@ -145,7 +145,8 @@ class Statements:
         joins = not isinstance(item, Call) and work[0].origin is not None and work[0].origin.joined
         if joins or (_container(item) is not None and _container(item) == _container(reader)):
             return False
-        return None is not self._line(work) == self._line(others)
+        line = self._line(work)
+        return line is not None and line == self._line(others)
 
     def _operations(self, item: Item) -> list[Operation]:
         inside = item.part.operations if isinstance(item, Call) else (item,)

@@ -71,7 +71,7 @@ class Variant:
     parts: Sequence[Part]
     """All that are of this class."""
     words: Sequence[Sequence[str]]
-    """What the name of each of its workloads says beside sizes: `shifted`, `masked`."""
+    """The words beside sizes in the names of its workloads: `shifted`, `masked`."""
 
 
 def told_apart(variants: Sequence[Variant]) -> list[tuple[str, ...]]:

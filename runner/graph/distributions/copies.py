@@ -28,7 +28,7 @@ def viewed(values: Values, op: Operation) -> Distribution:
 
 
 def _moved(channel: int, before: tuple[int, ...], after: tuple[int, ...], op: Operation) -> int:
-    """Where a view leaves the dimension of the channels."""
+    """Return the dimension that holds the channels after a view."""
     if not before or not after:
         return -1
     at = channel % len(before)

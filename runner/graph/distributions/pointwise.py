@@ -129,8 +129,8 @@ FUNCTIONS: dict[str, Callable[[float], float]] = {
     "round": round,
 }
 
-BENT = {"gelu", "silu", "mish", "selu", "elu", "hardswish"}
-"""Functions with a least value a little below 0, which only running them draws."""
+BELOW_ZERO = {"gelu", "silu", "mish", "selu", "elu", "hardswish"}
+"""Activations whose least value is a little below 0; a file that needs such values runs them."""
 
 
 def _clamp(values: Values, op: Operation) -> Distribution:

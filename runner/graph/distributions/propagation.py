@@ -13,7 +13,7 @@ from runner.graph.distributions.copies import COPIES, viewed
 from runner.graph.distributions.creation import CREATION
 from runner.graph.distributions.distribution import Distribution, consistent, unbounded
 from runner.graph.distributions.norms import NORMS
-from runner.graph.distributions.pointwise import BENT, FUNCTIONS, POINTWISE, pointwise
+from runner.graph.distributions.pointwise import BELOW_ZERO, FUNCTIONS, POINTWISE, pointwise
 from runner.graph.distributions.reductions import REDUCTIONS
 from runner.graph.distributions.values import Rule, Values, numbers_in
 from runner.graph.ir import Graph, Operation, Recipe, State, TensorSpec
@@ -87,7 +87,7 @@ def _results(values: Values, op: Operation) -> list[Distribution]:
             made = rule(values, op)
         elif name in FUNCTIONS:
             made = pointwise(values.first(op), FUNCTIONS[name])
-            made = replace(made, structured=made.structured or name in BENT)
+            made = replace(made, structured=made.structured or name in BELOW_ZERO)
         else:
             made = replace(unbounded(values.first(op)), structured=False)
     except (ArithmeticError, ValueError, LookupError, TypeError, StopIteration, AssertionError):
