@@ -180,7 +180,7 @@ def _verified(
     """Judge a directory; `problem` is what kdrun itself took apart to write it.
 
     Raises:
-        ProblemError: that problem fails on its own inputs.
+        ProblemError: that problem fails on its own inputs, or cannot be repeated.
     """
     try:
         tree = Tree.read(directory)
@@ -201,7 +201,7 @@ def _verified(
         tell = stages.detail
         verification = verify_directory(directory, options, lambda gate: tell(f"verify: {gate}"))
         composition = verification.gate("composition").verdict
-        if problem and not streamed and composition is Verdict.BROKEN:  # it could not be judged
+        if problem and not streamed and composition in {Verdict.BROKEN, Verdict.FAILED}:
             raise_if_original_fails(problem, options)
         if write:
             write_reports(directory, verification)

@@ -22,10 +22,12 @@ def constant_recipe(program: Program, name: str) -> Recipe | None:
 def recipe_of(program: Program, name: str, ends: Callable[[str], bool]) -> Recipe | None:
     """The operations that make a value from others at which `ends` says that it stops.
 
-    None where they draw, are too many, or begin with a weight or with an input.
+    None where they draw, are too many, or begin with a weight or with an input that follows no rule.
     """
     chosen: set[int] = set()
     states: dict[str, State] = {}
+    given = {i.name: i.recipe for i in program.graph.inputs if i.recipe is not None}
+    drawn: dict[str, Recipe] = {}
     queue = [name]
     while queue:
         value = queue.pop()
@@ -34,6 +36,8 @@ def recipe_of(program: Program, name: str, ends: Callable[[str], bool]) -> Recip
         state, i = program.graph.states.get(value), program.producers.get(value)
         if state is not None and state.kind != "parameter" and (state.recipe or state.literal):
             states[value] = state
+        elif value in given:
+            drawn[value] = given[value]
         elif i is None or len(chosen) > LONGEST_CONSTANT:
             return None
         elif i not in chosen:
@@ -48,17 +52,16 @@ def recipe_of(program: Program, name: str, ends: Callable[[str], bool]) -> Recip
     specs = {n: program.spec(n) for op in operations for n in op.outputs if n}
     begin: list[Operation] = []
     put: dict[str, Arg] = {}
-    for value, state in states.items():
-        if state.recipe is None:
-            put[value] = Symbol(str(state.literal))
-            continue
-        own = {n: f"{n}.{value}" for n in state.recipe.specs}
+    put |= {n: Symbol(str(state.literal)) for n, state in states.items() if state.recipe is None}
+    rules = {n: state.recipe for n, state in states.items() if state.recipe is not None}
+    for value, recipe in (rules | drawn).items():
+        own = {n: f"{n}.{value}" for n in recipe.specs}
         renamed = {n: Ref(other) for n, other in own.items()}
-        for op in state.recipe.operations:
+        for op in recipe.operations:
             made = _substituted(op, renamed)
             begin.append(replace(made, outputs=tuple(own.get(n, n) for n in op.outputs)))
-        specs |= {own[n]: spec for n, spec in state.recipe.values}
-        put[value] = renamed[state.recipe.result]
+        specs |= {own[n]: spec for n, spec in recipe.values}
+        put[value] = renamed[recipe.result]
     operations = [_substituted(op, put) for op in operations]
     return Recipe((*begin, *operations), name, tuple(specs.items()))
 

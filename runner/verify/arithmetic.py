@@ -1,15 +1,19 @@
-"""Sets how a GPU computes while both sides of a comparison run: in full precision.
+"""Sets how torch computes while both sides of a comparison run: repeatably, in full precision.
 
-TF32 keeps 10 of a float32's 23 bits, more than a tolerance allows for. Deterministic algorithms are
-taken where there are some; where there are none, torch runs the others, and the tolerance decides.
+Deterministic algorithms are taken where there are some; where there are none, torch runs the
+others, and the tolerance decides. A CPU needs them too: in `x[index] = value` with an index that
+repeats, several threads race for the last word. TF32, on a GPU, keeps 10 of a float32's 23 bits,
+more than a tolerance allows for.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 
 _DETERMINISTIC = "deterministic algorithms where torch has them, else within tolerance"
+_FILL = "fill_uninitialized_memory"
 _FULL_PRECISION = "TF32 off; no reduced-precision sums"
 
 
@@ -23,22 +27,21 @@ def said_of(device: str) -> str | None:
 
 @contextmanager
 def exact_arithmetic(device: str) -> Iterator[None]:
-    """Switch to it on an accelerator, and back at the end; a CPU has nothing to switch.
+    """Switch to it, and back at the end.
 
     The switches for precision are CUDA's, and mean nothing to another device.
     """
-    if device == "cpu":
-        yield
-        return
     matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
-    places = (
-        (matmul, "allow_tf32", False),
-        (matmul, "allow_fp16_reduced_precision_reduction", False),
-        (matmul, "allow_bf16_reduced_precision_reduction", False),
-        (cudnn, "allow_tf32", False),
-        (cudnn, "deterministic", True),
-        (cudnn, "benchmark", False),
-    )
+    places: list[tuple[Any, str, bool]] = [(torch.utils.deterministic, _FILL, False)]
+    if device != "cpu":
+        places += [
+            (matmul, "allow_tf32", False),
+            (matmul, "allow_fp16_reduced_precision_reduction", False),
+            (matmul, "allow_bf16_reduced_precision_reduction", False),
+            (cudnn, "allow_tf32", False),
+            (cudnn, "deterministic", True),
+            (cudnn, "benchmark", False),
+        ]
     before = [(place, name, getattr(place, name)) for place, name, _ in places]
     strict = torch.are_deterministic_algorithms_enabled()
     warns = torch.is_deterministic_algorithms_warn_only_enabled()

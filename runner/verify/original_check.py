@@ -1,4 +1,4 @@
-"""Tell a problem that fails on its own inputs from a verification that fails."""
+"""Tell a problem that fails on its own inputs, or cannot be repeated, from a wrong decomposition."""
 
 from typing import Any
 
@@ -6,6 +6,8 @@ import torch
 
 from runner.errors import ProblemError
 from runner.problems import LoadedProblem, Problem, author_code, load_problem
+from runner.verify.arithmetic import exact_arithmetic
+from runner.verify.compare import COMPOSITION, compare
 from runner.verify.leaves import leaves
 from runner.verify.options import VerifyOptions
 from runner.verify.running import Bench, Inputs
@@ -22,15 +24,25 @@ def raise_if_original_fails(problem: Problem, options: VerifyOptions) -> None:
     process: it could make any problem fail.
 
     Raises:
-        ProblemError: it fails, on the inputs that the message describes.
+        ProblemError: it fails, on the inputs that the message describes, or run a second time it
+            gives something else.
     """
     bench = Bench(problem.path.parent, VerifyOptions(mode=options.mode, seed=options.seed))
     loaded = load_problem(problem)
     for trial in range(options.trials):
-        _run(loaded, bench, trial)
+        with exact_arithmetic("cpu"):
+            first, second = (_run(loaded, bench, trial) for _ in range(2))
+        difference = compare(first, second, COMPOSITION)
+        if difference.reason:
+            what = (
+                "run twice with the same weights, inputs and random seed, forward() gives two "
+                f"results: {difference.reason}"
+            )
+            hint = "make it repeatable: nothing can be shown to be equal to it"
+            raise ProblemError(problem.path, what, hint=hint)
 
 
-def _run(loaded: LoadedProblem, bench: Bench, trial: int) -> None:
+def _run(loaded: LoadedProblem, bench: Bench, trial: int) -> object:
     bench.seed(trial)
     model = loaded.build().train(bench.options.mode == "train")
     bench.seed(trial)
@@ -39,7 +51,7 @@ def _run(loaded: LoadedProblem, bench: Bench, trial: int) -> None:
     bench.seed(trial)
     try:
         with author_code(loaded.problem), torch.no_grad():
-            model(*args, **kwargs)
+            return model(*args, **kwargs)
     except ProblemError as error:
         what = f"forward() fails on its own inputs ({described}; seed {bench.options.seed + trial})"
         raise ProblemError(error.path, f"{what}: {error.what}") from error
