@@ -109,7 +109,12 @@ def storage_key(storage: torch.UntypedStorage) -> int:
 
 
 def storage_of(tensor: torch.Tensor) -> int:
-    """Return the number of a tensor's storage: views of one tensor have the same."""
+    """Return the number of a tensor's storage: views of one tensor have the same.
+
+    A sparse tensor has none, and its own number is returned.
+    """
+    if tensor.layout is not torch.strided:
+        return int(tensor._cdata)
     return int(tensor.untyped_storage()._cdata)
 
 

@@ -256,6 +256,26 @@ ODD: dict[str, dict[str, str]] = {
         "deg = (x > 0).sum(0).float().clamp(min=1).pow(-0.5)\n"
         "return torch.exp(-(p * (p + 1e-10).log()).sum()), deg, (x.square() / 2).sqrt() + 1",
     },
+    "a padding mask that hides nothing": {
+        "init": "self.q, self.k = nn.Linear(16, 16), nn.Linear(16, 16)",
+        "arguments": "x, lengths",
+        "inputs": "torch.randn(2, 6, 16), torch.tensor([6, 6])",
+        "forward": "mask = torch.arange(6, device=x.device)[None] >= lengths[:, None]\n"
+        "scores = self.q(x) @ self.k(x).mT\n"
+        "return scores.masked_fill(mask[:, None], float('-inf')).softmax(-1) @ x",
+    },
+    "a sparse buffer that no forward reads": {
+        "init": "self.a = nn.Linear(16, 16)\n"
+        "self.register_buffer('table', torch.eye(4).to_sparse())",
+        "forward": "return self.a(x).relu()",
+    },
+    "the last of several writes to one row": {
+        "init": "self.a = nn.Linear(16, 16)",
+        "arguments": "x, rows",
+        "inputs": "torch.randn(9000, 16), torch.randint(0, 100, (9000,))",
+        "forward": "y = torch.zeros(100, 16, device=x.device)\ny[rows] = self.a(x)\n"
+        "return y.relu()",
+    },
 }
 
 

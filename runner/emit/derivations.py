@@ -22,7 +22,7 @@ def constant_recipe(program: Program, name: str) -> Recipe | None:
 def recipe_of(program: Program, name: str, ends: Callable[[str], bool]) -> Recipe | None:
     """The operations that make a value from others at which `ends` says that it stops.
 
-    None where they draw, are too many, or begin with a weight or with an input that follows no rule.
+    None where they draw, are too many, or begin with a weight or with an input without a rule.
     """
     chosen: set[int] = set()
     states: dict[str, State] = {}

@@ -26,9 +26,10 @@ from runner.graph.placement import note_placement
 from runner.graph.provenance import (
     Recorder,
 )
+from runner.graph.refused import PLAIN, Refused
 from runner.graph.trace import Built, Traced, export, quietly
 from runner.graph.unnoticed import forgetting_results
-from runner.problems import Problem, check_inputs, load_problem, seed
+from runner.problems import Problem, author_error, check_inputs, load_problem, seed
 from runner.torch_internals import FakeTensorMode
 
 
@@ -41,7 +42,7 @@ def capture(problem: Problem, mode: Mode = "eval") -> Graph:
     """
     # The fast path is one opaque operator instead of the attention that was written.
     torch.backends.mha.set_fastpath_enabled(False)
-    reasons: list[str] = []
+    errors: list[Exception] = []
     rungs: tuple[tuple[Capture, Callable[[], Any], Callable[[Built], Traced]], ...] = (
         ("fake", lambda: FakeTensorMode(allow_non_fake_inputs=True), export),
         ("real_parameters", contextlib.nullcontext, export),
@@ -64,13 +65,30 @@ def capture(problem: Problem, mode: Mode = "eval") -> Graph:
         except ProblemError as error:
             if rung != "fake":
                 raise
-            reasons.append(f"{rung}: {error}")
+            errors.append(error)
         except Exception as error:  # the boundary between torch's tracing and the next rung
-            said = str(error).splitlines()[0] if str(error) else ""
-            reasons.append(f"{rung}: {type(error).__name__}: {said}")
+            errors.append(error)
             if rung != "fake":
                 _raise_authors_own_error(problem, built)
-    raise CaptureError(problem.path, "cannot be captured: " + " | ".join(reasons))
+    raise _refusal(problem, errors)
+
+
+def _refusal(problem: Problem, errors: list[Exception]) -> CaptureError:
+    """What stands in the way: what has a remedy of its own, else each reason once.
+
+    Reasons begin with that of the real run, on real values.
+    """
+    known = (e for e in errors if isinstance(e, Refused) and e.hint != PLAIN)
+    if first := next(known, None):
+        return CaptureError(problem.path, f"cannot be captured: {first}", hint=first.hint)
+    said = dict.fromkeys(_said(problem, error) for error in reversed(errors))
+    return CaptureError(problem.path, f"cannot be captured: {' | '.join(said)}", hint=PLAIN)
+
+
+def _said(problem: Problem, error: Exception) -> str:
+    if isinstance(error, Refused):
+        return str(error)
+    return error.what if isinstance(error, ProblemError) else author_error(problem, error)
 
 
 def _build(problem: Problem, mode: Mode, tensors: Any) -> Built:
@@ -92,8 +110,6 @@ def _build(problem: Problem, mode: Mode, tensors: Any) -> Built:
 
 def _raise_authors_own_error(problem: Problem, built: Built) -> None:
     """Run the model plainly: an error that it raises by itself is the author's, not ours."""
-    from runner.problems import author_error
-
     try:
         built.model(*built.args, **built.kwargs)
     except MemoryError:

@@ -37,6 +37,7 @@ from runner.graph.provenance import (
     spec_of,
     tensor_literal,
 )
+from runner.graph.refused import DENSE, Refused
 from runner.graph.trace import Built, Traced
 from runner.problems import Problem
 from runner.torch_internals import (
@@ -72,17 +73,22 @@ def convert(problem: Problem, built: Built, traced: Traced, rung: Capture, mode:
     states: dict[str, State] = {}
     values: dict[str, TensorSpec] = {}
     known: dict[FxNode, Arg] = {}
-    own = {
+    held = {
         **dict(built.model.named_parameters(remove_duplicate=False)),
         **dict(built.model.named_buffers(remove_duplicate=False)),
     }
+    own = {path: tensor for path, tensor in held.items() if tensor.layout is torch.strided}
     nodes = [n for n in traced.graph.nodes if n.op == "placeholder"]
     for node, (role, path, value) in zip(nodes, traced.placeholders, strict=True):
         if role == "value":
             known[node] = _plain(value)
             continue
         known[node] = Ref(node.name)
-        tensor = value if role in {"input", "constant"} else own[path]
+        tensor = value if role in {"input", "constant"} else held[path]
+        if tensor.layout is not torch.strided:
+            if node.users:
+                raise Refused(f"{path} is a sparse tensor", DENSE)
+            continue
         values[node.name] = spec_of(tensor)
         if role == "input":
             inputs.append(Input(node.name, path, built.made_inputs.recipe(tensor)))
@@ -218,7 +224,12 @@ class _Writer:
         module = self.module if module is None else module
         for node in graph.nodes:
             if node.op == "call_function":
-                self._call(node, module, prefix)
+                try:
+                    self._call(node, module, prefix)
+                except Refused as error:
+                    found = origin(_stack(node), self.file)
+                    error.line = error.line or (found.line if found else None)
+                    raise
             elif node.op == "get_attr":
                 self._attribute(node, module, prefix)
             elif node.op == "output":
@@ -238,11 +249,11 @@ class _Writer:
         if getattr(target, "__name__", "") == "getitem":
             source = self._arg(node.args[0])
             if not isinstance(source, tuple) or not isinstance(node.args[1], int):
-                raise TypeError(f"an index into {node.args[0]}")
+                raise Refused(f"an index into {node.args[0]}")
             self.known[node] = source[node.args[1]]
         elif isinstance(target, HigherOrderOperator) and str(target) in _INLINED:
             if str(target) == "wrap_with_autocast" and node.args[2]:
-                raise TypeError("autocast, which casts below what is written down here")
+                raise Refused("forward() switches autocast on", "cast where it would, with .to()")
             self._inline(node, module, prefix)
         elif target in _READS:
             self._read(node)
@@ -253,13 +264,13 @@ class _Writer:
         elif getattr(target, "__name__", "") in _SWITCHES:
             self.known[node] = None
         else:
-            raise TypeError(f"a call of {target}")
+            raise Refused(f"forward() calls {target}")
 
     def _read(self, node: FxNode) -> None:
         """A number that operations take as an argument stays that; any other steered Python."""
         source = self._arg(node.args[0])
         if not isinstance(source, Ref):
-            raise TypeError(f"a number read from {node.args[0]}")
+            raise Refused(f"a number is read from {node.args[0]}")
         self.known[node] = Number(source.name)
         if not node.users and source.name in self.varying:
             self._specialised(node, "a value was read as a number")
@@ -288,7 +299,7 @@ class _Writer:
         results = value if isinstance(value, (list, tuple)) else [value]
         operation = target.overloadpacket.__name__
         if value is None and schema(target).returns:
-            raise TypeError(f"what {operation} gives is no plain tensor")
+            raise Refused(f"what {operation} gives is no plain tensor")
         listed = isinstance(value, (list, tuple))
         outputs: list[str] = []
         refs: list[Arg] = []
@@ -303,7 +314,7 @@ class _Writer:
                     self._specialised(node, f"{node.name} was read as {result}")
                 continue
             if result.layout != torch.strided:
-                raise TypeError(f"{operation} gives a tensor of layout {result.layout}")
+                raise Refused(f"{operation} gives a sparse tensor ({result.layout})", DENSE)
             name = prefix + (node.name if len(results) == 1 else named.get(i, f"{node.name}_{i}"))
             while name in self.values:
                 name += "_"
@@ -353,7 +364,7 @@ class _Writer:
             generator = functools.reduce(getattr, str(generator.target).split("."), self.module)
         if isinstance(generator, torch.Generator):
             if id(generator) in self.generators:
-                raise TypeError("several draws from one generator")
+                raise Refused("forward() draws twice from one generator", "seed torch itself")
             self.generators.add(id(generator))
             made = f"torch.Generator().manual_seed({generator.initial_seed()})"
             yield "generator", Symbol(made)
@@ -375,7 +386,7 @@ def _seeded(target: OpOverload) -> OpOverload:
     """The overload that takes a generator."""
     overload = "low_generator" if overload_of(target) == "low" else "generator"
     if overload not in target.overloadpacket.overloads():
-        raise TypeError(f"{target} after torch.manual_seed()")
+        raise Refused(f"{target} follows torch.manual_seed()", "seed outside of forward()")
     found: OpOverload = getattr(target.overloadpacket, overload)
     return found
 

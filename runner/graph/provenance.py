@@ -15,6 +15,7 @@ import torch
 
 from runner.graph.ir import Arg, Operation, Origin, Recipe, Ref, Symbol, TensorSpec
 from runner.graph.origin import origin_here
+from runner.graph.refused import Refused
 from runner.torch_internals import (
     FakeTensor,
     TorchDispatchMode,
@@ -50,8 +51,8 @@ def literal_of(value: Any) -> Arg:
     if isinstance(value, (list, tuple)):
         return tuple(literal_of(item) for item in value)
     if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
-        raise TypeError(f"a size that depends on values: {value}")
-    raise TypeError(f"an argument of type {type(value).__name__}")
+        raise Refused(f"a size depends on values: {value}")
+    raise Refused(f"an argument is a {type(value).__name__}")
 
 
 def tensor_literal(tensor: torch.Tensor) -> str | None:

@@ -16,6 +16,7 @@ from runner.graph.containers import plainly
 from runner.graph.origin import authors_frames
 from runner.graph.provenance import Recorder
 from runner.graph.recurrent import unrolled_never
+from runner.graph.refused import Refused
 from runner.graph.unnoticed import unnoticed, without_seeds
 from runner.problems import LoadedProblem
 from runner.problems.simulated_device import NumbersToDevice
@@ -89,7 +90,7 @@ def export(built: Built) -> Traced:
         elif kind in {"PARAMETER", "BUFFER"}:
             placeholders.append((kind.lower(), str(spec.target), None))
         else:
-            raise TypeError(f"an input of kind {kind}")
+            raise Refused(f"torch.export knows an input of kind {kind}")
     specs = program.graph_signature.output_specs
     mutations = sum(spec.kind.name != "USER_OUTPUT" for spec in specs)
     out_spec = program.call_spec.out_spec

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from runner.graph.refused import Refused
 from runner.torch_internals import FakeTensor, subclasses
 
 
@@ -60,7 +61,7 @@ def without_seeds() -> Iterator[None]:
     before = torch.manual_seed
 
     def refuse(seed: int) -> Any:
-        raise TypeError(f"torch.manual_seed({seed}) in forward()")
+        raise Refused(f"forward() calls torch.manual_seed({seed})", "seed outside of forward()")
 
     torch.manual_seed = refuse
     try:

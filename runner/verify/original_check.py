@@ -1,4 +1,4 @@
-"""Tell a problem that fails on its own inputs, or cannot be repeated, from a wrong decomposition."""
+"""Tell a problem that fails, or gives other results each time, from a wrong decomposition."""
 
 from typing import Any
 

@@ -177,7 +177,8 @@ class Bench:
     def watch(self, model: nn.Module) -> Watch:
         """A watch for one forward of a model."""
         held = (value for module in model.modules() for value in vars(module).values())
-        return Watch(self.directory, weights_of(model), tensors(list(held)))
+        dense = [tensor for tensor in tensors(list(held)) if tensor.layout is torch.strided]
+        return Watch(self.directory, weights_of(model), dense)
 
 
 class SharedInputs:

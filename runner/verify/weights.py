@@ -31,7 +31,8 @@ class WeightTable:
 def weights_of(model: nn.Module) -> Weights:
     """Parameters and buffers by every name that they have.
 
-    An empty buffer that no checkpoint holds is none: it only says which device the model is on.
+    An empty buffer that no checkpoint holds is none: it only says which device the model is on. Nor
+    is a sparse buffer: a model whose forward reads one is refused.
     """
     named: Weights = dict(model.named_parameters(remove_duplicate=False))
     named.update(model.named_buffers(remove_duplicate=False))
@@ -40,7 +41,8 @@ def weights_of(model: nn.Module) -> Weights:
         for path, module in model.named_modules(remove_duplicate=False)
         for name in module._non_persistent_buffers_set
     }
-    return {n: t for n, t in named.items() if t.numel() or n not in anchors}
+    dense = {n: t for n, t in named.items() if t.layout is torch.strided}
+    return {n: t for n, t in dense.items() if t.numel() or n not in anchors}
 
 
 def table_of(model: nn.Module) -> WeightTable:

@@ -38,6 +38,10 @@ def get_init_inputs():
     return []
 """
 BESIDE = LOOKUP.replace("from torch import nn\n", "from torch import nn\n\nfrom blocks import nn\n")
+RESTLESS = LOOKUP.replace("0, 100", "0, 10").replace(
+    "import torch", "import random\n\nimport torch", 1
+)
+RESTLESS = RESTLESS.replace("* scale", "* random.Random().random()")
 Decomposed = Callable[..., str]
 
 
@@ -92,6 +96,15 @@ def test_inputs_of_a_later_seed_are_the_problems_too(decomposed: Decomposed) -> 
     said = decomposed("later", LOOKUP.replace("0, 100", "0, 12"))
     assert said.startswith("error: forward() fails on its own inputs (int64[2, 5] from 0 to 11")
     assert "; seed 1): IndexError" in said
+
+
+def test_an_original_that_differs_from_itself_is_told_as_that(decomposed: Decomposed) -> None:
+    said = decomposed("restless", RESTLESS)
+    assert said.startswith(
+        "error: run twice with the same weights, inputs and random seed, forward() gives two "
+        "results: output differs by "
+    )
+    assert said.endswith("make it repeatable: nothing can be shown to be equal to it")
 
 
 def test_a_file_beside_the_problem_is_not_imported(decomposed: Decomposed) -> None:

@@ -43,10 +43,13 @@ def test_a_gpu_computes_in_full_precision_and_the_same_each_time() -> None:
     assert switches() == before
 
 
-def test_a_cpu_is_left_as_it_is() -> None:
+def test_a_cpu_computes_the_same_each_time() -> None:
     before = switches()
     with exact_arithmetic("cpu"):
-        assert switches() == before
+        assert torch.are_deterministic_algorithms_enabled()
+        assert torch.is_deterministic_algorithms_warn_only_enabled()
+    assert switches() == before
+    assert not torch.are_deterministic_algorithms_enabled()
 
 
 def test_the_verdict_says_it() -> None:
