@@ -19,14 +19,18 @@ def constant_recipe(program: Program, name: str) -> Recipe | None:
     return recipe_of(program, name, lambda value: False)
 
 
-def recipe_of(program: Program, name: str, ends: Callable[[str], bool]) -> Recipe | None:
+def recipe_of(
+    program: Program, name: str, ends: Callable[[str], bool], *, inputs: bool = False
+) -> Recipe | None:
     """The operations that make a value from others at which `ends` says that it stops.
 
-    None where they draw, are too many, or begin with a weight or with an input without a rule.
+    None where they draw, are too many, or begin with a weight or with an input; `inputs` has them
+    begin with inputs, too, by the author's own rule for these.
     """
     chosen: set[int] = set()
     states: dict[str, State] = {}
-    given = {i.name: i.recipe for i in program.graph.inputs if i.recipe is not None}
+    rules = {i.name: i.recipe for i in program.graph.inputs if i.recipe is not None}
+    given = rules if inputs else {}
     drawn: dict[str, Recipe] = {}
     queue = [name]
     while queue:
@@ -53,8 +57,8 @@ def recipe_of(program: Program, name: str, ends: Callable[[str], bool]) -> Recip
     begin: list[Operation] = []
     put: dict[str, Arg] = {}
     put |= {n: Symbol(str(state.literal)) for n, state in states.items() if state.recipe is None}
-    rules = {n: state.recipe for n, state in states.items() if state.recipe is not None}
-    for value, recipe in (rules | drawn).items():
+    known = {n: state.recipe for n, state in states.items() if state.recipe is not None}
+    for value, recipe in (known | drawn).items():
         own = {n: f"{n}.{value}" for n in recipe.specs}
         renamed = {n: Ref(other) for n, other in own.items()}
         for op in recipe.operations:

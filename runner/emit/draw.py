@@ -150,14 +150,18 @@ class _Draw:
         """The operations that give a value its structure, and the values that they begin with."""
         program = self.program
         part, value, d = (usual := self.usual[name]).part, usual.value, usual.distribution
-        floating = program.spec(value).floating
-        if name in program.graph.seen or (floating and (self.tame or not d.structured)):
+        number = self._is_number(value)
+        if name in program.graph.seen or (number and (self.tame or not d.structured)):
             return None
         if readers(program, part, value) & (NEEDS_OVER_ONE | NEEDS_UNIT | NEEDS_DEFINITE):
             return None
         if not is_positive(d) and must_be_positive(program, part, value, or_divides=False):
             return None
-        recipe = recipe_of(program, value, self._is_drawn if floating else self._is_drawn_number)
+        recipe = (
+            recipe_of(program, value, self._is_drawn)
+            if number
+            else recipe_of(program, value, self._is_drawn_number, inputs=True)
+        )
         if recipe is None or len(recipe.operations) > LONGEST_CONSTANT:
             return None
         if self._is_part_of_an_activation(recipe):
@@ -169,7 +173,8 @@ class _Draw:
             return None
         room = MOST_DRAWN * max(program.spec(value).numel, 1)
         fits = sum(program.spec(n).numel for n in begin) <= room
-        return (recipe, begin) if fits else None
+        from_numbers = bool(begin) and not number and program.spec(value).dtype != "bool"
+        return (recipe, begin) if fits and not from_numbers else None
 
     def _is_part_of_an_activation(self, recipe: Recipe) -> bool:
         """Whether a recipe only cuts a piece out of what an activation gives: not worth drawing."""
@@ -196,8 +201,11 @@ class _Draw:
 
     def _is_drawn_number(self, name: str) -> bool:
         """The same for what a mask or an index is made from: numbers alone are drawn."""
+        return self._is_number(name) and self._is_drawn(name)
+
+    def _is_number(self, name: str) -> bool:
         spec = self.program.spec(name)
-        return (spec.floating or spec.dtype.startswith("complex")) and self._is_drawn(name)
+        return spec.floating or spec.dtype.startswith("complex")
 
     def numbers(self, usual: Usual, spec: TensorSpec, shape: tuple[int, ...]) -> Text:
         """An expression that draws the elements of a value, in another shape."""

@@ -42,6 +42,8 @@ def capture(problem: Problem, mode: Mode = "eval") -> Graph:
     """
     # The fast path is one opaque operator instead of the attention that was written.
     torch.backends.mha.set_fastpath_enabled(False)
+    # With opt_einsum installed, torch.einsum would multiply in another order.
+    torch.backends.opt_einsum.enabled = False
     errors: list[Exception] = []
     rungs: tuple[tuple[Capture, Callable[[], Any], Callable[[Built], Traced]], ...] = (
         ("fake", lambda: FakeTensorMode(allow_non_fake_inputs=True), export),

@@ -206,11 +206,14 @@ class SharedInputs:
 def spelled_operations() -> Iterator[None]:
     """Fused paths of nn.MultiheadAttention and nn.TransformerEncoder hide what they compute.
 
-    So does torch.cond, which is the branch that it takes.
+    So does torch.cond, which is the branch that it takes. torch.einsum goes from left to right, as
+    it does where opt_einsum is not installed.
     """
     dtype = torch.get_default_dtype()  # a problem's file may set another
     before = torch.backends.mha.get_fastpath_enabled()
+    reorders = torch.backends.opt_einsum.enabled
     torch.backends.mha.set_fastpath_enabled(False)
+    torch.backends.opt_einsum.enabled = False
     cond, torch.cond = torch.cond, _branch
     with Watch(Path("/")):
         torch.zeros(())  # the first watched operation imports for a second; nobody's forward pays
@@ -218,6 +221,7 @@ def spelled_operations() -> Iterator[None]:
         yield
     finally:
         torch.backends.mha.set_fastpath_enabled(before)
+        torch.backends.opt_einsum.enabled = reorders
         torch.cond = cond
         torch.set_default_dtype(dtype)
 
