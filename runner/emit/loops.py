@@ -30,7 +30,7 @@ def continues(run: Sequence[Part], part: Part, uses: Mapping[str, int]) -> bool:
     before = run[-1]
     (made,) = before.io.outputs
     where = places(made, part)
-    if len(where) != 1 or uses.get(made) != 1:
+    if len(where) != 1 or uses.get(made) != 1 or len(before.io.inputs) != len(part.io.inputs):
         return False
     pairs = enumerate(zip(before.io.inputs, part.io.inputs, strict=True))
     same = all(a == b for k, (a, b) in pairs if k not in where)

@@ -240,9 +240,11 @@ class Namer:
     def _main_operand(self, name: str, operands: Sequence[str]) -> str:
         """Of what a kernel or an operation reads, the value that was there first."""
         kernel = self._kernel_left(name)
+        made = self.program.producers
         if kernel is not None:
-            operands = self._boundaries[kernel] or operands
-        return min(operands, key=lambda n: self.program.producers.get(n, -1))
+            before = (n for n in self._boundaries[kernel] if made.get(n, -1) < made[name])
+            operands = tuple(before) or operands
+        return min(operands, key=lambda n: made.get(n, -1))
 
     def _taken_over(self, name: str, op: Operation, operands: Sequence[str]) -> Iterator[str]:
         """The name of a tensor on its way through the model, where nothing reads it any more."""

@@ -129,6 +129,8 @@ class Statements:
             return False
         if {position, self.flow.reader[name]} & self.flow.repeating:
             return False
+        if self._is_overwritten(position, item, self.flow.reader[name]):
+            return False
         reader = self.items[self.flow.reader[name]]
         work, others = self._operations(item), self._operations(reader)
         if any(map(is_random, (*work, *others))):
@@ -147,6 +149,16 @@ class Statements:
             return False
         line = self._line(work)
         return line is not None and line == self._line(others)
+
+    def _is_overwritten(self, position: int, item: Item, reader: int) -> bool:
+        """Whether a loop between an item and its reader begins with what the item reads.
+
+        The loop's variable is that value's.
+        """
+        between = (p for p in self.flow.loops if position < p < reader)
+        return not {self.flow.carried(self.flow.loops[p]) for p in between}.isdisjoint(
+            self.leaves(item)
+        )
 
     def _operations(self, item: Item) -> list[Operation]:
         inside = item.part.operations if isinstance(item, Call) else (item,)

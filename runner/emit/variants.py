@@ -93,10 +93,12 @@ def told_apart(variants: Sequence[Variant]) -> list[tuple[str, ...]]:
 
 def _differences(told: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
     """The first words in which variants differ; equal for those that say the same."""
-    kinds = list(dict.fromkeys(map(tuple, told)))
+    common = set(told[0]).intersection(*told)
+    own = [tuple(word for word in words if word not in common) for words in told]
+    kinds = list(dict.fromkeys(own))
     short = first_differences(kinds)
     assert short is not None
-    return [short[kinds.index(tuple(words))] for words in told]
+    return [short[kinds.index(words)] for words in own]
 
 
 def _does(variants: Sequence[Variant]) -> list[tuple[str, ...]]:
