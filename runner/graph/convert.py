@@ -295,6 +295,10 @@ class _Writer:
         self.known[node] = self.write(inner.graph, inner, f"{prefix}{node.name}_")
 
     def _operator(self, node: FxNode, target: OpOverload, prefix: str) -> None:
+        given = [a.name for a in schema(target).arguments if a.is_out]
+        if given:
+            self._into(node, target, given, prefix)
+            return
         value = node.meta.get("val", node.meta.get("tensor_meta"))
         results = value if isinstance(value, (list, tuple)) else [value]
         operation = target.overloadpacket.__name__
@@ -347,6 +351,44 @@ class _Writer:
         )
         self.operations.append(placed(op, node, self.values, self.placement))
 
+    def _into(self, node: FxNode, target: OpOverload, given: list[str], prefix: str) -> None:
+        """`torch.cumsum(x, 0, out=y)`: the sums, and then a copy of them into `y`."""
+        made: list[str] = []
+        places = [self._arg(node.kwargs.get(name)) for name in given]
+        for place in places:
+            if not isinstance(place, Ref):
+                raise Refused(f"{target} writes into {place}")
+            name = f"{prefix}{node.name}_{len(made)}"
+            self.values[name] = self.values[place.name].dense()
+            made.append(name)
+        origin_, scopes = origin(_stack(node), self.file), _scopes(node)
+        functional = _without_out(target)
+        self.operations.append(
+            Operation(
+                target=_name(functional),
+                args=tuple(self._arg(a) for a in node.args),
+                kwargs=tuple((k, self._arg(v)) for k, v in node.kwargs.items() if k not in given),
+                outputs=tuple(made),
+                scopes=scopes,
+                origin=origin_,
+                schema=schema_names(functional),
+            )
+        )
+        written: list[Arg] = []
+        for name, place in zip(made, places, strict=True):
+            assert isinstance(place, Ref)
+            out = f"{name}_written"
+            self.values[out] = self.values[place.name]
+            self.operations.append(
+                Operation(
+                    "copy_.default", (place, Ref(name)), (), (out,), scopes, origin_,
+                    schema=("self", "src", "non_blocking"),
+                )
+            )  # fmt: skip
+            written.append(Ref(out))
+        self.varying.update(name for name in made if any(map(self._varies, node.args)))
+        self.known[node] = tuple(written) if len(written) > 1 else written[0]
+
     def _seen(self, node: FxNode, position: int, listed: bool) -> str | None:
         """What one of a node's results held, where the tracer noted it."""
         if not listed:
@@ -380,6 +422,19 @@ class _Writer:
         if isinstance(value, (list, tuple)):
             return tuple(self._arg(item) for item in value)
         return literal_of(value)
+
+
+def _without_out(target: OpOverload) -> OpOverload:
+    """The overload that returns what this one writes into `out`."""
+
+    def taken(overload: OpOverload) -> list[tuple[str, str]]:
+        return [(a.name, str(a.type)) for a in schema(overload).arguments if not a.is_out]
+
+    for name in target.overloadpacket.overloads():
+        found: OpOverload = getattr(target.overloadpacket, name)
+        if found is not target and taken(found) == taken(target):
+            return found
+    raise Refused(f"{target} writes into a tensor", "leave out= away, and assign what is returned")
 
 
 def _seeded(target: OpOverload) -> OpOverload:

@@ -5,6 +5,8 @@ that only returns its argument; views that nothing reads are gone. Compute that 
 stays: the original runs it too.
 """
 
+import re
+from ast import literal_eval
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
@@ -58,6 +60,8 @@ FUNCTIONAL = {
 }
 # In-place forms that only change how a tensor is read.
 VIEW_UPDATES = {"t_", "transpose_", "squeeze_", "unsqueeze_", "swapaxes_", "swapdims_"}
+_NUMBER = re.compile(r"torch\.tensor\((True|False|-?[\d.e+-]+),")
+"""How a tensor of no dimension is written."""
 
 
 def normalize(graph: Graph) -> Graph:
@@ -276,8 +280,9 @@ class _Functional:
 
     def _copied(self, op: Operation, out: str, spec: TensorSpec) -> str:
         """The source of a copy, in the target's shape and dtype; scattering it does the copying."""
-        source = op.args[1]
+        source = self._number(op.args[1])
         if not isinstance(source, Ref):
+            op = replace(op, args=(op.args[0], source))
             self._append(
                 replace(
                     op, target="full_like.default", outputs=(out,), schema=("self", "fill_value")
@@ -316,6 +321,12 @@ class _Functional:
             )
             value = wide
         return value
+
+    def _number(self, source: Arg) -> Arg:
+        """The 0 of `x[:1] = 0`, which was a tensor for a while."""
+        state = self.graph.states.get(self._now(source.name)) if isinstance(source, Ref) else None
+        found = _NUMBER.match(state.literal or "") if state and state.kind == "constant" else None
+        return source if found is None else literal_eval(found[1])
 
     def _store(self, name: str, value: str, op: Operation) -> None:
         if name not in self.base:

@@ -51,14 +51,15 @@ _NOT_ATTRIBUTES = {
 
 
 @lru_cache(maxsize=4096)
-def _arguments(func: Any) -> tuple[tuple[str, bool, Any, bool], ...]:
-    """Name, whether it has a default, the default, whether the operation writes to it."""
+def _arguments(func: Any) -> tuple[tuple[str, bool, Any, bool, bool], ...]:
+    """Name, whether it has a default, the default, whether it is written to, and only that."""
     return tuple(
         (
             a.name,
             a.has_default_value(),
             a.default_value if a.has_default_value() else None,
             a.alias_info is not None and a.alias_info.is_write,
+            a.is_out,
         )
         for a in schema(func).arguments
     )
@@ -74,12 +75,16 @@ class Bound(NamedTuple):
 
 
 def bound_arguments(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Bound]:
-    """Every argument by name, defaults filled in, and whether it is written to."""
-    for n, (name, has_default, default, written) in enumerate(_arguments(func)):
+    """Every argument by name, defaults filled in, and whether it is written to.
+
+    Those for results alone are called `out`, as most are.
+    """
+    for n, (name, has_default, default, written, is_out) in enumerate(_arguments(func)):
         if n < len(args):
             yield Bound(name, args[n], written, tensors(args[n]))
         elif name in kwargs:
-            yield Bound(name, kwargs[name], written, tensors(kwargs[name]))
+            shown = "out" if is_out else name
+            yield Bound(shown, kwargs[name], written, tensors(kwargs[name]))
         elif has_default:
             yield Bound(name, default, written, [])
 

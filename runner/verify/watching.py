@@ -227,7 +227,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 number = self._number(tensor)
                 if each.written:
                     writes.add(number)
-                if not creates and tensor.numel():
+                if not creates and tensor.numel() and not self._is_python_number(tensor, number):
                     reads.add(number)
         outputs = tensors(result)
         inside, file = self._components[-1] if self._components else (None, None)
@@ -288,6 +288,10 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 into_part,
             )
         )
+
+    def _is_python_number(self, tensor: torch.Tensor, number: int) -> bool:
+        """Whether it is the 0 of `x[:1] = 0`, which torch wraps without an operation."""
+        return not self._guarded and tensor.dim() == 0 and number not in self._known
 
     def _stray(self, operation: str, inside: str | None) -> None:
         what = f"reads a tensor that was there before ({operation}), {_ORIGIN}, at {self._where()}"
