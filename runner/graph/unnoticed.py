@@ -7,7 +7,7 @@ import functools
 import gc
 import sys
 from collections.abc import Callable, Iterator
-from types import FrameType
+from types import FrameType, FunctionType
 from typing import Any
 
 import torch
@@ -21,34 +21,46 @@ def unnoticed() -> Iterator[None]:
     """A library that asks whether it is being traced hears no, as it does when it just runs.
 
     Some would run another program: a mask in full where attention could be told `is_causal`. torch
-    itself hears the truth.
+    itself hears the truth. The functions' code is exchanged, for a library may have imported them
+    by name.
     """
     fakes = subclasses
-    questions = ("is_compiling", "is_exporting")
-    before = {name: getattr(torch.compiler, name) for name in questions}
-
-    def is_torch(asker: FrameType) -> bool:
-        return str(asker.f_globals.get("__name__", "")).partition(".")[0] == "torch"
-
-    def answering(question: Callable[[], bool]) -> Callable[[], bool]:
-        return lambda: is_torch(sys._getframe(1)) and question()
+    questions = (torch.compiler.is_compiling, torch.compiler.is_exporting)
+    before = [question.__code__ for question in questions]
 
     def found(name: str) -> Any:
         if name != "FakeTensor":
             raise AttributeError(f"module {fakes.__name__!r} has no attribute {name!r}")
-        return FakeTensor if is_torch(sys._getframe(1)) else _NoTensor
+        return FakeTensor if _is_torch(sys._getframe(1)) else _NoTensor
 
     try:
-        for name, question in before.items():
-            setattr(torch.compiler, name, answering(question))
+        for question in questions:
+            _TRUE_ANSWERS[question.__name__] = FunctionType(question.__code__, question.__globals__)
+            question.__code__ = _CODE[question.__name__]
         del fakes.FakeTensor
         fakes.__getattr__ = found  # type: ignore[method-assign]
         yield
     finally:
         fakes.FakeTensor = FakeTensor  # type: ignore[misc]
         del fakes.__getattr__
-        for name, question in before.items():
-            setattr(torch.compiler, name, question)
+        for question, code in zip(questions, before, strict=True):
+            question.__code__ = code
+
+
+def _is_torch(asker: FrameType) -> bool:
+    return str(asker.f_globals.get("__name__", "")).partition(".")[0] == "torch"
+
+
+def answer(question: str) -> bool:
+    """What one of torch's functions says, two frames up, while a program is traced."""
+    return _is_torch(sys._getframe(2)) and bool(_TRUE_ANSWERS[question]())
+
+
+_TRUE_ANSWERS: dict[str, Callable[[], bool]] = {}
+_CODE = {
+    name: compile(f"__import__('sys').modules['{__name__}'].answer('{name}')", f"<{name}>", "eval")
+    for name in ("is_compiling", "is_exporting")
+}
 
 
 class _NoTensor:

@@ -60,6 +60,8 @@ class Calls(TorchFunctionMode):
     def __init__(self, watch: Watch) -> None:
         super().__init__()
         self.spans: list[tuple[int, int]] = []
+        self.products: set[int] = set()
+        """Where calls of torch.einsum begin: what sums over one element is a `mul` in the end."""
         self._events = watch.trace.events
 
     def __torch_function__(
@@ -74,6 +76,8 @@ class Calls(TorchFunctionMode):
         finally:
             if len(self._events) > first:
                 self.spans.append((first, len(self._events)))
+                if func is torch.einsum:
+                    self.products.add(first)
 
 
 def too_much(watch: Watch, calls: Calls, use: Call, allowed: Allowance) -> str | None:
@@ -82,9 +86,11 @@ def too_much(watch: Watch, calls: Calls, use: Call, allowed: Allowance) -> str |
     spans = {a - first: b - first for a, b in calls.spans if first <= a and b <= last}
     events = watch.trace.events[first:last]
     weights = _of_weights(events, watch)
-    groups = [group for group in _groups(events, spans) if not _of_tables(group, weights)]
+    starts = {n: group for n, group in _groups(events, spans) if not _of_tables(group, weights)}
+    groups = list(starts.values())
     contractions = [group for group in groups if any(_is(_CONTRACTIONS, e) for e in group)]
-    if _is_attention(events, groups, contractions, weights):
+    products = [g for n, g in starts.items() if g in contractions or n + first in calls.products]
+    if any(_is_attention(events, groups, each, weights) for each in (contractions, products)):
         return None
     if len(contractions) > allowed.contractions:
         return f"is {len(contractions)} contractions ({_shown(contractions)}), not one operation"
@@ -104,14 +110,17 @@ def too_much(watch: Watch, calls: Calls, use: Call, allowed: Allowance) -> str |
     return None
 
 
-def _groups(events: list[Event], starts: dict[int, int]) -> Iterator[list[Event]]:
-    """The events of each call; moves and what depends on no input or weight do not count."""
+def _groups(events: list[Event], starts: dict[int, int]) -> Iterator[tuple[int, list[Event]]]:
+    """Where each call begins, and its events.
+
+    Moves and what depends on no input or weight do not count.
+    """
     n = 0
     while n < len(events):
         last = starts.get(n, n + 1)
         group = [e for e in events[n:last] if not e.constant and e.operation.name not in COPIES]
         if group := [event for event in group if event.operation.name != "copy"]:
-            yield group
+            yield n, group
         n = last
 
 
@@ -195,7 +204,7 @@ def _is_attention(
     """
     rest = [e for group in groups if group not in contractions for e in group]
     names = {event.operation.name for event in rest if not event.writes <= weights}
-    products = [e for group in contractions for e in group if _is(_CONTRACTIONS, e)]
+    products = [e for g in contractions for e in g if _is(_CONTRACTIONS, e) or len(g) == 1]
     if any(event.reads & weights for event in products) or not products:
         return False
     if len(contractions) == 1:

@@ -39,6 +39,8 @@ CREATES = {
     for prefix in ("", "new_")
 } | {"empty_like", "zeros_like", "ones_like", "full_like", "lift_fresh", "scalar_tensor"}
 """Of a tensor argument they read the shape only."""
+_COMMUTES = {"add", "mul"}
+"""`0 + x` is the same operation as `x + 0`."""
 _NOT_ATTRIBUTES = {
     "device",
     "layout",
@@ -99,8 +101,9 @@ def operation_of(
     if name in COPIES | SCATTERS | FILLS:
         return _copy(name, {each.name: each.value for each in bound}, shapes, outputs)
     plain = name[:-1] if name.endswith("_") and not name.endswith("__") else name
+    number = "other" if plain in _COMMUTES else "self"
     attributes = tuple(
-        f"{each.name}={_literal(each.value)}"
+        f"{number if each.name == 'self' else each.name}={_literal(each.value)}"
         for each in bound
         if not each.tensors and each.value is not None and each.name not in _NOT_ATTRIBUTES
     )
