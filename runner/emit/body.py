@@ -289,8 +289,8 @@ class _Writer:
                     lines.append(f"{name} = [{', '.join(first)}]")
                 elif not first:
                     lines.append(f"{self.list_names[each]}.append({variable})")
-                if last[member] == s:
-                    del self.live[variable]
+                if last[member] == s and self.live.get(variable) == member:
+                    del self.live[variable]  # else another list that took it has seen to that
         return lines
 
     def _joining(self, s: int, item: Item, text: str) -> str:
