@@ -413,14 +413,19 @@ def _map_refs(structure: Any, now: Callable[[str], str]) -> Any:
 
 
 def _without_dead_views(graph: Graph) -> Graph:
-    """Views, unread copies of state and unread constants are gone; compute stays, read or not."""
+    """Views, unread copies of state, unread constants and what makes no element are gone.
+
+    Compute stays, read or not.
+    """
     used = set(graph.output_names())
     kept: list[Operation] = []
     constant = constants(graph)
     for op in reversed(graph.operations):
         scattered = op.name.endswith("_scatter") or (op.name == "reshape" and op.view)
         unread = not any(name in used for name in op.outputs)
-        if unread and (op.view or scattered or constant.issuperset(filter(None, op.outputs))):
+        made = [name for name in op.outputs if name]
+        nothing = all(graph.values[name].numel == 0 for name in made)
+        if unread and (op.view or scattered or nothing or constant.issuperset(made)):
             continue
         kept.append(op)
         used.update(op.refs())
