@@ -77,6 +77,8 @@ def convert(problem: Problem, built: Built, traced: Traced, rung: Capture, mode:
         **dict(built.model.named_parameters(remove_duplicate=False)),
         **dict(built.model.named_buffers(remove_duplicate=False)),
     }
+    weights: dict[tuple[int, torch.Size], str] = {}
+    """Placeholders of parameters and buffers, which forward may also reach by another way."""
     own = {path: tensor for path, tensor in held.items() if tensor.layout is torch.strided}
     nodes = [n for n in traced.graph.nodes if n.op == "placeholder"]
     for node, (role, path, value) in zip(nodes, traced.placeholders, strict=True):
@@ -93,15 +95,19 @@ def convert(problem: Problem, built: Built, traced: Traced, rung: Capture, mode:
         if role == "input":
             inputs.append(Input(node.name, path, built.made_inputs.recipe(tensor)))
         elif role == "constant":
-            states[node.name] = _constant(built, path, tensor)
+            if held_as := weights.get((storage_of(tensor), tensor.shape)):
+                known[node] = Ref(held_as)
+            else:
+                states[node.name] = _constant(built, path, tensor)
         else:
+            weights[storage_of(tensor), tensor.shape] = node.name
             states[node.name] = State(
                 path,
                 "parameter" if role == "parameter" else "buffer",
                 _recipe(built, tensor),
                 in_checkpoint=not _is_left_out(built.model, path),
             )
-    writer = _Writer(str(problem.path), built.model, traced, known, states, values, built)
+    writer = _Writer(str(problem.path), built.model, traced, known, states, values, built, weights)
     output = writer.write(traced.graph)
     structure = tree_map(
         lambda leaf: (
@@ -206,10 +212,12 @@ class _Writer:
         states: dict[str, State],
         values: dict[str, TensorSpec],
         built: Built,
+        weights: dict[tuple[int, torch.Size], str],
     ) -> None:
         self.file, self.model, self.module, self.known = file, model, traced.module, known
         self.placement = traced.placement
         self.states, self.values, self.built = states, values, built
+        self.weights = weights
         self.operations: list[Operation] = []
         self.specialisations: list[str] = []
         self.seen: dict[str, str] = {}
@@ -239,6 +247,9 @@ class _Writer:
     def _attribute(self, node: FxNode, module: Any, prefix: str) -> None:
         value = functools.reduce(getattr, str(node.target).split("."), module)
         if isinstance(value, torch.Tensor):
+            if held_as := self.weights.get((storage_of(value), value.shape)):
+                self.known[node] = Ref(held_as)
+                return
             name = prefix + node.name
             self.known[node] = Ref(name)
             self.values[name] = spec_of(value)
@@ -302,6 +313,9 @@ class _Writer:
         value = node.meta.get("val", node.meta.get("tensor_meta"))
         results = value if isinstance(value, (list, tuple)) else [value]
         operation = target.overloadpacket.__name__
+        if value is None and _answers_in_python(target):
+            self._specialised(node, f"what {operation} said decided what runs")
+            return
         if value is None and schema(target).returns:
             raise Refused(f"what {operation} gives is no plain tensor")
         listed = isinstance(value, (list, tuple))
@@ -422,6 +436,12 @@ class _Writer:
         if isinstance(value, (list, tuple)):
             return tuple(self._arg(item) for item in value)
         return literal_of(value)
+
+
+def _answers_in_python(target: OpOverload) -> bool:
+    """Whether an operation gives no tensor but a number or a truth, as torch.equal does."""
+    kinds = {str(returned.type) for returned in schema(target).returns}
+    return bool(kinds) and kinds <= {"bool", "int", "float", "number"}
 
 
 def _without_out(target: OpOverload) -> OpOverload:

@@ -109,8 +109,8 @@ class _Functional:
 
     def _step(self, op: Operation) -> None:
         source = op.args[0] if op.args else None
-        if op.name in CHECKS:
-            return
+        if op.name in CHECKS or (op.name == "set_" and len(op.args) == 1):
+            return  # a tensor that gives its memory back is read no more
         if self._counts_batches(op):
             self._alias(op.outputs[0], source.name if isinstance(source, Ref) else "")
             return
