@@ -41,6 +41,7 @@ from runner.verify.results import Verdict, findings, given_bad_inputs
 
 rows_of_all_formulas()  # It takes 0.15 s; here the server does it once for all its children.
 
+_PACKAGE = Path(__file__).parents[1]
 SMALL = 8
 """Operations up to which a problem of no level is hardly more than one fusion."""
 
@@ -286,13 +287,22 @@ def _run(argument: str, body: Callable[[Task, Stages], Record]) -> str:
                 out_of_memory=True,
             )
         else:
-            line = str(error).strip().split("\n")[0]
-            record = Record(
-                status="failed", reason=f"{type(error).__name__}: {line}", stage=stages.now
-            )
+            record = Record(status="failed", reason=_defect(error, stages.now), stage=stages.now)
     stages.only_once()
     known = {"seconds": stages.seconds, "figures": stages.figures}
     return record.model_copy(update=known).model_dump_json()
+
+
+def _defect(error: Exception, stage: str) -> str:
+    """What is said of an error that no input should cause."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if Path(f.filename).is_relative_to(_PACKAGE)]
+    place = own[-1] if own else frames[-1]
+    said = f"{type(error).__name__}: {error}".partition("\n")[0]
+    return (
+        f"a defect of kdrun, not of the model: {said} ({Path(place.filename).name}:{place.lineno}, "
+        f"in {stage!r}); report it with the problem file and its log"
+    )
 
 
 def _peak_device_bytes(device: str) -> int | None:
