@@ -63,24 +63,61 @@ def inputs_text(
     without = [name for name, recipe in rules.items() if recipe is None]
     draw = _Draw(program, usual, tame, recipes)
     structured = {name for name in without if draw.has_structure(name)}
-    lines, windows = _windows(draw, part, [n for n in without if n not in structured])
-    results: list[str] = []
-    for name, variable in zip(part.io.inputs, names, strict=True):
-        recipe = rules[name]
+    shown = {n: found for n in without if (found := _shown(program, parts, n))}
+    apart = [n for n in without if n not in structured and n not in shown]
+    lines, windows = _windows(draw, part, apart)
+    variables = dict(zip(part.io.inputs, names, strict=True))
+    bases = {base for base, _ in shown.values()}
+    results: dict[str, str] = {}
+    after = sorted(shown, key=lambda n: program.producers[n])
+    for name in [*(n for n in part.io.inputs if n not in shown), *after]:
+        variable, recipe = variables[name], rules[name]
         if recipe is not None:
             statements, value = recipes.write(recipe, result_name=variable)
+        elif name in shown:
+            base, views = shown[name]
+            given = {base: Text(results[base])}
+            statements, value = recipes.write(views, given, variable, {base: results[base]})
         elif name in structured:
             statements, value = draw.again(name, variable)
         else:
             statements, value = [], windows.get(name) or draw.one(name)
-        if value.isidentifier():
-            pass
-        elif len(names) > 1 and (statements or name in windows or len(value) > 60):
+        long = statements or name in windows or len(value) > 60
+        if not value.isidentifier() and len(names) > 1 and (long or name in bases):
             statements.append(f"{variable} = {value}")
             value = variable
         lines += statements
-        results.append(value)
-    return [*lines, f"return [{', '.join(results)}]"]
+        results[name] = value
+    return [*lines, f"return [{', '.join(results[name] for name in part.io.inputs)}]"]
+
+
+def _shown(program: Program, parts: Sequence[Part], name: str) -> tuple[str, Recipe] | None:
+    """Another input that an input is a view of, in all instances, and the views on the way."""
+    place = parts[0].io.inputs.index(name)
+    found = [_base_among(program, part.io.inputs, part.io.inputs[place]) for part in parts]
+    both = zip(parts, found, strict=True)
+    places = {part.io.inputs.index(f[0]) if f else None for part, f in both}
+    if None in places or len(places) != 1 or found[0] is None:
+        return None
+    base, operations = found[0]
+    specs = {n: program.spec(n) for op in operations for n in op.outputs if n}
+    return base, Recipe(tuple(operations), name, tuple(specs.items()))
+
+
+def _base_among(
+    program: Program, inputs: Sequence[str], name: str
+) -> tuple[str, list[Operation]] | None:
+    views: list[Operation] = []
+    value = name
+    while (i := program.producers.get(value)) is not None:
+        op = program.graph.operations[i]
+        if not op.view or len(sources := [*op.refs()]) != 1:
+            return None
+        views.insert(0, op)
+        value = sources[0]
+        if value in inputs:
+            return value, views
+    return None
 
 
 class _Draw:
@@ -201,7 +238,8 @@ class _Draw:
 
     def _is_drawn_number(self, name: str) -> bool:
         """The same for what a mask or an index is made from: numbers alone are drawn."""
-        return self._is_number(name) and self._is_drawn(name)
+        given = {i.name for i in self.program.graph.inputs if i.recipe is not None}
+        return name not in given and self._is_number(name) and self._is_drawn(name)
 
     def _is_number(self, name: str) -> bool:
         spec = self.program.spec(name)
