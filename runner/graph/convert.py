@@ -10,7 +10,7 @@ import torch
 from torch.fx import Graph as FxGraph
 from torch.fx import Node as FxNode
 
-from runner.errors import ProblemError
+from runner.errors import CaptureError, ProblemError
 from runner.graph.ir import (
     Arg,
     Capture,
@@ -49,6 +49,8 @@ from runner.torch_internals import (
     tree_map,
 )
 
+_LONGEST_LITERAL = 4096
+"""Numbers that a forward may write out, or take from NumPy."""
 _CUDNN = {"cudnn_enabled", "cudnn_enable"}
 """Arguments that say whether a machine has cuDNN."""
 # What they return is the argument itself, or a copy, as its layout and dtype have it.
@@ -163,7 +165,14 @@ def _constant(built: Built, path: str, tensor: torch.Tensor) -> State:
     recipe, literal = _recipe(built, tensor), tensor_literal(tensor)
     place = _place(built.model, tensor)
     if recipe is None and literal is None and place is None:
-        raise TypeError(f"a tensor of {tensor.numel()} numbers that torch did not compute")
+        literal = tensor_literal(tensor, longest=_LONGEST_LITERAL)
+        if literal is None:
+            raise CaptureError(
+                built.loaded.problem.path,
+                f"cannot be captured: forward() makes a tensor of {tensor.numel():,} numbers, and "
+                "not by torch's operators",
+                hint="make it in __init__() and keep it with register_buffer()",
+            )
     return State(place or path, "constant", recipe, literal)
 
 
