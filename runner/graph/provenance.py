@@ -66,7 +66,7 @@ def tensor_literal(tensor: torch.Tensor, longest: int = LONGEST_LITERAL) -> str 
 
 
 def _shortest(tensor: torch.Tensor) -> torch.Tensor:
-    """The numbers as doubles with the fewest digits that give them back: 0.37, as it was written."""
+    """The numbers as doubles, with the fewest digits that give them back: 0.37."""
     if not tensor.is_floating_point() or tensor.dtype == torch.float64:
         return tensor
     exact = tensor.detach().double()
