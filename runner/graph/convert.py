@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -51,6 +53,8 @@ from runner.torch_internals import (
 
 _LONGEST_LITERAL = 4096
 """Numbers that a forward may write out, or take from NumPy."""
+_LIFTED = re.compile(r"\blifted_tensor_\d+$")
+"""What torch calls a tensor that forward() writes out."""
 _CUDNN = {"cudnn_enabled", "cudnn_enable"}
 """Arguments that say whether a machine has cuDNN."""
 # What they return is the argument itself, or a copy, as its layout and dtype have it.
@@ -99,6 +103,7 @@ def convert(problem: Problem, built: Built, traced: Traced, rung: Capture, mode:
             )
     writer = _Writer(str(problem.path), built.model, traced, known, states, values, built)
     output = writer.write(traced.graph)
+    _name_literals(states, writer.operations, writer.varying)
     structure = tree_map(
         lambda leaf: (
             leaf if isinstance(leaf, (Ref, bool, int, float, str)) or leaf is None else str(leaf)
@@ -174,6 +179,26 @@ def _constant(built: Built, path: str, tensor: torch.Tensor) -> State:
                 hint="make it in __init__() and keep it with register_buffer()",
             )
     return State(place or path, "constant", recipe, literal)
+
+
+def _name_literals(
+    states: dict[str, State], operations: list[Operation], varying: set[str]
+) -> None:
+    """Call tensors that forward() writes out as its author's variables, where there are any."""
+    literals = {name for name, state in states.items() if _LIFTED.search(state.path)}
+    statements = {_statement(op) for op in operations if not varying.isdisjoint(op.outputs)}
+    for name in literals:
+        states[name] = replace(states[name], path="constant")
+    for op in operations:
+        first = next(op.refs(), "")
+        targets = op.origin.targets if op.origin is not None else ()
+        if first in literals and len(targets) == 1 and _statement(op) not in statements:
+            literals.discard(first)
+            states[first] = replace(states[first], path=targets[0])
+
+
+def _statement(op: Operation) -> tuple[str, int] | None:
+    return (op.origin.file, op.origin.statement) if op.origin is not None else None
 
 
 def _place(model: torch.nn.Module, tensor: torch.Tensor) -> str | None:

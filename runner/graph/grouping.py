@@ -296,9 +296,9 @@ class Grouping:
                 self._add_cone(cone, compute)
 
     def _takes_in(self, group: int, expression: set[int]) -> bool:
-        """Whether a kernel makes a constant itself: arguments, an attention's mask, its angles."""
+        """Whether a kernel makes a constant itself: arguments, a mask or a table of its formula."""
         name = self.names[group]
-        own = name in _WITH_ANGLES or name.endswith("attention")
+        own = name in _WITH_TABLES or name.endswith("attention")
         if not own and not is_argument(expression, self.kind(group), self.flow):
             return False
         borrowed = any(reads_only_shape(self.flow.operations[i]) for i in expression)
@@ -368,7 +368,8 @@ def _statement(op: Operation) -> tuple[object, ...]:
     return (op.scopes, op.origin.file, op.origin.statement) if op.origin else (op.scopes, "", 0)
 
 
-_WITH_ANGLES = {"rope", "sinusoidal_embedding"}
+_WITH_TABLES = {"rope", "sinusoidal_embedding", "segment_sum"}
+"""Operations whose formula holds a table or a mask of its own, as an attention's does."""
 _CONSTANT = "a constant that is no mere argument of the one kernel that reads it"
 _TELLING = ("contraction", "scan", "softmax", "normalization", "reduction", "pooling", "random",
             "other", "pointwise", "copy", "creation")  # fmt: skip
