@@ -231,7 +231,7 @@ def test_sine_and_cosine_of_positions_are_one_table(program: Program) -> None:
 
 
 COMPUTED = {
-    "the author's variable": ("blur", "blur = a[:, None] * a\nw = (blur / 64)[None, None]"),
+    "the author's variable": ("blur", "blur = a[:, None] * a / 64\nw = blur[None, None]"),
     "the author's function": ("blur_filter", "w = get_blur_filter(a)"),
     "the author's module": ("binomial", "w = self.filter(a)"),
     "no name that says anything": ("constant", "w = (a[:, None] * a / 64)[None, None]"),
