@@ -31,7 +31,7 @@ class Flow:
         """What depends on no input and no parameter: masks, tables, positions."""
         self.of_state = self._closed(self._is_at_hand)
         """What each kernel makes for itself: views of parameters, buffers and constants, and the
-        arithmetic of single numbers that depend on nothing."""
+        arithmetic of single numbers that the program writes down."""
         inputs = {given.name for given in graph.inputs}
         self.of_parameters = self._closed(
             lambda op, found: (
@@ -74,7 +74,10 @@ class Flow:
 
     def _is_at_hand(self, op: Operation, found: list[bool]) -> bool:
         if self._is_number(op):
-            return all(found[self.producer[name]] for name in op.refs() if name in self.producer)
+            return all(
+                found[self.producer[name]] if name in self.producer else self._is_literal(name)
+                for name in op.refs()
+            )
         source = next(op.refs(), None)
         if not op.view or source is None:
             return False
@@ -87,6 +90,10 @@ class Flow:
             return False
         single = all(self.graph.values[name].shape == () for name in op.outputs if name)
         return single and self.returned.isdisjoint(op.outputs)
+
+    def _is_literal(self, name: str) -> bool:
+        state = self.graph.states.get(name)
+        return state is not None and state.recipe is None and state.literal is not None
 
     def _fixed(self, op: Operation, found: list[bool]) -> bool:
         if is_random(op):
