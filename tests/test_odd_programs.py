@@ -251,6 +251,18 @@ ODD: dict[str, dict[str, str]] = {
         "far = torch.acosh(1 + x.square())\n"
         "return torch.cos(torch.arccos(c) + 0.5), far, torch.logit(torch.sigmoid(x))",
     },
+    "weights computed from numbers, tables of hundreds": {
+        "before": "import numpy as np\n\n\ndef sines(n, d):\n"
+        "    angles = np.arange(n)[:, None] * np.exp(np.arange(d) / -d)\n"
+        "    return torch.from_numpy(np.sin(angles).astype(np.float32))\n",
+        "init": "self.conv = nn.Conv2d(2, 2, 3)",
+        "inputs": "torch.randn(1, 2, 12, 12)",
+        "forward": "sobel = torch.tensor([[-1.0, 0.0, 1.0], [-2.0, 0.0, 2.0], [-1.0, 0.0, 1.0]])\n"
+        "w = (sobel.flip(-1) / 8).expand(2, 1, 3, 3)\n"
+        "n = torch.tensor(x.shape[1]) * 2 + 1\n"
+        "edges = F.conv2d(x, w, padding=1, groups=2) / n + sines(12, 12)\n"
+        "return torch.relu(self.conv(edges)) / n",
+    },
     "logarithms of what must be positive": {
         "forward": "p = x.softmax(-1).mean(0)\n"
         "deg = (x > 0).sum(0).float().clamp(min=1).pow(-0.5)\n"

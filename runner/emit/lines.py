@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterable
 
 WIDTH = 88
+_PLAIN = re.compile(r"-?\d[\w.+-]*|True|False|-?float\(\"\w+\"\)")
+"""A number as it is written."""
 _NUMBER = re.compile(r"(?<![\w.])\d+")
 
 
@@ -53,11 +56,20 @@ def fitted(line: str, indent: int = 0) -> list[str]:
         body = [inner + inside]
     elif loop and len(items) == 1 and each.count("(") == each.count(")") and inside[0] != "[":
         body = [*fitted(each, indent + 4), f"{inner}for {over}"]
+    elif len(items) > 1 and all(map(_PLAIN.fullmatch, items)):
+        body = _filled(items, indent + 4)
     elif is_list:
         body = [broken for item in items for broken in fitted(f"{item},", indent + 4)]
     else:
         body = fitted(inside, indent + 4)
     return [space + head, *body, space + tail + comment]
+
+
+def _filled(items: Iterable[str], indent: int) -> list[str]:
+    """Numbers with commas between them, as many to a line as it holds."""
+    text = ", ".join(items) + ","
+    space = " " * indent
+    return textwrap.wrap(text, WIDTH, initial_indent=space, subsequent_indent=space)
 
 
 def _in_parentheses(code: str, comment: str, indent: int) -> list[str] | None:

@@ -228,7 +228,9 @@ class Namer:
         return (own,) if operation == own else (operation, own)
 
     def _kernel_left(self, name: str) -> int | None:
-        """The kernel that a value is a result of."""
+        """The kernel that a value is a result of; none of what several make for themselves."""
+        if self.program.producers[name] in self.program.repeated:
+            return None
         kernel = self.program.owner.get(self.program.producers[name])
         readers = self.program.consumers.get(name, ())
         if name in self.program.returned or any(

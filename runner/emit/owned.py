@@ -19,8 +19,6 @@ from runner.tree.interface import Program
 LONGEST_PARAMETER_RECIPE = 4
 SHORTEST_RUN = 3
 """Equal modules in a row that a list has in one line."""
-_LIFTED = re.compile(r"\blifted_tensor_\d+$")
-"""What torch.export calls a tensor that forward makes of numbers."""
 # What nn.Module itself is called for, so that no attribute may hide it.
 _OF_MODULES = {
     "train", "eval", "to", "children", "modules", "parameters", "buffers", "apply", "half", "float",
@@ -119,8 +117,9 @@ class Owned:
         """A weight that an operation reads by itself: `self.scale`."""
         if name not in self._states:
             state = self.program.graph.states[name]
-            path = _LIFTED.sub("constant", state.path)
-            attribute = self.name(identifier(self._inside(path) or path.rpartition(".")[2]))
+            attribute = self.name(
+                identifier(self._inside(state.path) or state.path.rpartition(".")[2])
+            )
             self._states[name] = attribute
             self._make_state(attribute, state, self.program.spec(name))
             if state.kind != "constant" or is_given(state):

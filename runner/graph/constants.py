@@ -1,14 +1,18 @@
 """This file knows about constants: which of them are one, and what their field calls them."""
 
+import re
 from collections.abc import Iterable, Iterator
 
 from runner.graph.flow import Flow
-from runner.graph.ir import Arg, Operation, references
-from runner.graph.operations import field_name
+from runner.graph.ir import Arg, Operation, Origin, Scope, references
+from runner.graph.operations import CONTRACTION, field_name, kind
+from runner.graph.terms import snake_case
 
 _ORDERED = {"lt", "gt", "le", "ge", "less", "greater", "less_equal", "greater_equal"}
 _ATTENTION = {"softmax", "_softmax", "scaled_dot_product_attention"}
 _FEW = 6
+_CURVES = {"log", "pow", "exp", "sqrt", "sin", "cos"}
+"""What makes numbers of positions that are more than who may see whom."""
 
 
 def cones(constants: Iterable[int], flow: Flow) -> Iterator[set[int]]:
@@ -16,16 +20,43 @@ def cones(constants: Iterable[int], flow: Flow) -> Iterator[set[int]]:
 
     Those are connected ones. Positions that a mask and a table both count from are no reason to
     compute the two together: whole numbers that several results share are a constant of their own.
+    So is what a call of a module gives that computes nothing but constants.
     """
-    for connected in _connected(set(constants), flow):
-        for cone in _families(connected, flow):
+    for connected in expressions(constants, flow):
+        families = _families(connected, flow)
+        for cone in (piece for family in families for piece in _by_module(family, flow)):
             for index in sorted(cone, reverse=True):
                 if flow.operations[index].view and flow.leaves(index, cone):
                     cone.discard(index)
             yield cone
 
 
-def _connected(left: set[int], flow: Flow) -> Iterator[set[int]]:
+def _by_module(cone: set[int], flow: Flow) -> Iterator[set[int]]:
+    operations = flow.operations
+    varying = {scopes for op in _varying(flow) for scopes in _calls(op)}
+    parts: dict[tuple[Scope, ...], set[int]] = {}
+    for index in sorted(cone):
+        own = (s for s in _calls(operations[index]) if s not in varying and not s[-1].builtin)
+        parts.setdefault(next(own, ()), set()).add(index)
+    for part in parts.values():
+        yield from expressions(part, flow)
+
+
+def _calls(op: Operation) -> Iterator[tuple[Scope, ...]]:
+    """The module calls that an operation is in, the outermost first."""
+    return (op.scopes[:depth] for depth in range(1, len(op.scopes) + 1))
+
+
+def _varying(flow: Flow) -> Iterator[Operation]:
+    """What computes from an input or a parameter."""
+    for op, fixed in zip(flow.operations, flow.constant, strict=True):
+        if not fixed and not op.view:
+            yield op
+
+
+def expressions(constants: Iterable[int], flow: Flow) -> Iterator[set[int]]:
+    """Constants that are computed one from the other, or from the same."""
+    left = set(constants)
     while left:
         waiting, found = [min(left)], set[int]()
         while waiting:
@@ -35,6 +66,23 @@ def _connected(left: set[int], flow: Flow) -> Iterator[set[int]]:
                 found.add(index)
                 waiting += (*flow.users[index], *flow.sources[index])
         yield found
+
+
+def is_argument(expression: Iterable[int], reader: str, flow: Flow) -> bool:
+    """Whether a constant only says how the kernel that reads it works: `reader` is its kind.
+
+    That is a number, a fill, a range or a literal; one operation on those too, but not for a
+    contraction, of which it would be an operand.
+    """
+    steps = sum(_computes(index, flow) for index in expression)
+    return not steps or (steps == 1 and reader != "contraction")
+
+
+def _computes(index: int, flow: Flow) -> bool:
+    op = flow.operations[index]
+    if field_name(op) in {"cast", "copy"} or kind(op) in {"view", "creation"}:
+        return False
+    return any(flow.graph.values[name].numel > 1 for name in op.outputs if name)
 
 
 def _families(connected: set[int], flow: Flow) -> list[set[int]]:
@@ -58,7 +106,7 @@ def _families(connected: set[int], flow: Flow) -> list[set[int]]:
         parts.setdefault(frozenset(family[r] for r in results[index]), set()).add(index)
     shared = [part for key, part in parts.items() if len(key) > 1]
     return [
-        *(piece for part in shared for piece in _connected(part, flow)),
+        *(piece for part in shared for piece in expressions(part, flow)),
         *(part for key, part in parts.items() if len(key) <= 1),
     ]
 
@@ -73,16 +121,27 @@ def _counts(index: int, flow: Flow) -> bool:
 
 
 def constant_name(cone: set[int], flow: Flow) -> str:
-    """What a constant is: who may see whom, the angles of positions, or what its last step says."""
+    """What a constant is: a mask or a table that the field knows, else what its author calls it."""
     operations = [flow.operations[i] for i in sorted(cone) if not flow.operations[i].view]
+    alone = field_name(operations[0]) if len(operations) == 1 else None
+    if alone and kind(operations[0]) == "creation":
+        return alone
+    known = _known_table(cone, operations, flow) or _authors_name(cone, flow)
+    return known or alone or "constant"
+
+
+def _known_table(cone: set[int], operations: list[Operation], flow: Flow) -> str | None:
     names = {op.name for op in operations}
     spec = flow.graph.values[operations[-1].outputs[0]]
     read_by = _readers(cone, flow)
     if {"sin", "cos"} <= names or "polar" in names:
-        table = len(_results(cone, flow)) > 1 or not read_by <= {"add", "add_"}
+        several = len(_results(cone, flow)) > 1
+        if several and read_by & CONTRACTION:
+            return "fourier_basis"
+        table = several or not read_by <= {"add", "add_"}
         return "rope_table" if table else "sinusoidal_embedding"
     square = len(spec.shape) > 1 and spec.shape[-1] == spec.shape[-2]
-    mask = _mask(operations, names, flow) if square else None
+    mask = _mask(operations, names, flow) if square and not names & _CURVES else None
     if mask is not None:
         return mask
     if read_by & _ATTENTION and len(spec.shape) > 1:
@@ -92,9 +151,67 @@ def constant_name(cone: set[int], flow: Flow) -> str:
             return "alibi"  # Press et al., 2021: a slope for each head times the distance
     if "embedding" in read_by and {"log", "where"} <= names:
         return "relative_position_bucket"  # Raffel et al., 2019
-    if spec.dtype.startswith("int") and "arange" in names:
-        return "positions" if len(operations) > 1 else "arange"
-    return field_name(operations[-1])
+    if "arange" in names and (spec.dtype.startswith("int") or names <= {"arange", "to"}):
+        return None if len(spec.shape) > 1 else "positions"
+    return None
+
+
+# --- what the author calls it ---------------------------------------------------------------------
+
+
+def _authors_name(cone: set[int], flow: Flow) -> str | None:
+    """The module, the function or the variable that is this constant and nothing else."""
+    compute = [flow.operations[i] for i in sorted(cone) if not flow.operations[i].view]
+    scopes = set.intersection(*({*_calls(op)} for op in compute))
+    scopes -= {call for op in _varying(flow) for call in _calls(op)}
+    if modules := [call for call in scopes if not call[-1].builtin]:
+        return snake_case(min(modules, key=len)[-1].cls)
+    results = [flow.producer[name] for name in _results(cone, flow)]
+    result = flow.operations[max(results, default=max(cone))]
+    if result.origin is None:
+        return None
+    return next(filter(None, map(_telling, _called(result, result.origin, flow))), None)
+
+
+def _called(result: Operation, origin: Origin, flow: Flow) -> Iterator[str]:
+    """The function that makes a result, then the variables that it is assigned to."""
+    varying = list(_varying(flow))
+    functions = {(op.scopes, *_function(op)) for op in varying}
+    if (result.scopes, *_function(result)) not in functions:
+        yield _VERB.sub("", origin.function)
+    statements = {place for op in varying for place in _places(op)}
+    for place in _places(result):
+        *_, targets = place
+        if len(targets) == 1 and place not in statements:
+            yield targets[0]
+
+
+def _function(op: Operation) -> tuple[str, str]:
+    return (op.origin.file, op.origin.function) if op.origin is not None else ("", "")
+
+
+def _places(op: Operation) -> Iterator[tuple[str, int, tuple[str, ...]]]:
+    """The statements that an operation stands in, the innermost first."""
+    if op.origin is not None:
+        yield (op.origin.file, op.origin.statement, op.origin.targets)
+        yield from reversed(op.origin.callers)
+
+
+def _telling(name: str) -> str | None:
+    name = snake_case(name)
+    known = name in _SAY_NOTHING or name.endswith("attention") or not name.isidentifier()
+    return None if known or len(name) < _SHORTEST else name
+
+
+_VERB = re.compile(r"^_*((get|make|build|create|compute|generate|gen|calculate|prepare)_+)?")
+_SHORTEST = 3
+_SAY_NOTHING = {
+    "forward", "get", "make", "build", "create", "compute", "generate", "call", "run", "out",
+    "output", "res", "result", "ret", "tmp", "temp", "val", "value", "values", "arr", "tensor",
+}  # fmt: skip
+
+
+# --- masks ----------------------------------------------------------------------------------------
 
 
 def _mask(operations: list[Operation], names: set[str], flow: Flow) -> str | None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch.fx import Graph as FxGraph
 from torch.fx import Node as FxNode
 
-from runner.errors import ProblemError
+from runner.errors import CaptureError, ProblemError
 from runner.graph.ir import (
     Arg,
     Capture,
@@ -50,6 +52,10 @@ from runner.torch_internals import (
     tree_map,
 )
 
+_LONGEST_LITERAL = 4096
+"""Numbers that a forward may write out, or take from NumPy."""
+_LIFTED = re.compile(r"\blifted_tensor_\d+$")
+"""What torch calls a tensor that forward() writes out."""
 _CUDNN = {"cudnn_enabled", "cudnn_enable"}
 """Arguments that say whether a machine has cuDNN."""
 # What they return is the argument itself, or a copy, as its layout and dtype have it.
@@ -109,6 +115,7 @@ def convert(problem: Problem, built: Built, traced: Traced, rung: Capture, mode:
             )
     writer = _Writer(str(problem.path), built.model, traced, known, states, values, built, weights)
     output = writer.write(traced.graph)
+    _name_literals(states, writer.operations, writer.varying)
     structure = tree_map(
         lambda leaf: (
             leaf if isinstance(leaf, (Ref, bool, int, float, str)) or leaf is None else str(leaf)
@@ -175,8 +182,35 @@ def _constant(built: Built, path: str, tensor: torch.Tensor) -> State:
     recipe, literal = _recipe(built, tensor), tensor_literal(tensor)
     place = _place(built.model, tensor)
     if recipe is None and literal is None and place is None:
-        raise TypeError(f"a tensor of {tensor.numel()} numbers that torch did not compute")
+        literal = tensor_literal(tensor, longest=_LONGEST_LITERAL)
+        if literal is None:
+            raise CaptureError(
+                built.loaded.problem.path,
+                f"cannot be captured: forward() makes a tensor of {tensor.numel():,} numbers, and "
+                "not by torch's operators",
+                hint="make it in __init__() and keep it with register_buffer()",
+            )
     return State(place or path, "constant", recipe, literal)
+
+
+def _name_literals(
+    states: dict[str, State], operations: list[Operation], varying: set[str]
+) -> None:
+    """Call tensors that forward() writes out as its author's variables, where there are any."""
+    literals = {name for name, state in states.items() if _LIFTED.search(state.path)}
+    statements = {_statement(op) for op in operations if not varying.isdisjoint(op.outputs)}
+    for name in literals:
+        states[name] = replace(states[name], path="constant")
+    for op in operations:
+        first = next(op.refs(), "")
+        targets = op.origin.targets if op.origin is not None else ()
+        if first in literals and len(targets) == 1 and _statement(op) not in statements:
+            literals.discard(first)
+            states[first] = replace(states[first], path=targets[0])
+
+
+def _statement(op: Operation) -> tuple[str, int] | None:
+    return (op.origin.file, op.origin.statement) if op.origin is not None else None
 
 
 def _place(model: torch.nn.Module, tensor: torch.Tensor) -> str | None:

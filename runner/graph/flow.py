@@ -27,10 +27,11 @@ class Flow:
             read = (i for name in op.outputs for i in self.consumers.get(name, ()))
             self.users.append(tuple(dict.fromkeys(read)))
         self._keep_drawing_in_order()
-        self.of_state = self._closed(self._reads_state)
-        """Views of a parameter, a buffer or a constant, and views of those."""
         self.constant = self._closed(self._fixed)
         """What depends on no input and no parameter: masks, tables, positions."""
+        self.of_state = self._closed(self._is_at_hand)
+        """What each kernel makes for itself: views of parameters, buffers and constants, and the
+        arithmetic of single numbers that the program writes down."""
         inputs = {given.name for given in graph.inputs}
         self.of_parameters = self._closed(
             lambda op, found: (
@@ -71,13 +72,28 @@ class Flow:
             found.append(rule(op, found))
         return found
 
-    def _reads_state(self, op: Operation, found: list[bool]) -> bool:
+    def _is_at_hand(self, op: Operation, found: list[bool]) -> bool:
+        if self._is_number(op):
+            return all(
+                found[self.producer[name]] if name in self.producer else self._is_literal(name)
+                for name in op.refs()
+            )
         source = next(op.refs(), None)
         if not op.view or source is None:
             return False
         return source in self.graph.states or (
             source in self.producer and found[self.producer[source]]
         )
+
+    def _is_number(self, op: Operation) -> bool:
+        if not self.constant[self.producer[op.outputs[0]]] or not op.outputs[0]:
+            return False
+        single = all(self.graph.values[name].shape == () for name in op.outputs if name)
+        return single and self.returned.isdisjoint(op.outputs)
+
+    def _is_literal(self, name: str) -> bool:
+        state = self.graph.states.get(name)
+        return state is not None and state.recipe is None and state.literal is not None
 
     def _fixed(self, op: Operation, found: list[bool]) -> bool:
         if is_random(op):

@@ -5,11 +5,11 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from runner.graph.constants import cones, constant_name
+from runner.graph.constants import cones, constant_name, expressions, is_argument
 from runner.graph.contexts import name_in_context
 from runner.graph.flow import Contracted, Flow, values_read
 from runner.graph.ir import Operation, Scope
-from runner.graph.operations import field_name, is_random, kind, reads_only_shape
+from runner.graph.operations import constants, field_name, is_random, kind, reads_only_shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,8 @@ class Grouping:
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
         self.contracted = Contracted(flow)
+        self.fixed = constants(flow.graph)
+        """Values that depend on no input and no weight."""
         self.names: list[str] = []
         self.reasons: list[str] = []
         self.calls: dict[tuple[Scope, ...], set[int]] = {}
@@ -68,6 +70,8 @@ class Grouping:
         operations, flow = self.flow.operations, self.flow
         members = {i for i in candidate.members if not flow.of_state[i]}
         if any(i in self.contracted.group_of or is_random(operations[i]) for i in members):
+            return None
+        if all(operations[i].view or self.fixed.issuperset(operations[i].outputs) for i in members):
             return None
         for index in sorted(members, reverse=True):
             op = operations[index]
@@ -104,8 +108,8 @@ class Grouping:
     def take_the_rest(self) -> None:
         """Every other operation that computes is a kernel by itself; constants come later."""
         for index, op in enumerate(self.flow.operations):
-            free = index not in self.contracted.group_of and not op.view
-            if free and not self._may_fold(index):
+            free = index not in self.contracted.group_of and not self.flow.of_state[index]
+            if free and not op.view and not self._may_fold(index):
                 name, reason = name_in_context(index, self.flow)
                 self._add(name, (index,), reason)
 
@@ -267,11 +271,11 @@ class Grouping:
         return free and self.flow.constant[index] and not self.flow.of_state[index]
 
     def fold_constants(self) -> None:
-        """A constant is made in the kernel that reads it; where several do, it is one itself."""
+        """Make each constant in the kernel that takes it in, else in a kernel of its own."""
         flow, contracted = self.flow, self.contracted
-        constants = [i for i in range(len(flow.operations)) if self._may_fold(i)]
+        left = [i for i in range(len(flow.operations)) if self._may_fold(i)]
         readers: dict[int, frozenset[int]] = {}
-        for index in reversed(constants):
+        for index in reversed(left):
             found: set[int] = set()
             for user in flow.users[index]:
                 found |= readers.get(user, frozenset({contracted.group_of.get(user, -1)}))
@@ -279,17 +283,26 @@ class Grouping:
                 found.add(-1)
             readers[index] = frozenset(found)
         folded: dict[int, set[int]] = defaultdict(set)
-        for index in constants:
+        for index in left:
             if len(readers[index]) == 1 and -1 not in readers[index]:
                 folded[next(iter(readers[index]))].add(index)
         for group, members in folded.items():
-            borrowed = any(reads_only_shape(flow.operations[i]) for i in members)
-            if not borrowed or contracted.allows(members | contracted.groups[group]):
-                contracted.extend(group, members)
-        for cone in cones([i for i in constants if i not in contracted.group_of], flow):
+            for expression in expressions(members, flow):
+                if self._takes_in(group, expression):
+                    contracted.extend(group, expression)
+        for cone in cones([i for i in left if i not in contracted.group_of], flow):
             compute = sorted(i for i in cone if not flow.operations[i].view)
             if compute:
                 self._add_cone(cone, compute)
+
+    def _takes_in(self, group: int, expression: set[int]) -> bool:
+        """Whether a kernel makes a constant itself: arguments, a mask or a table of its formula."""
+        name = self.names[group]
+        own = name in _WITH_TABLES or name.endswith("attention")
+        if not own and not is_argument(expression, self.kind(group), self.flow):
+            return False
+        borrowed = any(reads_only_shape(self.flow.operations[i]) for i in expression)
+        return not borrowed or self.contracted.allows(expression | self.contracted.groups[group])
 
     def _add_cone(self, cone: set[int], compute: list[int]) -> None:
         operations = self.flow.operations
@@ -355,7 +368,9 @@ def _statement(op: Operation) -> tuple[object, ...]:
     return (op.scopes, op.origin.file, op.origin.statement) if op.origin else (op.scopes, "", 0)
 
 
-_CONSTANT = "a constant that no kernel alone reads"
+_WITH_TABLES = {"rope", "sinusoidal_embedding", "segment_sum"}
+"""Operations whose formula holds a table or a mask of its own, as an attention's does."""
+_CONSTANT = "a constant that is no mere argument of the one kernel that reads it"
 _TELLING = ("contraction", "scan", "softmax", "normalization", "reduction", "pooling", "random",
             "other", "pointwise", "copy", "creation")  # fmt: skip
 

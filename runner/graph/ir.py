@@ -134,6 +134,8 @@ class Origin:
     """File, first line and targets of the statements that led there, the model's own first."""
     joined: str = ""
     """The author's list of tensors that the statement joins: `parts` of `torch.cat(parts)`."""
+    function: str = ""
+    """The function or method that the statement stands in."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,12 +60,11 @@ def origin(trace: str, problem_file: str) -> Origin | None:
         return None
     own = [line for file, line, _ in frames if file == problem_file]
     calls = [line if file == problem_file else None for file, line, f in frames if f == "forward"]
-    *callers, (file, line, _) = frames
+    *callers, (file, line, function) = frames
     statement, targets, joined = _statement(file, line)
     above = tuple((file, *_statement(file, line)[:2]) for file, line, _ in callers)
-    return Origin(
-        file, statement, targets, own[-1] if own else None, tuple(calls), above, joined
-    )
+    place = own[-1] if own else None
+    return Origin(file, statement, targets, place, tuple(calls), above, joined, function)
 
 
 def origin_here() -> Origin | None:

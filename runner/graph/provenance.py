@@ -29,6 +29,7 @@ from runner.torch_internals import (
 
 LONGEST_RECIPE = 40
 LONGEST_LITERAL = 64
+_DIGITS = range(3, 10)
 _DROPPED = {"device", "layout", "pin_memory", "generator", "non_blocking"}
 
 
@@ -55,14 +56,27 @@ def literal_of(value: Any) -> Arg:
     raise Refused(f"an argument is a {type(value).__name__}")
 
 
-def tensor_literal(tensor: torch.Tensor) -> str | None:
-    """A small real tensor as Python, None where it is large or has no numbers."""
-    if isinstance(tensor, FakeTensor) or tensor.numel() > LONGEST_LITERAL:
+def tensor_literal(tensor: torch.Tensor, longest: int = LONGEST_LITERAL) -> str | None:
+    """A real tensor as Python, None where it holds more than `longest` numbers."""
+    if isinstance(tensor, FakeTensor) or tensor.numel() > longest:
         return None
     with without_modes():  # under fake tensors, reading would go by way of a fake
-        numbers = repr(tensor.tolist())
+        numbers = repr(_shortest(tensor).tolist())
     numbers = numbers.replace("nan", 'float("nan")').replace("inf", 'float("inf")')
     return f"torch.tensor({numbers}, dtype={tensor.dtype})"
+
+
+def _shortest(tensor: torch.Tensor) -> torch.Tensor:
+    """The numbers as doubles, with the fewest digits that give them back: 0.37."""
+    if not tensor.is_floating_point() or tensor.dtype == torch.float64:
+        return tensor
+    exact = tensor.detach().double()
+    found = exact
+    for digits in reversed(_DIGITS):
+        rounded = [float(f"{number:.{digits}g}") for number in exact.flatten().tolist()]
+        shorter = torch.tensor(rounded, dtype=torch.float64).view(exact.shape)
+        found = torch.where(shorter.to(tensor.dtype) == tensor, shorter, found)
+    return found
 
 
 def schema_names(target: Any) -> tuple[str, ...]:

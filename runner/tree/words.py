@@ -275,7 +275,8 @@ def _masks(program: Program, kernel: Part, operations: Sequence[Operation]) -> I
         if (state := graph.states[name]).kind != "parameter" and _is_square(program.spec(name))
     ]
     recipes = [op for state in tables if state.recipe for op in state.recipe.operations]
-    bounds = [op for op in (*operations, *recipes) if op.name in _TRIANGLES | _ORDERS]
+    made = [op for op in operations if op.name in _TRIANGLES or _is_order(program, op)]
+    bounds = [*made, *(op for op in recipes if op.name in _TRIANGLES | _ORDERS)]
     offsets = [op for op in operations if op.name in {"add", "sub"} and _counts(program, op)]
     told = [n for op in (*bounds, *offsets) for n in (*op.args, op.arg("diagonal"))]
     widths = [abs(n) for n in told if type(n) is int and abs(n) > 1]
@@ -285,6 +286,11 @@ def _masks(program: Program, kernel: Part, operations: Sequence[Operation]) -> I
         yield "masked"
     if widths:
         yield f"window{max(widths)}"
+
+
+def _is_order(program: Program, op: Operation) -> bool:
+    """Whether positions are compared with each other, and not with lengths."""
+    return op.name in _ORDERS and _is_square(program.spec(op.outputs[0]))
 
 
 def _counts(program: Program, op: Operation) -> bool:

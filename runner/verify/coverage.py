@@ -29,6 +29,7 @@ def covered(component: str, original: Seen, kernels: Seen) -> Coverage:
     ran = [(event, alive) for event, alive in also if not event.constant]
     wanted, optional, have = _counts(required), _counts(unused), _counts(e for e, _ in ran)
     reaching = _counts(event for event, alive in ran if alive)
+    optional.update(e.operation for e in original.trace.events if e.constant)
     optional.update(
         Operation("copy", e.operation.outputs, (), e.operation.outputs)
         for e, _ in live

@@ -95,7 +95,8 @@ _SAMPLED = 64
 class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Records a forward. `directory` is where the program's own files lie.
 
-    `others`: tensors besides weights that a forward may read, such as tables made in `__init__`.
+    `others`: tensors besides weights that a forward may read, such as tables made in `__init__`;
+    what is computed from these alone is as constant as what is computed from numbers.
     """
 
     def __init__(
@@ -126,6 +127,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.owned = self.numbers_of(owned)
         """The storages of weights and of those other tensors."""
         self.may_read(owned)
+        self._constant |= self.owned - self._weights.keys()
 
     def may_read(self, values: object) -> None:
         """Tensors that exist before the forward and belong to it: its inputs."""
@@ -243,6 +245,8 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return
         if not writes and reads and numbers <= reads:
             return  # a view, by what it does and not by what it is called
+        if name == "lift_fresh":
+            self._constant |= numbers  # numbers that Python wrote down
         if not writes and (func.is_view or name in {"_unsafe_view", "detach", "alias"}):
             return  # a view of nothing: empty tensors share no storage
         if name == "copy_" and _one_place([t for each in bound for t in each.tensors]):

@@ -10,6 +10,7 @@ from runner.errors import CaptureError, ProblemError
 from runner.graph import Graph
 from runner.graph.capture import capture
 from runner.graph.ir import Number, Ref, Symbol
+from runner.graph.provenance import tensor_literal
 from runner.problems import read_problem
 
 
@@ -130,6 +131,36 @@ def test_two_draws_from_one_generator_are_refused(write: Write) -> None:
 def test_sparse_tensors_are_refused(write: Write) -> None:
     with pytest.raises(CaptureError, match=r"cannot be captured: .* sparse tensor.*; give it"):
         capture(write("return torch.sparse.mm(x.to_sparse(), x.t())"))
+
+
+def test_numbers_that_a_forward_writes_out_are_captured_as_they_were_written(
+    program: Program,
+) -> None:
+    forward = "hundreds = torch.tensor([i * 0.37 % 1 for i in range(500)])\nreturn hundreds * x"
+    graph = program(forward, inputs="torch.randn(500)")
+    (table,) = (state for state in graph.states.values())
+    assert table.path == "hundreds"
+    assert table.literal is not None
+    assert table.literal.startswith("torch.tensor([0.0, 0.37, 0.74, 0.11, 0.48,")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64", "int64"])
+def test_numbers_written_down_are_the_same_to_the_last_bit(dtype: str) -> None:
+    numbers = (torch.randn(999) * 10 ** torch.randn(999)).to(getattr(torch, dtype))
+    numbers[:2] = 0 if dtype == "int64" else torch.tensor([-float("inf"), -0.0])
+    literal = tensor_literal(numbers, longest=999)
+    assert torch.equal(eval(str(literal)), numbers)
+    assert tensor_literal(numbers) is None
+
+
+def test_too_many_numbers_are_refused_in_one_sentence_that_says_what_to_do(write: Write) -> None:
+    problem = write("return torch.tensor([i / 7 for i in range(9999)])[:8] * x")
+    with pytest.raises(CaptureError) as refused:
+        capture(problem)
+    assert str(refused.value).endswith(
+        "cannot be captured: forward() makes a tensor of 9,999 numbers, and not by torch's "
+        "operators; make it in __init__() and keep it with register_buffer()"
+    )
 
 
 def test_a_model_that_fails_is_its_authors_error(write: Write) -> None:

@@ -230,6 +230,55 @@ def test_sine_and_cosine_of_positions_are_one_table(program: Program) -> None:
     assert_sound(graph)
 
 
+COMPUTED = {
+    "the author's variable": ("blur", "blur = a[:, None] * a / 64\nw = blur[None, None]"),
+    "the author's function": ("blur_filter", "w = get_blur_filter(a)"),
+    "the author's module": ("binomial", "w = self.filter(a)"),
+    "no name that says anything": ("constant", "w = (a[:, None] * a / 64)[None, None]"),
+}
+FILTERS = """\
+def get_blur_filter(a):
+    out = a[:, None] * a
+    return (out / 64)[None, None]
+
+class Binomial(nn.Module):
+    def forward(self, a):
+        return get_blur_filter(a)
+"""
+
+
+@pytest.mark.parametrize(("name", "weight"), COMPUTED.values(), ids=COMPUTED)
+def test_weights_computed_from_numbers_are_a_kernel_by_their_authors_name(
+    program: Program, name: str, weight: str
+) -> None:
+    graph = program(
+        f"a = torch.tensor([1.0, 3.0, 3.0, 1.0])\n{weight}\nreturn F.conv2d(x, w)",
+        inputs="torch.randn(1, 1, 8, 8)",
+        init="self.filter = Binomial()",
+        classes=FILTERS,
+    )
+    assert names(graph) == [name, "conv2d"]
+    assert_sound(graph)
+
+
+def test_no_formula_is_looked_for_in_constants(program: Program) -> None:
+    graph = program(
+        "d = torch.arange(5.0) - 2\ng = torch.exp(-(d**2) / 4)\nbell = g / g.sum()\n"
+        "return F.conv1d(x, bell[None, None])",
+        inputs="torch.randn(1, 1, 8)",
+    )
+    assert names(graph) == ["bell", "conv1d"]
+
+
+def test_each_kernel_works_out_the_single_numbers_that_it_reads(program: Program) -> None:
+    graph = program(
+        "n = torch.tensor(x.shape[1]) * 2 + 1\nscale = torch.sqrt(torch.tensor(16.0))\n"
+        "return (x / n).relu() / n / scale + x * scale"
+    )
+    assert not {"add", "sqrt", "constant"} & {*names(graph)[:2]}
+    assert names(graph) == ["div", "relu", "div", "div", "mul", "add"]
+
+
 def test_a_constant_that_is_returned_is_a_kernel(program: Program) -> None:
     graph = program("zero = torch.zeros(4, 8)\nreturn x + zero, zero")
     assert names(graph) == ["zeros", "add"]

@@ -262,7 +262,8 @@ MASKS = {
         "window_mask",
         "m = torch.ones(8, 8).tril(0).triu(-2) == 0",
     ),
-    "no order": ("eq", "m = torch.eye(8) == 0"),
+    "no order": ("constant", "m = torch.eye(8) == 0"),
+    "no order, and a name": ("blocked", "blocked = torch.eye(8) == 0\nm = blocked"),
 }
 
 
@@ -281,7 +282,7 @@ SLOPES = "i = torch.arange(6)\ns = 2.0 ** -torch.arange(1, 5)\n"
 BIASES = {
     "positions alone": ("alibi", "b = s[:, None, None] * i"),
     "distances": ("alibi", "b = (i[None] - i[:, None]).abs() * -s.view(4, 1, 1)"),
-    "no slopes": ("cast", "b = i.float()"),
+    "no slopes": ("positions", "b = i.float()"),
 }
 
 
