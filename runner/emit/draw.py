@@ -201,7 +201,7 @@ class _Draw:
         )
         if recipe is None or len(recipe.operations) > LONGEST_CONSTANT:
             return None
-        if self._is_part_of_an_activation(recipe):
+        if number and self._is_part_of_an_activation(recipe):
             return None
         made = {n for op in recipe.operations for n in op.outputs}
         begin = [n for op in recipe.operations for n in op.refs() if n not in made]
