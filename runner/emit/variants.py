@@ -94,8 +94,7 @@ def told_apart(variants: Sequence[Variant]) -> list[tuple[str, ...]]:
 def _differences(told: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
     """The first words in which variants differ; equal for those that say the same."""
     kinds = list(dict.fromkeys(map(tuple, told)))
-    short = first_differences(kinds)
-    assert short is not None
+    short = first_differences(kinds) or [()] * len(kinds)  # the same words in another order
     return [short[kinds.index(tuple(words))] for words in told]
 
 

@@ -148,28 +148,28 @@ class Grouping:
 
     def only_reader(self, group: int) -> int | None:
         """The one kernel that reads a kernel's results, if there is one."""
-        readers = self.readers(group)
-        return next(iter(readers)) if len(readers) == 1 and -1 not in readers else None
+        found = (r for index in self.contracted.groups[group] for r in self._read_by(index))
+        return _only(reader for reader in found if reader != group)
 
     def readers(self, group: int) -> frozenset[int]:
         """The kernels that read a kernel's results; -1 where the model returns one."""
-        members, found = self.contracted.groups[group], set[int]()
-        for index in members:
-            found |= self._read_by(index)
-        return frozenset(found - {group})
+        members = self.contracted.groups[group]
+        return frozenset(r for index in members for r in self._read_by(index)) - {group}
 
-    def readers_of(self, name: str) -> set[int]:
-        """The kernels that read a value, or another that the same operation makes."""
-        return self._read_by(self.flow.producer[name])
+    def only_reader_of(self, name: str) -> int | None:
+        """The one kernel that reads a value, or another that the same operation makes."""
+        return _only(self._read_by(self.flow.producer[name]))
 
-    def _read_by(self, index: int) -> set[int]:
+    def _read_by(self, index: int) -> Iterator[int]:
         """Constants that borrow a value's shape are read by whoever reads them."""
-        returned = self.flow.returned.intersection(self.flow.operations[index].outputs)
-        found = {-1} if returned else set[int]()
+        if self.flow.returned.intersection(self.flow.operations[index].outputs):
+            yield -1
         for user in self.flow.users[index]:
             group = self.contracted.group_of.get(user)
-            found |= self._read_by(user) if group is None else {group}
-        return found
+            if group is None:
+                yield from self._read_by(user)
+            else:
+                yield group
 
     def join(
         self,
@@ -348,6 +348,16 @@ class Grouping:
                     heapq.heappush(ready, (first[user], user))
         assert len(order) == len(needs), "kernels wait for each other"
         return [node for node in order if node >= 0]
+
+
+def _only(readers: Iterable[int]) -> int | None:
+    """The reader where there is one alone; none of many is asked for after the second."""
+    found: set[int] = set()
+    for reader in readers:
+        found.add(reader)
+        if reader < 0 or len(found) > 1:
+            return None
+    return next(iter(found), None)
 
 
 def _statement(op: Operation) -> tuple[object, ...]:
