@@ -63,7 +63,9 @@ def origin(trace: str, problem_file: str) -> Origin | None:
     *callers, (file, line, _) = frames
     statement, targets, joined = _statement(file, line)
     above = tuple((file, *_statement(file, line)[:2]) for file, line, _ in callers)
-    return Origin(file, statement, targets, own[-1] if own else None, tuple(calls), above, joined)
+    return Origin(
+        file, statement, targets, own[-1] if own else None, tuple(calls), above, joined
+    )
 
 
 def origin_here() -> Origin | None:

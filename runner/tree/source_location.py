@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from runner.graph.ir import Origin
 from runner.graph.operations import kind
@@ -37,8 +38,9 @@ def _line(program: Program, part: Part, parent: Part, told: list[Origin]) -> int
         return None
     last = origins[-1]
     if depth < len(last.calls):
-        first = told[0].calls[depth : depth + 1]
-        several = any(origin.calls[depth : depth + 1] != first for origin in told)
+        several = any(
+            a.calls[depth : depth + 1] != b.calls[depth : depth + 1] for a, b in pairwise(told)
+        )
         if depth < len(last.calls) - 1 or several:
             return last.calls[depth]
     return last.line  # one line of the parent's forward calls a function that does all of it
