@@ -208,8 +208,13 @@ class _Partition:
         return None
 
     def _is_blocks(self, region: Region) -> bool:
-        """A call that is little more than blocks one after the other, which are no steps."""
-        found = [b for b in blocks(self.flow, region, self.straight) if b.stem != "step"]
+        """A call that is little more than blocks one after the other, but no steps of one contraction."""
+        found = [
+            block
+            for block in blocks(self.flow, region, self.straight)
+            if block.stem != "step"
+            or sum(self.flow.contractions[k] for k in block.region().kernels()) > 1
+        ]
         held = sum(1 for block in found for _ in block.region().kernels())
         return held >= MOSTLY * sum(1 for _ in region.kernels())
 

@@ -207,10 +207,11 @@ class Structure:
         """Classes that call themselves, at any depth."""
         self.outermost: dict[int, bool] = {}
         """By a region's id: whether neither it nor a call around it is of a repeated class."""
-        self.classes: set[str] = set()
         self._mark(root, True)
-        for region in [root, *root.walk()]:
-            self.classes |= {row.cls for row in self._layer_rows(region)} - {""}
+        rows = [row for region in [root, *root.walk()] for row in self._layer_rows(region)]
+        self.classes = {row.cls for row in rows} - {""}
+        self.stacked = {row.cls for row in rows if row.alike} - {""}
+        """Classes of which a container holds nothing else."""
 
     def _mark(self, region: Region, outermost: bool) -> None:
         self.outermost[id(region)] = outermost
@@ -232,7 +233,9 @@ class Structure:
         """The outermost calls in a region that are layers."""
         stacked = {id(call) for row in self._layer_rows(region) for call in row.calls}
         for inner in region.inner():
-            named = self.outermost[id(region)] and _own_class(inner) in self.classes
+            cls = _own_class(inner)
+            named = self.outermost[id(region)] and cls in self.classes
+            named |= cls in self.stacked and self._is_alone(inner, region)  # a list of one
             if id(inner) not in self.fused and (named or id(inner) in stacked):
                 yield inner
             else:
@@ -260,10 +263,17 @@ class Structure:
         for (cls, holder), calls in groups.items():
             chained = len(calls) > 1 and all(_feeds(self.flow, a, b) for a, b in pairwise(calls))
             if chained and not _concatenated(self.flow, calls):
-                others = (item for item in region.items if item not in calls)
+                others = [item for item in region.items if item not in calls]
                 alike = bool(holder) and all(self._holder(item) != holder for item in others)
                 builtin = calls[0].scope is not None and is_container(calls[0].scope)
                 yield Row("" if builtin else cls, calls, bool(holder), alike)
+
+    def _is_alone(self, call: Region, region: Region) -> bool:
+        """Whether a container holds a call and nothing else."""
+        holder = self._holder(call)
+        return holder in self.containers and all(
+            self._holder(item) != holder for item in region.items if item is not call
+        )
 
     def _holder(self, item: int | Region) -> str:
         """The path of the module that holds the called one, of a lone kernel too."""
