@@ -208,7 +208,7 @@ class _Partition:
         return None
 
     def _is_blocks(self, region: Region) -> bool:
-        """A call that is little more than blocks one after the other, but no steps of one contraction."""
+        """A call that is little more than blocks in a row, but no steps of one contraction."""
         found = [
             block
             for block in blocks(self.flow, region, self.straight)
