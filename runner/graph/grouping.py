@@ -1,7 +1,7 @@
 """Operations are put together into kernels here, and a kernel's parts joined into a larger one."""
 
 import heapq
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -51,6 +51,8 @@ class Grouping:
             if not op.view and not flow.constant[index]:
                 for depth in range(1, len(op.scopes) + 1):
                     self.calls.setdefault(op.scopes[:depth], set()).add(index)
+        self.shown = Counter(_shows(op) for op in flow.operations if op.view)
+        """How often one statement shows one value in one way: the turns of a loop."""
 
     def take(self, candidates: Iterable[Candidate]) -> None:
         for candidate in candidates:
@@ -248,6 +250,8 @@ class Grouping:
             fixed = flow.of_state[index] or flow.constant[index]
             if fixed or index in inside or flow.leaves(index, {*inside, *chain}):
                 break
+            if self.shown[_shows(flow.operations[index])] >= _TURNS:
+                break  # each turn takes its own part, and all turns are one workload
             chain.append(index)
             if not flow.sources[index]:
                 break
@@ -358,6 +362,15 @@ def _only(readers: Iterable[int]) -> int | None:
         if reader < 0 or len(found) > 1:
             return None
     return next(iter(found), None)
+
+
+_TURNS = 8
+"""Parts of one value that one statement takes: as many are a loop."""
+
+
+def _shows(op: Operation) -> tuple[object, ...]:
+    """What a view shows, how, and where the author wrote so."""
+    return (next(op.refs(), ""), op.name, *_statement(op))
 
 
 def _statement(op: Operation) -> tuple[object, ...]:

@@ -184,6 +184,25 @@ class Model(nn.Module):
 )
 
 
+WINDOWS = """
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.q, self.k = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x):
+        q, k, out = self.q(x), self.k(x), []
+        for i in range(12):
+            low = max(0, i - 2)
+            s = (q[:, i : i + 1] @ k[:, low : i + 1].transpose(1, 2)).softmax(-1)
+            out.append(s @ x[:, low : i + 1])
+        return torch.cat(out, 1)
+
+def get_inputs(): return [torch.randn(2, 12, 8)]
+def get_init_inputs(): return []
+"""
+
+
 def layers(root: Part) -> list[Part]:
     return [child for child in root.children if child.level == "layer"]
 
@@ -242,3 +261,11 @@ def test_a_line_has_no_norm_over_space_before_and_after_its_convolution(apart: A
         "group_norm",
         "upsample_nearest2d_relu_conv2d",
     ]
+
+
+def test_a_step_is_given_its_window_so_that_equal_steps_are_one_workload(apart: Apart) -> None:
+    program, root = apart(WINDOWS)
+    steps = [part for part in root.children if part.stem == "scaled_dot_product_attention"]
+    read = {tuple(program.spec(name).shape for name in step.io.inputs) for step in steps}
+    assert len(steps) == 12
+    assert read == {((2, 1, 8), (2, n, 8), (2, n, 8)) for n in (1, 2, 3)}
