@@ -88,6 +88,7 @@ _SCALES = {"add", "sub", "mul", "div", "neg"}
 def child_names(part: Part) -> dict[int, str]:
     """What a parent calls its children: their place in the author's modules, below the parent's."""
     names: dict[int, str] = {}
+    taken: set[str] = set()
     places = [_place_below(child, part) for child in part.children]
     lists = Counter(_list_of(place) for place in places if place[-1:].isdigit())
     for child, place in zip(part.children, places, strict=True):
@@ -97,7 +98,8 @@ def child_names(part: Part) -> dict[int, str]:
             wish = place or child.name
         else:
             wish = f"{place}_{child.name}" if place else child.name
-        names[id(child)] = unique(wish, names.values())
+        names[id(child)] = unique(wish, taken)
+        taken.add(names[id(child)])
     return names
 
 

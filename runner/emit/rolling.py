@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -79,8 +80,8 @@ def _construction(name: str, made: Sequence[str]) -> str:
 
 def _only_there(run: Sequence[str], made: Sequence[str], lines: Sequence[str]) -> bool:
     """Whether each module is made once and called once, and mentioned nowhere else."""
-    text = "\n".join((*made, *lines))
-    return all(len(re.findall(rf"self\.{name}\b", text)) == 2 for name in run)
+    times = Counter(re.findall(r"self\.(\w+)", "\n".join((*made, *lines))))
+    return all(times[name] == 2 for name in run)
 
 
 def _repeated(run: Sequence[str], lines: Sequence[str]) -> tuple[int, list[str], list[str]]:
@@ -122,10 +123,11 @@ def _renamed(weight: Weight, new: dict[str, str]) -> Weight:
 
 def counted(lines: Sequence[str]) -> list[str]:
     """The statements of `forward`, with a loop for those that differ in a number that goes up."""
+    statements = [uncommented(line) for line in lines]
     written: list[str] = []
     start = 0
     while start < len(lines):
-        loops = (_counted_loop(lines[start:], n) for n in _BODIES)
+        loops = (_counted_loop(statements, start, n) for n in _BODIES)
         loop, size = max(loops, key=lambda found: found[1])
         written += loop if size else [lines[start]]
         start += size or 1
@@ -135,29 +137,39 @@ def counted(lines: Sequence[str]) -> list[str]:
 _BODIES = range(_LONGEST_BODY, 0, -1)
 
 
-def _counted_loop(lines: Sequence[str], size: int) -> tuple[list[str], int]:
-    """A loop whose body is the first `size` statements, and how many statements it replaces."""
-    groups = [lines[k : k + size] for k in range(0, len(lines) - size + 1, size)]
-    bodies = [_INDEX.split("\n".join(uncommented(line)[0] for line in group)) for group in groups]
-    if len(groups) < SHORTEST_LOOP or lines[0].startswith((" ", "return")):
+def _counted_loop(
+    statements: Sequence[tuple[str, str]], start: int, size: int
+) -> tuple[list[str], int]:
+    """A loop whose body is `size` statements from `start` on, and how many it replaces.
+
+    A statement comes with its comment.
+    """
+    turns = (len(statements) - start) // size
+    if turns < SHORTEST_LOOP or statements[start][0].startswith((" ", "return")):
         return [], 0
-    first = bodies[0]
-    moving = {k for k, (a, b) in enumerate(zip(first, bodies[1], strict=False)) if a != b}
+
+    def body(turn: int) -> list[str]:
+        place = start + turn * size
+        return _INDEX.split("\n".join(code for code, _ in statements[place : place + size]))
+
+    first = body(0)
+    moving = {k for k, (a, b) in enumerate(zip(first, body(1), strict=False)) if a != b}
     if not moving or len({first[k] for k in moving}) > 1 or any(k % 2 == 0 for k in moving):
         return [], 0
     begin = int(first[min(moving)])
-    turns = 0
-    for turn, body in enumerate(bodies):
-        if body != [str(begin + turn) if k in moving else text for k, text in enumerate(first)]:
-            break
-        turns += 1
+
+    def expected(turn: int) -> list[str]:
+        return [str(begin + turn) if k in moving else text for k, text in enumerate(first)]
+
+    turns = next((turn for turn in range(turns) if body(turn) != expected(turn)), turns)
     if turns < SHORTEST_LOOP:
         return [], 0
-    taken = {*RESERVED, *re.findall(r"(?<![\w.])[A-Za-z_]\w*", "\n".join(lines))}
-    index = unique("t", taken)
+    text = "\n".join(code + comment for code, comment in statements[start:])
+    index = unique("t", {*RESERVED, *re.findall(r"(?<![\w.])[A-Za-z_]\w*", text)})
     codes = "".join(index if k in moving else text for k, text in enumerate(first)).split("\n")
-    comments = [[uncommented(line)[1] for line in group] for group in groups[:turns]]
-    same = [each[0] if len({*each}) == 1 else "" for each in zip(*comments, strict=True)]
+    comments = [[comment for _, comment in statements[start + n : start + turns * size : size]]
+                for n in range(size)]  # fmt: skip
+    same = [each[0] if len({*each}) == 1 else "" for each in comments]
     span = f"{begin}, {begin + turns}" if begin else f"{turns}"
-    body = [f"    {code}{comment}" for code, comment in zip(codes, same, strict=True)]
-    return [f"for {index} in range({span}):", *body], turns * size
+    written = [f"    {code}{comment}" for code, comment in zip(codes, same, strict=True)]
+    return [f"for {index} in range({span}):", *written], turns * size

@@ -65,7 +65,7 @@ _FARTHEST = 12
 def _from_scores(grouping: Grouping, group: int, left: int) -> list[int] | None:
     """Return the product that makes the scores, and the kernels between it and `group`."""
     for maker in grouping.operands(group).values():
-        if maker is None or grouping.readers(maker) != {group} or not left:
+        if maker is None or grouping.only_reader(maker) != group or not left:
             continue
         if is_product(grouping, maker):
             return [maker]
@@ -192,7 +192,7 @@ def _prepared(grouping: Grouping, product: int) -> list[int]:
 
 def _preparing(grouping: Grouping, maker: int | None, reader: int) -> list[int]:
     """A maker that only prepares, and those before it; copies only where one of those is before."""
-    if maker is None or grouping.readers(maker) != {reader}:
+    if maker is None or grouping.only_reader(maker) != reader:
         return []
     operands = list(grouping.operands(maker).values())
     if len(operands) != 1:

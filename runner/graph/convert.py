@@ -74,6 +74,9 @@ _SWITCHES = {"_set_grad_enabled", "lazy_load_decompositions"}
 _INLINED = {"wrap_with_set_grad_enabled", "wrap_with_autocast"}
 
 
+_CONTAINERS = (torch.nn.Sequential, torch.nn.ModuleList, torch.nn.ModuleDict)
+
+
 def convert(problem: Problem, built: Built, traced: Traced, rung: Capture, mode: Mode) -> Graph:
     inputs: list[Input] = []
     states: dict[str, State] = {}
@@ -139,6 +142,11 @@ def convert(problem: Problem, built: Built, traced: Traced, rung: Capture, mode:
         values=values,
         output=structure,
         classes={path: type(module).__name__ for path, module in built.model.named_modules()},
+        containers=frozenset(
+            path
+            for path, module in built.model.named_modules()
+            if isinstance(module, _CONTAINERS) or type(module) is torch.nn.Module
+        ),
         state_names=tuple(own),
         tied=_tied(own),
         plain_call=not built.kwargs and all(isinstance(a, torch.Tensor) for a in built.args),

@@ -1,7 +1,7 @@
 """Operations are put together into kernels here, and a kernel's parts joined into a larger one."""
 
 import heapq
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -53,6 +53,8 @@ class Grouping:
             if not op.view and not flow.constant[index]:
                 for depth in range(1, len(op.scopes) + 1):
                     self.calls.setdefault(op.scopes[:depth], set()).add(index)
+        self.shown = Counter(_shows(op) for op in flow.operations if op.view)
+        """How often one statement shows one value in one way: the turns of a loop."""
 
     def take(self, candidates: Iterable[Candidate]) -> None:
         for candidate in candidates:
@@ -152,28 +154,28 @@ class Grouping:
 
     def only_reader(self, group: int) -> int | None:
         """The one kernel that reads a kernel's results, if there is one."""
-        readers = self.readers(group)
-        return next(iter(readers)) if len(readers) == 1 and -1 not in readers else None
+        found = (r for index in self.contracted.groups[group] for r in self._read_by(index))
+        return _only(reader for reader in found if reader != group)
 
     def readers(self, group: int) -> frozenset[int]:
         """The kernels that read a kernel's results; -1 where the model returns one."""
-        members, found = self.contracted.groups[group], set[int]()
-        for index in members:
-            found |= self._read_by(index)
-        return frozenset(found - {group})
+        members = self.contracted.groups[group]
+        return frozenset(r for index in members for r in self._read_by(index)) - {group}
 
-    def readers_of(self, name: str) -> set[int]:
-        """The kernels that read a value, or another that the same operation makes."""
-        return self._read_by(self.flow.producer[name])
+    def only_reader_of(self, name: str) -> int | None:
+        """The one kernel that reads a value, or another that the same operation makes."""
+        return _only(self._read_by(self.flow.producer[name]))
 
-    def _read_by(self, index: int) -> set[int]:
+    def _read_by(self, index: int) -> Iterator[int]:
         """Constants that borrow a value's shape are read by whoever reads them."""
-        returned = self.flow.returned.intersection(self.flow.operations[index].outputs)
-        found = {-1} if returned else set[int]()
+        if self.flow.returned.intersection(self.flow.operations[index].outputs):
+            yield -1
         for user in self.flow.users[index]:
             group = self.contracted.group_of.get(user)
-            found |= self._read_by(user) if group is None else {group}
-        return found
+            if group is None:
+                yield from self._read_by(user)
+            else:
+                yield group
 
     def join(
         self,
@@ -252,6 +254,8 @@ class Grouping:
             fixed = flow.of_state[index] or flow.constant[index]
             if fixed or index in inside or flow.leaves(index, {*inside, *chain}):
                 break
+            if self.shown[_shows(flow.operations[index])] >= _TURNS:
+                break  # each turn takes its own part, and all turns are one workload
             chain.append(index)
             if not flow.sources[index]:
                 break
@@ -361,6 +365,25 @@ class Grouping:
                     heapq.heappush(ready, (first[user], user))
         assert len(order) == len(needs), "kernels wait for each other"
         return [node for node in order if node >= 0]
+
+
+def _only(readers: Iterable[int]) -> int | None:
+    """The reader where there is one alone; none of many is asked for after the second."""
+    found: set[int] = set()
+    for reader in readers:
+        found.add(reader)
+        if reader < 0 or len(found) > 1:
+            return None
+    return next(iter(found), None)
+
+
+_TURNS = 8
+"""Parts of one value that one statement takes: as many are a loop."""
+
+
+def _shows(op: Operation) -> tuple[object, ...]:
+    """What a view shows, how, and where the author wrote so."""
+    return (next(op.refs(), ""), op.name, *_statement(op))
 
 
 def _statement(op: Operation) -> tuple[object, ...]:

@@ -255,6 +255,8 @@ class Graph:
     output: object
     classes: dict[str, str] = field(default_factory=dict)
     """Class of each module, by its dotted path."""
+    containers: frozenset[str] = frozenset()
+    """Dotted paths of modules that only hold others: lists, dicts, sequences, bare `nn.Module`s."""
     state_names: tuple[str, ...] = ()
     """Every parameter and buffer of the model, used or not."""
     tied: dict[str, str] = field(default_factory=dict)

@@ -36,7 +36,7 @@ def _joined(grouping: Grouping, group: int) -> int | None:
     """The kernel that it joins: its producer where nobody else reads that, or its only reader."""
     operands = list(grouping.operands(group).items())
     value, maker = operands[0] if len(operands) == 1 else ("", None)
-    served = maker is not None and grouping.readers_of(value) == {group}
+    served = maker is not None and grouping.only_reader_of(value) == group
     for partner in (maker if served else None, grouping.only_reader(group)):
         if partner is None or _draws(grouping, partner):
             continue

@@ -1,27 +1,41 @@
-"""This file knows about how class names are said in snake case, terms of the field kept whole."""
+"""Class names in snake case, terms of the field kept whole."""
 
 from __future__ import annotations
 
 import re
 
-# What the usual splitting at capitals would tear apart or leave joined.
+# What the splitting at capitals would tear apart or leave joined. `WaveNet`, `GATv2`, `DiT`, `E2E`
+# and `mLSTM` need no entry.
 TERMS = {
-    "AlexNet": "alexnet", "ConvNeXt": "convnext", "DenseNet": "densenet",
-    "EfficientNet": "efficientnet", "GEGLU": "geglu", "GELU": "gelu", "GPT": "gpt",
-    "GRN": "grn", "GeGLU": "geglu", "GoogleNet": "googlenet", "L1Norm": "l1_norm",
-    "L2Norm": "l2_norm", "LRN": "lrn", "LeNet": "lenet", "LoRA": "lora", "MLP": "mlp",
-    "MaxViT": "maxvit", "MoE": "moe", "MobileNet": "mobilenet", "NetVlad": "netvlad",
-    "PReLU": "prelu", "RMSNorm": "rms_norm", "ReGLU": "reglu", "ReLU": "relu", "RegNet": "regnet",
-    "ResNet": "resnet", "RoPE": "rope", "ShuffleNet": "shufflenet", "SiLU": "silu",
-    "SqueezeNet": "squeezenet", "SwiGLU": "swiglu", "SwiGlu": "swiglu", "Swiglu": "swiglu",
-    "UNet": "unet", "ViT": "vit",
+    "ALiBi": "alibi", "AdaIN": "adain", "AdaLN": "adaln", "BiFPN": "bifpn", "BiGRU": "bigru",
+    "BiLSTM": "bilstm", "BoTNet": "botnet", "CoAtNet": "coatnet", "ConvNeXt": "convnext",
+    "FiLM": "film", "GEGLU": "geglu", "GELU": "gelu", "GPT": "gpt", "GRN": "grn", "GeGLU": "geglu",
+    "L1Norm": "l1_norm", "L2Norm": "l2_norm", "LRN": "lrn", "LeViT": "levit", "LoRA": "lora",
+    "MBConv": "mbconv", "MLP": "mlp", "MaxViT": "maxvit", "MoE": "moe", "NeRF": "nerf",
+    "NetVlad": "netvlad", "PReLU": "prelu", "RMSNorm": "rms_norm", "ReGLU": "reglu",
+    "ReLU": "relu", "ResNeXt": "resnext", "ResNet": "resnet", "RoPE": "rope", "SiLU": "silu",
+    "SwiGLU": "swiglu", "SwiGlu": "swiglu", "Swiglu": "swiglu", "UNet": "unet", "ViT": "vit",
+    "Wav2Vec": "wav2vec", "XCiT": "xcit",
 }  # fmt: skip
 
 _TERM = re.compile(
-    "(" + "|".join(sorted(map(re.escape, TERMS), key=len, reverse=True)) + r")(?![a-z])(\d*)"
+    "("
+    + "|".join(sorted(map(re.escape, TERMS), key=len, reverse=True))
+    + r")(?![a-z])(\d*(?:(?<=\d)D(?![a-z]))?)"
 )
-_WORDS = re.compile(r"(?<=[a-z0-9])(?!(?<=\d)D(?![a-z]))(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-"""Where a word begins: at a capital, but for the D of `Conv2D`."""
+_WHOLE = (
+    r"(?<=\d)D(?![a-z])",  # Conv2D
+    r"(?<=[A-Z]\d)[A-Z](?![a-z])",  # E2E, S4D
+    r"(?<=[A-Za-z0-9])Net(?![a-z])",  # WaveNet, HRNet, Res2Net
+    r"(?<=[A-Z][a-z])T(?![a-z])",  # DiT
+    r"(?<=[A-Z][a-z][a-z])T(?![a-z])",  # DeiT
+    r"(?<=\b[a-z])[A-Z]{2}",  # mLSTM
+)
+"""Capitals that begin no word."""
+_WORDS = re.compile(
+    rf"(?!{'|'.join(_WHOLE)})(?:(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z](?!v\d)[a-z]))"
+)
+"""Where a word begins: at a capital, but in `GATv2` and what `_WHOLE` lists."""
 
 
 def snake_case(name: str) -> str:

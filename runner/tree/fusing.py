@@ -11,10 +11,16 @@ from runner.graph.recognize import Kernel
 from runner.graph.terms import snake_case
 from runner.tree.interface import Program, interface
 
+LARGEST_FUSION = 16
+"""Kernels in a module call that is drawn as one fusion."""
 _STAND_ALONE = {"other", "random", "creation"}
 CONCATENATIONS = {"cat", "stack", "hstack", "vstack", "dstack"}
 _ATTENTION = "attention"
 _EXPERTS = {"topk_router", "expert_linear", "expert_combine", "expert_dispatch"}
+
+
+Statement = tuple[str, int]
+"""File and first line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +126,11 @@ class KernelFlow:
                     found.add(made_by)
                     waiting.append(made_by)
         return found
+
+    def statements(self, kernels: Iterable[int]) -> tuple[Statement | None, ...]:
+        """The statement that makes each kernel's result."""
+        last = (self.program.graph.operations[self.kernels[k].members[-1]] for k in kernels)
+        return tuple((op.origin.file, op.origin.statement) if op.origin else None for op in last)
 
     def only_reader(self, k: int) -> int | None:
         """The one kernel that reads a kernel's result, where the model does not return it."""
@@ -311,7 +322,32 @@ def _may_continue(flow: KernelFlow, k: int, line: list[int]) -> bool:
         return False
     if _is_norm(flow, k) and _is_norm(flow, line[0]) and _leads_to_contraction(flow, k):
         return False
+    if _is_upsampling(flow, k):
+        return False
+    if any(flow.contractions[m] for m in line) and _reduces_space(flow, k):
+        return not any(_reduces_space(flow, m) for m in line)
     return sum(flow.contractions[m] for m in line) + flow.contractions[k] <= 1
+
+
+def _is_upsampling(flow: KernelFlow, k: int) -> bool:
+    """Whether a kernel makes more positions of what comes in: a line begins with it."""
+    return "upsample" in flow.kernels[k].operation
+
+
+def _reduces_space(flow: KernelFlow, k: int) -> bool:
+    """Whether a normalisation needs every position of an image or a sequence before it gives one.
+
+    One before a contraction and one after it are two launches at least.
+    """
+    if not _is_norm(flow, k):
+        return False
+    operations = [flow.program.graph.operations[i] for i in flow.kernels[k].members]
+    return any(
+        op.name in {"group_norm", "instance_norm"}
+        or (op.name == "batch_norm" and op.arg("training") is True)
+        or (isinstance(over := op.arg("normalized_shape"), tuple) and len(over) > 1)
+        for op in operations
+    )
 
 
 def _leads_to_contraction(flow: KernelFlow, k: int) -> bool:

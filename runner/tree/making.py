@@ -10,14 +10,19 @@ from runner.graph.flow import Contracted
 from runner.graph.ir import Scope
 from runner.graph.terms import snake_case
 from runner.tree.document import Level
-from runner.tree.fusing import Fusion, KernelFlow, is_residual, lines, special_stem, why_alone
+from runner.tree.fusing import (
+    LARGEST_FUSION,
+    Fusion,
+    KernelFlow,
+    is_residual,
+    lines,
+    special_stem,
+    why_alone,
+)
 from runner.tree.interface import Program, interface, shared_scopes
 from runner.tree.part import Part, in_order
 from runner.tree.regions import Region, is_container, is_numbered
 from runner.tree.stems import attribute, line_stem
-
-LARGEST_FUSION = 16
-"""Kernels in a module call that is drawn as one fusion."""
 
 
 class PartMaker:
@@ -37,9 +42,9 @@ class PartMaker:
                 for scope in op.scopes:
                     self.views.setdefault(scope, set()).add(i)
 
-    def may_be_fusion(self, kernels: Collection[int]) -> bool:
-        """Whether a call's kernels are few, and wait for no part that waits for them."""
-        return len(kernels) <= LARGEST_FUSION and self.drawn_together.allows(kernels)
+    def may_be_fusion(self, kernels: Collection[int], step: bool = False) -> bool:
+        """Whether a call's kernels are few, or a step, and wait for no part that waits for them."""
+        return (step or len(kernels) <= LARGEST_FUSION) and self.drawn_together.allows(kernels)
 
     def call(self, region: Region, kernels: list[int]) -> Part:
         """A call of a module as a fusion, named by its class or its attribute."""

@@ -17,6 +17,7 @@ from runner.tree.document import Level
 from runner.tree.fusing import (
     Fusion,
     KernelFlow,
+    Statement,
     blocks_up_to_joins,
     constant_fusions,
     is_residual,
@@ -25,9 +26,11 @@ from runner.tree.fusing import (
 from runner.tree.interface import Interface, Program, interface
 from runner.tree.making import PartMaker, of_class, opened
 from runner.tree.part import Part, in_order
-from runner.tree.regions import MOSTLY, Region, is_container, is_frame, layer_classes, regions
+from runner.tree.regions import MOSTLY, Region, Structure, is_container, regions
 from runner.tree.stems import attribute, container_stem, fusion_stem
 
+FEWEST_STEPS = 3
+"""Turns of a loop, or calls of one module, that are steps: fusions of however many kernels."""
 _HEAD_CONTRACTIONS = 3
 """Linear layers in an output head."""
 
@@ -46,8 +49,9 @@ class _Partition:
         self.flow = KernelFlow(program)
         self.make = PartMaker(program, self.flow)
         self.everything = tuple(range(len(self.graph.operations)))
-        self.region = regions(program)
+        self.region = regions(self.flow)
         self.straight = {id(r) for r in self.region.walk() if self._is_straight(r)}
+        self.structure = Structure(self.flow, self.region, self.straight)
 
     def root(self) -> Part:
         if self.source_level == "level1" or len(self.kernels) < 2:
@@ -91,7 +95,7 @@ class _Partition:
         name, times = max(classes.items(), key=lambda item: item[1], default=("", 0))
         if times > 2:
             return f"it calls {name} {times} times"
-        if found := layer_classes(self.flow, self.region, self.straight):
+        if found := self.structure.classes:
             return f"it has layers of the class {', '.join(sorted(found))}"
         for region in (self.region, *modules):
             for block in blocks(self.flow, region, self.straight):
@@ -159,7 +163,6 @@ class _Partition:
 
     def _model_contents(self) -> list[Part]:
         """The layers, fusions and kernels of a model."""
-        classes = layer_classes(self.flow, self.region, self.straight)
         parts: list[Part] = []
         loose_of: list[list[int]] = []
         queue = [self.region]
@@ -175,10 +178,10 @@ class _Partition:
                     loose += [item] if item not in numbers else []
                 elif id(item) in inside:
                     continue
-                elif id(item) in self.straight or self._is_small(item, classes):
+                elif id(item) in self.straight or self._is_small(item):
                     self.make.drawn_together.add(list(item.kernels()))
                     parts.append(self.make.call(item, list(item.kernels())))
-                elif is_frame(self.flow, item, self.straight, classes) or self._is_blocks(item):
+                elif self.structure.is_frame(item) or self._is_blocks(item):
                     queue.append(item)
                 else:
                     parts.append(self._layer(item))
@@ -205,12 +208,17 @@ class _Partition:
         return None
 
     def _is_blocks(self, region: Region) -> bool:
-        """A call that is little more than blocks one after the other."""
-        found = blocks(self.flow, region, self.straight)
+        """A call that is little more than blocks in a row, but no steps of one contraction."""
+        found = [
+            block
+            for block in blocks(self.flow, region, self.straight)
+            if block.stem != "step"
+            or sum(self.flow.contractions[k] for k in block.region().kernels()) > 1
+        ]
         held = sum(1 for block in found for _ in block.region().kernels())
         return held >= MOSTLY * sum(1 for _ in region.kernels())
 
-    def _is_small(self, region: Region, classes: Collection[str]) -> bool:
+    def _is_small(self, region: Region) -> bool:
         """A call in a model that is a fusion: with one contraction, or the output head.
 
         A head gives the model's result with a few linear layers and no other contraction.
@@ -218,7 +226,7 @@ class _Partition:
         kernels = list(region.kernels())
         contractions = [self.kernels[k].operation for k in kernels if self.flow.contractions[k]]
         assert region.scope is not None
-        if region.scope.cls in classes or not self.make.may_be_fusion(kernels):
+        if region.scope.cls in self.structure.classes or not self.make.may_be_fusion(kernels):
             return False
         head = set(contractions) == {"linear"} and any(self.flow.exits(k)[2] for k in kernels)
         return len(contractions) <= (_HEAD_CONTRACTIONS if head else 1)
@@ -259,14 +267,16 @@ class _Partition:
         return parts if len(parts) > 1 else self.make.lines_and_kernels(kernels)
 
     def _pieces(self, region: Region, taken: set[int], joins: Collection[int]) -> list[Part]:
-        items = list(self._items(region, taken, joins))
+        steps = self._steps(region, taken)
+        done = {k for step in steps for k in step.kernels}
+        items = list(self._items(region, taken | done, joins))
         stretches: list[list[int]] = [[]]
         for item in items:
             if isinstance(item, Part):
                 stretches.append([])
             else:
                 stretches[-1].append(item)
-        parts = [item for item in items if isinstance(item, Part)]
+        parts = [*map(self.make.fusion, steps), *(i for i in items if isinstance(i, Part))]
         loose = {k for stretch in stretches for k in stretch}
         if len(joins) > 1:
             for fusion in blocks_up_to_joins(self.flow, stretches, joins):
@@ -276,10 +286,47 @@ class _Partition:
                     loose -= set(fusion.kernels)
         return parts + self.make.lines_and_kernels(sorted(loose))
 
+    def _steps(self, region: Region, taken: set[int]) -> list[Fusion]:
+        """The turns of a loop that a call runs: the same statements, again and again."""
+        found = blocks(self.flow, region, self.straight)
+        turns = [list(block.region().kernels()) for block in found]
+        if len(turns) < FEWEST_STEPS or len({self.flow.statements(turn) for turn in turns}) > 1:
+            return []
+        if all(isinstance(item, int) for item in found[0].items):
+            turns = self._turns(region, {*self.flow.statements(turns[0])}) or turns
+        cls = region.scope.cls if region.scope is not None and not region.scope.builtin else ""
+        stem = f"{snake_case(cls)}_step".strip("_")
+        steps = []
+        for turn in turns:
+            if taken.isdisjoint(turn) and self.make.drawn_together.allows(turn):
+                self.make.drawn_together.add(turn)
+                reason = f"one of {len(turns)} turns of a loop"
+                steps.append(Fusion(tuple(turn), reason, stem))
+        return steps
+
+    def _turns(self, region: Region, body: Collection[Statement | None]) -> list[list[int]]:
+        """The kernels of a loop's statements, a list for each turn; none for a single statement."""
+        turns: list[list[int]] = []
+        before: Statement | None = None
+        for k in (item for item in region.items if isinstance(item, int)):
+            (statement,) = self.flow.statements([k])
+            if statement is not None and statement in body:
+                if before is None or statement < before:
+                    turns.append([])
+                turns[-1].append(k)
+                before = statement
+        if len(turns) < FEWEST_STEPS:
+            return []
+        largest = max(map(len, turns))
+        while len(turns[0]) + len(turns[1]) <= largest:  # the first turn, in another order
+            turns[:2] = [turns[0] + turns[1]]
+        return turns
+
     def _items(
         self, region: Region, taken: set[int], joins: Collection[int]
     ) -> Iterator[int | Part]:
         """What a call holds, in the order in which it runs: its own calls as fusions."""
+        times = Counter(inner.scope.path for inner in region.inner() if inner.scope is not None)
         for item in region.items:
             if isinstance(item, int):
                 if item not in taken:
@@ -290,7 +337,9 @@ class _Partition:
                 yield from self._items(item, taken, joins)
             elif len(kernels) == 1:
                 yield kernels[0]
-            elif kernels and self.make.may_be_fusion(kernels):
+            elif kernels and self.make.may_be_fusion(
+                kernels, item.scope is not None and times[item.scope.path] >= FEWEST_STEPS
+            ):
                 self.make.drawn_together.add(kernels)
                 yield self.make.call(item, kernels)
             elif kernels:

@@ -1,19 +1,19 @@
-"""This file knows about the author's own structure: which module call holds which kernels."""
+"""The author's own structure: which module call holds which kernels, and which calls are layers."""
 
 from __future__ import annotations
 
-import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 from runner.graph.ir import Scope
-from runner.tree.fusing import CONCATENATIONS, KernelFlow
-from runner.tree.interface import Program
+from runner.tree.fusing import CONCATENATIONS, LARGEST_FUSION, KernelFlow, is_join, lines
 
 MOSTLY = 0.5
 """Share of a call's kernels from which on the calls inside it are its body, and it their frame."""
-_NUMBERED = re.compile(r"^(?P<container>.*?)\.?\d+$")
+LARGEST_LAYER = 24
+"""Parts of a layer; one with more that is mostly calls too large for a fusion is their frame."""
 
 
 @dataclass(slots=True)
@@ -41,71 +41,129 @@ class Region:
             yield from region.walk()
 
 
-def regions(program: Program) -> Region:
+def regions(flow: KernelFlow) -> Region:
     """The tree of module calls that hold kernels, without calls that hold just one thing."""
     root = Region(None)
     known: dict[tuple[Scope, ...], Region] = {(): root}
-    for k, scopes in enumerate(program.scopes):
+    for k, scopes in enumerate(flow.program.scopes):
         for depth in range(1, len(scopes) + 1):
             if scopes[:depth] not in known:
                 known[scopes[:depth]] = Region(scopes[depth - 1])
                 known[scopes[: depth - 1]].items.append(known[scopes[:depth]])
         known[scopes].items.append(k)
-    _collapse(root)
+    containers = flow.program.graph.containers
+    for region in list(known.values()):
+        _gather(flow, region, containers)
+    _collapse(root, containers)
     while len(root.items) == 1 and isinstance(root.items[0], Region):
         root.items = root.items[0].items
     return root
 
 
-def _collapse(region: Region) -> None:
+# --- containers that nobody calls -----------------------------------------------------------------
+
+
+def _gather(flow: KernelFlow, region: Region, containers: frozenset[str]) -> None:
+    """Put the calls of one element of a list together, where the element is a container itself.
+
+    `for layer in self.down: x = layer["down"](layer["block"](x))` calls no `down.0`, which its
+    author would draw all the same. What runs between its calls is in it, and so are the
+    concatenation that it alone reads and the residual add that it ends in.
+    """
+    gathered: list[int | Region] = []
+    place = 0
+    while place < len(region.items):
+        path = _uncalled(region.scope, region.items[place], containers)
+        end = _run_end(region, place, path, containers) if path else place + 1
+        run = region.items[place:end]
+        if sum(isinstance(item, Region) for item in run) < 2:
+            gathered.append(region.items[place])
+            place += 1
+            continue
+        element = Region(Scope(path, "ModuleDict", 0, builtin=True), run)
+        inside = set(element.kernels())
+        while gathered and _feeds_only(flow, gathered[-1], inside):
+            element.items.insert(0, gathered.pop())
+        place = end
+        for after in range(end, len(region.items)):
+            k = region.items[after]
+            if isinstance(k, Region) or not _continues(flow, k, inside):
+                break
+            inside.add(k)
+            if is_join(flow, k):
+                element.items += region.items[place : after + 1]
+                place = after + 1
+        _gather(flow, element, containers)
+        gathered.append(element)
+    region.items = gathered
+
+
+def _uncalled(scope: Scope | None, item: int | Region, containers: frozenset[str]) -> str:
+    """The container between two calls that is an element of a container; empty where none is."""
+    if isinstance(item, int) or item.scope is None:
+        return ""
+    above = f"{scope.path}." if scope is not None and scope.path else ""
+    pieces = item.scope.path.removeprefix(above).split(".")
+    paths = [above + ".".join(pieces[:n]) for n in range(1, len(pieces))]
+    nested = (b for a, b in pairwise(paths) if a in containers and b in containers)
+    if scope is not None and scope.path in containers and paths and paths[0] in containers:
+        return paths[0]
+    return next(nested, "")
+
+
+def _run_end(region: Region, start: int, path: str, containers: frozenset[str]) -> int:
+    """Where the unbroken run of calls of one element ends; each of its modules is called once."""
+    end, seen = start, set[str]()
+    for place in range(start, len(region.items)):
+        item = region.items[place]
+        if isinstance(item, int):
+            continue
+        called = item.scope.path if item.scope is not None else ""
+        if called in seen or _uncalled(region.scope, item, containers) != path:
+            break
+        seen.add(called)
+        end = place + 1
+    return end
+
+
+def _feeds_only(flow: KernelFlow, item: int | Region, inside: set[int]) -> bool:
+    """Whether an item is a concatenation that only these kernels read."""
+    if isinstance(item, Region) or flow.kernels[item].operation not in CONCATENATIONS:
+        return False
+    readers, _, returned = flow.exits(item)
+    return readers <= inside and not returned
+
+
+def _continues(flow: KernelFlow, k: int, inside: set[int]) -> bool:
+    """Whether a kernel works element by element on what these kernels gave."""
+    made_by = {m for _, m in flow.activations(k)}
+    return flow.kernels[k].kind == "pointwise" and not made_by.isdisjoint(inside)
+
+
+# --- calls that hold one thing --------------------------------------------------------------------
+
+
+def _collapse(region: Region, containers: frozenset[str]) -> None:
     for position, item in enumerate(region.items):
         if isinstance(item, Region):
-            _collapse(item)
+            _collapse(item, containers)
             while isinstance(item, Region) and len(item.items) == 1:
-                item = _merged(item, item.items[0])
+                item = _merged(item, item.items[0], containers)
             region.items[position] = item
 
 
-def _merged(outer: Region, inner: int | Region) -> int | Region:
+def _merged(outer: Region, inner: int | Region, containers: frozenset[str]) -> int | Region:
     """A call that holds another one alone: the two as one, by the name that tells more."""
     if isinstance(inner, int) or outer.scope is None or inner.scope is None:
         return inner
-    container = is_container(inner.scope) and not is_container(outer.scope)
-    numbered = _NUMBERED.match(outer.scope.path) and not _NUMBERED.match(inner.scope.path)
-    return Region(outer.scope, inner.items) if container or numbered else inner
+    held = is_container(inner.scope) and not is_container(outer.scope)
+    element = _holder(outer.scope) in containers and _holder(inner.scope) not in containers
+    return Region(outer.scope, inner.items) if held or element else inner
 
 
-def layer_classes(flow: KernelFlow, root: Region, fused: set[int]) -> set[str]:
-    """Classes of the blocks that a stack repeats: one numbered container, each feeding the next.
-
-    `fused` holds the ids of regions that are fusions.
-    """
-    classes: set[str] = set()
-    for region in [root, *root.walk()]:
-        if blocks := _stacked(flow, region, fused):
-            classes |= {
-                b.scope.cls for b in blocks if b.scope is not None and not is_container(b.scope)
-            }
-    return classes
-
-
-def is_frame(flow: KernelFlow, region: Region, fused: set[int], classes: set[str]) -> bool:
-    """Whether a call is little more than the frame around layers, and so no layer itself."""
-    held = sum(1 for block in _blocks(flow, region, fused, classes) for _ in block.kernels())
-    return held >= MOSTLY * sum(1 for _ in region.kernels())
-
-
-def _blocks(
-    flow: KernelFlow, region: Region, fused: set[int], classes: set[str]
-) -> Iterator[Region]:
-    """The outermost calls in a region that a stack repeats."""
-    stacked = {id(block) for block in _stacked(flow, region, fused)}
-    for inner in region.inner():
-        named = inner.scope is not None and inner.scope.cls in classes and id(inner) not in fused
-        if named or id(inner) in stacked:
-            yield inner
-        else:
-            yield from _blocks(flow, inner, fused, classes)
+def _holder(scope: Scope) -> str:
+    """The path of the module that holds a called one."""
+    return scope.path.rpartition(".")[0]
 
 
 def is_numbered(scope: Scope) -> bool:
@@ -118,21 +176,153 @@ def is_container(scope: Scope) -> bool:
     return scope.builtin and scope.cls in {"Sequential", "ModuleList", "ModuleDict"}
 
 
-def _stacked(flow: KernelFlow, region: Region, fused: set[int]) -> list[Region]:
-    """The repeated blocks that are called directly in a region."""
-    groups: dict[tuple[str, str], list[Region]] = {}
-    for inner in region.inner():
-        scope = inner.scope
-        if scope is None or id(inner) in fused:
-            continue
-        match = _NUMBERED.match(scope.path)
-        if match:
-            groups.setdefault((scope.cls, match["container"]), []).append(inner)
-    for blocks in groups.values():
-        chained = len(blocks) > 1 and all(_feeds(flow, a, b) for a, b in pairwise(blocks))
-        if chained and not _concatenated(flow, blocks):
-            return blocks
-    return []
+# --- layers and the frames around them ------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Calls of one class in one region, each of which feeds the next."""
+
+    cls: str
+    calls: list[Region]
+    held: bool
+    """They are elements of one container."""
+    alike: bool
+    """Nothing else is called of that container."""
+
+
+class Structure:
+    """Which module calls are layers, and which are no more than the frames around layers.
+
+    A container that holds blocks of one class is a stack, wherever it is. Blocks among others (in a
+    Sequential, or as attributes) are layers too, but in no call whose class is repeated itself: the
+    outermost repeated class is the layer. No attribute's name decides.
+    """
+
+    def __init__(self, flow: KernelFlow, root: Region, fused: set[int]) -> None:
+        self.flow, self.fused = flow, fused
+        self.containers = flow.program.graph.containers
+        self.times = Counter(_own_class(r) for r in root.walk() if id(r) not in fused)
+        self.recursive = {_own_class(r) for r in root.walk() if _holds_itself(r)}
+        """Classes that call themselves, at any depth."""
+        self.outermost: dict[int, bool] = {}
+        """By a region's id: whether neither it nor a call around it is of a repeated class."""
+        self._mark(root, True)
+        rows = [row for region in [root, *root.walk()] for row in self._layer_rows(region)]
+        self.classes = {row.cls for row in rows} - {""}
+        self.stacked = {row.cls for row in rows if row.alike} - {""}
+        """Classes of which a container holds nothing else."""
+
+    def _mark(self, region: Region, outermost: bool) -> None:
+        self.outermost[id(region)] = outermost
+        for inner in region.inner():
+            cls = _own_class(inner)
+            repeated = self.times[cls] > 1 if cls else _is_uncalled(inner)
+            self._mark(inner, outermost and not repeated)
+
+    def is_frame(self, region: Region) -> bool:
+        """Whether a call is little more than the frame around layers, and so no layer itself."""
+        kernels = _size(region)
+        level = max((_size(r) for r in region.walk() if _own_class(r) in self.recursive), default=0)
+        if level >= MOSTLY * kernels:
+            return True  # a U-Net by recursion: each level holds the next
+        held = sum(1 for block in self._blocks(region) for _ in block.kernels())
+        return held >= MOSTLY * kernels or self._is_too_wide(region, kernels)
+
+    def _blocks(self, region: Region) -> Iterator[Region]:
+        """The outermost calls in a region that are layers."""
+        stacked = {id(call) for row in self._layer_rows(region) for call in row.calls}
+        for inner in region.inner():
+            cls = _own_class(inner)
+            named = self.outermost[id(region)] and cls in self.classes
+            named |= cls in self.stacked and self._is_alone(inner, region)  # a list of one
+            if id(inner) not in self.fused and (named or id(inner) in stacked):
+                yield inner
+            else:
+                yield from self._blocks(inner)
+
+    def _layer_rows(self, region: Region) -> Iterator[Row]:
+        for row in self._rows(region):
+            large = all(map(self._is_large, row.calls))
+            if row.alike or (self.outermost[id(region)] and (row.held or large)):
+                yield row
+
+    def _is_large(self, region: Region) -> bool:
+        """Whether a call is too much for one fusion: many kernels, or several blocks of its own."""
+        blocks = [r for r in region.walk() if id(r) not in self.fused and _own_class(r)]
+        return _size(region) > LARGEST_FUSION or len(blocks) > 1
+
+    def _rows(self, region: Region) -> Iterator[Row]:
+        """The rows of calls that are called directly in a region."""
+        groups: dict[tuple[str, str], list[Region]] = {}
+        for inner in region.inner():
+            if inner.scope is not None and id(inner) not in self.fused:
+                holder = _holder(inner.scope)
+                held_by = holder if holder in self.containers else ""
+                groups.setdefault((inner.scope.cls, held_by), []).append(inner)
+        for (cls, holder), calls in groups.items():
+            chained = len(calls) > 1 and all(_feeds(self.flow, a, b) for a, b in pairwise(calls))
+            if chained and not _concatenated(self.flow, calls):
+                others = [item for item in region.items if item not in calls]
+                alike = bool(holder) and all(self._holder(item) != holder for item in others)
+                builtin = calls[0].scope is not None and is_container(calls[0].scope)
+                yield Row("" if builtin else cls, calls, bool(holder), alike)
+
+    def _is_alone(self, call: Region, region: Region) -> bool:
+        """Whether a container holds a call and nothing else."""
+        holder = self._holder(call)
+        return holder in self.containers and all(
+            self._holder(item) != holder for item in region.items if item is not call
+        )
+
+    def _holder(self, item: int | Region) -> str:
+        """The path of the module that holds the called one, of a lone kernel too."""
+        if isinstance(item, int):
+            scopes = self.flow.program.scopes[item]
+            return _holder(scopes[-1]) if scopes else ""
+        return _holder(item.scope) if item.scope is not None else ""
+
+    def _is_too_wide(self, region: Region, kernels: int) -> bool:
+        """Whether a layer would have too many parts, mostly of repeated calls with many kernels."""
+        if self._parts(region) <= LARGEST_LAYER:
+            return False
+        large = [r for r in region.walk() if _size(r) > LARGEST_FUSION and _own_class(r)]
+        times = Counter(map(_own_class, large))
+        held = {k for r in large if times[_own_class(r)] > 1 for k in r.kernels()}
+        return len(held) >= MOSTLY * kernels
+
+    def _parts(self, region: Region) -> int:
+        loose = [item for item in region.items if isinstance(item, int)]
+        joined = sum(len(line.kernels) - 1 for line in lines(self.flow, loose))
+        return (
+            len(loose)
+            - joined
+            + sum(
+                1 if _size(inner) <= LARGEST_FUSION else self._parts(inner)
+                for inner in region.inner()
+            )
+        )
+
+
+def _own_class(region: Region) -> str:
+    """The author's class of a call; empty for a container."""
+    scope = region.scope
+    return "" if scope is None or is_container(scope) else scope.cls
+
+
+def _is_uncalled(region: Region) -> bool:
+    """Whether a region is an element of a list whose modules are called one by one."""
+    return region.scope is not None and region.scope.cls == "ModuleDict" and region.scope.builtin
+
+
+def _holds_itself(region: Region) -> bool:
+    """Whether a call of an author's class calls that class again, at any depth."""
+    cls = _own_class(region)
+    return bool(cls) and any(_own_class(inner) == cls for inner in region.walk())
+
+
+def _size(region: Region) -> int:
+    return sum(1 for _ in region.kernels())
 
 
 def _concatenated(flow: KernelFlow, blocks: list[Region]) -> bool:

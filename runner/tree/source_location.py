@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from runner.graph.ir import Origin
 from runner.graph.operations import kind
@@ -15,23 +16,32 @@ def call_lines(program: Program, root: Part) -> dict[int, int | None]:
 
     None where a library's code calls it. The root has the line that computes its result.
     """
-    lines = {id(root): _line(program, root, root)}
+    lines = {id(root): _root_line(program, root)}
     for parent in root.walk():
-        lines.update((id(child), _line(program, child, parent)) for child in parent.children)
+        told = list(_origins(program, parent, parent)) if parent.children else []
+        lines.update((id(child), _line(program, child, parent, told)) for child in parent.children)
     return lines
 
 
-def _line(program: Program, part: Part, parent: Part) -> int | None:
+def _root_line(program: Program, root: Part) -> int | None:
+    origins = list(_origins(program, root, root))
+    if not origins:
+        return None
+    return origins[-1].line if len(origins[-1].calls) < 2 else origins[-1].calls[0]
+
+
+def _line(program: Program, part: Part, parent: Part, told: list[Origin]) -> int | None:
+    """`told`: where the parent's own operations stand."""
     depth = sum(not scope.builtin for scope in parent.scopes)
     origins = list(_origins(program, part, parent))
     if not origins:
         return None
     last = origins[-1]
-    if part is parent:
-        return last.line if len(last.calls) < 2 else last.calls[0]
     if depth < len(last.calls):
-        told = {origin.calls[depth : depth + 1] for origin in _origins(program, parent, parent)}
-        if depth < len(last.calls) - 1 or len(told) > 1:
+        several = any(
+            a.calls[depth : depth + 1] != b.calls[depth : depth + 1] for a, b in pairwise(told)
+        )
+        if depth < len(last.calls) - 1 or several:
             return last.calls[depth]
     return last.line  # one line of the parent's forward calls a function that does all of it
 

@@ -72,6 +72,9 @@ from runner.verify.weights import (
     transfer,
 )
 
+_SHOWN = 5
+"""Files that a note names."""
+
 
 class CompositionGate:
     """The whole model; its first trial serves rules, weights, coverage and health too."""
@@ -93,6 +96,8 @@ class CompositionGate:
         self.kernels_not_finite: set[str] = set()
         """Kernel files that gave NaN or infinity on the original's own inputs."""
         self._marks: set[object] = set()
+        self._other_strides: list[str] = []
+        """Kernel files that the model calls with other strides than their own inputs have."""
         self._self_tests: Callable[[], None] = lambda: None
 
     def judge(self, self_tests: Callable[[], None], missing: frozenset[str]) -> None:
@@ -337,6 +342,11 @@ class CompositionGate:
             calls = [call for call in trace.calls if call.component == component]
             self._judge_calls(component, calls, self.layout.nodes(component))
             self._judge_kernel(component, calls, trace.events)
+        if self._other_strides:
+            files, more = self._other_strides[:_SHOWN], len(self._other_strides) - _SHOWN
+            rest = f" and {more} more" if more > 0 else ""
+            told = f"in the model other strides than in their own inputs: {', '.join(files)}{rest}"
+            self.findings.note(told)
 
     def _kernel_files(self) -> set[str]:
         return {path for path in self.layout.components if self.layout.is_kernel(path)}
@@ -366,7 +376,7 @@ class CompositionGate:
             not all(map(same_layout, [s for s, _ in contract.inputs], contract.strides, real))
             for real in strides
         ):
-            self.findings.note(f"{component} has other strides in the model than its own inputs")
+            self._other_strides.append(component)
 
     def _judge_kernel(self, component: str, calls: list[Call], events: list[Event]) -> None:
         """A kernel in the model against its file alone, where it gets the same inputs in both."""

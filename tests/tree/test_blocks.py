@@ -126,7 +126,9 @@ def test_two_modules_called_in_turn_with_their_residuals_are_one_block(
     apart: Apart,
 ) -> None:
     _, root = apart(TWO_LISTS)
-    assert [(p.name, p.stem) for p in layers(root)] == [(f"block_{i}", "block") for i in range(3)]
+    assert [(p.name, p.stem) for p in layers(root)] == [
+        (f"layers_{i}", "layers_block") for i in range(3)
+    ]
     first = layers(root)[0]
     assert [k.stem for k in first.kernels()] == [
         *("layer_norm", "linear", "scaled_dot_product_attention", "linear", "add"),

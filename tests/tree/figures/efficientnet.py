@@ -2,15 +2,15 @@
 
 efficientnet (model)
   conv2d_norm_activation: conv2d, batch_norm, silu
-  mb_conv (layer)
+  mbconv (layer)
     conv2d_norm_activation: conv2d, batch_norm, silu
     squeeze_excitation: adaptive_avg_pool2d, conv2d, silu, conv2d, sigmoid, mul
     conv2d_norm_activation: conv2d, batch_norm
-  mb_conv (layer)
+  mbconv (layer)
     2 x conv2d_norm_activation: conv2d, batch_norm, silu
     squeeze_excitation: adaptive_avg_pool2d, conv2d, silu, conv2d, sigmoid, mul
     conv2d_norm_activation: conv2d, batch_norm
-  mb_conv (layer)
+  mbconv (layer)
     2 x conv2d_norm_activation: conv2d, batch_norm, silu
     squeeze_excitation: adaptive_avg_pool2d, conv2d, silu, conv2d, sigmoid, mul
     conv2d_norm_activation: conv2d, batch_norm

@@ -1,0 +1,271 @@
+"""Layers follow the author's module tree and the loops of a forward, not the spelling of names."""
+
+import pytest
+from outlines import Apart, outline
+
+from runner.tree.part import Part
+
+ENDS = """
+def get_inputs(): return [torch.randn(2, 8, 16, 16)]
+def get_init_inputs(): return []
+"""
+
+RESNET_BLOCK = """
+class ResnetBlock(nn.Module):
+    def __init__(self, i, o):
+        super().__init__()
+        self.norm1, self.conv1 = nn.GroupNorm(2, i), nn.Conv2d(i, o, 3, padding=1)
+        self.norm2, self.conv2 = nn.GroupNorm(2, o), nn.Conv2d(o, o, 3, padding=1)
+        self.skip = nn.Conv2d(i, o, 1)
+
+    def forward(self, x):
+        h = self.conv1(F.silu(self.norm1(x)))
+        return self.conv2(F.silu(self.norm2(h))) + self.skip(x)
+"""
+
+STAGES = (
+    RESNET_BLOCK
+    + """
+class Down(nn.Module):
+    def __init__(self, i, o):
+        super().__init__()
+        self.{first}, self.{second} = ResnetBlock(i, o), ResnetBlock(o, o)
+        self.pool = nn.Conv2d(o, o, 3, 2, 1)
+
+    def forward(self, x):
+        return self.pool(self.{second}(self.{first}(x)))
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.down1, self.down2, self.down3 = Down(8, 8), Down(8, 16), Down(16, 16)
+
+    def forward(self, x):
+        return self.down3(self.down2(self.down1(x)))
+"""
+    + ENDS
+)
+
+SEQUENCES = (
+    RESNET_BLOCK
+    + """
+class EncoderBlock(nn.Module):
+    def __init__(self, i, o):
+        super().__init__()
+        self.layers = nn.Sequential(ResnetBlock(i, o), ResnetBlock(o, o), nn.Conv2d(o, o, 3, 2, 1))
+
+    def forward(self, x):
+        return self.layers(x)
+
+class Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.block1, self.block2 = EncoderBlock(8, 8), EncoderBlock(8, 16)
+        self.out = nn.Conv2d(16, 4, 1)
+
+    def forward(self, x):
+        return self.out(self.block2(self.block1(x)))
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder, self.head = Encoder(), nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.head(self.encoder(x).mean((2, 3)))
+"""
+    + ENDS
+)
+
+DICTIONARIES = (
+    RESNET_BLOCK
+    + """
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(8, 8, 1)
+        self.up = nn.ModuleList(
+            nn.ModuleDict({
+                "up": nn.ConvTranspose2d(8, 8, 2, 2),
+                "first": ResnetBlock(16, 8),
+                "second": ResnetBlock(8, 8),
+            })
+            for _ in range(2)
+        )
+
+    def forward(self, x):
+        x = self.stem(x)
+        skips = [F.avg_pool2d(x, 1), F.interpolate(x, scale_factor=2.0)]
+        x = F.avg_pool2d(x, 2)
+        for level, skip in zip(self.up, skips):
+            x = torch.cat([level["up"](x), skip], 1)
+            x = level["second"](level["first"](x))
+        return x
+"""
+    + ENDS
+)
+
+RECURSIVE = (
+    """
+class Level(nn.Module):
+    def __init__(self, inside):
+        super().__init__()
+        after = 16 if inside else 8
+        held = [inside] if inside else []
+        self.model = nn.Sequential(
+            nn.LeakyReLU(0.2), nn.Conv2d(8, 8, 4, 2, 1), *held,
+            nn.ReLU(), nn.ConvTranspose2d(after, 8, 4, 2, 1),
+        )
+
+    def forward(self, x):
+        return torch.cat([x, self.model(x)], 1)
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.levels, self.head = Level(Level(Level(None))), nn.Conv2d(16, 3, 1)
+
+    def forward(self, x):
+        return self.head(self.levels(x))
+"""
+    + ENDS
+)
+
+LOOP = """
+class Cell(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.recurrent = nn.Parameter(torch.randn(8, 16))
+
+    def forward(self, x):
+        h, c, found = torch.tanh(x[:, 0, :8]), torch.exp(x[:, 0, :8]), []
+        for t in range(5):
+            gate, value = (x[:, t] + h @ self.recurrent).chunk(2, -1)
+            c = torch.sigmoid(gate) * c + torch.tanh(value)
+            h = c / (1 + c.abs())
+            found.append(h)
+        return torch.stack(found, 1)
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.into, self.cell = nn.LayerNorm(8), nn.Linear(8, 16), Cell()
+
+    def forward(self, x):
+        return x + self.cell(self.into(self.norm(x)))
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList(Block() for _ in range(2))
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return x.mean(1)
+
+def get_inputs(): return [torch.randn(2, 5, 8)]
+def get_init_inputs(): return []
+"""
+
+NORMS = (
+    """
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.before, self.conv = nn.GroupNorm(2, 8), nn.Conv2d(8, 8, 3, padding=1)
+        self.after, self.head = nn.GroupNorm(2, 8), nn.Conv2d(8, 4, 1)
+
+    def forward(self, x):
+        y = self.after(self.conv(self.before(x)))
+        return self.head(torch.relu(F.interpolate(y, scale_factor=2.0)))
+"""
+    + ENDS
+)
+
+
+WINDOWS = """
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.q, self.k = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x):
+        q, k, out = self.q(x), self.k(x), []
+        for i in range(12):
+            low = max(0, i - 2)
+            s = (q[:, i : i + 1] @ k[:, low : i + 1].transpose(1, 2)).softmax(-1)
+            out.append(s @ x[:, low : i + 1])
+        return torch.cat(out, 1)
+
+def get_inputs(): return [torch.randn(2, 12, 8)]
+def get_init_inputs(): return []
+"""
+
+
+def layers(root: Part) -> list[Part]:
+    return [child for child in root.children if child.level == "layer"]
+
+
+@pytest.mark.parametrize("names", [("res1", "res2"), ("a", "b")])
+def test_attributes_that_end_in_a_digit_are_no_list(apart: Apart, names: tuple[str, str]) -> None:
+    _, root = apart(STAGES.replace("{first}", names[0]).replace("{second}", names[1]))
+    assert [part.stem for part in root.children] == ["down"] * 3
+    assert [part.stem for part in root.children[0].children] == ["resnet_block"] * 2 + ["conv2d"]
+
+
+def test_blocks_among_others_in_a_sequence_leave_the_repeated_block_around_them(
+    apart: Apart,
+) -> None:
+    _, root = apart(SEQUENCES)
+    assert [part.stem for part in layers(root)] == ["encoder_block"] * 2
+    assert [part.stem for part in layers(root)[0].children] == ["resnet_block"] * 2 + ["conv2d"]
+
+
+def test_the_modules_of_one_dictionary_in_a_list_are_a_layer(apart: Apart) -> None:
+    _, root = apart(DICTIONARIES)
+    assert [(part.name, part.stem) for part in layers(root)] == [
+        ("up_0", "up_block"),
+        ("up_1", "up_block"),
+    ]
+    stems = [part.stem for part in layers(root)[0].children]
+    assert stems == ["conv_transpose2d", "cat", "resnet_block", "resnet_block"]
+
+
+def test_a_level_that_holds_the_next_is_the_frame_around_it(apart: Apart) -> None:
+    _, root = apart(RECURSIVE)
+    assert [part.stem for part in root.children] == [
+        "leaky_relu_conv2d",
+        "leaky_relu_conv2d",
+        "level",
+        "relu_conv_transpose2d",
+        "cat",
+        "relu_conv_transpose2d",
+        "cat",
+        "conv2d",
+    ]
+
+
+def test_the_steps_of_a_loop_in_a_layer_are_fusions(apart: Apart) -> None:
+    _, root = apart(LOOP)
+    block, other = layers(root)
+    assert [part.stem for part in block.children].count("cell_step") == 5
+    assert len(block.children) < 12
+    assert outline(block) == outline(other)
+
+
+def test_a_line_has_no_norm_over_space_before_and_after_its_convolution(apart: Apart) -> None:
+    _, root = apart(NORMS)
+    assert [part.stem for part in root.children] == [
+        "group_norm_conv2d",
+        "group_norm",
+        "upsample_nearest2d_relu_conv2d",
+    ]
+
+
+def test_a_step_is_given_its_window_so_that_equal_steps_are_one_workload(apart: Apart) -> None:
+    program, root = apart(WINDOWS)
+    steps = [part for part in root.children if part.stem == "scaled_dot_product_attention"]
+    read = {tuple(program.spec(name).shape for name in step.io.inputs) for step in steps}
+    assert len(steps) == 12
+    assert read == {((2, 1, 8), (2, n, 8), (2, n, 8)) for n in (1, 2, 3)}
