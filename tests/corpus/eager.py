@@ -1,6 +1,6 @@
 """Exit with 0 if the model in FILE gives the same output twice, to the last bit; else say why not.
 
-    python tests/corpus/eager.py FILE
+python tests/corpus/eager.py FILE
 """
 
 import copy

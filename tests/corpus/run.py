@@ -19,7 +19,7 @@ from pathlib import Path
 EAGER = Path(__file__).with_name("eager.py")
 KDRUN = [sys.executable, "-c", "import sys; from runner.cli import main; sys.exit(main())"]
 EAGER_LIMIT_S = 120
-KDRUN_LIMIT_S = 600
+KDRUN_LIMIT_S = 400
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 
 
