@@ -69,7 +69,7 @@ corpus: .venv-corpus/.installed
 
 .venv-corpus/.installed: $(INSTALLED) $(CORPUS_PACKAGES)
 	$(BIN)/python -m venv --clear .venv-corpus
-	.venv-corpus/bin/python -m pip install -qq --no-deps $(CORPUS_PACKAGES:%=-r %) --extra-index-url $(TORCH_INDEX)
+	.venv-corpus/bin/python -m pip install -qq --no-deps $(CORPUS_PACKAGES:%=-r %)
 	$(BIN)/python -c 'import site; print(f"import site; site.addsitedir({site.getsitepackages()[0]!r})")' \
 	  > "$$(.venv-corpus/bin/python -c 'import site; print(site.getsitepackages()[0])')/setup.pth"
 	.venv-corpus/bin/python tests/corpus/define_torchvision_operators.py
