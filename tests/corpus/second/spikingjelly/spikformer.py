@@ -1,0 +1,32 @@
+"""Spikformer: attention without softmax over spikes, 4 time steps."""
+
+import torch
+from spikingjelly.activation_based import functional
+from spikingjelly.activation_based.model.spikformer import Spikformer
+
+
+class Model(torch.nn.Module):
+    def __init__(self, dim, depth):
+        super().__init__()
+        self.net = Spikformer(
+            T=4,
+            img_size_h=32,
+            img_size_w=32,
+            patch_size=4,
+            num_classes=10,
+            embed_dims=dim,
+            num_heads=4,
+            depths=depth,
+        )
+
+    def forward(self, image):
+        functional.reset_net(self.net)
+        return self.net(image)
+
+
+def get_inputs():
+    return [torch.rand(1, 3, 32, 32)]
+
+
+def get_init_inputs():
+    return [128, 2]
