@@ -1,5 +1,5 @@
-"""Beat This!: rotary attention over time and over frequency in the stem, then a transformer; beats
-and downbeats."""
+"""Beat This!: rotary attention over time and over frequency in the stem, then a transformer;
+beats and downbeats."""
 
 import torch
 from beat_this.model.beat_tracker import BeatThis

@@ -1,5 +1,5 @@
-"""Cheng's codec: residual units, attention, subpixel convolutions, a masked convolution as context
-model."""
+"""Cheng's codec: residual units, attention, subpixel convolutions, a masked convolution as
+context model."""
 
 import torch
 from compressai.models.waseda import Cheng2020Attention

@@ -6,11 +6,9 @@ from doctr.models.detection.fast.pytorch import fast_tiny
 
 
 class Model(torch.nn.Module):
-    def __init__(self, size):
+    def __init__(self, pretrained):
         super().__init__()
-        self.net = fast_tiny(
-            pretrained=False, pretrained_backbone=False, input_shape=(3, size, size)
-        )
+        self.net = fast_tiny(pretrained=pretrained, pretrained_backbone=False)
 
     def forward(self, page):
         return self.net(page, return_model_output=True)["out_map"]
@@ -21,4 +19,4 @@ def get_inputs():
 
 
 def get_init_inputs():
-    return [128]
+    return [False]

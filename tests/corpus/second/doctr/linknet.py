@@ -6,11 +6,9 @@ from doctr.models.detection.linknet.pytorch import linknet_resnet18
 
 
 class Model(torch.nn.Module):
-    def __init__(self, size):
+    def __init__(self, pretrained):
         super().__init__()
-        self.net = linknet_resnet18(
-            pretrained=False, pretrained_backbone=False, input_shape=(3, size, size)
-        )
+        self.net = linknet_resnet18(pretrained=pretrained, pretrained_backbone=False)
 
     def forward(self, page):
         return self.net(page, return_model_output=True)["out_map"]
@@ -21,4 +19,4 @@ def get_inputs():
 
 
 def get_init_inputs():
-    return [128]
+    return [False]

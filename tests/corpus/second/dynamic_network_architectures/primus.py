@@ -1,4 +1,5 @@
-"""Primus: a vision transformer over patches of a volume with rotary positions in three dimensions."""
+"""Primus: a vision transformer over patches of a volume with rotary positions in three
+dimensions."""
 
 import torch
 from dynamic_network_architectures.architectures.primus import Primus

@@ -1,5 +1,5 @@
-"""EasyOCR's first recognizer: a ResNet over a line's picture, two bidirectional LSTMs, logits for
-CTC."""
+"""EasyOCR's first recognizer: a ResNet over a line's picture, two bidirectional LSTMs, logits
+for CTC."""
 
 import torch
 from easyocr.model.model import Model as Recognizer

@@ -1,5 +1,5 @@
-"""A small Glow: all-in-one blocks of affine couplings on squeezed images, then on vectors, with a
-log determinant."""
+"""A small Glow: all-in-one blocks of affine couplings on squeezed images, then on vectors, with
+a log determinant."""
 
 import FrEIA.framework
 import FrEIA.modules

@@ -1,4 +1,5 @@
-"""DeepAR's sampling: lagged inputs of an LSTM, each next step drawn from a Student's t, 10 paths."""
+"""DeepAR's sampling: lagged inputs of an LSTM, each next step drawn from a Student's t, 10
+paths."""
 
 import torch
 from gluonts.torch.model.deepar.module import DeepARModel

@@ -1,4 +1,5 @@
-"""A temporal fusion transformer: variable selection, static contexts, LSTMs, attention; quantiles."""
+"""A temporal fusion transformer: variable selection, static contexts, LSTMs, attention;
+quantiles."""
 
 import torch
 from gluonts.torch.distributions import QuantileOutput

@@ -1,5 +1,5 @@
-"""MOMENT: each channel's patches in a T5 encoder after reversible instance norm; reconstruction of
-a masked series."""
+"""MOMENT: each channel's patches in a T5 encoder after reversible instance norm; reconstruction
+of a masked series."""
 
 import torch
 from momentfm.models.moment import MOMENT

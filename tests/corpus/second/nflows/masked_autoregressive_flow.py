@@ -1,5 +1,5 @@
-"""The log density of a masked autoregressive flow: masked residual networks, permutations between
-the layers."""
+"""The log density of a masked autoregressive flow: masked residual networks, permutations
+between the layers."""
 
 import torch
 from nflows.flows import MaskedAutoregressiveFlow

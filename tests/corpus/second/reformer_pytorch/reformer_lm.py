@@ -1,5 +1,5 @@
-"""Reformer: reversible layers, attention inside the buckets of a random hash, chunks of the feed-
-forward."""
+"""Reformer: reversible layers, attention inside the buckets of a random hash, chunks of the
+feed- forward."""
 
 import torch
 from reformer_pytorch import ReformerLM

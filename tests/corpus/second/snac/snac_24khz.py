@@ -1,4 +1,5 @@
-"""SNAC: half a second of audio at 24 kHz to codes at three rates and back, with its noise blocks."""
+"""SNAC: half a second of audio at 24 kHz to codes at three rates and back, with its noise
+blocks."""
 
 import torch
 from snac import SNAC

@@ -18,6 +18,9 @@ class Model(torch.nn.Module):
             num_heads=4,
             depths=depth,
         )
+        for module in self.net.modules():  # without training, larger gains let spikes through
+            if isinstance(module, torch.nn.modules.batchnorm._BatchNorm):
+                torch.nn.init.constant_(module.weight, 6.0)
 
     def forward(self, image):
         functional.reset_net(self.net)

@@ -1,5 +1,5 @@
-"""A small network of convolutions in CP, Tucker and tensor train form with a tensor regression at
-its end."""
+"""A small network of convolutions in CP, Tucker and tensor train form with a tensor regression
+at its end."""
 
 import tltorch
 import torch

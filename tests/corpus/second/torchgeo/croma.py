@@ -1,5 +1,5 @@
-"""CROMA: radar and optical images in encoders with a two-dimensional ALiBi bias, joined by cross-
-attention."""
+"""CROMA: radar and optical images in encoders with a two-dimensional ALiBi bias, joined by
+cross- attention."""
 
 import torch
 from torchgeo.models import CROMA

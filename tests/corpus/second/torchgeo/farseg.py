@@ -1,4 +1,5 @@
-"""FarSeg: a ResNet with a feature pyramid, whose scene embedding weighs every level's foreground."""
+"""FarSeg: a ResNet with a feature pyramid, whose scene embedding weighs every level's
+foreground."""
 
 import torch
 from torchgeo.models import FarSeg
