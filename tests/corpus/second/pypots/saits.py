@@ -8,7 +8,7 @@ class Model(torch.nn.Module):
     def __init__(self, steps, features):
         super().__init__()
         self.backbone = BackboneSAITS(steps, features, 2, 64, 4, 16, 16, 128, 0.1, 0.0)
-        self.register_buffer("diagonal", 1 - torch.eye(steps))
+        self.register_buffer("diagonal", (1 - torch.eye(steps)).unsqueeze(0))
 
     def forward(self, series, observed):
         first, second, third, _, _ = self.backbone(series * observed, observed, self.diagonal)[:5]
