@@ -2,6 +2,7 @@
 
 import torch
 from darts.models.forecasting.nbeats import _NBEATSModule
+from darts.utils.data.torch_datasets.utils import PLModuleInput
 
 
 class Model(torch.nn.Module):
@@ -26,7 +27,7 @@ class Model(torch.nn.Module):
         )
 
     def forward(self, series):
-        return self.net((series, None, None)).prediction
+        return self.net(PLModuleInput(series)).prediction
 
 
 def get_inputs():

@@ -2,6 +2,7 @@
 
 import torch
 from darts.models.forecasting.tcn_model import _TCNModule
+from darts.utils.data.torch_datasets.utils import PLModuleInput
 
 
 class Model(torch.nn.Module):
@@ -23,7 +24,7 @@ class Model(torch.nn.Module):
         )
 
     def forward(self, series):
-        return self.net((series, None, None)).prediction
+        return self.net(PLModuleInput(series)).prediction
 
 
 def get_inputs():

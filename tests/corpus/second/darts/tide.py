@@ -2,6 +2,7 @@
 
 import torch
 from darts.models.forecasting.tide_model import _TideModule
+from darts.utils.data.torch_datasets.utils import PLModuleInput
 
 
 class Model(torch.nn.Module):
@@ -28,7 +29,9 @@ class Model(torch.nn.Module):
         )
 
     def forward(self, past, future, static):
-        return self.net((past, future, static)).prediction
+        return self.net(
+            PLModuleInput(past[..., :2], None, past[..., 2:], future, static)
+        ).prediction
 
 
 def get_inputs():

@@ -21,4 +21,4 @@ def get_inputs():
 
 
 def get_init_inputs():
-    return [96, 4, 4]
+    return [128, 4, 16]
