@@ -19,6 +19,8 @@ class Model(torch.nn.Module):
             decoder_output_dim=8,
             hidden_size=hidden,
             temporal_decoder_hidden=32,
+            temporal_hidden_size_past=hidden,
+            temporal_hidden_size_future=hidden,
             temporal_width_past=4,
             temporal_width_future=4,
             use_layer_norm=True,
