@@ -181,11 +181,15 @@ _PICKS = {"index", "index_select", "embedding", "gather"}
 
 # --- attention ------------------------------------------------------------------------------------
 
+_MASKS = {
+    *("eq", "ne", "lt", "le", "gt", "ge", "logical_not", "logical_and", "logical_or"),
+    *("bitwise_not", "bitwise_and", "bitwise_or", "masked_fill", "where"),
+}
+"""What makes one mask of another, or of numbers."""
 _AROUND_SCORES = {
     *("add", "sub", "rsub", "mul", "div", "neg", "pow", "tanh", "clamp", "clamp_max", "maximum"),
-    *("minimum", "masked_fill", "where", "cat", "nan_to_num", "native_dropout", "bernoulli"),
-    *("eq", "ne", "lt", "le", "gt", "ge", "logical_not", "logical_and", "logical_or"),
-    *("bitwise_not", "bitwise_and", "bitwise_or", "index_select", "repeat"),
+    *("minimum", "cat", "nan_to_num", "native_dropout", "bernoulli", "index_select", "repeat"),
+    *_MASKS,
 }
 """Scales, masks, biases, caps, sinks, dropout; the keys and values repeated."""
 _SOFTMAX = {"_softmax", "exp", "sum", "amax", "max", "logsumexp", "_log_softmax"}
@@ -210,7 +214,7 @@ def _is_attention(
     if len(contractions) == 1:
         within = {event.operation.name for event in contractions[0]}
         fused = any("softmax" in name or "_scaled_dot_product" in name for name in within)
-        return fused and names <= {"mul", "div", "index_select", "repeat"}
+        return fused and names <= {"mul", "div", "index_select", "repeat"} | _MASKS
     if len(contractions) != 2 or not names <= _AROUND_SCORES | _PROBABILITIES:
         return False
     if groups[-1] is not contractions[1]:
