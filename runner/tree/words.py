@@ -108,7 +108,7 @@ def _operation_words(program: Program, kernel: Part, op: Operation) -> tuple[lis
     for name, value in (*zip(op.schema, op.args, strict=False), *op.kwargs):
         if next(references(value), None) is not None or name in IN_WINDOW:
             complete &= not (isinstance(value, tuple) and _mixed(value))
-        elif name == "normalized_shape" and value == inputs[0].shape[-1:]:
+        elif name == "normalized_shape" and inputs and value == inputs[0].shape[-1:]:
             continue
         elif not is_usual(op, name, value) and not (kernel.stem == "relu6" and _is_six(op)):
             word = _argument(name, value)

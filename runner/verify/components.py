@@ -216,12 +216,16 @@ def what_ran(events: list[Event], constants: bool = False) -> Counter[str]:
 
 @contextmanager
 def nothing_computed(file: str, bench: Bench, findings: Findings) -> Iterator[None]:
-    """A parent's file is imported, its model built: children are made then, and no tensors."""
+    """A parent's file is imported, its model built: children are made then, and no tensors.
+
+    An empty one may be: it says which device a parent without inputs is on.
+    """
     watch = Watch(bench.directory)
     with watch:
         yield
     for event in watch.trace.events:
-        if event.where.rpartition(":")[0] == file:
+        holds_something = any(0 not in shape for shape, _ in event.operation.outputs)
+        if event.where.rpartition(":")[0] == file and holds_something:
             what = f"computes {event.operation.name} before the forward, at {event.where}"
             findings.found("rules", file, what)
 
