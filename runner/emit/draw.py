@@ -9,6 +9,7 @@ it need another (a logarithm what is positive, an index an existing row).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import takewhile
 
 from runner.emit.derivations import LONGEST_CONSTANT, constant_recipe, recipe_of
@@ -156,12 +157,16 @@ class _Draw:
         made = self._structure_of(name)
         assert made is not None
         recipe, begin = made
-        part = self.usual[name].part
+        made_by = self.program.producers
+        run = {made_by[n] for op in recipe.operations for n in op.outputs if n in made_by}
+        part = replace(self.usual[name].part, operations=tuple(sorted(run)))
         read = [n for op in recipe.operations for n in op.refs()]
         statements, texts = [], {}
         for value in begin:
-            leaf = Usual(part, value, self.program.distributions[value])
-            texts[value] = self._laid_out(leaf, self.program.spec(value))
+            leaf, spec = Usual(part, value, self.program.distributions[value]), self.program.spec
+            found = self.program.graph.seen.get(value)
+            laid_out = Text(_as_laid_out(found, spec(value))) if found else None
+            texts[value] = laid_out or self._laid_out(leaf, spec(value))
             if read.count(value) > 1:
                 variable = unique(self._wish(value), self.recipes.taken | RESERVED)
                 self.recipes.taken.add(variable)

@@ -147,7 +147,10 @@ class Recipes:
         return bool(held) and all(plan.last_read(name) <= position for name in held)
 
     def _update(self, op: Operation, text: Text, plan: _Plan, position: int) -> list[str]:
-        """`x += 1` and `x[0] = y` for the in-place operators that have such a statement."""
+        """`x += 1` and `x[0] = y` for the in-place operators that have such a statement.
+
+        A method takes no None for a dimension that stays whole: that is `x[:, rows] = y`.
+        """
         name = next(op.refs())
         target = self._value(name).text
         if plan.is_filled_next(position - 1):  # torch.empty(3, 4).uniform_(-1, 1)
@@ -155,6 +158,10 @@ class Recipes:
             if plan.is_last(position):
                 return []
             return [f"{self._name(name, plan, position)} = {text.text}"]
+        indices = op.arg("indices")
+        if op.name == "index_put_" and isinstance(indices, tuple) and not op.arg("accumulate"):
+            items = (":" if i is None else literal(i, self._value).text for i in indices)
+            return [f"{target}[{', '.join(items)}] = {literal(op.args[2], self._value).text}"]
         if len(op.args) == 2 and not op.kwargs:
             value = literal(op.args[1], self._value).text
             if op.name in _UPDATES:

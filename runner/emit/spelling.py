@@ -447,7 +447,6 @@ _Special = Callable[[Operation, dict[str, Arg], Value], Text | None]
 _SPECIAL: dict[str, _Special] = {
     "index": _index,
     "index_put": _index_put,
-    "index_put_": _index_put,
     "to": _to,
     "lift_fresh": lambda op, bound, value: literal(op.args[0], value),
     "rand_like": _uniform,
