@@ -136,7 +136,7 @@ def _known_table(cone: set[int], operations: list[Operation], flow: Flow) -> str
     read_by = _readers(cone, flow)
     if {"sin", "cos"} <= names or "polar" in names:
         several = len(_results(cone, flow)) > 1
-        if several and read_by & CONTRACTION:
+        if several and (read_by - _ATTENTION) & CONTRACTION:
             return "fourier_basis"
         table = several or not read_by <= {"add", "add_"}
         return "rope_table" if table else "sinusoidal_embedding"

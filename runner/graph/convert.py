@@ -12,7 +12,7 @@ import torch
 from torch.fx import Graph as FxGraph
 from torch.fx import Node as FxNode
 
-from runner.errors import CaptureError, ProblemError
+from runner.errors import ProblemError
 from runner.graph.ir import (
     Arg,
     Capture,
@@ -107,7 +107,7 @@ def convert(problem: Problem, built: Built, traced: Traced, rung: Capture, mode:
             if held_as := weights.get((storage_of(tensor), tensor.shape)):
                 known[node] = Ref(held_as)
             else:
-                states[node.name] = _constant(built, path, tensor)
+                states[node.name] = _constant(built, path, tensor, written_out=True)
         else:
             weights[storage_of(tensor), tensor.shape] = node.name
             states[node.name] = State(
@@ -186,19 +186,28 @@ def _recipe(built: Built, tensor: torch.Tensor) -> Recipe | None:
     return built.made_model.recipe(tensor)
 
 
-def _constant(built: Built, path: str, tensor: torch.Tensor) -> State:
+def _constant(built: Built, path: str, tensor: torch.Tensor, *, written_out: bool = False) -> State:
+    """The state for a tensor that no operator of the program makes.
+
+    `written_out`: it is known to be what the author wrote out, in Python or NumPy, and not what a
+    tracer could not follow.
+    """
     recipe, literal = _recipe(built, tensor), tensor_literal(tensor)
     place = _place(built.model, tensor)
     if recipe is None and literal is None and place is None:
-        literal = tensor_literal(tensor, longest=_LONGEST_LITERAL)
+        literal = tensor_literal(tensor, longest=_LONGEST_LITERAL) if written_out else None
         if literal is None:
-            raise CaptureError(
-                built.loaded.problem.path,
-                f"cannot be captured: forward() makes a tensor of {tensor.numel():,} numbers, and "
-                "not by torch's operators",
-                hint="make it in __init__() and keep it with register_buffer()",
+            raise Refused(
+                f"forward() makes {tensor.numel():,} numbers, and not by torch's operators",
+                "make it in __init__() and keep it with register_buffer()",
             )
     return State(place or path, "constant", recipe, literal)
+
+
+def _is_written_out(node: FxNode, value: torch.Tensor) -> bool:
+    """Whether a tensor is what torch.tensor() or NumPy made, and no result that was kept."""
+    lifted = all("lift_fresh" in str(user.target) for user in node.users)
+    return lifted or not value.untyped_storage().resizable()
 
 
 def _name_literals(
@@ -295,7 +304,9 @@ class _Writer:
             name = prefix + node.name
             self.known[node] = Ref(name)
             self.values[name] = spec_of(value)
-            self.states[name] = _constant(self.built, str(node.target), value)
+            written_out = _is_written_out(node, value)
+            path = str(node.target)
+            self.states[name] = _constant(self.built, path, value, written_out=written_out)
 
     def _call(self, node: FxNode, module: Any, prefix: str) -> None:
         target = node.target

@@ -391,7 +391,7 @@ def _statement(op: Operation) -> tuple[object, ...]:
     return (op.scopes, op.origin.file, op.origin.statement) if op.origin else (op.scopes, "", 0)
 
 
-_WITH_TABLES = {"rope", "sinusoidal_embedding", "segment_sum"}
+_WITH_TABLES = {"rope", "sinusoidal_embedding", "segment_sum", "relative_position_bias"}
 """Operations whose formula holds a table or a mask of its own, as an attention's does."""
 _CONSTANT = "a constant that is no mere argument of the one kernel that reads it"
 _TELLING = ("contraction", "scan", "softmax", "normalization", "reduction", "pooling", "random",

@@ -158,7 +158,7 @@ def test_too_many_numbers_are_refused_in_one_sentence_that_says_what_to_do(write
     with pytest.raises(CaptureError) as refused:
         capture(problem)
     assert str(refused.value).endswith(
-        "cannot be captured: forward() makes a tensor of 9,999 numbers, and not by torch's "
+        "cannot be captured: forward() makes 9,999 numbers, and not by torch's "
         "operators; make it in __init__() and keep it with register_buffer()"
     )
 
