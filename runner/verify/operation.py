@@ -42,6 +42,7 @@ CREATES = {
 _COMMUTES = {"add", "mul"}
 """`0 + x` is the same operation as `x + 0`."""
 _NOT_ATTRIBUTES = {
+    "dtype",
     "device",
     "layout",
     "pin_memory",
