@@ -32,7 +32,7 @@ from runner.emit.text import ATOM, COMPARISON, SUM, Text
 from runner.emit.usual_inputs import Usual, usual_inputs
 from runner.graph.distributions.pointwise import BELOW_ZERO
 from runner.graph.ir import Operation, Recipe, TensorSpec
-from runner.graph.operations import reads_only_shape
+from runner.graph.operations import is_sized_by_values, reads_only_shape
 from runner.tree.interface import Program
 from runner.tree.part import Part
 
@@ -205,6 +205,9 @@ class _Draw:
             else recipe_of(program, value, self._is_drawn_number, inputs=True)
         )
         if recipe is None or len(recipe.operations) > LONGEST_CONSTANT:
+            return None
+        specs = program.graph.values | recipe.specs
+        if any(is_sized_by_values(op, specs) for op in recipe.operations):
             return None
         if number and self._is_part_of_an_activation(recipe):
             return None

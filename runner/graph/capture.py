@@ -26,7 +26,7 @@ from runner.graph.placement import note_placement
 from runner.graph.provenance import (
     Recorder,
 )
-from runner.graph.refused import PLAIN, Refused
+from runner.graph.refused import DENSE, PLAIN, Refused
 from runner.graph.trace import Built, Traced, export, quietly
 from runner.graph.unnoticed import forgetting_results
 from runner.problems import Problem, author_error, check_inputs, load_problem, seed
@@ -76,15 +76,13 @@ def capture(problem: Problem, mode: Mode = "eval") -> Graph:
 
 
 def _refusal(problem: Problem, errors: list[Exception]) -> CaptureError:
-    """What stands in the way: what has a remedy of its own, else each reason once.
-
-    Reasons begin with that of the real run, on real values.
-    """
+    """What stands in the way: what has a remedy of its own, else what stopped the real run."""
     known = (e for e in errors if isinstance(e, Refused) and e.hint != PLAIN)
     if first := next(known, None):
         return CaptureError(problem.path, f"cannot be captured: {first}", hint=first.hint)
-    said = dict.fromkeys(_said(problem, error) for error in reversed(errors))
-    return CaptureError(problem.path, f"cannot be captured: {' | '.join(said)}", hint=PLAIN)
+    said = _said(problem, errors[-1])
+    hint = DENSE if "Sparse" in said else PLAIN
+    return CaptureError(problem.path, f"cannot be captured: {said}", hint=hint)
 
 
 def _said(problem: Problem, error: Exception) -> str:

@@ -29,7 +29,7 @@ from runner.graph.ir import (
     TensorSpec,
     references,
 )
-from runner.graph.operations import COPY
+from runner.graph.operations import COPY, SIZED_BY_VALUES
 from runner.graph.origin import origin
 from runner.graph.placement import is_copy_on_device, is_on_cpu, made_on_cpu, placed, viewable
 from runner.graph.provenance import (
@@ -63,10 +63,6 @@ _SAME_OR_COPY = {"to", "contiguous", "type_as"}
 _VIEW_OR_COPY = {"reshape", "flatten", "ravel", "reshape_as"}
 # A tensor's number goes to Python; what Python did with it is part of the program that was traced.
 _READS = {torch.ops.aten.item.default, torch.ops.aten._local_scalar_dense.default}
-_SIZED_BY_VALUES = {
-    "nonzero", "nonzero_numpy", "argwhere", "masked_select", "unique_dim", "unique_consecutive",
-    "_unique", "_unique2", "bincount",
-}  # fmt: skip
 # How bool(x) becomes a number: `x != 0` first.
 _ASKS = {torch.ops.aten.ne.Scalar}
 # What says how to run, and runs nothing.
@@ -399,7 +395,7 @@ class _Writer:
         random = torch.Tag.nondeterministic_seeded in target.tags
         if random or any(self._varies(a) for a in (*node.args, *node.kwargs.values())):
             self.varying.update(filter(None, outputs))
-            if operation in _SIZED_BY_VALUES or _picks(target, node):
+            if operation in SIZED_BY_VALUES or _picks(target, node):
                 self._specialised(node, f"values decide how much {operation} gives")
         self.known[node] = tuple(refs) if listed else refs[0]
         op = Operation(

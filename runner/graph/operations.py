@@ -3,7 +3,9 @@
 A new operator is a new row.
 """
 
-from runner.graph.ir import Graph, Operation
+from collections.abc import Mapping
+
+from runner.graph.ir import Graph, Operation, TensorSpec, references
 
 CONTRACTION = {
     "linear", "matmul", "mm", "bmm", "addmm", "baddbmm", "addbmm", "einsum", "bilinear", "mv",
@@ -137,6 +139,20 @@ _KINDS = (
     ("creation", CREATION),
     ("copy", COPY),
 )
+
+
+SIZED_BY_VALUES = {
+    "nonzero", "nonzero_numpy", "argwhere", "masked_select", "unique_dim", "unique_consecutive",
+    "_unique", "_unique2", "bincount",
+}  # fmt: skip
+"""How many elements these give depends on the values that they read."""
+
+
+def is_sized_by_values(op: Operation, values: Mapping[str, TensorSpec]) -> bool:
+    """Whether the numbers that an operation reads decide the shape of its result."""
+    if op.name in {"index", "_unsafe_index"}:
+        return any(values[name].dtype in {"bool", "uint8"} for name in references(op.args[1]))
+    return op.name in SIZED_BY_VALUES or op.target == "where.default"
 
 
 def reads_only_shape(op: Operation) -> bool:
