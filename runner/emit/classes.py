@@ -67,9 +67,7 @@ class ClassWriter:
         for parts in alike.values():
             by_workload = {workload(part).name: part for part in reversed(parts)}
             self._define(list(by_workload.values())[::-1])
-        model = write_class(
-            program, namer, "Model", root, self._items(root, root), nested=True
-        )
+        model = write_class(program, namer, "Model", root, self._items(root, root), nested=True)
         calls = self._unite()
         names = self._names()
         made_as = _Calls(calls, names)

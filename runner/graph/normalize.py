@@ -2,7 +2,7 @@
 
 requires: a graph as captured. ensures: each value is written once and never changed; no operation
 that only returns its argument; views that nothing reads are gone. Compute that nothing reads
-stays: the original runs it too.
+stays: the original runs it too. What Python alone reads, as a number, is a check, and gone.
 """
 
 import re
@@ -23,7 +23,7 @@ from runner.graph.ir import (
     references,
     substitute,
 )
-from runner.graph.operations import constants
+from runner.graph.operations import constants, kind
 from runner.graph.scatters import written_back
 
 # Operations that read only another tensor's shape or dtype: what says the same without it.
@@ -415,9 +415,10 @@ def _map_refs(structure: Any, now: Callable[[str], str]) -> Any:
 def _without_dead_views(graph: Graph) -> Graph:
     """Views, unread copies of state, unread constants and what makes no element are gone.
 
-    Compute stays, read or not.
+    Compute stays, read or not, but for checks: `assert (x > 0).all()` takes the number in a tensor.
     """
     used = set(graph.output_names())
+    checked: set[str] = set()
     kept: list[Operation] = []
     constant = constants(graph)
     for op in reversed(graph.operations):
@@ -425,6 +426,10 @@ def _without_dead_views(graph: Graph) -> Graph:
         unread = not any(name in used for name in op.outputs)
         made = [name for name in op.outputs if name]
         nothing = all(graph.values[name].numel == 0 for name in made)
+        number = bool(graph.specialisations) and all(graph.values[n].numel == 1 for n in made)
+        if unread and (number or checked.issuperset(made)) and kind(op) != "random":
+            checked.update(op.refs())
+            continue
         if unread and (op.view or scattered or nothing or constant.issuperset(made)):
             continue
         kept.append(op)

@@ -19,9 +19,7 @@ class FakeTensors(FakeTensorMode):
     def __init__(self) -> None:
         super().__init__(allow_non_fake_inputs=True, allow_fallback_kernels=False)
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is torch.ops.aten._to_copy.default and type(args[0]) is torch.Tensor:
             # torch 2.9 would move the real tensor to the device, which cannot hold one.
             args = (self.from_tensor(args[0]), *args[1:])

@@ -12,7 +12,9 @@ from runner.graph.terms import snake_case
 from runner.tree.interface import Program, interface
 
 LARGEST_FUSION = 16
-"""Kernels in a module call that is drawn as one fusion."""
+"""Parts of a module call that is drawn as one fusion; a straight line of kernels is one part."""
+MOST_KERNELS = 32
+"""Kernels in such a fusion."""
 _STAND_ALONE = {"other", "random", "creation"}
 CONCATENATIONS = {"cat", "stack", "hstack", "vstack", "dstack"}
 _ATTENTION = "attention"
@@ -283,6 +285,18 @@ def lines(flow: KernelFlow, kernels: Iterable[int]) -> list[Fusion]:
         line.append(k)
         line_of[k] = line
     return [Fusion(tuple(line), _why_line(flow, line)) for line in found if len(line) > 1]
+
+
+def pieces(flow: KernelFlow, kernels: Collection[int]) -> int:
+    """How many parts kernels are where each straight line is one."""
+    return len(kernels) - sum(len(line.kernels) - 1 for line in lines(flow, kernels))
+
+
+def fits_fusion(flow: KernelFlow, kernels: Collection[int]) -> bool:
+    """Whether kernels are few enough for one fusion."""
+    if len(kernels) <= LARGEST_FUSION:
+        return True
+    return len(kernels) <= MOST_KERNELS and pieces(flow, kernels) <= LARGEST_FUSION
 
 
 def _why_line(flow: KernelFlow, line: Sequence[int]) -> str:

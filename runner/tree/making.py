@@ -11,9 +11,9 @@ from runner.graph.ir import Scope
 from runner.graph.terms import snake_case
 from runner.tree.document import Level
 from runner.tree.fusing import (
-    LARGEST_FUSION,
     Fusion,
     KernelFlow,
+    fits_fusion,
     is_residual,
     lines,
     special_stem,
@@ -22,7 +22,7 @@ from runner.tree.fusing import (
 from runner.tree.interface import Program, interface, shared_scopes
 from runner.tree.part import Part, in_order
 from runner.tree.regions import Region, is_container, is_numbered
-from runner.tree.stems import attribute, line_stem
+from runner.tree.stems import attribute, container_stem, line_stem
 
 
 class PartMaker:
@@ -43,8 +43,9 @@ class PartMaker:
                     self.views.setdefault(scope, set()).add(i)
 
     def may_be_fusion(self, kernels: Collection[int], step: bool = False) -> bool:
-        """Whether a call's kernels are few, or a step, and wait for no part that waits for them."""
-        return (step or len(kernels) <= LARGEST_FUSION) and self.drawn_together.allows(kernels)
+        """Whether a call's parts are few, or a step, and wait for no part that waits for them."""
+        few = step or fits_fusion(self.flow, kernels)
+        return few and self.drawn_together.allows(kernels)
 
     def call(self, region: Region, kernels: list[int]) -> Part:
         """A call of a module as a fusion, named by its class or its attribute."""
@@ -67,7 +68,7 @@ class PartMaker:
         if not is_container(scope):
             return own
         if is_numbered(scope):
-            return line_stem([self.kernels[k] for k in kernels])
+            return line_stem([self.kernels[k] for k in kernels], container_stem(scope.path))
         return attribute(scope.path)
 
     def fusion(self, fusion: Fusion) -> Part:
@@ -159,7 +160,8 @@ class PartMaker:
         """Operations of a module call: its parts, and the views between them that it makes."""
         inside = {i for child in children for i in child.operations}
         views = self.views.get(region.scope, set())
-        return tuple(sorted(inside | (views & self._between(inside, views))))
+        between = self.views_between(inside, region.kernels())
+        return tuple(sorted(inside | between | (views & self._between(inside, views))))
 
     def _between(self, inside: set[int], views: set[int]) -> set[int]:
         """Views that touch the parts: those of outside values for outside readers stay outside."""

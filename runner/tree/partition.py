@@ -333,7 +333,7 @@ class _Partition:
                     yield item
                 continue
             kernels = [k for k in item.kernels() if k not in taken]
-            if self._is_body(item, region):
+            if self._is_body(item, region) or self._is_two_blocks(item):
                 yield from self._items(item, taken, joins)
             elif len(kernels) == 1:
                 yield kernels[0]
@@ -344,6 +344,13 @@ class _Partition:
                 yield self.make.call(item, kernels)
             elif kernels:
                 yield from self._pieces(item, taken, joins)
+
+    def _is_two_blocks(self, region: Region) -> bool:
+        """Whether it is a container with two residual adds: attention, then MLP."""
+        assert region.scope is not None
+        inside = set(region.kernels())
+        adds = sum(is_residual(self.flow, k, inside) for k in inside)
+        return is_container(region.scope) and adds > 1
 
     def _is_body(self, region: Region, around: Region) -> bool:
         """A container that holds most of what is around it is no part of it, but its body."""

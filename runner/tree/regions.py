@@ -8,7 +8,15 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from runner.graph.ir import Scope
-from runner.tree.fusing import CONCATENATIONS, LARGEST_FUSION, KernelFlow, is_join, lines
+from runner.tree.fusing import (
+    CONCATENATIONS,
+    LARGEST_FUSION,
+    KernelFlow,
+    fits_fusion,
+    is_join,
+    is_residual,
+    pieces,
+)
 
 MOSTLY = 0.5
 """Share of a call's kernels from which on the calls inside it are its body, and it their frame."""
@@ -212,22 +220,68 @@ class Structure:
         self.classes = {row.cls for row in rows} - {""}
         self.stacked = {row.cls for row in rows if row.alike} - {""}
         """Classes of which a container holds nothing else."""
+        self.halves = {id(r) for around in [root, *root.walk()] for r in self._halves(around)}
+        """By a region's id: calls around small blocks that stand side by side."""
 
     def _mark(self, region: Region, outermost: bool) -> None:
         self.outermost[id(region)] = outermost
         for inner in region.inner():
             cls = _own_class(inner)
-            repeated = self.times[cls] > 1 if cls else _is_uncalled(inner)
+            repeated = self.times[cls] > 1 if cls else _is_uncalled(inner) or self._is_mixed(inner)
             self._mark(inner, outermost and not repeated)
 
     def is_frame(self, region: Region) -> bool:
         """Whether a call is little more than the frame around layers, and so no layer itself."""
+        return id(region) not in self.halves and self._is_around_layers(region)
+
+    def _is_around_layers(self, region: Region) -> bool:
         kernels = _size(region)
         level = max((_size(r) for r in region.walk() if _own_class(r) in self.recursive), default=0)
         if level >= MOSTLY * kernels:
             return True  # a U-Net by recursion: each level holds the next
-        held = sum(1 for block in self._blocks(region) for _ in block.kernels())
+        if self._is_mixed(region):
+            return self._is_too_wide(region, kernels)
+        cls = _own_class(region)
+        repeated = bool(cls) and self.times[cls] > 1
+        blocks = [b for b in self._blocks(region) if _own_class(b) or not repeated]
+        held = sum(map(_size, blocks))
         return held >= MOSTLY * kernels or self._is_too_wide(region, kernels)
+
+    def _is_mixed(self, region: Region) -> bool:
+        """Whether a container in a list holds calls of several classes: it is a block itself."""
+        classes = {r.scope.cls for r in region.inner() if r.scope and id(r) not in self.fused}
+        return (
+            region.scope is not None
+            and is_container(region.scope)
+            and not _is_uncalled(region)
+            and _holder(region.scope) in self.containers
+            and len(classes) > 1
+        )
+
+    def _halves(self, around: Region) -> Iterator[Region]:
+        """Calls in a region that stand side by side, such as an encoder and a decoder.
+
+        One whose blocks are small enough for fusions, and few, is a layer and no frame.
+        """
+        large = [r for r in around.inner() if _own_class(r) and _size(r) > LARGEST_FUSION]
+        in_a_row = {id(call) for row in self._rows(around) for call in row.calls}
+        for region in large if len(large) > 1 else ():
+            if (
+                id(region) not in in_a_row
+                and self._holder(region) not in self.containers
+                and _own_class(region) not in self.recursive
+                and self._parts(region) <= LARGEST_LAYER
+                and all(map(self._is_small_block, self._blocks(region)))
+            ):
+                yield region
+
+    def _is_small_block(self, block: Region) -> bool:
+        """Whether a block is one fusion, which ends in one residual add at most."""
+        if block.scope is not None and is_container(block.scope):
+            return all(map(self._is_small_block, block.inner()))
+        kernels = set(block.kernels())
+        adds = sum(is_residual(self.flow, k, kernels) for k in kernels)
+        return adds < 2 and fits_fusion(self.flow, kernels)
 
     def _blocks(self, region: Region) -> Iterator[Region]:
         """The outermost calls in a region that are layers."""
@@ -242,10 +296,28 @@ class Structure:
                 yield from self._blocks(inner)
 
     def _layer_rows(self, region: Region) -> Iterator[Row]:
+        yield from self._stacks(region)
         for row in self._rows(region):
             large = all(map(self._is_large, row.calls))
             if row.alike or (self.outermost[id(region)] and (row.held or large)):
                 yield row
+
+    def _stacks(self, region: Region) -> Iterator[Row]:
+        """Lists of large calls of several classes, each of which feeds the next."""
+        lists: dict[str, list[Region]] = {}
+        for inner in region.inner():
+            if self._holder(inner) in self.containers:
+                lists.setdefault(self._holder(inner), []).append(inner)
+        for calls in lists.values():
+            classes = {_own_class(call) for call in calls}
+            if (
+                len(classes) > 1
+                and "" not in classes
+                and all(map(self._is_large, calls))
+                and all(_feeds(self.flow, a, b) for a, b in pairwise(calls))
+                and not _concatenated(self.flow, calls)
+            ):
+                yield Row("", calls, held=True, alike=True)
 
     def _is_large(self, region: Region) -> bool:
         """Whether a call is too much for one fusion: many kernels, or several blocks of its own."""
@@ -293,14 +365,9 @@ class Structure:
 
     def _parts(self, region: Region) -> int:
         loose = [item for item in region.items if isinstance(item, int)]
-        joined = sum(len(line.kernels) - 1 for line in lines(self.flow, loose))
-        return (
-            len(loose)
-            - joined
-            + sum(
-                1 if _size(inner) <= LARGEST_FUSION else self._parts(inner)
-                for inner in region.inner()
-            )
+        return pieces(self.flow, loose) + sum(
+            1 if fits_fusion(self.flow, list(inner.kernels())) else self._parts(inner)
+            for inner in region.inner()
         )
 
 

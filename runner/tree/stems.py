@@ -39,11 +39,11 @@ def fusion_stem(operations: Sequence[str], otherwise: str) -> str:
     return text if len(words) <= _MOST_OPERATIONS and len(text) <= LONGEST_STEM else otherwise
 
 
-def line_stem(kernels: Sequence[Kernel]) -> str:
+def line_stem(kernels: Sequence[Kernel], otherwise: str = "fusion") -> str:
     """`conv2d_relu`: a line's operations; where they are many, those that tell most about it."""
     for untold in (set[str](), {"copy"}, {"copy", "pointwise"}):
         told = [kernel for kernel in kernels if kernel.kind not in untold]
         stem = fusion_stem([kernel.operation for kernel in told], "")
         if stem:
             return stem if len(told) > 1 else f"{stem}_fusion"
-    return "fusion"
+    return otherwise
