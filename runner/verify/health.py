@@ -20,7 +20,7 @@ from runner.verify.loading_files import CannotJudge
 from runner.verify.options import EXAMINED_BYTES, KEPT_BYTES, QUICK_FLOPS
 from runner.verify.running import Bench, Inputs, Seen, SharedInputs
 from runner.verify.spilling import DigestedTensor, size_of
-from runner.verify.weights import move, weights_of
+from runner.verify.weights import move, overlapping, weights_of
 
 EXAMINING_FLOPS = QUICK_FLOPS / 3
 """Work of the forwards that are run again; one of them is, where it is quick."""
@@ -140,7 +140,10 @@ def blindness(
     weights: dict[str, torch.Tensor] = {  # a buffer may be for another mode, or keep count
         name: weight
         for name, weight in model.named_parameters()
-        if name in seen.weights_used and weight.is_floating_point() and weight.element_size() > 1
+        if name in seen.weights_used
+        and weight.is_floating_point()
+        and weight.element_size() > 1
+        and not overlapping(weight)
     }
     suspects = [name for name, weight in weights.items() if weight.nbytes <= KEPT_BYTES]
     large = len(weights) - len(suspects)

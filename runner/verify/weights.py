@@ -169,7 +169,7 @@ def vary(
             continue
         seen.add(id(tensor))
         data = tensor.data
-        if data.layout != torch.strided or data.dtype.itemsize == 1 or _overlapping(data):
+        if data.layout != torch.strided or data.dtype.itemsize == 1 or overlapping(data):
             continue
         if only_defaults and not one_value(data):
             continue
@@ -192,7 +192,7 @@ def one_value(tensor: torch.Tensor) -> bool:
     return bool((first == value).all()) and bool((tensor == value).all())
 
 
-def _overlapping(tensor: torch.Tensor) -> bool:
+def overlapping(tensor: torch.Tensor) -> bool:
     """Expanded: several elements are one number in memory."""
     return any(n > 1 and not step for n, step in zip(tensor.shape, tensor.stride(), strict=True))
 
