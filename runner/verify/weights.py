@@ -8,6 +8,8 @@ from typing import TypeAlias
 import torch
 from torch import nn
 
+from runner.torch_internals import storage_of
+
 Weights: TypeAlias = dict[str, torch.Tensor]
 
 _PIECE = 1 << 22
@@ -48,14 +50,22 @@ def weights_of(model: nn.Module) -> Weights:
 def table_of(model: nn.Module) -> WeightTable:
     """What `weights_of` holds, without holding it."""
     weights = weights_of(model)
-    by_identity: dict[int, set[str]] = defaultdict(set)
+    by_place: dict[object, set[str]] = defaultdict(set)
     for name, tensor in weights.items():
-        by_identity[id(tensor)].add(name)
+        by_place[_place(tensor)].add(name)
     return WeightTable(
         {name: (tuple(t.shape), dtype_name(t.dtype)) for name, t in weights.items()},
         {n: (tuple(t.shape), dtype_name(t.dtype)) for n, t in plain_tensors(model).items()},
-        [names for names in by_identity.values() if len(names) > 1],
+        [names for names in by_place.values() if len(names) > 1],
     )
+
+
+def _place(tensor: torch.Tensor) -> object:
+    """The memory that a weight shows: also that of another one of which it is an expansion."""
+    if not tensor.numel():
+        return id(tensor)
+    last = sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride(), strict=True))
+    return storage_of(tensor), tensor.storage_offset(), last, tensor.dtype
 
 
 def dtype_name(dtype: torch.dtype) -> str:
