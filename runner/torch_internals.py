@@ -29,9 +29,9 @@ from torch._subclasses.fake_tensor import (
     DynamicOutputShapeException,
     FakeCopyMode,
     FakeTensor,
-    FakeTensorMode,
     UnsupportedOperatorException,
 )
+from torch._subclasses.fake_tensor import FakeTensorMode as _FakeTensorMode
 from torch.fx.proxy import TracerBase
 from torch.nn.modules import module as modules_of_torch
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
@@ -74,6 +74,18 @@ __all__ = [  # noqa: RUF022  (by what they are for)
     "tree_map_only",
     "tree_unflatten",
 ]
+
+
+class FakeTensorMode(_FakeTensorMode):  # type: ignore[no-untyped-call]
+    """Torch's own, which is not copied where a model copies its modules, heads of a decoder say.
+
+    A fake tensor holds its mode, and torch copies what it holds. The copy of a mode holds the same
+    references to storages, and frees them a second time: the process crashes.
+    """
+
+    def __deepcopy__(self, memo: Any) -> FakeTensorMode:
+        return self
+
 
 without_modes = _disable_current_modes
 """Context in which operations run as if no mode watched them."""

@@ -38,13 +38,22 @@ def _joined(grouping: Grouping, group: int) -> int | None:
     value, maker = operands[0] if len(operands) == 1 else ("", None)
     served = maker is not None and grouping.only_reader_of(value) == group
     for partner in (maker if served else None, grouping.only_reader(group)):
-        if partner is None or _draws(grouping, partner):
+        if partner is None or _draws(grouping, partner) or _is_kept(grouping, group, partner):
             continue
         reason = f"{grouping.reasons[partner]}; a copy into another layout belongs to it"
         follows = partner == maker  # which has taken its views already
         if grouping.join((group, partner), grouping.names[partner], reason, views=not follows):
             return partner
     return None
+
+
+def _is_kept(grouping: Grouping, group: int, reader: int) -> bool:
+    """Whether one call of a module keeps a copy for a later call of it, as a cache does."""
+    copied, read = (
+        {scope for op in grouping.compute(g) for scope in op.scopes} for g in (group, reader)
+    )
+    paths = {scope.path for scope in copied - read}
+    return any(scope.path in paths for scope in read - copied)
 
 
 def _draws(grouping: Grouping, group: int) -> bool:

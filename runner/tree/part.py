@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from runner.graph.ir import Scope
 from runner.graph.operations import kind
@@ -51,17 +51,44 @@ class Part:
 def in_order(
     program: Program, operations: Iterable[int], children: Sequence[Part]
 ) -> tuple[Part, ...]:
-    """Children, each only reading earlier ones, in an order as close to the author's as can be."""
-    inside = {i for child in children for i in child.operations}
-    return tuple(
-        item
-        for item in schedule(program, children, set(operations) - inside)
-        if isinstance(item, Part)
-    )
+    """Children, each only reading earlier ones, in an order as close to the author's as can be.
+
+    Where parts wait for each other, one gives way to what it holds: the smallest that settles it.
+    """
+    parts, everything = list(children), set(operations)
+    while waiting := _runnable(program, *_units(parts, everything))[1]:
+        holding = [u for u in waiting if isinstance(u, Part) and u.children]
+        smallest, *larger = sorted(holding, key=lambda part: len(part.operations))
+        each = [_opened(parts, part) for part in (smallest, *larger)]
+        settled = (p for p in each if not _runnable(program, *_units(p, everything))[1])
+        parts = next(settled, each[0])
+    done, _ = _runnable(program, *_units(parts, everything))
+    return tuple(item for item in done if isinstance(item, Part))
+
+
+def _units(parts: Sequence[Part], operations: set[int]) -> tuple[Sequence[Part], set[int]]:
+    """Parts, and the operations that are in none of them."""
+    return parts, operations.difference(*(part.operations for part in parts))
+
+
+def _opened(parts: Iterable[Part], opened: Part) -> list[Part]:
+    """The parts with the children of one of them in its place."""
+    why = f"not in {opened.name}, which would wait for a part that waits for it"
+    inner = [replace(child, reason=f"{child.reason}; {why}") for child in opened.children]
+    return [item for part in parts for item in (inner if part is opened else [part])]
 
 
 def schedule(program: Program, children: Sequence[Part], loose: Iterable[int]) -> list[Part | int]:
     """Children and single operations (indices) in an order in which they can run."""
+    done, waiting = _runnable(program, children, loose)
+    assert not waiting, "parts that wait for each other"
+    return done
+
+
+def _runnable(
+    program: Program, children: Sequence[Part], loose: Iterable[int]
+) -> tuple[list[Part | int], list[Part | int]]:
+    """Children and operations in an order in which they can run, and those that never can."""
     units: list[Part | int] = [*children, *sorted(loose)]
     made: dict[str, int] = {}
     for u, unit in enumerate(units):
@@ -91,9 +118,7 @@ def schedule(program: Program, children: Sequence[Part], loose: Iterable[int]) -
             waits[other].discard(u)
             if not waits[other]:
                 heapq.heappush(ready, (_place(program, units[other]), other))
-    if len(done) != len(units):
-        raise ValueError("parts that wait for each other")
-    return done
+    return done, [unit for u, unit in enumerate(units) if waits[u]]
 
 
 def _place(program: Program, unit: Part | int) -> int:

@@ -1,5 +1,6 @@
 """Models are written down as programs: on fake tensors where possible, and honestly where not."""
 
+import copy
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from runner.graph.capture import capture
 from runner.graph.ir import Number, Ref, Symbol
 from runner.graph.provenance import tensor_literal
 from runner.problems import read_problem
+from runner.torch_internals import FakeTensorMode
 
 
 def views(graph: Graph) -> dict[str, bool]:
@@ -290,3 +292,9 @@ def test_a_normalisation_is_the_same_program_whether_or_not_a_machine_has_cudnn(
             return program("return self.norm(x)", init="self.norm = nn.LayerNorm(8)").operations
 
     assert captured(True) == captured(False)
+
+
+def test_a_module_copied_while_it_is_built_is_of_the_same_fake_tensors() -> None:
+    with FakeTensorMode() as mode:
+        copied = copy.deepcopy(torch.nn.Linear(2, 2))
+    assert copied.weight.fake_mode is mode

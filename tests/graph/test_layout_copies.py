@@ -82,6 +82,26 @@ POINT = {
 }
 
 
+def test_a_copy_that_one_call_keeps_for_the_next_stays_with_the_call_that_makes_it(
+    program: Program,
+) -> None:
+    step = """
+class Step(nn.Module):
+    def forward(self, x, kept):
+        return torch.cat((kept, x)).relu(), x.exp()[..., -2:].clone()
+"""
+    graph = program(
+        "a, kept = self.step(x[..., :4], x[..., :2])\n"
+        "b, kept = self.step(x[..., 4:6], kept)\nreturn a.sum() + b.sum()",
+        init="self.step = Step()", classes=step, inputs="torch.randn(2, 8)",
+    )  # fmt: skip
+    assert all(
+        len({op.scopes for op in map(graph.operations.__getitem__, kernel.members)}) == 1
+        for kernel in recognize(graph)
+        if kernel.operation == "cat"
+    )
+
+
 @pytest.mark.parametrize(("operation", "forward"), POINT.items(), ids=POINT)
 def test_a_copy_that_is_the_point_stands_alone(
     program: Program, operation: str, forward: str

@@ -1,6 +1,7 @@
 """How a model comes apart into layers, fusions and kernels."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,8 @@ from runner.graph.normalize import normalize
 from runner.graph.recognize import recognize
 from runner.problems import read_problem
 from runner.tree.document import LEVEL_NUMBER
-from runner.tree.interface import Program
-from runner.tree.part import Part
+from runner.tree.interface import Program, interface
+from runner.tree.part import Part, in_order
 from runner.tree.partition import partition
 
 SAMPLES = Path(__file__).parents[2] / "data" / "samples"
@@ -170,6 +171,17 @@ def test_an_output_head_may_begin_in_the_frame_around_the_layers(apart: Apart) -
     )
     _, root = apart(frame)
     assert drawn(root).splitlines()[-1] == "  output_head: layer_norm, linear, softmax"
+
+
+def test_of_parts_that_wait_for_each_other_one_gives_way_to_what_it_holds(apart: Apart) -> None:
+    program, root = apart(CHAIN)
+    conv, norm, relu = root.children
+    inside = (*conv.operations, *relu.operations)
+    around = replace(root, name="around", children=(conv, relu), operations=inside,
+                     io=interface(program, inside))  # fmt: skip
+    parts = in_order(program, root.operations, [around, norm])
+    assert [part.stem for part in parts] == [conv.stem, norm.stem, relu.stem]
+    assert parts[0].reason.endswith("not in around, which would wait for a part that waits for it")
 
 
 def test_a_result_that_nobody_reads_is_still_a_kernel(apart: Apart) -> None:
