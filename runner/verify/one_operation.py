@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from runner.verify.operation import COPIES, Operation
+from runner.verify.operation import COPIES
 from runner.verify.watching import Call, Event, Watch
 
 _CONTRACTIONS = (
@@ -85,8 +85,11 @@ def too_much(watch: Watch, calls: Calls, use: Call, allowed: Allowance) -> str |
     first, last = use.operations
     spans = {a - first: b - first for a, b in calls.spans if first <= a and b <= last}
     events = watch.trace.events[first:last]
-    weights = _of_weights(events, watch)
-    starts = {n: group for n, group in _groups(events, spans) if not _of_tables(group, weights)}
+    weights, constant = _of_weights(events, watch)
+    if any(not event.writes <= weights | constant for event in events):
+        constant = frozenset()  # it has inputs, and is no table
+    found = _groups(events, spans)
+    starts = {n: group for n, group in found if not _of_tables(group, weights, constant)}
     groups = list(starts.values())
     contractions = [group for group in groups if any(_is(_CONTRACTIONS, e) for e in group)]
     products = [g for n, g in starts.items() if g in contractions or n + first in calls.products]
@@ -137,8 +140,11 @@ def _is_bias(group: list[Event], weights: frozenset[int]) -> bool:
 # --- weights --------------------------------------------------------------------------------------
 
 
-def _of_weights(events: list[Event], watch: Watch) -> frozenset[int]:
-    """The storages of weights, and of what is computed from weights and constants alone."""
+def _of_weights(events: list[Event], watch: Watch) -> tuple[frozenset[int], frozenset[int]]:
+    """The storages of weights and of what is computed from weights and constants alone.
+
+    And those of constants alone.
+    """
     found = set(watch.owned)
     constant: set[int] = set()
     for event in events:
@@ -146,21 +152,23 @@ def _of_weights(events: list[Event], watch: Watch) -> frozenset[int]:
             constant |= event.writes
         elif event.reads and event.reads <= found | constant:
             found |= event.writes
-    return frozenset(found)
+    return frozenset(found), frozenset(constant)
 
 
-def _of_tables(group: list[Event], weights: frozenset[int]) -> bool:
-    """Weights side by side, such as two biases; positions times frequencies, which sums nothing."""
+def _of_tables(group: list[Event], weights: frozenset[int], constant: frozenset[int]) -> bool:
+    """Weights side by side, such as two biases; positions times frequencies."""
     return all(
-        e.writes <= weights and (e.operation.name in {"cat", "stack"} or _is_outer(e.operation))
+        e.writes <= weights
+        and (e.operation.name in {"cat", "stack"} or _is_of_positions(e, constant))
         for e in group
     )
 
 
-def _is_outer(operation: Operation) -> bool:
-    if operation.name not in {"mm", "bmm"}:
+def _is_of_positions(event: Event, constant: frozenset[int]) -> bool:
+    """A product that sums nothing, or that takes in no two weights."""
+    if event.operation.name not in {"mm", "bmm"}:
         return False
-    return operation.inputs[0][0][-1] == 1
+    return event.operation.inputs[0][0][-1] == 1 or bool(event.reads & constant)
 
 
 def _without_picked_weights(
