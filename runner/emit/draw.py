@@ -58,7 +58,11 @@ def inputs_text(
     own = {i.name: i for i in program.graph.inputs}
     usual = usual_inputs(program, parts)
     rules = {
-        name: own[it.value].recipe if it.value in own else constant_recipe(program, it.value)
+        name: (
+            own[it.value].recipe
+            if it.value in own and it.value not in program.graph.seen
+            else constant_recipe(program, it.value)
+        )
         for name, it in usual.items()
     }
     without = [name for name, recipe in rules.items() if recipe is None]

@@ -203,6 +203,11 @@ def _noted() -> Iterator[None]:
         torch.manual_seed, torch.cond = manual_seed, cond
 
 
+LONGEST_SEEN = 1024
+"""Characters of a value that is written down although it decides no number of elements."""
+_MOST_NUMBERS = 4096
+
+
 def seen(value: torch.Tensor) -> str | None:
     """Python for a tensor that steers as this one did; None where that takes too many numbers."""
     if value.dtype.is_complex or value.layout != torch.strided:
@@ -213,7 +218,7 @@ def seen(value: torch.Tensor) -> str | None:
         is_mask = value.dtype == torch.bool or bool(((value == 0) | (value == 1)).all())
         ones = int(value.sum()) if is_mask else 0
     if not is_mask:
-        return None
+        return tensor_literal(value, longest=_MOST_NUMBERS)
     cast = "" if value.dtype == torch.bool else f".to({value.dtype})"
     shape = ", ".join(map(str, value.shape))
     return f"(torch.randperm({value.numel()}) < {ones}).view({shape}){cast}"

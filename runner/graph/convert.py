@@ -13,6 +13,7 @@ from torch.fx import Graph as FxGraph
 from torch.fx import Node as FxNode
 
 from runner.errors import ProblemError
+from runner.graph.concrete import LONGEST_SEEN, seen
 from runner.graph.ir import (
     Arg,
     Capture,
@@ -29,7 +30,7 @@ from runner.graph.ir import (
     TensorSpec,
     references,
 )
-from runner.graph.operations import COPY, SIZED_BY_VALUES
+from runner.graph.operations import COPY, SIZED_BY_VALUES, is_sized_by_values
 from runner.graph.origin import origin
 from runner.graph.placement import is_copy_on_device, is_on_cpu, made_on_cpu, placed, viewable
 from runner.graph.provenance import (
@@ -43,6 +44,7 @@ from runner.graph.refused import DENSE, Refused
 from runner.graph.trace import Built, Traced
 from runner.problems import Problem
 from runner.torch_internals import (
+    FakeTensor,
     HigherOrderOperator,
     OpOverload,
     overload_of,
@@ -82,6 +84,7 @@ def convert(problem: Problem, built: Built, traced: Traced, rung: Capture, mode:
         **dict(built.model.named_parameters(remove_duplicate=False)),
         **dict(built.model.named_buffers(remove_duplicate=False)),
     }
+    given: dict[str, torch.Tensor] = {}
     weights: dict[tuple[int, torch.Size], str] = {}
     """Placeholders of parameters and buffers, which forward may also reach by another way."""
     own = {path: tensor for path, tensor in held.items() if tensor.layout is torch.strided}
@@ -99,6 +102,7 @@ def convert(problem: Problem, built: Built, traced: Traced, rung: Capture, mode:
         values[node.name] = spec_of(tensor)
         if role == "input":
             inputs.append(Input(node.name, path, built.made_inputs.recipe(tensor)))
+            given[node.name] = tensor
         elif role == "constant":
             if held_as := weights.get((storage_of(tensor), tensor.shape)):
                 known[node] = Ref(held_as)
@@ -147,10 +151,37 @@ def convert(problem: Problem, built: Built, traced: Traced, rung: Capture, mode:
         tied=_tied(own),
         plain_call=not built.kwargs and all(isinstance(a, torch.Tensor) for a in built.args),
         specialisations=(*traced.reads, *writer.specialisations),
-        seen=writer.seen if traced.reads or writer.specialisations else {},
+        seen=_seen(writer, given) if traced.reads or writer.specialisations else {},
         on_cpu=frozenset(writer.on_cpu),
         notes=(*traced.notes, *made_on_cpu(writer.operations, writer.on_cpu)),
     )
+
+
+def _seen(writer: _Writer, given: Mapping[str, torch.Tensor]) -> dict[str, str]:
+    """Values that steered, as they were: small ones, masks, and what decides how many there are."""
+    deciding: set[str] = set()
+    made_by = {name: op for op in writer.operations for name in op.outputs}
+    waiting = [
+        name
+        for op in writer.operations
+        if is_sized_by_values(op, writer.values)
+        for name in (references(op.args[1]) if op.name.endswith("index") else op.refs())
+    ]
+    while waiting:
+        name = waiting.pop()
+        if name not in deciding and not writer.values[name].floating:
+            deciding.add(name)
+            waiting += made_by[name].refs() if name in made_by else ()
+    found = {
+        name: text
+        for name, text in writer.seen.items()
+        if name in deciding or len(text) <= LONGEST_SEEN
+    }
+    for name in deciding.intersection(given):
+        text = None if isinstance(given[name], FakeTensor) else seen(given[name])
+        if text is not None:
+            found[name] = text
+    return found
 
 
 def _is_left_out(model: torch.nn.Module, path: str) -> bool:
