@@ -276,6 +276,22 @@ ODD: dict[str, dict[str, str]] = {
         "scores = self.q(x) @ self.k(x).mT\n"
         "return scores.masked_fill(mask[:, None], float('-inf')).softmax(-1) @ x",
     },
+    "rows of an expert, picked by a list": {
+        "init": "self.gate, self.up = nn.Linear(16, 2), nn.Linear(16, 16)\n"
+        "self.norm = nn.LayerNorm(16)",
+        "inputs": "torch.randn(9, 16)",
+        "forward": "for layer in range(2):\n"
+        "    h = self.norm(x)\n    best = self.gate(h).argmax(-1)\n"
+        "    (rows,) = torch.where(best == 0)\n"
+        "    y = self.up(h[None, rows.tolist()].reshape(-1, 16)).relu()\n"
+        "    x = x + torch.zeros_like(x).index_add(0, rows, y)\nreturn x",
+    },
+    "one row that a mask chooses": {
+        "init": "self.a = nn.Linear(16, 16)",
+        "inputs": "torch.cat((torch.full((1, 16), 2.0), torch.full((3, 16), -2.0)))",
+        "forward": "far = x.mean(-1) > 1\ny = self.a(x)\ny[far] = x[far].exp()\n"
+        "return y.relu() + 1",
+    },
     "a sparse buffer that no forward reads": {
         "init": "self.a = nn.Linear(16, 16)\n"
         "self.register_buffer('table', torch.eye(4).to_sparse())",

@@ -167,10 +167,10 @@ class _Draw:
         read = [n for op in recipe.operations for n in op.refs()]
         statements, texts = [], {}
         for value in begin:
-            leaf, spec = Usual(part, value, self.program.distributions[value]), self.program.spec
-            found = self.program.graph.seen.get(value)
-            laid_out = Text(_as_laid_out(found, spec(value))) if found else None
-            texts[value] = laid_out or self._laid_out(leaf, spec(value))
+            leaf = Usual(part, value, self.program.distributions[value])
+            seen = value in self.program.graph.seen
+            spec = self.program.spec(value)
+            texts[value] = Text(self.one(value)) if seen else self._laid_out(leaf, spec)
             if read.count(value) > 1:
                 variable = unique(self._wish(value), self.recipes.taken | RESERVED)
                 self.recipes.taken.add(variable)
@@ -238,6 +238,8 @@ class _Draw:
     def _is_drawn(self, name: str) -> bool:
         """Whether a value that others are made from is drawn, because it has no structure."""
         program = self.program
+        if name in program.graph.seen:
+            return True
         if name in program.fixed or program.is_state(name):
             return program.is_state(name) and program.graph.states[name].kind == "parameter"
         if program.distributions[name].structured:

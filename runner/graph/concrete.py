@@ -113,7 +113,10 @@ def _attributes_restored(model: torch.nn.Module) -> Iterator[None]:
 
 
 class _Reads(TorchFunctionMode):
-    """Notes where a tensor's numbers go to a list or to numpy, which no tracer follows."""
+    """Notes where a tensor's numbers go to a list or to numpy, which no tracer follows.
+
+    What a list of them picks is picked by the tensor itself: `x[rows.tolist()]` is `x[rows]`.
+    """
 
     def __init__(self, file: str) -> None:
         super().__init__()
@@ -130,7 +133,27 @@ class _Reads(TorchFunctionMode):
             sentence = f"{_line_of(self.file)}: values were read"
             if sentence not in self.found:
                 self.found.append(sentence)
-        return func(*args, **(kwargs or {}))
+        if getattr(func, "__name__", "") in {"__getitem__", "__setitem__"}:
+            args = (args[0], _with_tensors(args[1]), *args[2:])
+        result = func(*args, **(kwargs or {}))
+        if isinstance(result, list) and args[0].dim() == 1 and not args[0].is_floating_point():
+            return _Numbers(args[0], result)
+        return result
+
+
+class _Numbers(list[Any]):
+    """The numbers of a tensor, and the tensor."""
+
+    def __init__(self, tensor: torch.Tensor, numbers: list[Any]) -> None:
+        super().__init__(numbers)
+        self.tensor, self.read = tensor, numbers
+
+
+def _with_tensors(index: Any) -> Any:
+    """An index with tensors in the place of lists of all their numbers."""
+    if isinstance(index, tuple):
+        return tuple(map(_with_tensors, index))
+    return index.tensor if isinstance(index, _Numbers) and index == index.read else index
 
 
 def _line_of(file: str) -> str:

@@ -64,10 +64,14 @@ def _repeats_heads(index: int, flow: Flow) -> bool:
 # --- experts --------------------------------------------------------------------------------------
 
 _PICKS = {"index", "index_select"}
+_KEEPING = {"to", "_to_copy", "type_as", "add", "mul"}
 
 
 def _chosen(op: Operation, flow: Flow) -> bool:
-    """Activations are picked by whole numbers that a router's choice leads to."""
+    """Activations are picked by whole numbers that a router's choice leads to.
+
+    The choice itself picks the best of what it chose from: queries, tokens, boxes.
+    """
     data, *where = references(op.args)
     if not where or flow.base(data) in flow.graph.states:
         return False
@@ -79,7 +83,17 @@ def _chosen(op: Operation, flow: Flow) -> bool:
     def whole_numbers(made: Operation) -> list[str]:
         return [name for name in made.refs() if not values[name].floating]
 
-    return any(follows(name, CHOICES, flow, whole_numbers) for name in where)
+    return any(
+        follows(name, CHOICES, flow, whole_numbers)
+        and not follows(name, CHOICES, flow, lambda made: _same_numbers(made, flow))
+        for name in where
+    )
+
+
+def _same_numbers(made: Operation, flow: Flow) -> list[str]:
+    """What an operation reads whose result holds the same numbers, or places in a flat table."""
+    same = made.view or kind(made) == "copy" or made.name in _KEEPING
+    return [name for name in made.refs() if same and not flow.graph.values[name].floating]
 
 
 def _weighs_experts(op: Operation, flow: Flow) -> bool:

@@ -239,7 +239,7 @@ class _Functional:
         The new value is computed, then written into every base that `name` is a view of.
         """
         spec = self.values[name]
-        resolved = self._resolved(op)
+        resolved = self._resolved(self._as_many_as_chosen(op))
         out = op.outputs[0] or self._fresh(name)
         # torch.export's own, at the end; and the second half of `x[0] *= 2`.
         if op.name == "copy_" and self._place(op.args[0]) == self._place(op.args[1]):
@@ -249,6 +249,27 @@ class _Functional:
         value = self._functional(resolved, before, out, spec)
         self._store(name, value, op)
         self._alias(out, name)
+
+    def _as_many_as_chosen(self, op: Operation) -> Operation:
+        """`x[mask] = y` for any number of rows: torch views a y of one row as no rows but a row.
+
+        Of the values that the next inputs bring the mask chooses more, or none.
+        """
+        if op.name != "index_put_" or not isinstance(op.args[2], Ref):
+            return op
+        name = op.args[2].name
+        source, view, _ = self.base.get(name, ("", op, 0))
+        by_mask = any(self.values[n].dtype == "bool" for n in references(op.args[1]))
+        if not by_mask or view.name != "view":
+            return op
+        if self.values[source].shape != (1, *self.values[name].shape):
+            return op
+        row = self._fresh(name)
+        args, schema = (Ref(self._now(source)), 0), ("self", "dim")
+        self._append(
+            replace(view, target="squeeze.dim", args=args, outputs=(row,), schema=schema)
+        )
+        return replace(op, args=(*op.args[:2], Ref(row), *op.args[3:]))
 
     def _place(self, arg: Arg) -> object:
         """The memory that an argument shows: the tensor that owns it, and the views on the way."""

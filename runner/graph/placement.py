@@ -61,7 +61,9 @@ def note_placement(
     try:
         try:
             other = _traced(built, build)
-        except NotImplementedError:
+        except Exception as error:
+            if not _is_not_implemented(error):
+                raise
             with without_known_numbers():
                 other = _traced(built, build)
     except MemoryError:
@@ -77,6 +79,13 @@ def note_placement(
             node.meta.pop(_ON_DEVICE, None)
         traced.placement = "unknown"
         traced.notes.append("computes something else on a device than on the CPU")
+
+
+def _is_not_implemented(error: BaseException | None) -> bool:
+    """Whether torch said so, be it that a library says it in its own words."""
+    while error is not None and not isinstance(error, NotImplementedError):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _traced(built: Built, build: Callable[[FakeTensors], Built] | None) -> Traced:

@@ -42,6 +42,8 @@ from runner.verify.placing import Placing
 from runner.verify.running import Bench, Inputs, holds_meta, placed
 
 _CPU = torch.device("cpu")
+_NO_GRADIENTS = "device_ready_queues_"
+"""Part of torch's own assertion where it takes gradients on a device without hardware."""
 _NOT_JUDGED = "not judged on a device that is not the CPU"
 _NEEDS_VALUES = (DataDependentOutputException, DynamicOutputShapeException)
 """What fake tensors raise where a program needs values."""
@@ -143,6 +145,8 @@ class DeviceGate:
             return None, f"cannot be run on shapes alone, since it reads values: {reason}"
         if error.fault:
             return error.fault, ""
+        if _NO_GRADIENTS in str(error):
+            return None, "takes gradients in forward, which the simulated device cannot"
         if _began_with(error, _IS_NOT_THERE):
             return None, f"cannot be run on the simulated device, which lacks something: {reason}"
         try:

@@ -88,7 +88,7 @@ def test_a_copy_that_one_call_keeps_for_the_next_stays_with_the_call_that_makes_
     step = """
 class Step(nn.Module):
     def forward(self, x, kept):
-        return torch.cat((kept, x)).relu(), x.exp()[..., -2:].clone()
+        return torch.cat((kept, x), 1).relu(), x.exp()[..., -2:].clone()
 """
     graph = program(
         "a, kept = self.step(x[..., :4], x[..., :2])\n"

@@ -284,3 +284,9 @@ def test_a_sum_over_experts_in_steps_is_one_kernel(program: Program, result: str
 def test_a_sum_whose_shares_no_router_chose_is_none(program: Program) -> None:
     forward = A_SUM_IN_STEPS.format("y").replace("scatter(-1, chosen, weights)", "add(x[:, :3])")
     assert "expert_combine" not in names(program(forward, init=EXPERTS))
+
+
+def test_the_best_of_many_are_picked_and_not_sent_to_experts(program: Program) -> None:
+    found = names(program("return x[self.score(x).squeeze(-1).topk(3).indices].relu()",
+                          init="self.score = nn.Linear(8, 1)"))  # fmt: skip
+    assert "index" in found

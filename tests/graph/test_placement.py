@@ -164,3 +164,16 @@ def test_a_note_names_no_address(program: Program) -> None:
     )
     assert any(note.startswith("not shown to run on a device: ") for note in graph.notes)
     assert not any("0x" in note for note in graph.notes)
+
+
+def test_what_a_library_says_in_its_own_words_is_traced_again(program: Program) -> None:
+    graph = program(
+        """
+        try:
+            zero = torch.tensor(0.0, device=x.device).reshape(1, 1)
+        except NotImplementedError as error:
+            raise RuntimeError("this function failed") from error
+        return torch.where(x > 0, x, zero)
+        """
+    )
+    assert places(graph) == [("to", "device")]
