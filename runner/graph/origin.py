@@ -64,14 +64,15 @@ def origin(trace: str, problem_file: str) -> Origin | None:
         for i, (file, _, function) in enumerate(frames)
         if i >= max(start, 1) and not function.startswith(("<", "__"))
     )
+    named = next((f for _, _, f in reversed(frames) if not f.startswith("<")), "")
     frames = [*frames[:start], *frames[start:][-1:]]
     own = [line for file, line, _ in frames if file == problem_file]
     calls = [line if file == problem_file else None for file, line, f in frames if f == "forward"]
-    *callers, (file, line, function) = frames
+    *callers, (file, line, _) = frames
     statement, targets, joined = _statement(file, line)
     above = tuple((file, *_statement(file, line)[:2]) for file, line, _ in callers)
     place = own[-1] if own else None
-    return Origin(file, statement, targets, place, tuple(calls), above, joined, function, functions)
+    return Origin(file, statement, targets, place, tuple(calls), above, joined, named, functions)
 
 
 def origin_here() -> Origin | None:

@@ -259,13 +259,13 @@ def constant_fusions(flow: KernelFlow, kernels: Collection[int]) -> list[Fusion]
                 group.add(k)
                 waiting += [*flow.users[k], *(m for _, m in flow.inputs[k] if m is not None)]
         if len(group) > 1:
-            stem = _assigned_to(flow, max(group))
+            stem = assigned_to(flow, max(group))
             reason = f"its {len(group)} kernels depend on no input of the model"
             found.append(Fusion(tuple(sorted(group)), reason, stem))
     return found
 
 
-def _assigned_to(flow: KernelFlow, k: int) -> str | None:
+def assigned_to(flow: KernelFlow, k: int) -> str | None:
     """The author's variable for a kernel's result: `relative_position_bias`."""
     origin = flow.program.graph.operations[max(flow.kernels[k].members)].origin
     targets = origin.targets if origin is not None else ()
@@ -332,6 +332,15 @@ def _line_in(flow: KernelFlow, k: int, depth: int) -> int:
         return functions[depth + 1][2]
     (statement,) = flow.statements([k])
     return statement[1] if statement is not None else -1
+
+
+def authors_name(flow: KernelFlow, kernels: Sequence[int]) -> str:
+    """What the author calls kernels together: a function, or the variable that they end in."""
+    functions = {chain[-1][1] if (chain := _functions(flow, k)) else "" for k in kernels}
+    if len(functions) == 1 and "" not in functions:
+        return snake_case(functions.pop()).strip("_")
+    pointwise = all(flow.kernels[k].kind == "pointwise" for k in kernels)
+    return assigned_to(flow, kernels[-1]) or ("pointwise" if pointwise else "fusion")
 
 
 # --- straight lines -------------------------------------------------------------------------------

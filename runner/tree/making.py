@@ -13,6 +13,7 @@ from runner.tree.document import Level
 from runner.tree.fusing import (
     Fusion,
     KernelFlow,
+    authors_name,
     fits_fusion,
     is_residual,
     lines,
@@ -75,7 +76,8 @@ class PartMaker:
         children = self.kernel_parts(fusion.kernels)
         inside = {i for child in children for i in child.operations}
         operations = tuple(sorted(inside | self.views_between(inside, fusion.kernels)))
-        stem = fusion.stem or line_stem([self.kernels[k] for k in fusion.kernels])
+        otherwise = authors_name(self.flow, fusion.kernels)
+        stem = fusion.stem or line_stem([self.kernels[k] for k in fusion.kernels], otherwise)
         return self.parent("fusion", stem, stem, operations, children, fusion.reason)
 
     def parent(
