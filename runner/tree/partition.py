@@ -27,7 +27,7 @@ from runner.tree.fusing import (
 from runner.tree.interface import Interface, Program, interface
 from runner.tree.making import PartMaker, of_class, opened
 from runner.tree.part import Part, in_order
-from runner.tree.regions import MOSTLY, Region, Structure, is_container, regions
+from runner.tree.regions import MOSTLY, Region, Structure, is_container, regions, wrappers
 from runner.tree.stems import attribute, container_stem, fusion_stem
 
 FEWEST_STEPS = 3
@@ -48,9 +48,9 @@ class _Partition:
         self.source_level = source_level
         self.title = snake_case(re.sub(r"^\d+_", "", problem_name)) or "model"
         self.flow = KernelFlow(program)
-        self.make = PartMaker(program, self.flow)
         self.everything = tuple(range(len(self.graph.operations)))
         self.region = regions(self.flow)
+        self.make = PartMaker(program, self.flow, wrappers(self.region))
         self.straight = {id(r) for r in self.region.walk() if self._is_straight(r)}
         self.structure = Structure(self.flow, self.region, self.straight)
 
@@ -250,8 +250,11 @@ class _Partition:
         assert region.scope is not None
         children = self._contents(region)
         operations = self.make.with_views(children, region)
-        cls = region.scope.cls
-        stem = container_stem(region.scope.path) if is_container(region.scope) else snake_case(cls)
+        stem = (
+            container_stem(region.scope.path)
+            if is_container(region.scope)
+            else self.make.class_stem(region)
+        )
         contractions = sum(self.flow.contractions[k] for k in region.kernels())
         held = sum(1 for _ in region.kernels())
         what = f"{contractions} contractions" if contractions > 1 else f"{held} kernels that branch"
