@@ -408,6 +408,8 @@ def _may_continue(flow: KernelFlow, k: int, line: list[int]) -> bool:
         return False
     if flow.contractions[k] and any(_is_sum(flow, m) for m in line):
         return False
+    if _is_one_of_several(flow, line[-1], k):
+        return False
     if _is_norm(flow, k) and _is_norm(flow, line[0]) and _leads_to_contraction(flow, k):
         return False
     if _is_upsampling(flow, k):
@@ -415,6 +417,14 @@ def _may_continue(flow: KernelFlow, k: int, line: list[int]) -> bool:
     if any(flow.contractions[m] for m in line) and _reduces_space(flow, k):
         return not any(_reduces_space(flow, m) for m in line)
     return sum(flow.contractions[m] for m in line) + flow.contractions[k] <= 1
+
+
+def _is_one_of_several(flow: KernelFlow, k: int, reader: int) -> bool:
+    """Whether a concatenation has a sibling that the same kernel reads: keys beside values."""
+    operation = flow.kernels[k].operation
+    siblings = {m for _, m in flow.activations(reader) if m is not None} - {k}
+    same = any(flow.kernels[m].operation == operation for m in siblings)
+    return operation in CONCATENATIONS and same
 
 
 def _is_upsampling(flow: KernelFlow, k: int) -> bool:
