@@ -136,6 +136,8 @@ class Origin:
     """The author's list of tensors that the statement joins: `parts` of `torch.cat(parts)`."""
     function: str = ""
     """The function or method that the statement stands in."""
+    functions: tuple[tuple[str, str, int], ...] = ()
+    """File, name and line of the call of each function that the innermost forward is in here."""
 
 
 @dataclass(frozen=True, slots=True)

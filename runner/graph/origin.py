@@ -42,7 +42,7 @@ def _filtered(summary: traceback.StackSummary) -> traceback.StackSummary:
         return traceback.StackSummary.from_list([])
     home = _package(summary[forwards[-1]].filename)
     helpers = [f for f in summary[forwards[-1] + 1 :] if _package(f.filename) == home]
-    return traceback.StackSummary.from_list([*(summary[i] for i in forwards), *helpers[-1:]])
+    return traceback.StackSummary.from_list([*(summary[i] for i in forwards), *helpers])
 
 
 @functools.cache
@@ -58,13 +58,21 @@ def origin(trace: str, problem_file: str) -> Origin | None:
     frames = [f for f in frames if not f[0].startswith((_TORCH, _KDRUN))]
     if not frames:
         return None
+    start = max((i + 1 for i, frame in enumerate(frames) if frame[2] == "forward"), default=0)
+    functions = tuple(
+        (file, function, frames[i - 1][1])
+        for i, (file, _, function) in enumerate(frames)
+        if i >= max(start, 1) and not function.startswith(("<", "__"))
+    )
+    named = next((f for _, _, f in reversed(frames) if not f.startswith("<")), "")
+    frames = [*frames[:start], *frames[start:][-1:]]
     own = [line for file, line, _ in frames if file == problem_file]
     calls = [line if file == problem_file else None for file, line, f in frames if f == "forward"]
-    *callers, (file, line, function) = frames
+    *callers, (file, line, _) = frames
     statement, targets, joined = _statement(file, line)
     above = tuple((file, *_statement(file, line)[:2]) for file, line, _ in callers)
     place = own[-1] if own else None
-    return Origin(file, statement, targets, place, tuple(calls), above, joined, function)
+    return Origin(file, statement, targets, place, tuple(calls), above, joined, named, functions)
 
 
 def origin_here() -> Origin | None:

@@ -4,7 +4,7 @@ docs/decisions/how-a-model-comes-apart.md states the rules: here are b, c, and w
 input of the model.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from runner.graph.recognize import Kernel
@@ -13,6 +13,8 @@ from runner.tree.interface import Program, interface
 
 LARGEST_FUSION = 16
 """Parts of a module call that is drawn as one fusion; a straight line of kernels is one part."""
+SMALLEST_FUNCTION = 3
+"""Kernels in a call of a function that is drawn as one fusion."""
 MOST_KERNELS = 32
 """Kernels in such a fusion."""
 _STAND_ALONE = {"other", "random", "creation"}
@@ -21,6 +23,7 @@ _ATTENTION = "attention"
 _EXPERTS = {"topk_router", "expert_linear", "expert_combine", "expert_dispatch"}
 
 
+Allows = Callable[[Collection[int]], bool]
 Statement = tuple[str, int]
 """File and first line."""
 
@@ -256,17 +259,88 @@ def constant_fusions(flow: KernelFlow, kernels: Collection[int]) -> list[Fusion]
                 group.add(k)
                 waiting += [*flow.users[k], *(m for _, m in flow.inputs[k] if m is not None)]
         if len(group) > 1:
-            stem = _assigned_to(flow, max(group))
+            stem = assigned_to(flow, max(group))
             reason = f"its {len(group)} kernels depend on no input of the model"
             found.append(Fusion(tuple(sorted(group)), reason, stem))
     return found
 
 
-def _assigned_to(flow: KernelFlow, k: int) -> str | None:
+def assigned_to(flow: KernelFlow, k: int) -> str | None:
     """The author's variable for a kernel's result: `relative_position_bias`."""
     origin = flow.program.graph.operations[max(flow.kernels[k].members)].origin
     targets = origin.targets if origin is not None else ()
     return snake_case(targets[0]) if len(targets) == 1 and len(targets[0]) > 2 else None
+
+
+# --- functions of the author's ------------------------------------------------------------------
+
+
+def function_calls(
+    flow: KernelFlow, kernels: Sequence[int], around: int, allows: Allows, depth: int = 0
+) -> list[tuple[str, list[int]]]:
+    """Calls of the author's functions, by name, with three kernels or more, as a module's call is.
+
+    `around`: how many kernels the module call has that they are in; a function that holds all of
+    them is no part of it. A call that is too large for a fusion is opened, but for one around at
+    most one contraction. `allows`: whether kernels may be one part.
+    """
+    made: dict[tuple[tuple[str, str, int], ...], list[int]] = {}
+    for k in kernels:
+        if len(chain := _functions(flow, k)) > depth:
+            made.setdefault(chain[: depth + 1], []).append(k)
+    found: list[tuple[str, list[int]]] = []
+    for chain, inside in made.items():
+        for call in _calls(flow, inside, depth):
+            if len(call) < SMALLEST_FUNCTION:
+                continue
+            called = function_calls(flow, call, around, allows, depth + 1)
+            small = sum(flow.contractions[k] for k in call) < 2 and not called
+            if len(call) < around and (small or fits_fusion(flow, call)) and allows(call):
+                found.append((snake_case(chain[depth][1]).strip("_"), call))
+            else:
+                found += called
+    return found
+
+
+def _calls(flow: KernelFlow, kernels: list[int], depth: int) -> list[list[int]]:
+    """One list for each call of a function: the next begins where its first line runs again.
+
+    Where that gives unequal lists, it is a loop in one call.
+    """
+    calls: list[list[int]] = []
+    before = first = -1
+    for k in kernels:
+        line = _line_in(flow, k, depth)
+        if not calls or (line == first < before):
+            calls.append([])
+            first = line
+        calls[-1].append(k)
+        before = line
+    return calls if len({len(call) for call in calls}) == 1 else [kernels]
+
+
+def _functions(flow: KernelFlow, k: int) -> tuple[tuple[str, str, int], ...]:
+    """File, name and line of the call of each function that leads to a kernel's result."""
+    origin = flow.program.graph.operations[flow.kernels[k].members[-1]].origin
+    return origin.functions if origin is not None else ()
+
+
+def _line_in(flow: KernelFlow, k: int, depth: int) -> int:
+    """The line of a function, `depth` calls below the forward, that makes a kernel's result."""
+    functions = _functions(flow, k)
+    if len(functions) > depth + 1:
+        return functions[depth + 1][2]
+    (statement,) = flow.statements([k])
+    return statement[1] if statement is not None else -1
+
+
+def authors_name(flow: KernelFlow, kernels: Sequence[int]) -> str:
+    """What the author calls kernels together: a function, or the variable that they end in."""
+    functions = {chain[-1][1] if (chain := _functions(flow, k)) else "" for k in kernels}
+    if len(functions) == 1 and "" not in functions:
+        return snake_case(functions.pop()).strip("_")
+    pointwise = all(flow.kernels[k].kind == "pointwise" for k in kernels)
+    return assigned_to(flow, kernels[-1]) or ("pointwise" if pointwise else "fusion")
 
 
 # --- straight lines -------------------------------------------------------------------------------
@@ -334,6 +408,8 @@ def _may_continue(flow: KernelFlow, k: int, line: list[int]) -> bool:
         return False
     if flow.contractions[k] and any(_is_sum(flow, m) for m in line):
         return False
+    if _is_one_of_several(flow, line[-1], k):
+        return False
     if _is_norm(flow, k) and _is_norm(flow, line[0]) and _leads_to_contraction(flow, k):
         return False
     if _is_upsampling(flow, k):
@@ -341,6 +417,14 @@ def _may_continue(flow: KernelFlow, k: int, line: list[int]) -> bool:
     if any(flow.contractions[m] for m in line) and _reduces_space(flow, k):
         return not any(_reduces_space(flow, m) for m in line)
     return sum(flow.contractions[m] for m in line) + flow.contractions[k] <= 1
+
+
+def _is_one_of_several(flow: KernelFlow, k: int, reader: int) -> bool:
+    """Whether a concatenation has a sibling that the same kernel reads: keys beside values."""
+    operation = flow.kernels[k].operation
+    siblings = {m for _, m in flow.activations(reader) if m is not None} - {k}
+    same = any(flow.kernels[m].operation == operation for m in siblings)
+    return operation in CONCATENATIONS and same
 
 
 def _is_upsampling(flow: KernelFlow, k: int) -> bool:

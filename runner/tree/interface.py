@@ -64,7 +64,8 @@ class Program:
     def _scopes(self, kernel: Kernel) -> tuple[Scope, ...]:
         operations = [self.graph.operations[i] for i in kernel.members]
         own = [op for op in operations if not self.constants.issuperset(filter(None, op.outputs))]
-        core = [op for op in own if kind(op) not in {"view", "creation"}] or own or operations
+        moved = [op for op in own if kind(op) not in {"view", "creation"}]
+        core = [op for op in moved if kind(op) != "copy"] or moved or own or operations
         return shared_scopes(op.scopes for op in core)
 
     def spec(self, name: str) -> TensorSpec:

@@ -13,6 +13,7 @@ from runner.tree.document import Level
 from runner.tree.fusing import (
     Fusion,
     KernelFlow,
+    authors_name,
     fits_fusion,
     is_residual,
     lines,
@@ -21,16 +22,17 @@ from runner.tree.fusing import (
 )
 from runner.tree.interface import Program, interface, shared_scopes
 from runner.tree.part import Part, in_order
-from runner.tree.regions import Region, is_container, is_numbered
+from runner.tree.regions import Region, is_container, is_numbered, wrapped
 from runner.tree.stems import attribute, container_stem, line_stem
 
 
 class PartMaker:
     """Makes the parts of one program; knows which kernels are drawn together so far."""
 
-    def __init__(self, program: Program, flow: KernelFlow) -> None:
+    def __init__(self, program: Program, flow: KernelFlow, wrappers: frozenset[str]) -> None:
         self.program, self.graph, self.kernels = program, program.graph, program.kernels
         self.flow = flow
+        self.wrappers = wrappers
         self.drawn_together = Contracted(flow)
         self.calls = Counter(program.scopes)
         self.frames = {scopes[:depth] for scopes in program.scopes for depth in range(len(scopes))}
@@ -52,14 +54,23 @@ class PartMaker:
         assert region.scope is not None
         children = self.kernel_parts(kernels)
         operations = self.with_views(children, region)
-        stem = self._call_stem(region.scope, kernels)
+        stem = self._call_stem(region, kernels)
         numbered = is_numbered(region.scope) and not is_container(region.scope)
         name = stem if numbered else attribute(region.scope.path) or stem
         reason = f"a call of {of_class(region.scope)}, which holds {len(kernels)} kernels"
         return self.parent("fusion", name, stem, operations, children, reason, region.scope)
 
-    def _call_stem(self, scope: Scope, kernels: Sequence[int]) -> str:
-        own = snake_case(scope.cls)
+    def class_stem(self, region: Region) -> str:
+        """`transformer_block`, or `attention_residual` where a class wraps one of several."""
+        assert region.scope is not None
+        cls = region.scope.cls
+        inside = f"{snake_case(wrapped(region))}_" if cls in self.wrappers else ""
+        return inside + snake_case(cls)
+
+    def _call_stem(self, region: Region, kernels: Sequence[int]) -> str:
+        scope = region.scope
+        assert scope is not None
+        own = self.class_stem(region)
         ends = kernels[-2:] if self.kernels[kernels[-1]].kind == "normalization" else kernels[-1:]
         if any(is_residual(self.flow, k, set(kernels)) for k in ends):
             special = special_stem([self.kernels[k].operation for k in kernels])
@@ -75,7 +86,8 @@ class PartMaker:
         children = self.kernel_parts(fusion.kernels)
         inside = {i for child in children for i in child.operations}
         operations = tuple(sorted(inside | self.views_between(inside, fusion.kernels)))
-        stem = fusion.stem or line_stem([self.kernels[k] for k in fusion.kernels])
+        otherwise = authors_name(self.flow, fusion.kernels)
+        stem = fusion.stem or line_stem([self.kernels[k] for k in fusion.kernels], otherwise)
         return self.parent("fusion", stem, stem, operations, children, fusion.reason)
 
     def parent(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from runner.graph.recognize import Kernel
@@ -20,13 +20,14 @@ from runner.tree.fusing import (
     Statement,
     blocks_up_to_joins,
     constant_fusions,
+    function_calls,
     is_residual,
     lines,
 )
 from runner.tree.interface import Interface, Program, interface
 from runner.tree.making import PartMaker, of_class, opened
 from runner.tree.part import Part, in_order
-from runner.tree.regions import MOSTLY, Region, Structure, is_container, regions
+from runner.tree.regions import MOSTLY, Region, Structure, is_container, regions, wrappers
 from runner.tree.stems import attribute, container_stem, fusion_stem
 
 FEWEST_STEPS = 3
@@ -47,9 +48,9 @@ class _Partition:
         self.source_level = source_level
         self.title = snake_case(re.sub(r"^\d+_", "", problem_name)) or "model"
         self.flow = KernelFlow(program)
-        self.make = PartMaker(program, self.flow)
         self.everything = tuple(range(len(self.graph.operations)))
         self.region = regions(self.flow)
+        self.make = PartMaker(program, self.flow, wrappers(self.region))
         self.straight = {id(r) for r in self.region.walk() if self._is_straight(r)}
         self.structure = Structure(self.flow, self.region, self.straight)
 
@@ -164,7 +165,7 @@ class _Partition:
     def _model_contents(self) -> list[Part]:
         """The layers, fusions and kernels of a model."""
         parts: list[Part] = []
-        loose_of: list[list[int]] = []
+        loose_of: list[tuple[Region, list[int]]] = []
         queue = [self.region]
         while queue:
             current = queue.pop()
@@ -185,12 +186,15 @@ class _Partition:
                     queue.append(item)
                 else:
                     parts.append(self._layer(item))
-            loose_of.append(loose)
+            loose_of.append((current, loose))
         layers = any(part.level == "layer" for part in parts)
-        head = self._head([k for loose in loose_of for k in loose]) if layers else None
+        head = self._head([k for _, loose in loose_of for k in loose]) if layers else None
         taken = set(head.kernels if head is not None else ())
-        for loose in loose_of:
+        for region, loose in loose_of:
             fusions = constant_fusions(self.flow, loose)
+            taken |= {k for fusion in fusions for k in fusion.kernels}
+            calls = self._function_calls([k for k in loose if k not in taken], region)
+            fusions += calls
             taken |= {k for fusion in fusions for k in fusion.kernels}
             parts += map(self.make.fusion, fusions)
             parts += self.make.lines_and_kernels([k for k in loose if k not in taken])
@@ -246,8 +250,11 @@ class _Partition:
         assert region.scope is not None
         children = self._contents(region)
         operations = self.make.with_views(children, region)
-        cls = region.scope.cls
-        stem = container_stem(region.scope.path) if is_container(region.scope) else snake_case(cls)
+        stem = (
+            container_stem(region.scope.path)
+            if is_container(region.scope)
+            else self.make.class_stem(region)
+        )
         contractions = sum(self.flow.contractions[k] for k in region.kernels())
         held = sum(1 for _ in region.kernels())
         what = f"{contractions} contractions" if contractions > 1 else f"{held} kernels that branch"
@@ -284,7 +291,23 @@ class _Partition:
                     self.make.drawn_together.add(fusion.kernels)
                     parts.append(self.make.fusion(fusion))
                     loose -= set(fusion.kernels)
+        for fusion in self._function_calls(sorted(loose), region):
+            parts.append(self.make.fusion(fusion))
+            loose -= set(fusion.kernels)
         return parts + self.make.lines_and_kernels(sorted(loose))
+
+    def _function_calls(self, loose: Sequence[int], region: Region) -> Iterator[Fusion]:
+        """The calls of the author's functions in a module call, as fusions."""
+        around = sum(1 for _ in region.kernels())
+        for name, kernels in function_calls(
+            self.flow, loose, around, self.make.drawn_together.allows
+        ):
+            if self.make.drawn_together.allows(kernels):
+                self.make.drawn_together.add(kernels)
+                reason = (
+                    f"a call of the author's function {name}, which holds {len(kernels)} kernels"
+                )
+                yield Fusion(tuple(kernels), reason, name)
 
     def _steps(self, region: Region, taken: set[int]) -> list[Fusion]:
         """The turns of a loop that a call runs: the same statements, again and again."""

@@ -377,6 +377,23 @@ def _own_class(region: Region) -> str:
     return "" if scope is None or is_container(scope) else scope.cls
 
 
+def wrapped(region: Region) -> str:
+    """The author's class of the one call that holds most of another call; empty where none does."""
+    most = max(region.inner(), key=_size, default=None)
+    if most is None or not _own_class(region) or _size(most) <= MOSTLY * _size(region):
+        return ""
+    return _own_class(most)
+
+
+def wrappers(root: Region) -> frozenset[str]:
+    """Classes whose calls hold one other call each, but of several classes: `Residual`."""
+    inside: dict[str, set[str]] = {}
+    for region in root.walk():
+        if cls := _own_class(region):
+            inside.setdefault(cls, set()).add(wrapped(region))
+    return frozenset(cls for cls, found in inside.items() if len(found) > 1 and "" not in found)
+
+
 def _is_uncalled(region: Region) -> bool:
     """Whether a region is an element of a list whose modules are called one by one."""
     return region.scope is not None and region.scope.cls == "ModuleDict" and region.scope.builtin

@@ -203,6 +203,98 @@ def get_init_inputs(): return []
 """
 
 
+MIXED = (
+    """
+class Gate(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.squeeze, self.excite = nn.Linear(8, 4), nn.Linear(4, 8)
+
+    def forward(self, x):
+        gate = self.excite(torch.relu(self.squeeze(x.mean((2, 3))))).sigmoid()
+        return x * gate[..., None, None]
+
+class Residual(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Conv2d(8, 8, 1), nn.Conv2d(8, 8, 1)
+
+    def forward(self, x):
+        return x + self.second(torch.relu(self.first(x)))
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(
+            nn.Sequential(nn.Conv2d(8, 8, 1), Gate(), Residual(), Residual()) for _ in range(2)
+        )
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x.mean((2, 3))
+"""
+    + ENDS
+)
+
+HALVES = (
+    RESNET_BLOCK
+    + """
+class Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(8, 8, 1)
+        self.blocks = nn.Sequential(*(ResnetBlock(8, 8) for _ in range(3)))
+
+    def forward(self, x):
+        return self.blocks(self.stem(x))
+
+class Decoder(Encoder):
+    pass
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder, self.decoder = Encoder(), Decoder()
+
+    def forward(self, x):
+        return self.decoder(torch.tanh(self.encoder(x)))
+"""
+    + ENDS
+)
+
+FUNCTIONS = (
+    """
+def balanced(x):
+    return (x / x.abs().amax(1, keepdim=True)).cumsum(1).tanh()
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(8, 8), nn.Linear(8, 4)
+
+    def forward(self, x):
+        x = balanced(self.first(x.mean((2, 3))))
+        return self.last(balanced(torch.relu(x)))
+"""
+    + ENDS
+)
+
+CHECKED = (
+    """
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(16, 8), nn.Linear(8, 4)
+
+    def forward(self, x):
+        assert (x.abs() < 100).all()
+        return self.last(torch.relu(self.first(x)))
+"""
+    + ENDS
+)
+
+
 def layers(root: Part) -> list[Part]:
     return [child for child in root.children if child.level == "layer"]
 
@@ -269,3 +361,28 @@ def test_a_step_is_given_its_window_so_that_equal_steps_are_one_workload(apart: 
     read = {tuple(program.spec(name).shape for name in step.io.inputs) for step in steps}
     assert len(steps) == 12
     assert read == {((2, 1, 8), (2, n, 8), (2, n, 8)) for n in (1, 2, 3)}
+
+
+def test_a_sequence_of_several_classes_in_a_list_is_a_layer(apart: Apart) -> None:
+    _, root = apart(MIXED)
+    assert [part.stem for part in layers(root)] == ["layers_block"] * 2
+    stems = [part.stem for part in layers(root)[0].children]
+    assert stems == ["conv2d", "gate", "residual", "residual"]
+
+
+def test_an_encoder_and_a_decoder_of_small_blocks_are_layers(apart: Apart) -> None:
+    _, root = apart(HALVES)
+    assert [part.stem for part in root.children] == ["encoder", "tanh", "decoder"]
+    assert [part.stem for part in root.children[0].children] == ["conv2d"] + ["resnet_block"] * 3
+
+
+def test_each_call_of_an_authors_function_is_a_fusion(apart: Apart) -> None:
+    _, root = apart(FUNCTIONS)
+    stems = [part.stem for part in root.walk() if part.level == "fusion"]
+    assert stems.count("balanced") == 2
+
+
+def test_a_check_that_python_alone_reads_is_no_part(apart: Apart) -> None:
+    program, root = apart(CHECKED)
+    assert [part.stem for part in root.kernels()] == ["linear", "relu", "linear"]
+    assert program.graph.specialisations
