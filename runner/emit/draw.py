@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
+from math import inf
 
 from runner.emit.derivations import LONGEST_CONSTANT, constant_recipe, recipe_of
 from runner.emit.domains import (
@@ -31,7 +32,7 @@ from runner.emit.roles import made_name
 from runner.emit.text import ATOM, COMPARISON, SUM, Text
 from runner.emit.usual_inputs import Usual, usual_inputs
 from runner.graph.distributions.pointwise import BELOW_ZERO
-from runner.graph.ir import Operation, Recipe, TensorSpec
+from runner.graph.ir import Operation, Recipe, Ref, TensorSpec
 from runner.graph.operations import is_sized_by_values, reads_only_shape
 from runner.tree.interface import Program
 from runner.tree.part import Part
@@ -51,7 +52,7 @@ def inputs_text(
 
     `parts`: the instances of the workload, of which each input's most usual one is drawn.
     `tame`: numbers are drawn between 0 and 1, where all that roots, powers and logarithms make of
-    them is finite.
+    them is finite, and a mask fills nothing with infinity.
     """
     part = parts[0]
     recipes = Recipes({*names})
@@ -259,6 +260,15 @@ class _Draw:
         spec = self.program.spec(name)
         return spec.floating or spec.dtype.startswith("complex")
 
+    def _fills_with_infinity(self, name: str) -> bool:
+        """Whether a mask says what becomes infinite: nothing, where the original stays finite."""
+        operations = self.program.graph.operations
+        return any(
+            op.name == "masked_fill" and op.args[1] == Ref(name) and op.args[2] in {inf, -inf}
+            for op in map(operations.__getitem__, self.program.consumers.get(name, ()))
+            if not isinstance(op.args[2], Ref)
+        )
+
     def numbers(self, usual: Usual, spec: TensorSpec, shape: tuple[int, ...]) -> Text:
         """An expression that draws the elements of a value, in another shape."""
         program = self.program
@@ -267,6 +277,8 @@ class _Draw:
         dtype = "" if spec.dtype == "float32" else f", dtype=torch.{spec.dtype}"
         part, name, d = usual.part, usual.value, usual.distribution
         positive = must_be_positive(program, part, name, or_divides=not spec.floating)
+        if self.tame and self._fills_with_infinity(name):
+            return Text(f"torch.zeros({size}, dtype=torch.bool)")
         if spec.dtype == "bool":  # at least one of a mask by whose sum something is divided
             share = min(max(d.mean, 0.1), 0.9) if d.low >= 0 and d.high <= 1 else 0.5
             draw = Text(f"torch.rand({size}) < {rounded(share)}", COMPARISON)
