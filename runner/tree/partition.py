@@ -15,6 +15,7 @@ from runner.graph.terms import snake_case
 from runner.tree.blocks import Block, blocks
 from runner.tree.document import Level
 from runner.tree.fusing import (
+    LARGEST_FUSION,
     Fusion,
     KernelFlow,
     Statement,
@@ -358,6 +359,8 @@ class _Partition:
             kernels = [k for k in item.kernels() if k not in taken]
             if self._is_body(item, region) or self._is_two_blocks(item):
                 yield from self._items(item, taken, joins)
+            elif len(kernels) > LARGEST_FUSION and self._holds_experts(item):
+                yield from self._pieces(item, taken, joins)
             elif len(kernels) == 1:
                 yield kernels[0]
             elif kernels and self.make.may_be_fusion(
@@ -374,6 +377,17 @@ class _Partition:
         inside = set(region.kernels())
         adds = sum(is_residual(self.flow, k, inside) for k in inside)
         return is_container(region.scope) and adds > 1
+
+    def _holds_experts(self, region: Region) -> bool:
+        """Whether calls in it are of one class, each with several contractions."""
+        several = (
+            inner.scope.cls
+            for inner in region.walk()
+            if inner.scope is not None
+            and not is_container(inner.scope)
+            and sum(self.flow.contractions[k] for k in inner.kernels()) > 1
+        )
+        return max(Counter(several).values(), default=0) > 1
 
     def _is_body(self, region: Region, around: Region) -> bool:
         """A container that holds most of what is around it is no part of it, but its body."""
