@@ -67,6 +67,8 @@ _VIEW_OR_COPY = {"reshape", "flatten", "ravel", "reshape_as"}
 _READS = {torch.ops.aten.item.default, torch.ops.aten._local_scalar_dense.default}
 # How bool(x) becomes a number: `x != 0` first.
 _ASKS = {torch.ops.aten.ne.Scalar}
+_NEW_DATA = "_has_compatible_shallow_copy_type"
+"""What `x.data = y` asks first, and all that a tracer sees of it: from there on `x` is `y`."""
 # What says how to run, and runs nothing.
 _SWITCHES = {"_set_grad_enabled", "lazy_load_decompositions"}
 _INLINED = {"wrap_with_set_grad_enabled", "wrap_with_autocast"}
@@ -393,6 +395,9 @@ class _Writer:
         value = node.meta.get("val", node.meta.get("tensor_meta"))
         results = value if isinstance(value, (list, tuple)) else [value]
         operation = target.overloadpacket.__name__
+        if operation == _NEW_DATA:
+            self.known[node.args[0]] = self._arg(node.args[1])  # type: ignore[index]
+            return
         if value is None and _answers_in_python(target):
             self._specialised(node, f"what {operation} said decided what runs")
             return

@@ -172,7 +172,8 @@ def _beside(op: Operation, spec: TensorSpec) -> str:
     if op.name == "linear" or op.name in RECURRENT:
         shape = shape[:-1]
     elif op.name.startswith("conv"):
-        spatial = int(op.name[-2])
+        digit = op.name[-2]  # `convolution` itself, below autograd, says nothing
+        spatial = int(digit) if digit.isdigit() else len(shape) - 2
         shape = (*shape[: -spatial - 1], *shape[len(shape) - spatial :])
     return joined(shape)
 

@@ -128,9 +128,13 @@ def _held(value: object, name: str) -> Iterator[tuple[str, torch.Tensor]]:
 
 
 def held_weights(model: nn.Module) -> Weights:
-    """All that a map may name, as it is before a forward, which may change all but parameters."""
+    """All that a map may name, as it is before a forward.
+
+    A forward may write into all but parameters, and may give these other data.
+    """
     named = plain_tensors(model) | weights_of(model)
-    return {name: _own(tensor) for name, tensor in named.items()}
+    own = {id(tensor): _own(tensor) for tensor in named.values()}
+    return {name: own[id(tensor)] for name, tensor in named.items()}
 
 
 def transfer(source: Weights, target: nn.Module, mapping: Mapping[str, str]) -> None:
@@ -208,7 +212,9 @@ def overlapping(tensor: torch.Tensor) -> bool:
 
 
 def _own(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor if isinstance(tensor, nn.Parameter) else tensor.detach().clone()
+    if isinstance(tensor, nn.Parameter):
+        return nn.Parameter(tensor.data, requires_grad=tensor.requires_grad)
+    return tensor.detach().clone()
 
 
 def state_after(model: nn.Module) -> Weights:
