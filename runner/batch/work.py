@@ -139,6 +139,7 @@ def decompose(argument: str) -> str:
         if record.given_bad_inputs:
             with stages("decompose"):
                 shutil.rmtree(task.built)
+                task.built.mkdir()  # for the log, whatever becomes of the second one
                 write(problem, graph, task.built, record.given_bad_inputs)
             record = _verified(task, stages, task.built, device, problem)
         return record.model_copy(update={"forecast": expected})

@@ -155,10 +155,12 @@ class _Writer:
             if position in self.flow.repeats:
                 continue
             if isinstance(item, Call):
-                key = weights_key(item)
+                calls = [self.flow.call(p) for p in self.flow.loops.get(position, [position])]
+                keys = tuple(map(weights_key, calls))
+                one = len({*keys}) == 1
+                key = keys[0] if one else keys
                 if key not in made:
-                    calls = [self.flow.call(p) for p in self.flow.loops.get(position, [position])]
-                    made[key] = self._own_calls(calls, shared=sharing[key] > 1)
+                    made[key] = self._own_calls(calls, shared=one and sharing[keys[0]] > 1)
                 self.attributes[position] = made[key]
                 continue
             op = self.program.graph.operations[item]
@@ -286,6 +288,7 @@ class _Writer:
                     name = unique(each.name, {*self.live, *RESERVED})
                     self.list_names[each] = name
                     self.live[name] = each.name
+                    self.bound.pop(name, None)
                     lines.append(f"{name} = [{', '.join(first)}]")
                 elif not first:
                     lines.append(f"{self.list_names[each]}.append({variable})")

@@ -258,14 +258,21 @@ def weights_of(model: nn.Module) -> dict[str, torch.Tensor]:
     return attributes | parameters | dict(model.named_buffers(remove_duplicate=False))
 
 
-def named_tensors(value: Any, name: str) -> Iterator[tuple[str, torch.Tensor]]:
-    """(name, tensor) for a tensor, and for each in a list, tuple or dict."""
+def named_tensors(
+    value: Any, name: str, around: tuple[Any, ...] = ()
+) -> Iterator[tuple[str, torch.Tensor]]:
+    """(name, tensor) for a tensor, and for each in a list, tuple or dict.
+
+    What is `around` a list or a dict that holds itself is not entered again.
+    """
     if isinstance(value, torch.Tensor):
         yield name, value
     elif isinstance(value, (list, tuple, dict)):
+        if any(value is each for each in around):
+            return
         items = value.items() if isinstance(value, dict) else enumerate(value)
         for key, item in items:
-            yield from named_tensors(item, f"{name}.{key}")
+            yield from named_tensors(item, f"{name}.{key}", (*around, value))
 
 
 def wrong(output: Any) -> Any:

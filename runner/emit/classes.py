@@ -263,16 +263,17 @@ def _structure(program: Program, part: Part) -> Hashable:
         ),
         (len(part.io.inputs), len(part.io.states)),
         tuple(number[n] for n in part.io.outputs),
-        _structure_of_children(part, place),
+        _structure_of_children(program, part, place),
     )
 
 
-def _structure_of_children(part: Part, place: dict[int, int]) -> Hashable:
+def _structure_of_children(program: Program, part: Part, place: dict[int, int]) -> Hashable:
     return tuple(
         (
             without_number(c.stem),
+            _is_class(program, c, part),
             tuple(place[i] for i in c.operations),
-            _structure_of_children(c, place),
+            _structure_of_children(program, c, place),
         )
         for c in part.children
     )

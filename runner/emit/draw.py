@@ -263,11 +263,9 @@ class _Draw:
     def _fills_with_infinity(self, name: str) -> bool:
         """Whether a mask says what becomes infinite: nothing, where the original stays finite."""
         operations = self.program.graph.operations
-        return any(
-            op.name == "masked_fill" and op.args[1] == Ref(name) and op.args[2] in {inf, -inf}
-            for op in map(operations.__getitem__, self.program.consumers.get(name, ()))
-            if not isinstance(op.args[2], Ref)
-        )
+        reading = (operations[i] for i in self.program.consumers.get(name, ()))
+        filling = [op for op in reading if op.name == "masked_fill"]
+        return any(op.args[1] == Ref(name) and op.arg("value") in (inf, -inf) for op in filling)
 
     def numbers(self, usual: Usual, spec: TensorSpec, shape: tuple[int, ...]) -> Text:
         """An expression that draws the elements of a value, in another shape."""

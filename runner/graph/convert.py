@@ -271,13 +271,15 @@ def _place(model: torch.nn.Module, tensor: torch.Tensor) -> str | None:
     return None
 
 
-def _held(value: object, name: str) -> Iterator[tuple[str, torch.Tensor]]:
-    """Tensors in an attribute, in lists, tuples and dicts too."""
+def _held(
+    value: object, name: str, around: tuple[object, ...] = ()
+) -> Iterator[tuple[str, torch.Tensor]]:
+    """Tensors in an attribute, in lists, tuples and dicts too, which may hold themselves."""
     if isinstance(value, torch.Tensor):
         yield name, value
-    elif isinstance(value, (list, tuple, dict)):
+    elif isinstance(value, list | tuple | dict) and not any(value is each for each in around):
         for key, item in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _held(item, f"{name}.{key}")
+            yield from _held(item, f"{name}.{key}", (*around, value))
 
 
 class _Writer:

@@ -322,7 +322,8 @@ class _Partition:
         stem = f"{snake_case(cls)}_step".strip("_")
         steps = []
         for turn in turns:
-            if taken.isdisjoint(turn) and self.make.drawn_together.allows(turn):
+            alone = len(turn) == 1
+            if taken.isdisjoint(turn) and not alone and self.make.drawn_together.allows(turn):
                 self.make.drawn_together.add(turn)
                 reason = f"one of {len(turns)} turns of a loop"
                 steps.append(Fusion(tuple(turn), reason, stem))

@@ -5,7 +5,7 @@ also when it waits on disk.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import cast
 
 import torch
@@ -71,21 +71,29 @@ def tensors(value: object) -> list[torch.Tensor]:
     return found
 
 
-def _collect(value: object, found: list[torch.Tensor]) -> None:
-    """What `leaves` finds, without the names: asked of every argument of every operation."""
+def _collect(value: object, found: list[torch.Tensor], around: tuple[object, ...] = ()) -> None:
+    """What `leaves` finds, without the names: asked of every argument of every operation.
+
+    What is `around` an object that holds itself is not entered again.
+    """
     if type(value) in _NO_TENSOR:
         return
     if isinstance(value, torch.Tensor):
         found.append(value)
-    elif isinstance(value, tuple | list):
-        for item in value:
-            _collect(item, found)
+        return
+    items: Iterable[object]
+    if isinstance(value, tuple | list):
+        items = value
     elif isinstance(value, dict | Mapping):
-        for item in value.values():
-            _collect(item, found)
+        items = value.values()
     elif not isinstance(value, Elsewhere) and (held := members(value)) is not None:
-        for item in held.values():
-            _collect(item, found)
+        items = held.values()
+    else:
+        return
+    if around and any(value is each for each in around):
+        return
+    for item in items:
+        _collect(item, found, (*around, value))
 
 
 def is_tensor(value: object) -> bool:

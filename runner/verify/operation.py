@@ -102,6 +102,7 @@ def operation_of(
     if name in COPIES | SCATTERS | FILLS:
         return _copy(name, {each.name: each.value for each in bound}, shapes, outputs)
     plain = name[:-1] if name.endswith("_") and not name.endswith("__") else name
+    plain = plain.removesuffix("_functional")  # `x.normal_()` without writing into x
     number = "other" if plain in _COMMUTES else "self"
     attributes = tuple(
         f"{number if each.name == 'self' else each.name}={_literal(each.value)}"

@@ -119,12 +119,15 @@ def plain_tensors(model: nn.Module) -> Weights:
     }
 
 
-def _held(value: object, name: str) -> Iterator[tuple[str, torch.Tensor]]:
+def _held(
+    value: object, name: str, around: tuple[object, ...] = ()
+) -> Iterator[tuple[str, torch.Tensor]]:
+    """Tensors in an attribute, in lists, tuples and dicts too, which may hold themselves."""
     if isinstance(value, torch.Tensor):
         yield name, value
-    elif isinstance(value, list | tuple | dict):
+    elif isinstance(value, list | tuple | dict) and not any(value is each for each in around):
         for key, item in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _held(item, f"{name}.{key}")
+            yield from _held(item, f"{name}.{key}", (*around, value))
 
 
 def held_weights(model: nn.Module) -> Weights:
