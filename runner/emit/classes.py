@@ -271,7 +271,7 @@ def _structure_of_children(program: Program, part: Part, place: dict[int, int]) 
     return tuple(
         (
             without_number(c.stem),
-            _is_class(program, c, part),
+            _class_name(program, c) if _is_class(program, c, part) else "",
             tuple(place[i] for i in c.operations),
             _structure_of_children(program, c, place),
         )

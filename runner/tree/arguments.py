@@ -37,11 +37,17 @@ OF_MACHINES = {"cudnn_enabled", "cudnn_enable", "device", "layout", "pin_memory"
 """Arguments that are about where an operation runs."""
 
 
+def spatial_dims(op: Operation) -> int:
+    """2 of `conv2d`; `convolution`, which runs below autograd, has a stride for each."""
+    stride = op.arg("stride")
+    return len(stride) if isinstance(stride, tuple) else int(op.name[-2])
+
+
 def defaults(op: Operation) -> dict[str, Arg]:
     """What an operation does where its arguments say nothing; a window's are lists."""
     known = _DEFAULTS.get(op.name, {})
     if op.name.startswith("conv"):
-        sizes = int(op.name[-2])
+        sizes = spatial_dims(op)
         transposed = "transpose" in op.name
         return {
             name: value if name == "groups" else (value,) * sizes

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from runner.graph.ir import Arg, Operation, Ref, Symbol, TensorSpec, references
-from runner.tree.arguments import is_usual
+from runner.tree.arguments import is_usual, spatial_dims
 from runner.tree.dimensions import (
     DTYPE_CODES,
     IN_WINDOW,
@@ -172,8 +172,7 @@ def _beside(op: Operation, spec: TensorSpec) -> str:
     if op.name == "linear" or op.name in RECURRENT:
         shape = shape[:-1]
     elif op.name.startswith("conv"):
-        digit = op.name[-2]  # `convolution` itself, below autograd, says nothing
-        spatial = int(digit) if digit.isdigit() else len(shape) - 2
+        spatial = spatial_dims(op)
         shape = (*shape[: -spatial - 1], *shape[len(shape) - spatial :])
     return joined(shape)
 
