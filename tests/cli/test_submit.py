@@ -43,12 +43,11 @@ os.wait()
 """
 """Prints what a problem's process was left, and leaves a daemon behind."""
 DIFFERS = """
-CALLS = iter(range(1 << 30))
 class Model(nn.Module):
     def forward(self, x):
-        return torch.relu(x) * next(CALLS)
+        return torch.relu(x) * (1 + torch.are_deterministic_algorithms_enabled())
 """
-"""Another output at each call, which no decomposition can equal."""
+"""Another output where it is verified than where it is captured, and the same whenever it runs."""
 
 
 @pytest.fixture(scope="module")
