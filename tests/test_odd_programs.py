@@ -304,6 +304,46 @@ ODD: dict[str, dict[str, str]] = {
         "forward": "y = torch.zeros(100, 16, device=x.device)\ny[rows] = self.a(x)\n"
         "return y.relu()",
     },
+    "results written into a part of another tensor": {
+        "init": "self.a = nn.Linear(16, 16)",
+        "forward": "h, y = self.a(x), x.new_empty(4, 33)\ny[:, :1] = 0\n"
+        "torch.cumsum(h, 1, out=y[:, 1:17])\ntorch.sigmoid(h, out=y[:, 17:])\n"
+        "values, places = h.new_empty(4, 3), torch.empty(4, 3, dtype=torch.long, device=x.device)\n"
+        "torch.topk(h, 3, out=(values, places))\nreturn y.relu(), values + places",
+    },
+    "a weight that is masked in place": {
+        "init": "self.a = nn.Linear(16, 16)\n"
+        "self.register_buffer('mask', torch.ones(16, 16).tril())",
+        "forward": "self.a.weight.data = self.a.weight.data * self.mask\nreturn self.a(x).relu()",
+    },
+    "parameters out of a dict": {
+        "init": "self.scale = nn.Parameter(torch.rand(16))\nself.held = {'scale': self.scale}",
+        "forward": "return torch.tanh(x * self.held['scale']) + 1",
+    },
+    "a dict that holds itself": {
+        "init": "self.a = nn.Linear(16, 16)\nself.held = {'a': 1}\nself.held['self'] = self.held",
+        "forward": "return self.a(x).relu()",
+    },
+    "a choice by torch.equal": {
+        "init": "self.register_buffer('seen', torch.randn(4, 16))",
+        "forward": "return x.tanh() if torch.equal(x, self.seen) else x.relu() + self.seen",
+    },
+    "a sum that begins with a number": {
+        "init": "self.a = nn.ModuleList(nn.Linear(16, 16) for _ in range(2))",
+        "forward": "y = 0\nfor a in self.a:\n    y = torch.add(y, a(x).relu())\nreturn y",
+    },
+    "a graph without its loops": {
+        "init": "self.a = nn.Linear(16, 16)",
+        "arguments": "x, edges",
+        "inputs": "torch.randn(9, 16), torch.randint(0, 9, (2, 50))",
+        "forward": "edges = edges[:, edges[0] != edges[1]]\ny = self.a(x)[edges[0]]\n"
+        "return torch.zeros_like(x).index_add(0, edges[1], y).relu()",
+    },
+    "a library that imported a question by name": {
+        "before": "from torch.compiler import is_exporting\n",
+        "forward": "if is_exporting():\n    return (x - x.mean()) / x.std()\n"
+        "std, mean = torch.std_mean(x)\nreturn (x - mean) / std",
+    },
 }
 
 

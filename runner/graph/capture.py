@@ -28,7 +28,7 @@ from runner.graph.provenance import (
 )
 from runner.graph.refused import DENSE, PLAIN, Refused
 from runner.graph.trace import Built, Traced, export, quietly
-from runner.graph.unnoticed import forgetting_results
+from runner.graph.unnoticed import forgetting_results, plain_imports
 from runner.problems import Problem, author_error, check_inputs, load_problem, seed
 from runner.torch_internals import FakeTensorMode
 
@@ -53,10 +53,10 @@ def capture(problem: Problem, mode: Mode = "eval") -> Graph:
     )
     for rung, tensors, write_down in rungs:
         try:
-            with warnings.catch_warnings(), torch.no_grad():
+            with warnings.catch_warnings(), torch.no_grad(), forgetting_results(), plain_imports():
                 warnings.simplefilter("ignore")
                 built = _build(problem, mode, tensors())
-                with quietly(), forgetting_results():
+                with quietly():
                     traced = write_down(built)
                     if write_down is export:
                         anew = partial(_build, problem, mode) if rung == "fake" else None

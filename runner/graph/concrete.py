@@ -93,6 +93,7 @@ def _trace(built: Built, *, whole: bool) -> Traced:
         [note],
         reads.found,
         placement="unknown",
+        follows_all=not whole,
     )
 
 

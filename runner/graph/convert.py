@@ -297,7 +297,7 @@ class _Writer:
         weights: dict[tuple[int, torch.Size], str],
     ) -> None:
         self.file, self.model, self.module, self.known = file, model, traced.module, known
-        self.placement = traced.placement
+        self.placement, self.follows_all = traced.placement, traced.follows_all
         self.states, self.values, self.built = states, values, built
         self.weights = weights
         self.operations: list[Operation] = []
@@ -335,7 +335,7 @@ class _Writer:
             name = prefix + node.name
             self.known[node] = Ref(name)
             self.values[name] = spec_of(value)
-            written_out = _is_written_out(node, value)
+            written_out = self.follows_all or _is_written_out(node, value)
             path = str(node.target)
             self.states[name] = _constant(self.built, path, value, written_out=written_out)
 

@@ -49,6 +49,9 @@ class Traced:
     """Where values left torch unseen by the tracer, a sentence each."""
     placement: Placement = "known"
     """Whether it is known which device each value is on; mixed where that fails on a device."""
+    follows_all: bool = False
+    """Whether the tracer sees every operator, those of a gradient, too: a tensor that comes from
+    nowhere is then one that the author read from a file or wrote out."""
 
 
 @contextlib.contextmanager

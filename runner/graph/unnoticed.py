@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import functools
 import gc
 import sys
 from collections.abc import Callable, Iterator
-from types import FrameType, FunctionType
+from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
 import torch
 
 from runner.graph.refused import Refused
-from runner.torch_internals import FakeTensor, subclasses
+from runner.torch_internals import FakeTensor, subclasses, without_modes
 
 
 @contextlib.contextmanager
@@ -83,8 +84,30 @@ def without_seeds() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def plain_imports() -> Iterator[None]:
+    """A package that is first imported while a model is built or traced makes real tensors."""
+    before = builtins.__import__
+
+    def plain(name: str, *args: Any, **kwargs: Any) -> Any:
+        if name.partition(".")[0] in _CACHES_NO_TENSORS:
+            return before(name, *args, **kwargs)
+        with without_modes():
+            return before(name, *args, **kwargs)
+
+    builtins.__import__ = plain
+    try:
+        yield
+    finally:
+        builtins.__import__ = before
+
+
+@contextlib.contextmanager
 def forgetting_results() -> Iterator[None]:
-    """A library that caches what a function returned must not meet a traced tensor again."""
+    """A library that caches what a function returned must not meet a traced tensor again.
+
+    Caches are `functools.lru_cache`, and dicts that a module or a class holds.
+    """
+    before = [(held, {*held}) for held in _dicts()]
     try:
         yield
     finally:
@@ -93,6 +116,32 @@ def forgetting_results() -> Iterator[None]:
                 module = str(getattr(cached, "__module__", ""))
                 if module.partition(".")[0] not in _CACHES_NO_TENSORS:
                     cached.cache_clear()
+        for held, keys in before:
+            for key in [key for key in held if key not in keys and _holds_tensor(held[key])]:
+                del held[key]
+
+
+def _dicts() -> Iterator[dict[Any, Any]]:
+    """What modules and classes of a problem, and of the packages that it imports, hold by key."""
+    for module in _modules():
+        for member in [*vars(module).values()]:
+            held = [*vars(member).values()] if isinstance(member, type) else [member]
+            yield from (each for each in held if isinstance(each, dict))
+
+
+def _holds_tensor(value: object) -> bool:
+    held = [*value.values()] if isinstance(value, dict) else value
+    return any(
+        isinstance(item, torch.Tensor)
+        for item in (held if isinstance(held, list | tuple) else [held])
+    )
+
+
+def _modules() -> Iterator[ModuleType]:
+    """Modules that were imported since kdrun began."""
+    for name, module in list(sys.modules.items()):
+        if name not in _BEFORE and name.partition(".")[0] not in _CACHES_NO_TENSORS:
+            yield module
 
 
 _BEFORE = frozenset(sys.modules)
@@ -101,9 +150,7 @@ _BEFORE = frozenset(sys.modules)
 
 def _some_may_cache() -> bool:
     """Whether a problem imported a library, or has a cached function of its own."""
-    for name, module in list(sys.modules.items()):
-        if name in _BEFORE or name.partition(".")[0] in _CACHES_NO_TENSORS:
-            continue
+    for module in _modules():
         if "site-packages" in str(getattr(module, "__file__", "")):
             return True
         members = [*vars(module).values()]
