@@ -44,12 +44,12 @@ def test_a_gpu_computes_in_full_precision_and_the_same_each_time() -> None:
 
 
 def test_a_cpu_computes_the_same_each_time() -> None:
-    before = switches()
+    before, strict = switches(), torch.are_deterministic_algorithms_enabled()
     with exact_arithmetic("cpu"):
         assert torch.are_deterministic_algorithms_enabled()
         assert torch.is_deterministic_algorithms_warn_only_enabled()
     assert switches() == before
-    assert not torch.are_deterministic_algorithms_enabled()
+    assert torch.are_deterministic_algorithms_enabled() is strict
 
 
 def test_the_verdict_says_it() -> None:
