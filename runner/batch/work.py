@@ -295,7 +295,7 @@ def _run(argument: str, body: Callable[[Task, Stages], Record]) -> str:
 
 
 def _defect(error: Exception, stage: str) -> str:
-    """What is said of an error that no input should cause."""
+    """The sentence for an error of kdrun's own: what, in which file and stage, and what to send."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [f for f in frames if Path(f.filename).is_relative_to(_PACKAGE)]
     place = own[-1] if own else frames[-1]

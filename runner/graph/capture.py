@@ -52,6 +52,7 @@ def capture(problem: Problem, mode: Mode = "eval") -> Graph:
         ("concrete", contextlib.nullcontext, trace_below),
     )
     for rung, tensors, write_down in rungs:
+        built: Built | None = None
         try:
             with warnings.catch_warnings(), torch.no_grad(), forgetting_results(), plain_imports():
                 warnings.simplefilter("ignore")
@@ -70,22 +71,25 @@ def capture(problem: Problem, mode: Mode = "eval") -> Graph:
             errors.append(error)
         except Exception as error:  # the boundary between torch's tracing and the next rung
             errors.append(error)
-            if rung != "fake":
+            if rung != "fake" and built is not None:
                 _raise_authors_own_error(problem, built)
     raise _refusal(problem, errors)
 
 
 def _refusal(problem: Problem, errors: list[Exception]) -> CaptureError:
-    """What stands in the way: what has a remedy of its own, else what stopped the real run."""
+    """The error for a model that no rung captures.
+
+    It gives the reason that has a remedy of its own, else why the last rung, the real run, failed.
+    """
     known = (e for e in errors if isinstance(e, Refused) and e.hint != PLAIN)
     if first := next(known, None):
         return CaptureError(problem.path, f"cannot be captured: {first}", hint=first.hint)
-    said = _said(problem, errors[-1])
-    hint = DENSE if "Sparse" in said else PLAIN
-    return CaptureError(problem.path, f"cannot be captured: {said}", hint=hint)
+    reason = _reason(problem, errors[-1])
+    hint = DENSE if "Sparse" in reason else PLAIN
+    return CaptureError(problem.path, f"cannot be captured: {reason}", hint=hint)
 
 
-def _said(problem: Problem, error: Exception) -> str:
+def _reason(problem: Problem, error: Exception) -> str:
     if isinstance(error, Refused):
         return str(error)
     return error.what if isinstance(error, ProblemError) else author_error(problem, error)

@@ -6,7 +6,7 @@ import contextlib
 import inspect
 import sys
 from collections import Counter, OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -14,10 +14,13 @@ from torch.fx import Node as FxNode
 from torch.overrides import TorchFunctionMode
 
 from runner.graph.containers import plainly
+from runner.graph.ir import Operation, TensorSpec, references
+from runner.graph.operations import is_sized_by_values
 from runner.graph.origin import authors_frames
 from runner.graph.provenance import LONGEST_LITERAL, tensor_literal
 from runner.graph.trace import Built, Traced
 from runner.torch_internals import (
+    FakeTensor,
     concrete_tracer,
     running_tracer,
     tree_flatten,
@@ -227,7 +230,7 @@ def _noted() -> Iterator[None]:
         torch.manual_seed, torch.cond = manual_seed, cond
 
 
-LONGEST_SEEN = 1024
+_LONGEST_SEEN = 1024
 """Characters of a value that is written down although it decides no number of elements."""
 _MOST_NUMBERS = 4096
 
@@ -246,6 +249,38 @@ def seen(value: torch.Tensor) -> str | None:
     cast = "" if value.dtype == torch.bool else f".to({value.dtype})"
     shape = ", ".join(map(str, value.shape))
     return f"(torch.randperm({value.numel()}) < {ones}).view({shape}){cast}"
+
+
+def deciding(
+    operations: Iterable[Operation],
+    values: Mapping[str, TensorSpec],
+    noted: Mapping[str, str],
+    inputs: Mapping[str, torch.Tensor],
+) -> dict[str, str]:
+    """Python for values that files take as they were seen.
+
+    Those are small ones and masks among what was noted, and whole numbers, of inputs too, that
+    decide how many elements there are.
+    """
+    names: set[str] = set()
+    made_by = {name: op for op in operations for name in op.outputs}
+    waiting = [
+        name
+        for op in operations
+        if is_sized_by_values(op, values)
+        for name in (references(op.args[1]) if op.name.endswith("index") else op.refs())
+    ]
+    while waiting:
+        name = waiting.pop()
+        if name not in names and not values[name].floating:
+            names.add(name)
+            waiting += made_by[name].refs() if name in made_by else ()
+    found = {n: text for n, text in noted.items() if n in names or len(text) <= _LONGEST_SEEN}
+    for name in names.intersection(inputs):
+        text = None if isinstance(inputs[name], FakeTensor) else seen(inputs[name])
+        if text is not None:
+            found[name] = text
+    return found
 
 
 def _argument_names(built: Built) -> list[str]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -13,7 +11,8 @@ from torch.fx import Graph as FxGraph
 from torch.fx import Node as FxNode
 
 from runner.errors import ProblemError
-from runner.graph.concrete import LONGEST_SEEN, seen
+from runner.graph.concrete import deciding
+from runner.graph.held import constant, is_written_out, name_literals
 from runner.graph.ir import (
     Arg,
     Capture,
@@ -22,7 +21,6 @@ from runner.graph.ir import (
     Mode,
     Number,
     Operation,
-    Recipe,
     Ref,
     Scope,
     State,
@@ -30,7 +28,7 @@ from runner.graph.ir import (
     TensorSpec,
     references,
 )
-from runner.graph.operations import COPY, SIZED_BY_VALUES, is_sized_by_values
+from runner.graph.operations import COPY, SIZED_BY_VALUES
 from runner.graph.origin import origin
 from runner.graph.placement import is_copy_on_device, is_on_cpu, made_on_cpu, placed, viewable
 from runner.graph.provenance import (
@@ -38,13 +36,11 @@ from runner.graph.provenance import (
     plain_kwargs,
     schema_names,
     spec_of,
-    tensor_literal,
 )
 from runner.graph.refused import DENSE, Refused
 from runner.graph.trace import Built, Traced
 from runner.problems import Problem
 from runner.torch_internals import (
-    FakeTensor,
     HigherOrderOperator,
     OpOverload,
     overload_of,
@@ -54,10 +50,6 @@ from runner.torch_internals import (
     tree_map,
 )
 
-_LONGEST_LITERAL = 4096
-"""Numbers that a forward may write out, or take from NumPy."""
-_LIFTED = re.compile(r"\blifted_tensor_\d+$")
-"""What torch calls a tensor that forward() writes out."""
 _CUDNN = {"cudnn_enabled", "cudnn_enable"}
 """Arguments that say whether a machine has cuDNN."""
 # What they return is the argument itself, or a copy, as its layout and dtype have it.
@@ -72,8 +64,6 @@ _NEW_DATA = "_has_compatible_shallow_copy_type"
 # What says how to run, and runs nothing.
 _SWITCHES = {"_set_grad_enabled", "lazy_load_decompositions"}
 _INLINED = {"wrap_with_set_grad_enabled", "wrap_with_autocast"}
-
-
 _CONTAINERS = (torch.nn.Sequential, torch.nn.ModuleList, torch.nn.ModuleDict)
 
 
@@ -87,8 +77,8 @@ def convert(problem: Problem, built: Built, traced: Traced, rung: Capture, mode:
         **dict(built.model.named_buffers(remove_duplicate=False)),
     }
     given: dict[str, torch.Tensor] = {}
-    weights: dict[tuple[int, torch.Size], str] = {}
-    """Placeholders of parameters and buffers, which forward may also reach by another way."""
+    weights: dict[object, str] = {}
+    """Parameters and buffers by their place in memory: forward may reach them by another way."""
     own = {path: tensor for path, tensor in held.items() if tensor.layout is torch.strided}
     nodes = [n for n in traced.graph.nodes if n.op == "placeholder"]
     for node, (role, path, value) in zip(nodes, traced.placeholders, strict=True):
@@ -106,21 +96,21 @@ def convert(problem: Problem, built: Built, traced: Traced, rung: Capture, mode:
             inputs.append(Input(node.name, path, built.made_inputs.recipe(tensor)))
             given[node.name] = tensor
         elif role == "constant":
-            if held_as := weights.get((storage_of(tensor), tensor.shape)):
+            if held_as := weights.get(_place(tensor)):
                 known[node] = Ref(held_as)
             else:
-                states[node.name] = _constant(built, path, tensor, written_out=True)
+                states[node.name] = constant(built, path, tensor, written_out=True)
         else:
-            weights[storage_of(tensor), tensor.shape] = node.name
+            weights[_place(tensor)] = node.name
             states[node.name] = State(
                 path,
                 "parameter" if role == "parameter" else "buffer",
-                _recipe(built, tensor),
+                built.made_model.recipe(tensor),
                 in_checkpoint=not _is_left_out(built.model, path),
             )
     writer = _Writer(str(problem.path), built.model, traced, known, states, values, built, weights)
     output = writer.write(traced.graph)
-    _name_literals(states, writer.operations, writer.varying)
+    name_literals(states, writer.operations, writer.varying)
     structure = tree_map(
         lambda leaf: (
             leaf if isinstance(leaf, (Ref, bool, int, float, str)) or leaf is None else str(leaf)
@@ -153,37 +143,14 @@ def convert(problem: Problem, built: Built, traced: Traced, rung: Capture, mode:
         tied=_tied(own),
         plain_call=not built.kwargs and all(isinstance(a, torch.Tensor) for a in built.args),
         specialisations=(*traced.reads, *writer.specialisations),
-        seen=_seen(writer, given) if traced.reads or writer.specialisations else {},
+        seen=(
+            deciding(writer.operations, values, writer.seen, given)
+            if traced.reads or writer.specialisations
+            else {}
+        ),
         on_cpu=frozenset(writer.on_cpu),
         notes=(*traced.notes, *made_on_cpu(writer.operations, writer.on_cpu)),
     )
-
-
-def _seen(writer: _Writer, given: Mapping[str, torch.Tensor]) -> dict[str, str]:
-    """Values that steered, as they were: small ones, masks, and what decides how many there are."""
-    deciding: set[str] = set()
-    made_by = {name: op for op in writer.operations for name in op.outputs}
-    waiting = [
-        name
-        for op in writer.operations
-        if is_sized_by_values(op, writer.values)
-        for name in (references(op.args[1]) if op.name.endswith("index") else op.refs())
-    ]
-    while waiting:
-        name = waiting.pop()
-        if name not in deciding and not writer.values[name].floating:
-            deciding.add(name)
-            waiting += made_by[name].refs() if name in made_by else ()
-    found = {
-        name: text
-        for name, text in writer.seen.items()
-        if name in deciding or len(text) <= LONGEST_SEEN
-    }
-    for name in deciding.intersection(given):
-        text = None if isinstance(given[name], FakeTensor) else seen(given[name])
-        if text is not None:
-            found[name] = text
-    return found
 
 
 def _is_left_out(model: torch.nn.Module, path: str) -> bool:
@@ -211,75 +178,11 @@ def _plain(value: Any) -> Arg:
         return str(value)
 
 
-def _recipe(built: Built, tensor: torch.Tensor) -> Recipe | None:
-    return built.made_model.recipe(tensor)
-
-
-def _constant(built: Built, path: str, tensor: torch.Tensor, *, written_out: bool = False) -> State:
-    """The state for a tensor that no operator of the program makes.
-
-    `written_out`: it is known to be what the author wrote out, in Python or NumPy, and not what a
-    tracer could not follow.
-    """
-    recipe, literal = _recipe(built, tensor), tensor_literal(tensor)
-    place = _place(built.model, tensor)
-    if recipe is None and literal is None and place is None:
-        literal = tensor_literal(tensor, longest=_LONGEST_LITERAL) if written_out else None
-        if literal is None:
-            raise Refused(
-                f"forward() makes {tensor.numel():,} numbers, and not by torch's operators",
-                "make it in __init__() and keep it with register_buffer()",
-            )
-    return State(place or path, "constant", recipe, literal)
-
-
-def _is_written_out(node: FxNode, value: torch.Tensor) -> bool:
-    """Whether a tensor is what torch.tensor() or NumPy made, and no result that was kept."""
-    lifted = all("lift_fresh" in str(user.target) for user in node.users)
-    return lifted or not value.untyped_storage().resizable()
-
-
-def _name_literals(
-    states: dict[str, State], operations: list[Operation], varying: set[str]
-) -> None:
-    """Call tensors that forward() writes out as its author's variables, where there are any."""
-    literals = {name for name, state in states.items() if _LIFTED.search(state.path)}
-    statements = {_statement(op) for op in operations if not varying.isdisjoint(op.outputs)}
-    for name in literals:
-        states[name] = replace(states[name], path="constant")
-    for op in operations:
-        first = next(op.refs(), "")
-        targets = op.origin.targets if op.origin is not None else ()
-        if first in literals and len(targets) == 1 and _statement(op) not in statements:
-            literals.discard(first)
-            states[first] = replace(states[first], path=targets[0])
-
-
-def _statement(op: Operation) -> tuple[str, int] | None:
-    return (op.origin.file, op.origin.statement) if op.origin is not None else None
-
-
-def _place(model: torch.nn.Module, tensor: torch.Tensor) -> str | None:
-    """Where the model holds a tensor that is neither parameter nor buffer: `table`, `scales.1`."""
-    storage = storage_of(tensor)
-    for path, module in model.named_modules():
-        for key, value in vars(module).items():
-            if key not in {"_parameters", "_buffers", "_modules"}:
-                for name, held in _held(value, f"{path}.{key}" if path else key):
-                    if storage_of(held) == storage and held.shape == tensor.shape:
-                        return name
-    return None
-
-
-def _held(
-    value: object, name: str, around: tuple[object, ...] = ()
-) -> Iterator[tuple[str, torch.Tensor]]:
-    """Tensors in an attribute, in lists, tuples and dicts too, which may hold themselves."""
-    if isinstance(value, torch.Tensor):
-        yield name, value
-    elif isinstance(value, list | tuple | dict) and not any(value is each for each in around):
-        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _held(item, f"{name}.{key}", (*around, value))
+def _place(tensor: torch.Tensor) -> object:
+    """The elements in memory that a tensor shows; a sparse one shows itself."""
+    if tensor.layout is not torch.strided:
+        return storage_of(tensor)
+    return storage_of(tensor), tensor.storage_offset(), tensor.shape, tensor.stride()
 
 
 class _Writer:
@@ -294,7 +197,7 @@ class _Writer:
         states: dict[str, State],
         values: dict[str, TensorSpec],
         built: Built,
-        weights: dict[tuple[int, torch.Size], str],
+        weights: dict[object, str],
     ) -> None:
         self.file, self.model, self.module, self.known = file, model, traced.module, known
         self.placement, self.follows_all = traced.placement, traced.follows_all
@@ -329,15 +232,15 @@ class _Writer:
     def _attribute(self, node: FxNode, module: Any, prefix: str) -> None:
         value = functools.reduce(getattr, str(node.target).split("."), module)
         if isinstance(value, torch.Tensor):
-            if held_as := self.weights.get((storage_of(value), value.shape)):
+            if held_as := self.weights.get(_place(value)):
                 self.known[node] = Ref(held_as)
                 return
             name = prefix + node.name
             self.known[node] = Ref(name)
             self.values[name] = spec_of(value)
-            written_out = self.follows_all or _is_written_out(node, value)
+            written_out = self.follows_all or is_written_out(node, value)
             path = str(node.target)
-            self.states[name] = _constant(self.built, path, value, written_out=written_out)
+            self.states[name] = constant(self.built, path, value, written_out=written_out)
 
     def _call(self, node: FxNode, module: Any, prefix: str) -> None:
         target = node.target

@@ -1,0 +1,99 @@
+"""Tensors that no operator of a program makes: held by the model, or written out by forward."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
+
+import torch
+from torch.fx import Node as FxNode
+
+from runner.graph.ir import Operation, State
+from runner.graph.provenance import tensor_literal
+from runner.graph.refused import Refused
+from runner.graph.trace import Built
+from runner.torch_internals import storage_of
+
+_LONGEST_LITERAL = 4096
+"""Numbers that a forward may write out, or take from NumPy."""
+_LIFTED = re.compile(r"\blifted_tensor_\d+$")
+"""The path that torch gives to a tensor that forward() writes out."""
+
+
+def constant(built: Built, path: str, tensor: torch.Tensor, *, written_out: bool) -> State:
+    """The state for a tensor that no operator of the program makes.
+
+    `written_out`: it is known to be what the author wrote out, in Python or NumPy, and not what a
+    tracer could not follow.
+    """
+    recipe, literal = built.made_model.recipe(tensor), tensor_literal(tensor)
+    place = _place(built.model, tensor)
+    if recipe is None and literal is None and place is None:
+        literal = tensor_literal(tensor, longest=_LONGEST_LITERAL) if written_out else None
+        if literal is None:
+            raise Refused(
+                f"forward() makes {tensor.numel():,} numbers, and not by torch's operators",
+                "make it in __init__() and keep it with register_buffer()",
+            )
+    return State(place or path, "constant", recipe, literal)
+
+
+def is_written_out(node: FxNode, value: torch.Tensor) -> bool:
+    """Whether a tensor is what torch.tensor() or NumPy made, and no result that was kept."""
+    lifted = all("lift_fresh" in str(user.target) for user in node.users)
+    return lifted or not value.untyped_storage().resizable()
+
+
+def name_literals(
+    states: dict[str, State], operations: Iterable[Operation], varying: Collection[str]
+) -> None:
+    """Call tensors that forward() writes out as its author's variables, where there are any."""
+    literals = {name for name, state in states.items() if _LIFTED.search(state.path)}
+    statements = {_statement(op) for op in operations if any(o in varying for o in op.outputs)}
+    for name in literals:
+        states[name] = replace(states[name], path="constant")
+    for op in operations:
+        first = next(op.refs(), "")
+        targets = op.origin.targets if op.origin is not None else ()
+        if first in literals and len(targets) == 1 and _statement(op) not in statements:
+            literals.discard(first)
+            states[first] = replace(states[first], path=targets[0])
+
+
+def _statement(op: Operation) -> tuple[str, int] | None:
+    return (op.origin.file, op.origin.statement) if op.origin is not None else None
+
+
+def _place(model: torch.nn.Module, tensor: torch.Tensor) -> str | None:
+    """Where the model holds a tensor that is neither parameter nor buffer: `table`, `scales.1`."""
+    storage = storage_of(tensor)
+    for name, held in plain_tensors(model).items():
+        if storage_of(held) == storage and held.shape == tensor.shape:
+            return name
+    return None
+
+
+def plain_tensors(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """Tensors that modules hold as plain attributes, in lists, tuples and dicts too.
+
+    A state that forward() replaces, a table.
+    """
+    return {
+        name: tensor
+        for path, module in model.named_modules()
+        for key, value in vars(module).items()
+        if key not in {"_parameters", "_buffers", "_modules"}
+        for name, tensor in _held(value, f"{path}.{key}" if path else key)
+    }
+
+
+def _held(
+    value: object, name: str, around: tuple[object, ...] = ()
+) -> Iterator[tuple[str, torch.Tensor]]:
+    """Tensors in an attribute; `around` it is what holds it, which it may hold in turn."""
+    if isinstance(value, torch.Tensor):
+        yield name, value
+    elif isinstance(value, list | tuple | dict) and not any(value is each for each in around):
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _held(item, f"{name}.{key}", (*around, value))
