@@ -63,16 +63,18 @@ bench: $(INSTALLED)
 
 # The packages and .venv's own, together. Without --no-deps pip would replace torch with another build.
 CORPUS ?= first
-CORPUS_PACKAGES := $(wildcard tests/corpus/*/requirements-*.txt)
-corpus: .venv-corpus/.installed
-	.venv-corpus/bin/python tests/corpus/run.py tests/corpus/$(CORPUS)
+CORPUS_ENV := .venv-corpus-$(CORPUS)
+CORPUS_PACKAGES := $(wildcard tests/corpus/$(CORPUS)/requirements-*.txt)
+corpus: $(CORPUS_ENV)/.installed
+	$(CORPUS_ENV)/bin/python tests/corpus/run.py tests/corpus/$(CORPUS)
 
-.venv-corpus/.installed: $(INSTALLED) $(CORPUS_PACKAGES)
-	$(BIN)/python -m venv --clear .venv-corpus
-	.venv-corpus/bin/python -m pip install -qq --no-deps $(CORPUS_PACKAGES:%=-r %)
+# Its packages' own requirements name other builds of torch, so all of them are in the lists.
+$(CORPUS_ENV)/.installed: $(INSTALLED) $(CORPUS_PACKAGES)
+	$(BIN)/python -m venv --clear $(CORPUS_ENV)
+	$(CORPUS_ENV)/bin/python -m pip install -qq --no-deps $(CORPUS_PACKAGES:%=-r %)
 	$(BIN)/python -c 'import site; print(f"import site; site.addsitedir({site.getsitepackages()[0]!r})")' \
-	  > "$$(.venv-corpus/bin/python -c 'import site; print(site.getsitepackages()[0])')/setup.pth"
-	.venv-corpus/bin/python tests/corpus/define_torchvision_operators.py
+	  > "$$($(CORPUS_ENV)/bin/python -c 'import site; print(site.getsitepackages()[0])')/setup.pth"
+	$(CORPUS_ENV)/bin/python tests/corpus/mend_builds.py
 	@touch $@
 
 snapshots: $(INSTALLED)
@@ -133,4 +135,4 @@ $(INSTALLED): pyproject.toml Makefile
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-oldest .venv-newest .venv-corpus build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-oldest .venv-newest .venv-corpus-* build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

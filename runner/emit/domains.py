@@ -23,6 +23,8 @@ _SAME_RANGE = {
     "amax", "amin", "cat", "stack", "contiguous", "clone", "to", "reshape", "flatten",
     "repeat_interleave", "dropout", "pad", "flip", "roll",
 }  # fmt: skip
+_CASTS = {"to", "_to_copy", "long", "int", "floor", "round", "trunc"}
+_NO_INDEX = 1 << 62
 # Operations that give positions along a dimension.
 INDEXES = {
     "argmax", "argmin", "max", "min", "topk", "sort", "argsort", "kthvalue", "mode", "median",
@@ -93,6 +95,27 @@ def bound(program: Program, part: Part, name: str, otherwise: int) -> int:
     if (made := _made_below(program, name)) is not None:
         limits.append(made)
     return max(1, min(limits, default=otherwise))
+
+
+def bound_of_cast(program: Program, part: Part, name: str) -> int | None:
+    """Return one more than the largest index that a float input may hold once it is cast.
+
+    A table with a column per feature holds indices as floats. None where none of it is an index.
+    """
+    inside = set(part.operations)
+    found, names = [], [name]
+    while names:
+        value = names.pop()
+        for i in program.consumers.get(value, ()):
+            op = program.graph.operations[i]
+            if i not in inside or not (op.view or op.name in _CASTS):
+                continue
+            for result in filter(None, op.outputs):
+                if not program.spec(result).floating:
+                    found.append(bound(program, part, result, _NO_INDEX))
+                names.append(result)
+    below = min(found, default=_NO_INDEX)
+    return below if below < _NO_INDEX else None
 
 
 def _limit(program: Program, op: Operation, name: str) -> int | None:

@@ -20,6 +20,7 @@ from runner.emit.domains import (
     NEEDS_OVER_ONE,
     NEEDS_UNIT,
     bound,
+    bound_of_cast,
     ends_of_groups,
     must_be_positive,
     readers,
@@ -293,6 +294,8 @@ class _Draw:
             return Text(f"torch.randn({size}).to(torch.{spec.dtype})")
         if spec.dtype.startswith("complex"):
             return Text(f"torch.randn({size}{dtype})")
+        if (below := bound_of_cast(program, part, name)) is not None:
+            return Text(f"torch.randint({below}, {as_tuple}{dtype or ', dtype=torch.float32'})")
         reading = readers(program, part, name)
         if reading & NEEDS_OVER_ONE:
             return Text(f"torch.rand({size}{dtype}).add(1.01)")

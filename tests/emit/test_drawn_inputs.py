@@ -100,3 +100,32 @@ def test_a_model_s_own_input_is_not_drawn_where_most_instances_get_another(
     directory = decomposed(MODEL.format(value=f"self.fc({chain})") + NO_INIT)
     (file,) = (directory / "level_0_kernel").glob("erfcx_4x8*.py")
     assert runpy.run_path(str(file))["get_inputs"]()[0].min() >= 0
+
+
+LOOKUPS = """
+class Lookup(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(5, 8)
+        self.fc = nn.Linear(8, 8)
+
+    def forward(self, column):
+        return self.fc(self.table(column.long()).squeeze(1))
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = Lookup(), Lookup()
+
+    def forward(self, rows):
+        return (self.first(rows[:, :1]) + self.second(rows[:, 1:2])).relu()
+
+def get_inputs(): return [torch.cat([torch.randint(0, 5, (16, 2)).float(), torch.randn(16, 1)], 1)]
+"""
+
+
+def test_floats_that_are_cast_to_indices_are_rows_of_their_table(decomposed: Decomposed) -> None:
+    directory = decomposed(LOOKUPS + NO_INIT)
+    (file,) = (directory / "level_1_fusion").glob("lookup*.py")
+    (column,) = runpy.run_path(str(file))["get_inputs"]()
+    assert column.unique().tolist() == [0, 1, 2, 3, 4], file.read_text()
