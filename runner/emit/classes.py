@@ -14,7 +14,7 @@ from runner.emit.body import Written, class_text, write_class
 from runner.emit.initializers import written_numbers
 from runner.emit.items import Call, Item
 from runner.emit.loops import without_number
-from runner.emit.names import Namer, camel, child_names, identifier, unique
+from runner.emit.names import RESERVED, Namer, camel, child_names, identifier, unique
 from runner.emit.numbers import Template, template
 from runner.emit.outline import words_of
 from runner.emit.owned import Weight
@@ -183,7 +183,7 @@ class ClassWriter:
             for name, words in zip(several, told, strict=True):
                 before, after = [w for w in words if w in ENDS], [w for w in words if w not in ENDS]
                 wish = camel("_".join([*before, plain, *after]))
-                names[name] = unique(wish, {*names.values(), "Model"}, between="")
+                names[name] = unique(wish, {*names.values(), *RESERVED}, between="")
         return names
 
 

@@ -234,20 +234,22 @@ def _edges(emitter: Emitter, root: Part, ids: Mapping[int, str], graph: Graph) -
     kernels = list(root.kernels())
     maker = {i: ids[id(k)] for k in kernels for i in k.operations}
     arguments = {i.name for i in graph.inputs}
+    targets = [(name, ids[id(k)]) for k in kernels for name in k.io.inputs]
+    targets += [(name, "output") for name in root.io.outputs]
 
-    def source(name: str) -> str:
+    def source(name: str) -> str | None:
+        """Return the kernel that computed it; None for a weight or a constant."""
         while name not in arguments:
-            i = program.producers[name]
-            if i in maker:
-                return maker[i]
-            name = next(graph.operations[i].refs())
+            i = program.producers.get(name)
+            if i is None or i in maker:
+                return None if i is None else maker[i]
+            name = next(graph.operations[i].refs(), "")
         return "input"
 
-    def edge(name: str, target: str) -> Edge:
-        spec = program.spec(name)
-        ends = {"from": source(name), "to": target}
+    edges = []
+    for name, target in targets:
+        spec, begin = program.spec(name), source(name)
         about = {"tensor_name": emitter.namer.of(name), "shape": spec.shape, "dtype": spec.dtype}
-        return Edge.model_validate(ends | about)
-
-    edges = [edge(name, ids[id(k)]) for k in kernels for name in k.io.inputs]
-    return edges + [edge(name, "output") for name in root.io.outputs if name not in graph.states]
+        if begin is not None:
+            edges.append(Edge.model_validate({"from": begin, "to": target} | about))
+    return edges

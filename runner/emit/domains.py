@@ -61,6 +61,19 @@ def must_be_positive(program: Program, part: Part, name: str, *, or_divides: boo
     return False
 
 
+def is_divisor(program: Program, part: Part, name: str) -> bool:
+    """Whether an operation of the part divides by it, maybe through a view."""
+    for i in program.consumers.get(name, ()):
+        op = program.graph.operations[i]
+        if i not in part.operations:
+            continue
+        if op.name in _DIVIDES and Ref(name) in op.args[1:]:
+            return True
+        if op.view and any(is_divisor(program, part, o) for o in op.outputs if o):
+            return True
+    return False
+
+
 def _is_root(op: Operation) -> bool:
     exponent = op.args[1] if op.name == "pow" and len(op.args) > 1 else None
     return isinstance(exponent, (int, float)) and (exponent < 0 or exponent != int(exponent))

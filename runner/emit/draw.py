@@ -22,6 +22,7 @@ from runner.emit.domains import (
     bound,
     bound_of_cast,
     ends_of_groups,
+    is_divisor,
     must_be_positive,
     readers,
 )
@@ -294,8 +295,8 @@ class _Draw:
             return Text(f"torch.randn({size}).to(torch.{spec.dtype})")
         if spec.dtype.startswith("complex"):
             return Text(f"torch.randn({size}{dtype})")
-        if (below := bound_of_cast(program, part, name)) is not None:
-            return Text(f"torch.randint({below}, {as_tuple}{dtype or ', dtype=torch.float32'})")
+        if (rows := bound_of_cast(program, part, name)) is not None:
+            return Text(f"torch.randint({rows}, {as_tuple}{dtype or ', dtype=torch.float32'})")
         reading = readers(program, part, name)
         if reading & NEEDS_OVER_ONE:
             return Text(f"torch.rand({size}{dtype}).add(1.01)")
@@ -308,6 +309,8 @@ class _Draw:
             return Text(f"torch.full({as_tuple}, {small}{dtype}) + {eye}", SUM)
         if positive and not is_positive(d):
             return Text(f"torch.rand({size}{dtype}).add(0.01)")
+        if d.zeros and is_divisor(program, part, name):
+            d = replace(d, zeros=0.0)  # nothing is divided by them in the model
         if spec.nbytes >= LARGE_BYTES:
             return like_in_place(d, f"torch.randn({size}{dtype})")
         return like(d, size, as_tuple, dtype)

@@ -23,7 +23,7 @@ _SIGNATURE = re.compile(r"_\d+(x\d+)*(?=_|$)")
 _SHAPE = re.compile(r"\d+(x\d+)*|([a-z]{1,2}\d+)+")
 """A word of it that tells a size: `3x64`, `k7s2p3`."""
 _LAYOUT = r"permuted|strides\d+|channels|last|itself"
-_UNTOLD = re.compile(rf"to|on|nobias|gives\d+|eps\w+|{_LAYOUT}|{'|'.join(DTYPE_CODES.values())}")
+_UNTOLD = re.compile(rf"to|on|of|nobias|gives\d+|eps\w+|{_LAYOUT}|{'|'.join(DTYPE_CODES.values())}")
 """A word of it that no title needs, such as the dtype or a layout."""
 _DIGEST = re.compile(r"(?<!_on)_([0-9a-f]{16}|[0-9a-f]{4})(?=_[a-z0-9]+$)")
 """The digest that stands for the inside of a block, before the dtype."""
@@ -31,8 +31,8 @@ _KERNEL = re.compile(r"\d+(x\d+)+")
 """The size in a word such as `conv2d_512x160`, which names a kernel that differs in size."""
 
 
-_NUMBERED = re.compile(r"([a-z_]{3,}?)(m?\d+(?:p\d+)?(?:em?\d+)?)")
-"""A word that is an argument and its number: `window16`, `dropout0p1`."""
+_NUMBERED = re.compile(r"([a-z_]{3,}?|)((?:(?<!u)m)?\d+(?:p\d+)?(?:em?\d+)?)")
+"""A word that is an argument and its number, or a number: `window16`, `momentum0p1`, `2p0`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ def _as_number(word: str) -> str:
     if found is None:
         return word
     number = found[2].replace("m", "-").replace("p", ".")
-    return f"{found[1]} {number}"
+    return f"{found[1]} {number}".lstrip()
 
 
 def words_of(name: str) -> str:

@@ -129,7 +129,7 @@ class Owned:
     def _make_state(self, attribute: str, state: State, spec: TensorSpec) -> None:
         value = self._value(state, spec)
         if state.kind == "parameter":
-            frozen = "" if spec.floating else ", requires_grad=False"
+            frozen = "" if state.requires_grad else ", requires_grad=False"
             self.lines.append(f"self.{attribute} = nn.Parameter({value}{frozen})")
         elif state.kind == "buffer" or is_given(state):
             left_out = "" if state.in_checkpoint else ", persistent=False"
@@ -149,7 +149,7 @@ class Owned:
             return value
         if state.literal is not None:
             return state.literal
-        return random_tensor(spec)
+        return random_tensor(spec, state.kind)
 
     def anchor(self) -> str:
         """A tensor that moves with the module: the first weight, else an empty buffer."""
@@ -247,12 +247,16 @@ def is_given(state: State) -> bool:
     return any(map(is_random, state.recipe.operations))
 
 
-def random_tensor(spec: TensorSpec) -> str:
-    """Values of no meaning in the right shape: weights are loaded over them."""
+def random_tensor(spec: TensorSpec, kind: str) -> str:
+    """Values of no meaning in the right shape: weights are loaded over them.
+
+    A parameter has both signs. Most tables (filters, windows, frequencies) have none below 0.
+    """
     shape = ", ".join(map(str, spec.shape))
     dtype = "" if spec.dtype == "float32" else f", dtype=torch.{spec.dtype}"
     if spec.dtype == "bool":
         return f"torch.ones({shape or '()'}, dtype=torch.bool)"
     if not spec.floating:
         return f"torch.zeros({shape or '()'}{dtype})"
-    return f"torch.randn({shape or '()'}{dtype})"
+    draw = "randn" if kind == "parameter" else "rand"
+    return f"torch.{draw}({shape or '()'}{dtype})"

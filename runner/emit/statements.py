@@ -11,7 +11,8 @@ from runner.emit.items import Call, Item, ItemFlow
 from runner.emit.lines import WIDTH, typical_width
 from runner.emit.names import Namer
 from runner.emit.owned import Owned
-from runner.emit.spelling import Device, Text, literal, spell, subscript
+from runner.emit.spelling import Device, literal, spell, subscript
+from runner.emit.text import ATOM, Text
 from runner.graph.ir import Operation, Ref
 from runner.graph.operations import is_random
 from runner.tree.interface import Program
@@ -174,7 +175,10 @@ class Statements:
         if name in self.inlined:
             return self._expression(self.items[self.flow.producer[name]], variable)
         if self.program.is_state(name):
-            return self.owned.state(name)
+            held, graph = self.owned.state(name), self.program.graph
+            if graph.states[name].kind != "constant" or graph.placement_known:
+                return held
+            return Text(f"{held.at(ATOM)}.to({self.device()})")
         return Text(variable(name))
 
     def _expression(self, item: Item, variable: Callable[[str], str]) -> Text:

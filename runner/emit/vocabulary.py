@@ -138,7 +138,6 @@ conv3d.padding          F.conv3d(input, weight, *bias, stride=1, padding=padding
 conv_transpose1d.default  F.conv_transpose1d(input, weight, *bias, stride=1, padding=0, output_padding=0, groups=1, dilation=1)
 conv_transpose2d.input  F.conv_transpose2d(input, weight, *bias, stride=1, padding=0, output_padding=0, groups=1, dilation=1)
 conv_transpose3d.input  F.conv_transpose3d(input, weight, *bias, stride=1, padding=0, output_padding=0, groups=1, dilation=1)
-convolution.default     torch.convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
 mm.default              torch.mm(self, mat2)
 bmm.default             torch.bmm(self, mat2)
 mv.default              torch.mv(self, vec)

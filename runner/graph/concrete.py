@@ -137,6 +137,8 @@ class _Reads(TorchFunctionMode):
             sentence = f"{_line_of(self.file)}: values were read"
             if sentence not in self.found:
                 self.found.append(sentence)
+        if func == torch.Tensor.data.__get__:  # type: ignore[attr-defined]
+            return args[0].detach()  # the same elements, by an operator that a tracer follows
         if getattr(func, "__name__", "") in {"__getitem__", "__setitem__"}:
             args = (args[0], _with_tensors(args[1]), *args[2:])
         result = func(*args, **(kwargs or {}))

@@ -107,6 +107,7 @@ def convert(problem: Problem, built: Built, traced: Traced, rung: Capture, mode:
                 "parameter" if role == "parameter" else "buffer",
                 built.made_model.recipe(tensor),
                 in_checkpoint=not _is_left_out(built.model, path),
+                requires_grad=tensor.requires_grad,
             )
     writer = _Writer(str(problem.path), built.model, traced, known, states, values, built, weights)
     output = writer.write(traced.graph)
@@ -149,6 +150,7 @@ def convert(problem: Problem, built: Built, traced: Traced, rung: Capture, mode:
             else {}
         ),
         on_cpu=frozenset(writer.on_cpu),
+        placement_known=traced.placement != "unknown",
         notes=(*traced.notes, *made_on_cpu(writer.operations, writer.on_cpu)),
     )
 

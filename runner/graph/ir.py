@@ -227,6 +227,8 @@ class State:
     """For a small constant: its numbers, as Python."""
     in_checkpoint: bool = True
     """False for a buffer that was registered with `persistent=False`."""
+    requires_grad: bool = True
+    """False for a parameter that is frozen: torch.matmul then multiplies in another way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +273,8 @@ class Graph:
     """Small integers and booleans of a program that values steered: Python that makes the like."""
     on_cpu: frozenset[str] = frozenset()
     """Values that stay on the CPU where the model is on a device."""
+    placement_known: bool = True
+    """Whether it could be found out where each value is while the model is on a device."""
     notes: tuple[str, ...] = ()
     """What was decided on the way, a sentence each, for the log."""
     dropped: tuple[Operation, ...] = ()

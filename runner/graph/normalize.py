@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
+from runner.graph.convolutions import by_dimensions
 from runner.graph.ir import (
     CPU,
     DEVICE,
@@ -92,7 +93,7 @@ class _Functional:
     def run(self) -> Graph:
         for op in self.graph.operations:
             self._step(op)
-        output = _map_refs(self.graph.output, self._now)
+        output = _map_refs(self.graph.output, self._returned)
         written = sorted(self.graph.states[n].path for n in self.written if n in self.graph.states)
         if written:
             self.notes.append(
@@ -106,6 +107,20 @@ class _Functional:
             notes=tuple(self.notes),
             dropped=tuple(self.dropped),
         )
+
+    def _returned(self, name: str) -> str:
+        """Return the value of an output; a number that forward() writes out is made by a kernel."""
+        value = source = self._now(name)
+        kwargs: tuple[tuple[str, Arg], ...] = ()
+        while source in self.base and self.base[source][1].target == "to.device":
+            source, kwargs = self.base[source][0], (("device", DEVICE),)
+        number = self._number(Ref(source))
+        if isinstance(number, Ref):
+            return value
+        kwargs = (("dtype", Symbol(f"torch.{self.values[value].dtype}")), *kwargs)
+        made, schema = self._fresh(value), ("size", "fill_value", "dtype")
+        self._append(Operation("full.default", ((), number), kwargs, (made,), schema=schema))
+        return made
 
     def _step(self, op: Operation) -> None:
         source = op.args[0] if op.args else None
@@ -132,7 +147,7 @@ class _Functional:
         elif op.name.endswith("_") and not op.name.endswith("__") and isinstance(source, Ref):
             self._write(op, source.name)
         else:
-            op = self._by_shape(_in_full(op))
+            op = by_dimensions(self._by_shape(_in_full(op)))
             self._append(replace(self._resolved(op), view=op.view))
             if op.view and isinstance(source, Ref):
                 for i, name in enumerate(op.outputs):
@@ -350,6 +365,8 @@ class _Functional:
         return source if found is None else literal_eval(found[1])
 
     def _store(self, name: str, value: str, op: Operation) -> None:
+        if name in self.base and self.base[name][1].target == "to.device":
+            del self.base[name]  # made on the CPU and moved: a copy, but where the model is on one
         if name not in self.base:
             if op.name == "copy_" and op.origin is not None and value not in self._made_here(op):
                 copied = self._fresh(name)

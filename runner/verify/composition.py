@@ -22,6 +22,7 @@ from runner.problems import (
     out_of_memory,
     read_problem,
 )
+from runner.torch_internals import storage_of
 from runner.tree.document import Node
 from runner.verify.compare import COMPOSITION, VACUOUS, compare_with_control, compared_elements
 from runner.verify.components import (
@@ -193,6 +194,7 @@ class CompositionGate:
             findings.found("weights", MODEL, fault)
         with foreign_code(f"{COMPOSITION_TEST}: WEIGHTS", bench.directory):
             transfer(held, composed, mapping)
+        places = {name: storage_of(tensor) for name, tensor in held.items()}
         del held
         found = self._kernels(composed) if trial == 0 else {}
         recording = self.power.recording(MODEL, found) if trial == 0 else None
@@ -204,7 +206,7 @@ class CompositionGate:
             del composed
         if seen and ran:
             self._judge_run(seen, ran)
-            findings.found("weights", MODEL, unread(mapping, seen, ran))
+            findings.found("weights", MODEL, unread(mapping, places, seen, ran))
         difference = compare_with_control(expected, actual, COMPOSITION) | left
         if difference.reason is None and compared_elements(expected) == 0:
             reason = "the output holds no numbers: no difference could have been seen"

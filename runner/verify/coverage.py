@@ -46,10 +46,17 @@ def covered(component: str, original: Seen, kernels: Seen) -> Coverage:
     )
 
 
-def unread(mapping: Mapping[str, str], original: Seen, kernels: Seen) -> str | None:
-    """A weight that the original's output depends on and theirs does not, whatever its values."""
+def unread(
+    mapping: Mapping[str, str], places: Mapping[str, int], original: Seen, kernels: Seen
+) -> str | None:
+    """A weight that the original's output depends on and theirs does not, whatever its values.
+
+    `places`: the storage of each of the original's weights. Of several children that hold one
+    weight, some may compute what nobody reads.
+    """
+    read = {places[source] for name, source in mapping.items() if name in kernels.weights_used}
     for name, source in mapping.items():
-        if source in original.weights_used and name not in kernels.weights_used:
+        if source in original.weights_used and places[source] not in read:
             return f"{name} reaches no output, the original's {source} does"
     return None
 

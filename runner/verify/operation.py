@@ -109,6 +109,8 @@ def operation_of(
         for each in bound
         if not each.tensors and each.value is not None and each.name not in _NOT_ATTRIBUTES
     )
+    if plain == "uniform" and {"from=0", "to=1"} <= {*attributes}:
+        plain, attributes = "rand_like", ()
     inputs = tuple(shapes[id(t)] for each in bound if each.name != "out" for t in each.tensors)
     return Operation(plain, inputs, attributes, tuple(map(meta_of, outputs)))
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from torch import nn
 
 from runner.counting import counted
+from runner.torch_internals import storage_of
 from runner.verify.boundaries import Boundaries, OpenStep
 from runner.verify.compare import STEP, VACUOUS, compare_with_control, compared_elements
 from runner.verify.components import (
@@ -154,7 +155,8 @@ class StepGate:
         actual, ran = self._run_refactored(opened, refactored, found, parent, trial, recording)
         if seen and ran:
             self._judge_run(step, seen, ran)
-            findings.found("weights", step.folder, unread(mapping, seen, ran))
+            places = {name: storage_of(tensor) for name, tensor in parent.held.items()}
+            findings.found("weights", step.folder, unread(mapping, places, seen, ran))
         left = state_fault(parent.state, refactored, mapping)
         if recording is None:
             del refactored

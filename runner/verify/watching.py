@@ -96,7 +96,8 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Records a forward. `directory` is where the program's own files lie.
 
     `others`: tensors besides weights that a forward may read, such as tables made in `__init__`;
-    what is computed from these alone is as constant as what is computed from numbers.
+    what is computed from these alone is as constant as what is computed from numbers. Where no
+    components are watched, any tensor that was there before is such another.
     """
 
     def __init__(
@@ -233,8 +234,11 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
                     reads.add(number)
         outputs = tensors(result)
         inside, file = self._components[-1] if self._components else (None, None)
-        if self._guarded and not reads <= self._known:
-            self._stray(name, inside)
+        if not reads <= self._known:
+            if self._guarded:
+                self._stray(name, inside)
+            else:
+                self._constant |= reads - self._known  # made before, in an object that is no module
         if not outputs and not writes:
             return  # reads a value into Python, or asserts something
         numbers = {self._number(tensor) for tensor in outputs}

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from statistics import NormalDist
 
-from runner.graph.distributions.distribution import Distribution
+from runner.graph.distributions.distribution import Distribution, unbounded
 from runner.graph.distributions.values import Rule, Values, number_or
 from runner.graph.ir import Operation
 
@@ -141,6 +141,16 @@ def _clamp(values: Values, op: Operation) -> Distribution:
     return replace(made, low=max(made.low, low), high=min(made.high, high))
 
 
+def _extreme(values: Values, op: Operation) -> Distribution:
+    """The distribution of the larger, or the smaller, of two tensors."""
+    choose = max if op.name == "maximum" else min
+    a, b = values.of(op.args[0]), values.of(op.args[1])
+    if a.low == a.high:
+        a, b = b, a
+    made = pointwise(a, lambda x: choose(x, b.mean)) if b.low == b.high else unbounded(a)
+    return replace(made, low=choose(a.low, b.low), high=choose(a.high, b.high))
+
+
 def _power(values: Values, op: Operation) -> Distribution:
     base, exponent = values.of(op.args[0]), values.of(op.args[1])
     if exponent.low < exponent.high:
@@ -153,6 +163,8 @@ def _power(values: Values, op: Operation) -> Distribution:
 
 POINTWISE: dict[str, Rule] = {
     "pow": _power,
+    "maximum": _extreme,
+    "minimum": _extreme,
     "clamp": _clamp,
     "clamp_min": _clamp,
     "clamp_max": _clamp,
