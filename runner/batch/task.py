@@ -102,7 +102,7 @@ class Record(Document):
     findings: list[str] = Field(default_factory=list)
     """What does not pass, a line each, the first few; the answer of `judge`."""
     given_bad_inputs: frozenset[str] = frozenset()
-    """Component files that gave NaN on what they draw, where nothing else is wrong."""
+    """Component files that gave NaN, or raised, on what they draw; nothing else is wrong."""
     facts: Facts | None = None
     """What the problem's program does; the answer of `facts`."""
 

@@ -20,6 +20,7 @@ from runner.batch.describing import describe
 from runner.batch.device import find_device
 from runner.batch.machine import GIB, resident_bytes
 from runner.batch.needs import Forecast, granted_for, than_the_largest, too_large
+from runner.batch.redrawing import write_again
 from runner.batch.task import Record, Task, more_than_given, record_of
 from runner.batch.zygote import allow_memory
 from runner.emit.decomposition import captured, write
@@ -140,7 +141,7 @@ def decompose(argument: str) -> str:
             with stages("decompose"):
                 shutil.rmtree(task.built)
                 task.built.mkdir()  # for the log, whatever becomes of the second one
-                write(problem, graph, task.built, record.given_bad_inputs)
+                write_again(problem, graph, task.built, record.given_bad_inputs)
             record = _verified(task, stages, task.built, device, problem)
         return record.model_copy(update={"forecast": expected})
 

@@ -9,7 +9,7 @@ from textwrap import wrap
 
 from runner.emit.body import Written
 from runner.emit.classes import ClassWriter
-from runner.emit.draw import inputs_text
+from runner.emit.draw import Tame, inputs_text
 from runner.emit.lines import WIDTH, fitted, indented
 from runner.emit.names import Namer, unique
 from runner.graph.ir import TensorSpec
@@ -72,8 +72,8 @@ class Emitter:
     source: str
     """Name of the problem file, for docstrings."""
     workloads: Mapping[int, Workload]
-    tame: frozenset[str] = frozenset()
-    """Component files whose inputs are drawn between 0 and 1."""
+    tame: Mapping[str, Tame] = field(default_factory=dict)
+    """Component files that draw other numbers than such as arrive in the model."""
     lines: Mapping[int, int | None] = field(default_factory=dict)
     """Line of the problem file on which the call of each part stands, by the part's id()."""
 
@@ -156,7 +156,7 @@ def component_path(emitter: Emitter, part: Part) -> str:
 
 def functions(emitter: Emitter, part: Part, names: Sequence[str]) -> str:
     """get_inputs, get_init_inputs and get_expected_output_shape."""
-    tame = component_path(emitter, part) in emitter.tame
+    tame = emitter.tame.get(component_path(emitter, part))
     parts = emitter.workload(part).parts
     lines = "\n".join(indented(inputs_text(emitter.program, parts, names, tame), 4))
     shapes = ", ".join(str(tuple(emitter.program.spec(n).shape)) for n in part.io.outputs)

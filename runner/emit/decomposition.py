@@ -17,6 +17,7 @@ from runner.emit.component import (
     write_component,
 )
 from runner.emit.composition import CHECKS, write_composition
+from runner.emit.draw import Tame
 from runner.emit.log import write_log
 from runner.emit.names import Namer, child_names
 from runner.emit.steps import original_name, write_steps
@@ -59,17 +60,18 @@ def captured(problem: Problem, *, mode: Mode = "eval") -> Graph:
 
 
 def write(
-    problem: Problem, graph: Graph, directory: Path, tame: frozenset[str] = frozenset()
+    problem: Problem, graph: Graph, directory: Path, tame: Mapping[str, Tame] | None = None
 ) -> Tree:
     """Take a captured program apart, and write it as `decompose` does.
 
-    `tame`: component files that draw numbers between 0 and 1, as others gave NaN.
+    `tame`: component files that gave NaN, or failed, on numbers like those in the model, and how
+    each draws others.
     """
     program = Program(graph, recognize(graph))
     root = partition(program, problem.source_level, problem.name)
     known = workloads(program, root)
     emitter = Emitter(
-        program, Namer(program), problem.path.name, known, tame, call_lines(program, root)
+        program, Namer(program), problem.path.name, known, tame or {}, call_lines(program, root)
     )
     components = _components(emitter, root)
     texts = {c.path: c.text for c in components.values()}

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from math import inf
+from typing import Literal
 
 from runner.emit.derivations import LONGEST_CONSTANT, constant_recipe, recipe_of
 from runner.emit.domains import (
@@ -31,7 +32,7 @@ from runner.emit.names import RESERVED, identifier, unique
 from runner.emit.random_numbers import is_positive, like, like_in_place, rounded
 from runner.emit.recipes import Recipes
 from runner.emit.roles import made_name
-from runner.emit.text import ATOM, COMPARISON, SUM, Text
+from runner.emit.text import ATOM, COMPARISON, SUM, UNARY, Text
 from runner.emit.usual_inputs import Usual, usual_inputs
 from runner.graph.distributions.pointwise import BELOW_ZERO
 from runner.graph.ir import Operation, Recipe, Ref, TensorSpec
@@ -41,6 +42,10 @@ from runner.tree.part import Part
 
 SMALL_DIVISORS = 8
 """A divisor that is a whole number is drawn from 1 to below this."""
+Tame = Literal["unit", "negative", "definite"]
+"""Numbers that a file draws where it gives NaN on such as arrive in the model: those between 0 and
+1, of which all roots, powers and logarithms are finite; those between -1 and 0; and symmetric
+matrices with positive eigenvalues, beside numbers between 0 and 1."""
 MOST_DRAWN = 16
 """So many times an input's elements may be drawn to make it."""
 LARGE_BYTES = 1 << 30
@@ -48,13 +53,13 @@ LARGE_BYTES = 1 << 30
 
 
 def inputs_text(
-    program: Program, parts: Sequence[Part], names: Sequence[str], tame: bool
+    program: Program, parts: Sequence[Part], names: Sequence[str], tame: Tame | None
 ) -> list[str]:
     """Statements of get_inputs(), the return included; `names` are those of forward's arguments.
 
     `parts`: the instances of the workload, of which each input's most usual one is drawn.
-    `tame`: numbers are drawn between 0 and 1, where all that roots, powers and logarithms make of
-    them is finite, and a mask fills nothing with infinity.
+    `tame`: which numbers are drawn in place of such as arrive in the model; with them a mask fills
+    nothing with infinity.
     """
     part = parts[0]
     recipes = Recipes({*names})
@@ -73,7 +78,7 @@ def inputs_text(
     structured = {name for name in without if draw.has_structure(name)}
     shown = {n: found for n in without if (found := _shown(program, parts, n))}
     apart = [n for n in without if n not in structured and n not in shown]
-    lines, windows = _windows(draw, part, apart)
+    lines, windows = _windows(draw, part, apart if tame != "definite" else [])
     variables = dict(zip(part.io.inputs, names, strict=True))
     bases = {base for base, _ in shown.values()}
     results: dict[str, str] = {}
@@ -135,7 +140,7 @@ class _Draw:
         self,
         program: Program,
         usual: Mapping[str, Usual],
-        tame: bool,
+        tame: Tame | None,
         recipes: Recipes,
     ) -> None:
         self.program = program
@@ -148,6 +153,8 @@ class _Draw:
         spec = self.program.spec(name)
         if name in self.program.graph.seen:
             return _as_laid_out(self.program.graph.seen[name], spec)
+        if self.tame == "definite" and _is_square(spec.shape):
+            return _as_laid_out(self.numbers(self.usual[name], spec, spec.shape).text, spec)
         return self._laid_out(self.usual[name], spec).text
 
     def _laid_out(self, usual: Usual, spec: TensorSpec) -> Text:
@@ -300,9 +307,11 @@ class _Draw:
         reading = readers(program, part, name)
         if reading & NEEDS_OVER_ONE:
             return Text(f"torch.rand({size}{dtype}).add(1.01)")
-        if self.tame or reading & NEEDS_UNIT:
-            return Text(f"torch.rand({size}{dtype}).clamp(0.01, 0.99)")
-        if reading & NEEDS_DEFINITE:
+        definite = reading & NEEDS_DEFINITE or (self.tame == "definite" and _is_square(shape))
+        if (self.tame and not definite) or reading & NEEDS_UNIT:
+            between = f"torch.rand({size}{dtype}).clamp(0.01, 0.99)"
+            return Text(f"-{between}", UNARY) if self.tame == "negative" else Text(between)
+        if definite:
             # Rows that add up to less than the diagonal: positive eigenvalues.
             eye = f"torch.eye({shape[-1]}{dtype})"
             small = f"{0.5 / max(shape[-1], 1):.3g}"
@@ -314,6 +323,10 @@ class _Draw:
         if spec.nbytes >= LARGE_BYTES:
             return like_in_place(d, f"torch.randn({size}{dtype})")
         return like(d, size, as_tuple, dtype)
+
+
+def _is_square(shape: tuple[int, ...]) -> bool:
+    return len(shape) > 1 and shape[-1] == shape[-2]
 
 
 def _same_line(op: Operation, other: Operation) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
+from types import FunctionType, MethodType, ModuleType
 
 import torch
 from torch.fx import Node as FxNode
@@ -17,6 +18,8 @@ from runner.torch_internals import storage_of
 
 _LONGEST_LITERAL = 4096
 """Numbers that a forward may write out, or take from NumPy."""
+_DEEPEST = 5
+"""Lists and objects inside each other that are searched for tensors."""
 _LIFTED = re.compile(r"\blifted_tensor_\d+$")
 """The path that torch gives to a tensor that forward() writes out."""
 
@@ -75,7 +78,7 @@ def _place(model: torch.nn.Module, tensor: torch.Tensor) -> str | None:
 
 
 def plain_tensors(model: torch.nn.Module) -> dict[str, torch.Tensor]:
-    """Tensors that modules hold as plain attributes, in lists, tuples and dicts too.
+    """Tensors that modules hold as plain attributes, in lists, dicts and objects too.
 
     A state that forward() replaces, a table.
     """
@@ -94,6 +97,17 @@ def _held(
     """Tensors in an attribute; `around` it is what holds it, which it may hold in turn."""
     if isinstance(value, torch.Tensor):
         yield name, value
-    elif isinstance(value, list | tuple | dict) and not any(value is each for each in around):
-        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+    elif len(around) < _DEEPEST and not any(value is each for each in around):
+        for key, item in _items(value):
             yield from _held(item, f"{name}.{key}", (*around, value))
+
+
+def _items(value: object) -> Iterable[tuple[object, object]]:
+    """What a list, a dict or an object that is no module holds, with its key or name."""
+    if isinstance(value, dict):
+        return value.items()
+    if isinstance(value, list | tuple):
+        return enumerate(value)
+    if isinstance(value, torch.nn.Module | type | ModuleType | FunctionType | MethodType):
+        return ()
+    return vars(value).items() if hasattr(value, "__dict__") else ()

@@ -1,5 +1,6 @@
 """This file knows about verdicts: what a gate can say, and what it has to measure before it may."""
 
+from collections.abc import Collection
 from enum import StrEnum
 from typing import Literal, Self
 
@@ -254,8 +255,16 @@ def first_failure(gates: list[GateResult]) -> str | None:
 
 
 def given_bad_inputs(gates: list[GateResult]) -> frozenset[str]:
-    """Components that gave NaN on what they draw; none where anything else is wrong."""
+    """Components that gave NaN, or raised, on what they draw; none where anything else is wrong."""
     faults = [check for gate in gates for check in gate.checks if check.verdict not in GOOD]
-    if any(not (check.reason or "").startswith(NOT_FINITE) for check in faults):
+    bad = frozenset(check.component for check in faults if check.gate == "self-test")
+    if any(not _is_about_inputs(check, bad) for check in faults):
         return frozenset()
-    return frozenset(check.component for check in faults)
+    return bad
+
+
+def _is_about_inputs(check: Check, bad: Collection[str]) -> bool:
+    """Whether a fault says no more than that a component cannot take what it draws."""
+    reason = check.reason or ""
+    raised = check.verdict is Verdict.BROKEN and any(f"{file}: forward: " in reason for file in bad)
+    return raised or reason.startswith(NOT_FINITE)

@@ -1,8 +1,9 @@
 """This file knows about weight maps: total, both ways; and moving weights along them uncopied."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import FunctionType, MethodType, ModuleType
 from typing import TypeAlias
 
 import torch
@@ -13,6 +14,8 @@ from runner.torch_internals import storage_of
 Weights: TypeAlias = dict[str, torch.Tensor]
 
 _PIECE = 1 << 22
+_DEEPEST = 5
+"""Lists and objects inside each other that are searched for tensors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +109,7 @@ def map_fault(
 
 
 def plain_tensors(model: nn.Module) -> Weights:
-    """Tensors that modules hold as plain attributes, in lists, tuples and dicts too.
+    """Tensors that modules hold as plain attributes, in lists, dicts and objects too.
 
     A state that forward() replaces, a table.
     """
@@ -122,12 +125,23 @@ def plain_tensors(model: nn.Module) -> Weights:
 def _held(
     value: object, name: str, around: tuple[object, ...] = ()
 ) -> Iterator[tuple[str, torch.Tensor]]:
-    """Tensors in an attribute, in lists, tuples and dicts too, which may hold themselves."""
+    """Tensors in an attribute; `around` it is what holds it, which it may hold in turn."""
     if isinstance(value, torch.Tensor):
         yield name, value
-    elif isinstance(value, list | tuple | dict) and not any(value is each for each in around):
-        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+    elif len(around) < _DEEPEST and not any(value is each for each in around):
+        for key, item in _items(value):
             yield from _held(item, f"{name}.{key}", (*around, value))
+
+
+def _items(value: object) -> Iterable[tuple[object, object]]:
+    """What a list, a dict or an object that is no module holds, with its key or name."""
+    if isinstance(value, dict):
+        return value.items()
+    if isinstance(value, list | tuple):
+        return enumerate(value)
+    if isinstance(value, torch.nn.Module | type | ModuleType | FunctionType | MethodType):
+        return ()
+    return vars(value).items() if hasattr(value, "__dict__") else ()
 
 
 def held_weights(model: nn.Module) -> Weights:
