@@ -153,7 +153,7 @@ def _readable(op: Operation, name: str, arg: Arg) -> Arg:
         return _REDUCTIONS[arg]
     if not isinstance(arg, tuple) or not arg or any(not isinstance(a, (int, float)) for a in arg):
         return arg
-    if name in _SPATIAL and all(a == arg[0] for a in arg):
+    if name in _SPATIAL and all(a == arg[0] for a in arg) and op.name != "as_strided":
         return arg[0]
     if name in _SINGLE and len(arg) == 1 and op.target not in _NEVER_SINGLE:
         return arg[0]

@@ -14,7 +14,7 @@ from torch.fx import Node as FxNode
 from torch.overrides import TorchFunctionMode
 
 from runner.graph.containers import plainly
-from runner.graph.ir import Operation, TensorSpec, references
+from runner.graph.ir import Input, Operation, TensorSpec, references
 from runner.graph.operations import is_sized_by_values
 from runner.graph.origin import authors_frames
 from runner.graph.provenance import LONGEST_LITERAL, tensor_literal
@@ -282,6 +282,19 @@ def deciding(
         text = None if isinstance(inputs[name], FakeTensor) else seen(inputs[name])
         if text is not None:
             found[name] = text
+    return found
+
+
+def counted_when_drawn(
+    inputs: Iterable[Input], tensors: Mapping[str, torch.Tensor]
+) -> dict[str, str]:
+    """Python for inputs of which get_inputs() draws how many there are, such as near neighbours."""
+    found: dict[str, str] = {}
+    for each in inputs:
+        recipe, tensor = each.recipe, tensors[each.name]
+        drawn = recipe and any(is_sized_by_values(op, recipe.specs) for op in recipe.operations)
+        if drawn and not isinstance(tensor, FakeTensor) and (text := seen(tensor)) is not None:
+            found[each.name] = text
     return found
 
 

@@ -11,6 +11,8 @@ from runner.graph.terms import snake_case
 _ORDERED = {"lt", "gt", "le", "ge", "less", "greater", "less_equal", "greater_equal"}
 _ATTENTION = {"softmax", "_softmax", "scaled_dot_product_attention"}
 _FEW = 6
+_MOST_OF_A_TABLE = 8
+"""Operations on what a checkpoint holds that are one table: a table of rotations, a mask."""
 _CURVES = {"log", "pow", "exp", "sqrt", "sin", "cos"}
 """What makes numbers of positions that are more than who may see whom."""
 
@@ -28,7 +30,16 @@ def cones(constants: Iterable[int], flow: Flow) -> Iterator[set[int]]:
             for index in sorted(cone, reverse=True):
                 if flow.operations[index].view and flow.leaves(index, cone):
                     cone.discard(index)
-            yield cone
+            if not _is_program(cone, flow):
+                yield cone
+
+
+def _is_program(cone: set[int], flow: Flow) -> bool:
+    """Whether it computes more of what the model was trained to than a table is made with."""
+    operations = [flow.operations[i] for i in cone]
+    read = {name for op in operations for name in op.refs()} & flow.graph.states.keys()
+    trained = any(flow.graph.states[name].in_checkpoint for name in read)
+    return trained and sum(_computes(i, flow) for i in cone) > _MOST_OF_A_TABLE
 
 
 def _by_module(cone: set[int], flow: Flow) -> Iterator[set[int]]:

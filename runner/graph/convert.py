@@ -11,7 +11,7 @@ from torch.fx import Graph as FxGraph
 from torch.fx import Node as FxNode
 
 from runner.errors import ProblemError
-from runner.graph.concrete import deciding
+from runner.graph.concrete import counted_when_drawn, deciding
 from runner.graph.held import constant, is_written_out, name_literals
 from runner.graph.ir import (
     Arg,
@@ -148,7 +148,8 @@ def convert(problem: Problem, built: Built, traced: Traced, rung: Capture, mode:
             deciding(writer.operations, values, writer.seen, given)
             if traced.reads or writer.specialisations
             else {}
-        ),
+        )
+        | counted_when_drawn(inputs, given),
         on_cpu=frozenset(writer.on_cpu),
         placement_known=traced.placement != "unknown",
         notes=(*traced.notes, *made_on_cpu(writer.operations, writer.on_cpu)),

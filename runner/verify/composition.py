@@ -153,7 +153,7 @@ class CompositionGate:
     def _original(self, missing: frozenset[str]) -> LoadedProblem:
         directory = self.bench.directory
         try:
-            with foreign_code(ORIGINAL, directory):
+            with foreign_code(ORIGINAL, directory), self.bench.default_dtype(ORIGINAL):
                 return load_problem(read_problem(directory / ORIGINAL))
         except CannotJudge as error:
             cause = error.__cause__

@@ -174,7 +174,7 @@ def _is_of_positions(event: Event, constant: frozenset[int]) -> bool:
 def _without_picked_weights(
     rest: list[list[Event]], weights: frozenset[int]
 ) -> tuple[frozenset[int], list[list[Event]]]:
-    """What is picked from weights by an index, and the other groups: experts' weights."""
+    """What is picked or repeated of weights, and the other groups: the weights of experts."""
     picks = [group for group in rest if all(_picks(e, weights) for e in group)]
     picked = frozenset(n for group in picks for e in group for n in e.writes)
     return picked, [group for group in rest if group not in picks]
@@ -184,7 +184,7 @@ def _picks(event: Event, weights: frozenset[int]) -> bool:
     return event.operation.name in _PICKS and bool(event.reads & weights)
 
 
-_PICKS = {"index", "index_select", "embedding", "gather"}
+_PICKS = {"index", "index_select", "embedding", "gather", "repeat"}
 
 
 # --- attention ------------------------------------------------------------------------------------

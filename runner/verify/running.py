@@ -18,6 +18,7 @@ from runner.problems import plain
 from runner.verify.confinement import settle
 from runner.verify.drawing import Draws
 from runner.verify.generators import generator_states, set_generators
+from runner.verify.layout import ORIGINAL
 from runner.verify.leaves import tensors
 from runner.verify.loading_files import CannotJudge, foreign_code
 from runner.verify.moving import moved
@@ -58,11 +59,30 @@ class Bench:
     draws: Draws = field(default_factory=Draws)
     streaming: Streaming | None = None
     """Where weights do not fit."""
+    dtypes: dict[str, torch.dtype] = field(
+        default_factory=lambda: {ORIGINAL: torch.get_default_dtype()}
+    )
+    """The default dtype that a problem's file set, maybe when it was captured."""
+
+    @contextmanager
+    def default_dtype(self, what: str) -> Iterator[None]:
+        """Give the original the default dtype that it set last; elsewhere it is torch's own."""
+        file = what.partition(":")[0]
+        if file != ORIGINAL:
+            yield
+            return
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(self.dtypes[file])
+        try:
+            yield
+        finally:
+            self.dtypes[file] = torch.get_default_dtype()
+            torch.set_default_dtype(before)
 
     def build(self, what: str, make: Callable[[], Any], trial: int) -> nn.Module:
         """A model in the right mode, on the device. CannotJudge where it is none."""
         self.seed(trial)
-        with foreign_code(what, self.directory):
+        with foreign_code(what, self.directory), self.default_dtype(what):
             number = self._number(trial)
             model = self.streaming.build(make, number) if self.streaming else make()
             if not isinstance(model, nn.Module):
@@ -113,7 +133,7 @@ class Bench:
         """New inputs, on the device; see Draws for `repeated` and `again`."""
         self.seed(trial)
         drawing = self.draws.drawing(repeated=repeated, again=again)
-        with foreign_code(what, self.directory), drawing:
+        with foreign_code(what, self.directory), drawing, self.default_dtype(what):
             args, kwargs = get_inputs()
         return moved((tuple(args), dict(kwargs)), self.options.device)
 
@@ -136,6 +156,7 @@ class Bench:
             with (
                 foreign_code(what, self.directory),
                 torch.set_grad_enabled(gradients),
+                self.default_dtype(what),
                 watch or nullcontext(),
             ):
                 output = plain(model(*args, **kwargs))
@@ -214,6 +235,7 @@ def spelled_operations() -> Iterator[None]:
     reorders = torch.backends.opt_einsum.enabled
     torch.backends.mha.set_fastpath_enabled(False)
     torch.backends.opt_einsum.enabled = False
+    torch.set_default_dtype(torch.float32)
     cond, torch.cond = torch.cond, _branch
     with Watch(Path("/")):
         torch.zeros(())  # the first watched operation imports for a second; nobody's forward pays
