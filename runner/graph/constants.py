@@ -30,15 +30,17 @@ def cones(constants: Iterable[int], flow: Flow) -> Iterator[set[int]]:
             for index in sorted(cone, reverse=True):
                 if flow.operations[index].view and flow.leaves(index, cone):
                     cone.discard(index)
-            if not _is_program(cone, flow):
+            if _is_program(cone, flow):
+                yield from ({index} for index in sorted(cone))
+            else:
                 yield cone
 
 
 def _is_program(cone: set[int], flow: Flow) -> bool:
     """Whether it computes more of what the model was trained to than a table is made with."""
-    operations = [flow.operations[i] for i in cone]
-    read = {name for op in operations for name in op.refs()} & flow.graph.states.keys()
-    trained = any(flow.graph.states[name].in_checkpoint for name in read)
+    states = flow.graph.states
+    read = [flow.base(name) for i in cone for name in flow.operations[i].refs()]
+    trained = any(name in states and states[name].in_checkpoint for name in read)
     return trained and sum(_computes(i, flow) for i in cone) > _MOST_OF_A_TABLE
 
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from math import prod
 
 from runner.counting import counted
 from runner.verify.operation import Operation
@@ -17,8 +18,9 @@ def covered(component: str, original: Seen, kernels: Seen) -> Coverage:
 
     What depends on no input and no weight may be recomputed or not. What reaches no output of the
     original may be left out. What the original computes in place on a part of a tensor, a program
-    without writes copies back into the whole. What
-    reaches no output of the kernels is not found in them.
+    without writes copies back into the whole. Where it writes into a tensor that does not lie row
+    by row, such a program makes one that may, so that copies which only reorder it come and go.
+    What reaches no output of the kernels is not found in them.
     """
     live = [
         (e, a) for e, a in zip(original.trace.events, original.alive, strict=True) if not e.constant
@@ -35,14 +37,22 @@ def covered(component: str, original: Seen, kernels: Seen) -> Coverage:
         for e, _ in live
         if e.into_part
     )
+    relaid = {_size(e.operation) for e, _ in live if e.relaid}
+
+    def without(counts: Counter[Operation]) -> Counter[Operation]:
+        """Leave out the copies that only bring such a tensor into another order."""
+        return Counter(
+            {o: n for o, n in counts.items() if o.name != "copy" or _size(o) not in relaid}
+        )
+
     return Coverage(
         component=component,
         original_operations=len(required),
         kernel_operations=len(ran),
         constant_operations=(_constants(original), _constants(kernels)),
         unused_operations=len(unused),
-        missing=_listed(wanted - reaching, required),
-        extra=_listed(have - wanted - optional, [event for event, _ in ran]),
+        missing=_listed(without(wanted - reaching), required),
+        extra=_listed(without(have - wanted - optional), [event for event, _ in ran]),
     )
 
 
@@ -74,6 +84,12 @@ def coverage_fault(coverage: Coverage) -> str | None:
 
 def _counts(events: Iterable[Event]) -> Counter[Operation]:
     return Counter(event.operation for event in events)
+
+
+def _size(operation: Operation) -> tuple[int, str]:
+    """How many elements its result has, and their dtype."""
+    shape, dtype = operation.outputs[0] if operation.outputs else ((), "")
+    return prod(shape), dtype
 
 
 def _constants(seen: Seen) -> int:

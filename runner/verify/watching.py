@@ -55,6 +55,8 @@ class Event:
     inside: str | None
     """The component that was running, where components are watched."""
     into_part: bool = False
+    relaid: bool = False
+    """In place, on a tensor that does not lie row by row: a new one may lie in another order."""
     """Computed in place on a part of a tensor."""
 
 
@@ -285,6 +287,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         live = bool((reads | writes) - self._constant) or random
         changed = [t for each in bound if each.written for t in each.tensors]
         into_part = name not in COPIES | FILLS and any(map(_is_part, changed))
+        relaid = name.endswith("_") and any(not t.is_contiguous() for t in changed)
         self.trace.events.append(
             Event(
                 operation,
@@ -294,6 +297,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 where,
                 inside,
                 into_part,
+                relaid,
             )
         )
 
