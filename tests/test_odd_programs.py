@@ -1,9 +1,11 @@
 """Programs that do what layers do not: each is captured, taken apart, and passes every gate."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent, indent
 
 import pytest
+import torch
 
 from runner.emit import decompose
 from runner.problems import read_problem
@@ -344,6 +346,82 @@ ODD: dict[str, dict[str, str]] = {
         "forward": "if is_exporting():\n    return (x - x.mean()) / x.std()\n"
         "std, mean = torch.std_mean(x)\nreturn (x - mean) / std",
     },
+    "a frozen weight of more dimensions": {
+        "init": "self.a = nn.Parameter(torch.randn(16, 8), requires_grad=False)",
+        "inputs": "torch.randn(2, 6, 1, 16).transpose(1, 2)",
+        "forward": "return torch.matmul(x, self.a).relu()",
+    },
+    "a convolution that keeps the length": {
+        "init": "self.a = nn.Conv1d(16, 16, 4, padding='same')",
+        "inputs": "torch.randn(2, 16, 12)",
+        "forward": "return self.a(x).relu()",
+    },
+    "a number that is returned": {
+        "forward": "return x.relu(), torch.tensor(0.0), torch.tensor(2, device=x.device)",
+    },
+    "noise drawn into zeros": {
+        "forward": "noise = torch.zeros_like(x).uniform_(0, 1)\n"
+        "return (x - (-noise.log()).log()).relu()",
+    },
+    "an order that an object holds": {
+        "before": "class Order:\n    def __init__(self):\n"
+        "        self.places = torch.randperm(16)\n",
+        "init": "self.order, self.a = Order(), nn.Linear(16, 16)",
+        "forward": "return self.a(x[:, self.order.places])",
+    },
+    "a window that an object holds": {
+        "before": "class Window:\n    def __init__(self):\n"
+        "        self.window = torch.hann_window(16)\n",
+        "init": "self.held, self.a = Window(), nn.Linear(16, 16)",
+        "forward": "return self.a(x) / self.held.window.square().sum().clamp(1e-3)",
+    },
+    "another default dtype": {
+        "init": "torch.set_default_dtype(torch.float64)\n"
+        "self.a = nn.Linear(16, 16, dtype=torch.float32)",
+        "inputs": "torch.randn(4, 16, dtype=torch.float32)",
+        "forward": "return self.a(x).double() * torch.linspace(0, 1, 16)",
+    },
+    "a class with a name of torch's": {
+        "before": "class F_(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.a = nn.Linear(16, 16)\n    def forward(self, x):\n"
+        "        return torch.tanh(self.a(x)).relu()\nF_.__name__ = F_.__qualname__ = 'F'\n",
+        "init": "self.f, self.g = F_(), F_()",
+        "forward": "return self.g(self.f(x)).relu()",
+    },
+    "a mask written into heads": {
+        "init": "self.a = nn.Linear(16, 16)",
+        "inputs": "torch.randn(2, 6, 16)",
+        "forward": "v = self.a(x).view(2, 6, 4, 4).transpose(1, 2)\n"
+        "v.masked_fill_(v > 1, 0.0)\n"
+        "return torch.einsum('bhnd,bhne->bhde', v, v)",
+    },
+    "a program of what was trained": {
+        "init": "self.register_buffer('c', torch.rand(16, 3))",
+        "forward": "a, b, c = self.c[:, 0] + 1e-5, self.c[:, 1] + 1e-5, self.c[:, 2]\n"
+        "s = torch.sqrt(a * b + c ** 2)\nt = torch.sqrt(a + b + 2 * s)\ni = 1 / (s * t)\n"
+        "return x * ((b + s) * i) + x.flip(1) * ((a + s) * i) - c * i",
+    },
+    "filters that are repeated": {
+        "init": "self.a = nn.Parameter(torch.randn(1, 1, 3), requires_grad=False)",
+        "inputs": "torch.randn(2, 16, 12)",
+        "forward": "return F.conv1d(x, self.a.repeat(16, 1, 1), groups=16).relu()",
+    },
+    "data that is replaced where values steer": {
+        "init": "self.a = nn.Linear(16, 16)\n"
+        "self.register_buffer('mask', torch.ones(16, 16).tril())",
+        "forward": "self.a.weight.data = self.a.weight.data * self.mask\n"
+        "return self.a(x) if x.sum() < 1e6 else x",
+    },
+    "near neighbours that get_inputs counts": {
+        "before": "def near():\n    place = torch.rand(12, 3)\n"
+        "    return (torch.cdist(place, place) < 0.6).fill_diagonal_(False).nonzero().t()\n",
+        "init": "self.a, self.b = nn.Linear(16, 16), nn.Linear(16, 16)",
+        "arguments": "x, edges",
+        "inputs": "torch.randn(12, 16), near()",
+        "forward": "for layer in (self.a, self.b):\n"
+        "    x = torch.zeros_like(x).index_add(0, edges[1], layer(x)[edges[0]]).relu()\n"
+        "return x",
+    },
 }
 
 
@@ -362,6 +440,14 @@ def decomposed(folder: Path, *, before: str = "", init: str = "pass", arguments:
     file.write_text(text, encoding="utf-8")
     decompose(read_problem(file), folder / "out")
     return folder / "out"
+
+
+@pytest.fixture(autouse=True)
+def default_dtype() -> Iterator[None]:
+    """Put back what a program sets for the whole process."""
+    before = torch.get_default_dtype()
+    yield
+    torch.set_default_dtype(before)
 
 
 @pytest.mark.parametrize("what", ODD)

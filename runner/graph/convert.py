@@ -36,6 +36,7 @@ from runner.graph.provenance import (
     plain_kwargs,
     schema_names,
     spec_of,
+    with_dtype,
 )
 from runner.graph.refused import DENSE, Refused
 from runner.graph.trace import Built, Traced
@@ -356,6 +357,7 @@ class _Writer:
             schema=schema_names(target),
             listed=listed,
         )
+        op = with_dtype(op, self.values[outputs[0]]) if outputs[0] else op
         self.operations.append(placed(op, node, self.values, self.placement))
 
     def _into(self, node: FxNode, target: OpOverload, given: list[str], prefix: str) -> None:

@@ -9,11 +9,13 @@ emitted file by the author's own operations, and inputs are drawn by the author'
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from runner.graph.ir import Arg, Operation, Origin, Recipe, Ref, Symbol, TensorSpec
+from runner.graph.operations import kind
 from runner.graph.origin import origin_here
 from runner.graph.refused import Refused
 from runner.torch_internals import (
@@ -258,3 +260,13 @@ def _renamed(value: Arg, same: dict[str, str]) -> Arg:
 
 def _tensors(tree: Any) -> list[torch.Tensor]:
     return [leaf for leaf in tree_flatten(tree)[0] if isinstance(leaf, torch.Tensor)]
+
+
+def with_dtype(op: Operation, spec: TensorSpec) -> Operation:
+    """Say the dtype of what is made from nothing where the problem's file set another default."""
+    made = kind(op) in {"creation", "random"} and not any(op.refs())
+    if not (made and spec.floating and spec.dtype != "float32" and "dtype" in op.schema):
+        return op
+    if op.arg("dtype") is not None:
+        return op
+    return replace(op, kwargs=(*op.kwargs, ("dtype", Symbol(f"torch.{spec.dtype}"))))

@@ -1,0 +1,54 @@
+"""A file that cannot take numbers like those in the model draws others, which it can take."""
+
+import runpy
+from pathlib import Path
+
+import pytest
+import torch
+
+from runner.batch.redrawing import write_again
+from runner.emit.decomposition import captured
+from runner.problems import read_problem
+
+FILE = """\
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+def log1mexp(x):
+    return torch.where(x > -0.7, torch.log(-torch.expm1(x)), torch.log1p(-torch.exp(x)))
+
+def whitened(matrix):
+    factor = torch.linalg.cholesky(matrix + matrix.mT)
+    return torch.linalg.solve_triangular(factor, matrix, upper=False).exp()
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x):
+        y = self.a(x) * 0.1
+        return log1mexp(-F.softplus(self.b(x))), whitened(y.mT @ y + torch.eye(8))
+
+def get_inputs():
+    return [torch.randn(4, 8)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+@pytest.mark.parametrize("name", ["log1mexp", "whitened"])
+def test_a_file_draws_numbers_that_it_can_take(tmp_path: Path, name: str) -> None:
+    (tmp_path / "level3").mkdir()
+    file = tmp_path / "level3" / "ranges.py"
+    file.write_text(FILE, encoding="utf-8")
+    problem = read_problem(file)
+    write_again(problem, captured(problem), tmp_path, [])
+    (component,) = (tmp_path / "level_1_fusion").glob(f"{name}*.py")
+    path = str(component.relative_to(tmp_path))
+    write_again(problem, captured(problem), tmp_path, [path])
+    module = runpy.run_path(str(component))
+    torch.manual_seed(5)
+    assert module["Model"]()(*module["get_inputs"]()).isfinite().all(), component.read_text()
