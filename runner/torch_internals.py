@@ -244,6 +244,44 @@ def running_tracer() -> Any:
 
 
 @contextlib.contextmanager
+def arguments_named_mod() -> Iterator[None]:
+    """While this lasts, a traced module may be called with an argument that is named `mod`.
+
+    torch.fx puts a function of its own around Module.__call__, whose first parameter has that name.
+    """
+    from torch.fx._symbolic_trace import _Patcher
+
+    before = _Patcher.patch_method
+
+    def patch_method(self: Any, cls: type, name: str, new: Any, **options: Any) -> None:
+        named = cls is torch.nn.Module and name == "__call__"
+        before(self, cls, name, _with_mod(new) if named else new, **options)
+
+    _Patcher.patch_method = patch_method  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        _Patcher.patch_method = before  # type: ignore[method-assign]
+
+
+def _with_mod(call: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(call)
+    def called(module: torch.nn.Module, /, *args: Any, **kwargs: Any) -> Any:
+        if "mod" not in kwargs:
+            return call(module, *args, **kwargs)
+        own = vars(module).get("forward")
+        vars(module)["forward"] = functools.partial(module.forward, mod=kwargs.pop("mod"))
+        try:
+            return call(module, *args, **kwargs)
+        finally:
+            del vars(module)["forward"]
+            if own is not None:
+                vars(module)["forward"] = own
+
+    return called
+
+
+@contextlib.contextmanager
 def without_known_numbers() -> Iterator[None]:
     """While this lasts, a tracer does not compute on tensors of one number as it goes.
 

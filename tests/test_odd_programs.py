@@ -388,6 +388,12 @@ ODD: dict[str, dict[str, str]] = {
         "init": "self.f, self.g = F_(), F_()",
         "forward": "return self.g(self.f(x)).relu()",
     },
+    "an argument named as torch's tracer names its own": {
+        "before": "class Scaled(nn.Linear):\n    def forward(self, x, *, mod):\n"
+        "        return super().forward(x) * mod\n",
+        "init": "self.a = Scaled(16, 16)",
+        "forward": "return self.a(x, mod=x.sigmoid()).relu()",
+    },
     "a mask written into heads": {
         "init": "self.a = nn.Linear(16, 16)",
         "inputs": "torch.randn(2, 6, 16)",

@@ -30,7 +30,7 @@ from runner.graph.refused import DENSE, PLAIN, Refused
 from runner.graph.trace import Built, Traced, export, quietly
 from runner.graph.unnoticed import forgetting_results, plain_imports
 from runner.problems import Problem, author_error, check_inputs, load_problem, seed
-from runner.torch_internals import FakeTensorMode
+from runner.torch_internals import FakeTensorMode, arguments_named_mod
 
 
 def capture(problem: Problem, mode: Mode = "eval") -> Graph:
@@ -57,7 +57,7 @@ def capture(problem: Problem, mode: Mode = "eval") -> Graph:
             with warnings.catch_warnings(), torch.no_grad(), forgetting_results(), plain_imports():
                 warnings.simplefilter("ignore")
                 built = _build(problem, mode, tensors())
-                with quietly():
+                with quietly(), arguments_named_mod():
                     traced = write_down(built)
                     if write_down is export:
                         anew = partial(_build, problem, mode) if rung == "fake" else None
