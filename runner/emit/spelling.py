@@ -363,6 +363,8 @@ def subscript(run: Sequence[Operation], value: Value, dims: Dims | None = None) 
     first = run[0].args[0]
     if not isinstance(first, (Ref, Symbol)):
         return None
+    if len(run) == 1 and (text := _from_the_end(run[0], value)):
+        return text
     items: list[str] = []
     place = 0
     """Dimension of the result that the next item stands for."""
@@ -385,6 +387,17 @@ def subscript(run: Sequence[Operation], value: Value, dims: Dims | None = None) 
     if len(items) > _LONGEST_SUBSCRIPT:
         return None
     return Text(f"{literal(first, value).at(ATOM)}[{', '.join(items)}]")
+
+
+def _from_the_end(op: Operation, value: Value) -> Text | None:
+    """`x[..., 0:32, :]` for a slice along a dimension that is counted from the last one."""
+    bound = _bound(op)
+    dim = bound.get("dim", 0)
+    if op.target not in {"select.int", "slice.Tensor"} or not isinstance(dim, int) or dim >= 0:
+        return None
+    item = _slice(bound) if op.name == "slice" else literal(bound["index"], value).text
+    items = ["...", item, *[":"] * (-dim - 1)]
+    return Text(f"{literal(op.args[0], value).at(ATOM)}[{', '.join(items)}]")
 
 
 _SUBSCRIPTS = {"select.int", "slice.Tensor", "unsqueeze.default"}

@@ -79,7 +79,9 @@ def _trace(built: Built, *, whole: bool) -> Traced:
 
     tracer = concrete_tracer(run, pre_dispatch=whole)
     with authors_frames():
-        module = tracer([s.detach() for s in states.values()], [flat[i] for i in positions])
+        # torch.matmul multiplies a weight that takes gradients in another way.
+        weights = [s.detach().requires_grad_(s.requires_grad) for s in states.values()]
+        module = tracer(weights, [flat[i] for i in positions])
     names = _argument_names(built)
     placeholders: list[tuple[str, str, Any]] = []
     parameters = dict(built.model.named_parameters(remove_duplicate=False))

@@ -36,6 +36,7 @@ from runner.graph.provenance import (
     plain_kwargs,
     schema_names,
     spec_of,
+    tensor_literal,
     with_dtype,
 )
 from runner.graph.refused import DENSE, Refused
@@ -103,10 +104,12 @@ def convert(problem: Problem, built: Built, traced: Traced, rung: Capture, mode:
                 states[node.name] = constant(built, path, tensor, written_out=True)
         else:
             weights[_place(tensor)] = node.name
+            recipe = built.made_model.recipe(tensor)
             states[node.name] = State(
                 path,
                 "parameter" if role == "parameter" else "buffer",
-                built.made_model.recipe(tensor),
+                recipe,
+                tensor_literal(tensor) if role == "buffer" and recipe is None else None,
                 in_checkpoint=not _is_left_out(built.model, path),
                 requires_grad=tensor.requires_grad,
             )

@@ -16,7 +16,7 @@ from runner.graph.refused import Refused
 from runner.graph.trace import Built
 from runner.torch_internals import storage_of
 
-_LONGEST_LITERAL = 4096
+_LONGEST_LITERAL = 16384
 """Numbers that a forward may write out, or take from NumPy."""
 _DEEPEST = 5
 """Lists and objects inside each other that are searched for tensors."""
