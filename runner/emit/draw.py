@@ -271,10 +271,19 @@ class _Draw:
 
     def _fills_with_infinity(self, name: str) -> bool:
         """Whether a mask says what becomes infinite: nothing, where the original stays finite."""
-        operations = self.program.graph.operations
-        reading = (operations[i] for i in self.program.consumers.get(name, ()))
-        filling = [op for op in reading if op.name == "masked_fill"]
-        return any(op.args[1] == Ref(name) and op.arg("value") in (inf, -inf) for op in filling)
+        program = self.program
+        for i in program.consumers.get(name, ()):
+            op = program.graph.operations[i]
+            if op.name not in {"masked_fill", "index_put"} or name == next(op.refs()):
+                continue
+            value = op.arg("value", op.arg("values"))
+            if isinstance(value, Ref):
+                state = program.graph.states.get(value.name)
+                if state is not None and "inf" in (state.literal or ""):
+                    return True
+            elif value in (inf, -inf):
+                return True
+        return False
 
     def numbers(self, usual: Usual, spec: TensorSpec, shape: tuple[int, ...]) -> Text:
         """An expression that draws the elements of a value, in another shape."""

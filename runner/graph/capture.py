@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from runner.errors import CaptureError, ProblemError
-from runner.graph.concrete import trace, trace_below
+from runner.graph.concrete import attributes_restored, trace, trace_below
 from runner.graph.convert import convert
 from runner.graph.ir import (
     Capture,
@@ -31,6 +31,10 @@ from runner.graph.trace import Built, Traced, export, quietly
 from runner.graph.unnoticed import forgetting_results, plain_imports
 from runner.problems import Problem, author_error, check_inputs, load_problem, seed
 from runner.torch_internals import FakeTensorMode, arguments_named_mod
+
+
+_LONGEST_INPUT = 4096
+"""Numbers that get_inputs() may write out, such as the edges of a graph, and its files too."""
 
 
 def capture(problem: Problem, mode: Mode = "eval") -> Graph:
@@ -58,7 +62,8 @@ def capture(problem: Problem, mode: Mode = "eval") -> Graph:
                 warnings.simplefilter("ignore")
                 built = _build(problem, mode, tensors())
                 with quietly(), arguments_named_mod():
-                    traced = write_down(built)
+                    with attributes_restored(built.model):
+                        traced = write_down(built)
                     if write_down is export:
                         anew = partial(_build, problem, mode) if rung == "fake" else None
                         note_placement(built, traced, anew)
@@ -96,7 +101,7 @@ def _reason(problem: Problem, error: Exception) -> str:
 
 
 def _build(problem: Problem, mode: Mode, tensors: Any) -> Built:
-    made_model, made_inputs = Recorder(), Recorder()
+    made_model, made_inputs = Recorder(), Recorder(_LONGEST_INPUT)
     with tensors:
         seed(0)
         loaded = load_problem(problem)

@@ -35,7 +35,7 @@ def trace(built: Built) -> Traced:
 
     Values that steered Python are fixed as they were.
     """
-    with plainly(built.model, built.args, built.kwargs), _attributes_restored(built.model):
+    with plainly(built.model, built.args, built.kwargs):
         return _trace(built, whole=True)
 
 
@@ -44,7 +44,7 @@ def trace_below(built: Built) -> Traced:
 
     There `linear` and its like are the operators that they call.
     """
-    with plainly(built.model, built.args, built.kwargs), _attributes_restored(built.model):
+    with plainly(built.model, built.args, built.kwargs):
         return _trace(built, whole=False)
 
 
@@ -103,11 +103,12 @@ def _trace(built: Built, *, whole: bool) -> Traced:
 
 
 @contextlib.contextmanager
-def _attributes_restored(model: torch.nn.Module) -> Iterator[None]:
-    """Give each module its attributes back at the end, as torch.export does.
+def attributes_restored(model: torch.nn.Module) -> Iterator[None]:
+    """Give each module its attributes back at the end.
 
     A tensor in an attribute is looked up by where the model holds it (`hidden`), which a forward
-    that assigns to the attribute would change.
+    that assigns to the attribute would change; and a grid that it keeps from its first call would
+    be on another device than the next call.
     """
     before = [(module, dict(vars(module))) for module in model.modules()]
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -61,6 +62,8 @@ _VIEW_OR_COPY = {"reshape", "flatten", "ravel", "reshape_as"}
 _READS = {torch.ops.aten.item.default, torch.ops.aten._local_scalar_dense.default}
 # How bool(x) becomes a number: `x != 0` first.
 _ASKS = {torch.ops.aten.ne.Scalar}
+_SLICED = re.compile(r"\.slice\([^)]*\)")
+"""What torch.export puts into a path for `self.layers[1:]`, which is a Sequential of its own."""
 _NEW_DATA = "_has_compatible_shallow_copy_type"
 """What `x.data = y` asks first, and all that a tracer sees of it: from there on `x` is `y`."""
 # What says how to run, and runs nothing.
@@ -531,5 +534,6 @@ def _scopes(node: FxNode) -> tuple[Scope, ...]:
             continue
         name = cls if isinstance(cls, str) else f"{cls.__module__}.{cls.__qualname__}"
         call = int(key.rpartition("@")[2]) if "@" in key else 0
+        path = _SLICED.sub("", path)
         found.append(Scope(path, name.rpartition(".")[2], call, name.startswith("torch.nn.")))
     return tuple(found)

@@ -430,6 +430,10 @@ _FILLED = {"empty": "zeros", "empty_like": "zeros_like", "new_empty": "new_zeros
 def _in_full(op: Operation) -> Operation:
     """Without values that nobody wrote, and with the argument that makes the overload."""
     name, _, overload = op.target.partition(".")
+    if name in {"empty_strided", "new_empty_strided"}:
+        sizes = slice(0, 1 if name == "empty_strided" else 2)
+        op = replace(op, args=op.args[sizes], schema=op.schema[sizes])
+        return replace(op, target=f"{name.replace('empty_strided', 'zeros')}.default")
     if name in _FILLED and overload in {"default", "memory_format"}:
         kwargs = tuple((k, v) for k, v in op.kwargs if k != "memory_format" or name == "empty_like")
         return replace(op, target=f"{_FILLED[name]}.default", kwargs=kwargs)

@@ -97,9 +97,10 @@ def plain_kwargs(kwargs: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Writes down each operator call; use it around the author's `__init__` and `get_inputs()`."""
 
-    def __init__(self) -> None:
+    def __init__(self, longest: int = LONGEST_LITERAL) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.calls: list[tuple[Any, tuple[Any, ...], dict[str, Any], Any, Origin | None]] = []
+        self._longest = longest
         self._literals: dict[int, str | None] = {}
         """What a tensor written as numbers held when it was made, by storage; it may change."""
         self._writers: dict[int, list[int]] = {}
@@ -113,7 +114,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         if func is torch.ops.aten.lift_fresh.default:
-            self._literals.setdefault(storage_of(args[0]), tensor_literal(args[0]))
+            literal = tensor_literal(args[0], self._longest)
+            self._literals.setdefault(storage_of(args[0]), literal)
         out = func(*args, **(kwargs or {}))
         self.calls.append((func, args, kwargs or {}, out, origin_here()))
         return out

@@ -11,13 +11,16 @@ _BASIC = (type(None), bool, int, float, complex, str)
 def members(value: object) -> dict[str, object] | None:
     """What an object holds by name: a dataclass' fields, or the attributes that are of use here.
 
-    None for what is no such object: a number, a string, a class, a function, anything of torch.
+    None for what is no such object: a number, a string, a class, a function, anything of torch but
+    a distribution.
     """
     if isinstance(value, (*_BASIC, type, Mapping, tuple, list)) or callable(value):
         return None
     if dataclasses.is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    if type(value).__module__.partition(".")[0] in {"torch", "builtins", "enum"}:
+    module = type(value).__module__
+    of_torch = module.partition(".")[0] in {"torch", "builtins", "enum"}
+    if of_torch and not module.startswith("torch.distributions"):
         return None
     return vars(value) if hasattr(value, "__dict__") else None
 
