@@ -32,7 +32,6 @@ from runner.graph.unnoticed import forgetting_results, plain_imports
 from runner.problems import Problem, author_error, check_inputs, load_problem, seed
 from runner.torch_internals import FakeTensorMode, arguments_named_mod
 
-
 _LONGEST_INPUT = 4096
 """Numbers that get_inputs() may write out, such as the edges of a graph, and its files too."""
 

@@ -206,7 +206,7 @@ def _scoped(model: torch.nn.Module, tracer: Any) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _noted() -> Iterator[None]:
-    """While this lasts, nodes know small values that are not floating, and the seed before them.
+    """While this lasts, nodes know small values of whole numbers, and the seed before them.
 
     `torch.cond` is the branch that it takes, like any other `if`.
     """
@@ -214,7 +214,7 @@ def _noted() -> Iterator[None]:
     seeds: list[int] = []
 
     def note(node: FxNode, value: Any) -> None:
-        if isinstance(value, torch.Tensor) and not value.dtype.is_floating_point:
+        if isinstance(value, torch.Tensor) and _counts(value):
             node.meta["seen"] = seen(value)
         tags = getattr(node.target, "tags", ())
         if seeds and torch.Tag.nondeterministic_seeded in tags and "seed" not in node.meta:
@@ -238,6 +238,16 @@ def _noted() -> Iterator[None]:
 _LONGEST_SEEN = 1024
 """Characters of a value that is written down although it decides no number of elements."""
 _MOST_NUMBERS = 4096
+
+
+def _counts(value: torch.Tensor) -> bool:
+    """Whether it holds whole numbers, be it as floats: labels, of which a program may count."""
+    if not value.dtype.is_floating_point:
+        return True
+    if value.numel() > LONGEST_LITERAL or value.layout != torch.strided:
+        return False
+    with without_modes():
+        return bool((value == value.round()).all())
 
 
 def seen(value: torch.Tensor) -> str | None:
@@ -277,10 +287,14 @@ def deciding(
     ]
     while waiting:
         name = waiting.pop()
-        if name not in names and not values[name].floating:
+        if name not in names and (not values[name].floating or name in noted):
             names.add(name)
             waiting += made_by[name].refs() if name in made_by else ()
-    found = {n: text for n, text in noted.items() if n in names or len(text) <= _LONGEST_SEEN}
+    found = {
+        n: text
+        for n, text in noted.items()
+        if n in names or (len(text) <= _LONGEST_SEEN and not values[n].floating)
+    }
     for name in names.intersection(inputs):
         text = None if isinstance(inputs[name], FakeTensor) else seen(inputs[name])
         if text is not None:

@@ -122,11 +122,14 @@ def forgetting_results() -> Iterator[None]:
 
 
 def _dicts() -> Iterator[dict[Any, Any]]:
-    """What modules and classes of a problem, and of the packages that it imports, hold by key."""
+    """What modules and classes of a problem, and of the packages that it imports, hold by key.
+
+    An object that stands for a package which is imported late is not asked for its class.
+    """
     for module in _modules():
         for member in [*vars(module).values()]:
-            held = [*vars(member).values()] if isinstance(member, type) else [member]
-            yield from (each for each in held if isinstance(each, dict))
+            held = [*vars(member).values()] if issubclass(type(member), type) else [member]
+            yield from (each for each in held if issubclass(type(each), dict))
 
 
 def _holds_tensor(value: object) -> bool:
@@ -151,10 +154,10 @@ _BEFORE = frozenset(sys.modules)
 def _some_may_cache() -> bool:
     """Whether a problem imported a library, or has a cached function of its own."""
     for module in _modules():
-        if "site-packages" in str(getattr(module, "__file__", "")):
+        if "site-packages" in str(vars(module).get("__file__", "")):
             return True
         members = [*vars(module).values()]
-        members += [m for cls in members if isinstance(cls, type) for m in vars(cls).values()]
+        members += [m for cls in members if issubclass(type(cls), type) for m in vars(cls).values()]
         if any(type(m) is functools._lru_cache_wrapper for m in members):
             return True
     return False
