@@ -394,6 +394,10 @@ ODD: dict[str, dict[str, str]] = {
         "init": "self.a = Scaled(16, 16)",
         "forward": "return self.a(x, mod=x.sigmoid()).relu()",
     },
+    "a part that is all of it, written in place": {
+        "forward": "whole = x.relu()\npart = whole[:, 0:].view(8, 8)\npart += 1\n"
+        "whole[:, 0:] = part.view(4, 16)\nreturn whole.tanh()",
+    },
     "a mask written into heads": {
         "init": "self.a = nn.Linear(16, 16)",
         "inputs": "torch.randn(2, 6, 16)",

@@ -294,7 +294,12 @@ class _Functional:
             name, view, position = self.base[name]
             if view.name != "alias":
                 views.append((view.target, view.args[1:], view.kwargs, position))
-        return (name if isinstance(arg, Ref) else arg, views)
+        if not isinstance(arg, Ref) or name is None:
+            return arg, views
+        shown, owner = self.values[arg.name], self.values[name]
+        if shown.contiguous and owner.contiguous and shown.numel == owner.numel:
+            return name, []  # all of it, in the order in which it lies
+        return name, views
 
     def _functional(self, op: Operation, before: str, out: str, spec: TensorSpec) -> str:
         overload = op.target.partition(".")[2]
