@@ -156,11 +156,11 @@ def test_numbers_written_down_are_the_same_to_the_last_bit(dtype: str) -> None:
 
 
 def test_too_many_numbers_are_refused_in_one_sentence_that_says_what_to_do(write: Write) -> None:
-    problem = write("return torch.tensor([i / 7 for i in range(9999)])[:8] * x")
+    problem = write("return torch.tensor([i / 7 for i in range(19999)])[:8] * x")
     with pytest.raises(CaptureError) as refused:
         capture(problem)
     assert str(refused.value).endswith(
-        "cannot be captured: forward() makes 9,999 numbers, and not by torch's "
+        "cannot be captured: forward() makes 19,999 numbers, and not by torch's "
         "operators; make it in __init__() and keep it with register_buffer()"
     )
 
