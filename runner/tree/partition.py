@@ -213,7 +213,13 @@ class _Partition:
         return None
 
     def _is_blocks(self, region: Region) -> bool:
-        """A call that is little more than blocks in a row, but no steps of one contraction."""
+        """A call that is little more than blocks in a row, but no steps of one contraction.
+
+        A class that is called several times is a block itself.
+        """
+        assert region.scope is not None
+        if not is_container(region.scope) and self.structure.times[region.scope.cls] > 1:
+            return False
         found = [
             block
             for block in blocks(self.flow, region, self.straight)

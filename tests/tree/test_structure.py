@@ -168,6 +168,29 @@ def get_inputs(): return [torch.randn(2, 5, 8)]
 def get_init_inputs(): return []
 """
 
+FRAMES = (
+    """
+class Down(nn.Module):
+    def __init__(self):
+        super().__init__()
+        conv = lambda: nn.utils.parametrizations.spectral_norm(nn.Conv2d(8, 8, 3, padding=1))
+        self.short, self.first, self.last = conv(), conv(), conv()
+
+    def forward(self, x):
+        short = F.avg_pool2d(self.short(x), 2)
+        return short + F.avg_pool2d(self.last(F.relu(self.first(F.relu(x)))), 2)
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = Down(), Down()
+
+    def forward(self, x):
+        return torch.stack([self.b(self.a(each)) for each in (x, x * 2, x.flip(0))])
+"""
+    + ENDS
+)
+
 NORMS = (
     """
 class Model(nn.Module):
@@ -344,6 +367,13 @@ def test_the_steps_of_a_loop_in_a_layer_are_fusions(apart: Apart) -> None:
     assert [part.stem for part in block.children].count("cell_step") == 5
     assert len(block.children) < 12
     assert outline(block) == outline(other)
+
+
+def test_a_block_that_several_inputs_go_through_is_not_opened_for_what_repeats_in_it(
+    apart: Apart,
+) -> None:
+    _, root = apart(FRAMES)
+    assert [layer.stem for layer in layers(root)] == ["down"] * 6
 
 
 def test_a_line_has_no_norm_over_space_before_and_after_its_convolution(apart: Apart) -> None:
