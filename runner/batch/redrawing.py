@@ -6,7 +6,7 @@ kind of number is tried.
 """
 
 import runpy
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import get_args
 
@@ -21,13 +21,13 @@ from runner.verify.leaves import all_finite, tensors
 
 def write_again(problem: Problem, graph: Graph, directory: Path, bad: Iterable[str]) -> None:
     """Write a decomposition whose files `bad` draw the first kind of numbers that they can take."""
-    found: Mapping[str, Tame] = {}
-    left = list(bad)
+    found: dict[str, Tame] = {}
+    left = set(bad)
     for tame in get_args(Tame):
-        tried = {**dict.fromkeys(left, tame), **found}
-        write(problem, graph, directory, tried)
-        found = {file: kind for file, kind in tried.items() if _is_finite(directory / file)}
-        left = [file for file in tried if file not in found]
+        write(problem, graph, directory, {**dict.fromkeys(left, tame), **found})
+        can = {file for file in left if _is_finite(directory / file)}
+        found |= dict.fromkeys(can, tame)
+        left -= can
         if not left:
             return
     write(problem, graph, directory, {**dict.fromkeys(left, get_args(Tame)[0]), **found})

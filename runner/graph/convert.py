@@ -63,7 +63,7 @@ _READS = {torch.ops.aten.item.default, torch.ops.aten._local_scalar_dense.defaul
 # How bool(x) becomes a number: `x != 0` first.
 _ASKS = {torch.ops.aten.ne.Scalar}
 _SLICED = re.compile(r"\.slice\([^)]*\)")
-"""What torch.export puts into a path for `self.layers[1:]`, which is a Sequential of its own."""
+"""For `self.layers[1:]` torch.export writes the path `layers.slice(1, None, None)`."""
 _NEW_DATA = "_has_compatible_shallow_copy_type"
 """What `x.data = y` asks first, and all that a tracer sees of it: from there on `x` is `y`."""
 # What says how to run, and runs nothing.

@@ -103,7 +103,7 @@ def _held(
 
 
 def _items(value: object) -> Iterable[tuple[object, object]]:
-    """What a list, a dict or an object that is no module holds, with its key or name."""
+    """Return (name, value) pairs of a list, a dict or an object's attributes; none of a module."""
     if isinstance(value, dict):
         return value.items()
     if isinstance(value, list | tuple):

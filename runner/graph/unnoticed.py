@@ -122,9 +122,9 @@ def forgetting_results() -> Iterator[None]:
 
 
 def _dicts() -> Iterator[dict[Any, Any]]:
-    """What modules and classes of a problem, and of the packages that it imports, hold by key.
+    """Yield each dict in a module or class of the problem or of a package that it imports.
 
-    An object that stands for a package which is imported late is not asked for its class.
+    type() asks nothing of an object; isinstance() makes a lazy importer import its package.
     """
     for module in _modules():
         for member in [*vars(module).values()]:

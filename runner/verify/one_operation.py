@@ -174,7 +174,7 @@ def _is_of_positions(event: Event, constant: frozenset[int]) -> bool:
 def _without_picked_weights(
     rest: list[list[Event]], weights: frozenset[int]
 ) -> tuple[frozenset[int], list[list[Event]]]:
-    """What is picked or repeated of weights, and the other groups: the weights of experts."""
+    """Return the storages that index or repeat weights give, and the groups that do neither."""
     picks = [group for group in rest if all(_picks(e, weights) for e in group)]
     picked = frozenset(n for group in picks for e in group for n in e.writes)
     return picked, [group for group in rest if group not in picks]
