@@ -71,9 +71,11 @@ corpus: $(CORPUS_ENV)/.installed
 # Its packages' own requirements name other builds of torch, so all of them are in the lists.
 $(CORPUS_ENV)/.installed: $(INSTALLED) $(CORPUS_PACKAGES)
 	$(BIN)/python -m venv --clear $(CORPUS_ENV)
-	$(CORPUS_ENV)/bin/python -m pip install -qq --no-deps $(CORPUS_PACKAGES:%=-r %)
 	$(BIN)/python -c 'import site; print(f"import site; site.addsitedir({site.getsitepackages()[0]!r})")' \
 	  > "$$($(CORPUS_ENV)/bin/python -c 'import site; print(site.getsitepackages()[0])')/setup.pth"
+	$(CORPUS_ENV)/bin/python -m pip install -qq uv wheel setuptools
+	$(CORPUS_ENV)/bin/uv pip install -q --python $(CORPUS_ENV)/bin/python --no-deps --no-build-isolation-package yolox \
+	  $(CORPUS_PACKAGES:%=-r %)
 	$(CORPUS_ENV)/bin/python tests/corpus/mend_builds.py
 	@touch $@
 

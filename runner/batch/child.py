@@ -29,10 +29,15 @@ PRELOADED = (
 )
 """Modules that every child finds imported; else each would import them at their first use."""
 
-_SECRETS = re.compile(
-    r"^(AWS|KDRUN|RAY|GOOGLE|AZURE|S3)_|SECRET|TOKEN|PASSWORD|PASSWD|CREDENTIAL|(API|ACCESS|PRIVATE)_?KEY",
-    re.IGNORECASE,
+_TOLD = re.compile(
+    r"(PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_\w+|TZ|TERM|TMPDIR|VIRTUAL_ENV|CONDA_PREFIX"
+    r"|PYTHON\w+|LD_\w+|DYLD_\w+|CUDA_\w+|NVIDIA_\w+|CUBLAS_\w+|CUDNN_\w+|OMP_\w+|GOMP_\w+|KMP_\w+"
+    r"|MKL_\w+|OPENBLAS_\w+|DNNL_\w+|ONEDNN_\w+|MALLOC_\w+|TORCH\w*|PYTORCH_\w+|TRITON_\w+"
+    r"|XDG_CACHE_HOME|HF_HOME|HF_HUB_OFFLINE|TRANSFORMERS_OFFLINE|DIFFUSERS_OFFLINE)"
 )
+"""Environment variables that a problem's code sees: where programs and caches lie, and how torch,
+its libraries and Python compute. No other one."""
+_SECRETS = re.compile(r"SECRET|TOKEN|PASSWORD|PASSWD|CREDENTIAL|KEY", re.IGNORECASE)
 _SET_FOR_CHILDREN = {
     # A fork keeps only the thread that called it: no pool may exist before. Children set their own.
     "OMP_NUM_THREADS": "1",
@@ -239,6 +244,10 @@ def _environment(request: Request) -> dict[str, str]:
 
 
 def clean_environment(environment: dict[str, str]) -> dict[str, str]:
-    """What a problem's code may see: nothing that opens a store or a cluster."""
-    kept = {name: value for name, value in environment.items() if not _SECRETS.search(name)}
+    """What a problem's code may see: nothing that opens a store, a cluster or an account."""
+    kept = {
+        name: value
+        for name, value in environment.items()
+        if _TOLD.fullmatch(name) and not _SECRETS.search(name)
+    }
     return kept | _SET_FOR_CHILDREN

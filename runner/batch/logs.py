@@ -23,7 +23,8 @@ KEPT = "verification/log.txt"
 HIDDEN = b"[hidden]"
 
 _SECRETS = re.compile(
-    r"SECRET|TOKEN|PASSWORD|PASSWD|CREDENTIAL|(API|ACCESS|PRIVATE)_?KEY", re.IGNORECASE
+    r"SECRET|TOKEN|PASS(WORD|WD)?$|CREDENTIAL|(API|ACCESS|PRIVATE)_?KEY|KEY$|(^|_)(AUTH|PAT)$",
+    re.IGNORECASE,
 )
 _LEAST = 8
 """Characters of a value that is hidden: a shorter one would be found where it is not meant."""
