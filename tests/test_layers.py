@@ -11,6 +11,7 @@ import pytest
 RUNNER = Path(__file__).parents[1] / "runner"
 LAYERS = (
     "counting",
+    "reading",
     "statuses",
     "errors",
     "config",

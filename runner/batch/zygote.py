@@ -36,6 +36,7 @@ LEAST_FREE_BYTES = 64 << 20
 
 def main(modules: list[str]) -> None:
     """Serve requests from stdin until it closes."""
+    _keep_watch()
     replies = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # what an import prints is not a reply
     _prctl(PR_SET_CHILD_SUBREAPER, 1)  # orphans of a child become ours, so that we can end them
@@ -60,6 +61,23 @@ def main(modules: list[str]) -> None:
         outcome = serve(json.loads(line), wake)
         print(json.dumps(outcome), file=replies, flush=True)
     os._exit(0)  # Freeing torch's modules one by one takes half a second.
+
+
+def _keep_watch() -> None:
+    """Go on as a fork, whose end its parent sees: then it ends whatever a child left running."""
+    _prctl(PR_SET_CHILD_SUBREAPER, 1)
+    server = os.fork()
+    if server == 0:
+        _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        return
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.closerange(0, 2)  # who reads from the server is to see it end
+    _, status = os.waitpid(server, 0)
+    _kill_all(None)
+    code = os.waitstatus_to_exitcode(status)
+    if code < 0:
+        os.kill(os.getpid(), -code)
+    os._exit(code)
 
 
 def serve(request: dict[str, Any], wake: int) -> dict[str, Any]:

@@ -70,6 +70,15 @@ def normalize(graph: Graph) -> Graph:
     return _without_dead_views(_Functional(graph).run())
 
 
+def _full(
+    number: Arg, dtype: str, name: str, kwargs: tuple[tuple[str, Arg], ...] = ()
+) -> Operation:
+    """A tensor without dimensions that holds a number."""
+    kwargs = (("dtype", Symbol(f"torch.{dtype}")), *kwargs)
+    schema = ("size", "fill_value", "dtype")
+    return Operation("full.default", ((), number), kwargs, (name,), schema=schema)
+
+
 class _Functional:
     """Replays the program, keeping what each value is now and which views of it are out of date.
 
@@ -117,9 +126,8 @@ class _Functional:
         number = self._number(Ref(source))
         if isinstance(number, Ref):
             return value
-        kwargs = (("dtype", Symbol(f"torch.{self.values[value].dtype}")), *kwargs)
-        made, schema = self._fresh(value), ("size", "fill_value", "dtype")
-        self._append(Operation("full.default", ((), number), kwargs, (made,), schema=schema))
+        made = self._fresh(value)
+        self._append(_full(number, self.values[value].dtype, made, kwargs))
         return made
 
     def _step(self, op: Operation) -> None:
@@ -129,6 +137,9 @@ class _Functional:
         if self._counts_batches(op):
             self._alias(op.outputs[0], source.name if isinstance(source, Ref) else "")
             return
+        if op.name in {"_to_copy", "to"} and not isinstance(source, Ref):  # a number of Python's
+            made = op.outputs[0]
+            op = replace(_full(source, self.values[made].dtype, made), origin=op.origin)
         if op.name in ALIASES or self._does_nothing(op):
             assert isinstance(source, Ref)
             if op.name in DROPOUTS:
@@ -193,9 +204,8 @@ class _Functional:
     def _does_nothing(self, op: Operation) -> bool:
         if op.name in DROPOUTS:
             return op.arg("train") is False or op.arg("p") == 0
-        if op.name in MAY_DO_NOTHING:
-            source = op.args[0]
-            assert isinstance(source, Ref)
+        source = op.args[0] if op.args else None
+        if op.name in MAY_DO_NOTHING and isinstance(source, Ref):
             moves = op.arg("device") in {CPU, DEVICE}
             same = self.values[source.name] == self.values[op.outputs[0]]
             return op.view and same and not moves

@@ -21,6 +21,7 @@ from runner.problems.failing import LONGEST_MESSAGE, author_code, one_line
 from runner.problems.packages import NoFilesBeside
 from runner.problems.problem import Problem, parse
 from runner.problems.structure import plain
+from runner.reading import read_file
 
 if TYPE_CHECKING:
     import torch
@@ -187,7 +188,7 @@ def _run(problem: Problem) -> ModuleType:
 
 def _unchanged_source(problem: Problem) -> bytes:
     try:
-        source = problem.path.read_bytes()
+        source = read_file(problem.path)
     except OSError as error:
         raise ProblemError(problem.path, f"cannot be read: {error.strerror}") from error
     if hashlib.sha256(source).hexdigest() != problem.sha256:

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import ModuleType
 
 from runner.counting import counted
+from runner.reading import read_file
 
 _INSTALLED = {"site-packages", "dist-packages"}
 _NO_PACKAGES = sys.stdlib_module_names | {"torch", "__future__"}
@@ -91,7 +92,7 @@ def imported_packages(path: Path) -> dict[str, str]:
     Only what the file's own text names: what those packages import in turn is theirs.
     """
     names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_bytes())):
+    for node in ast.walk(ast.parse(read_file(path))):
         if isinstance(node, ast.Import):
             names.update(alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from runner.errors import ProblemError
+from runner.reading import read_file
 
 LEVELS = (1, 2, 3)
 CUSTOM = "custom"
@@ -133,7 +134,7 @@ def _problem(path: Path, source: bytes) -> Problem:
 
 def _bytes(path: Path) -> bytes:
     try:
-        return Path(path).read_bytes()
+        return read_file(Path(path))
     except FileNotFoundError:
         raise ProblemError(path, "no such file") from None
     except IsADirectoryError:

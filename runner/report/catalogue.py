@@ -19,6 +19,7 @@ from pydantic import Field, computed_field
 
 from runner.counting import counted
 from runner.errors import UsageError, suggest_names
+from runner.reading import read_file
 from runner.report.kernelbench import Limit, limits
 from runner.report.subject import Found, Subject
 from runner.store.result import Document
@@ -287,7 +288,7 @@ def _mode(found: Found) -> Mode:
 def _by_code(file: Path) -> str | None:
     """Digest of a component's code without its docstring; None where it is no Python."""
     try:
-        code = ast.parse(file.read_bytes())
+        code = ast.parse(read_file(file))
     except (SyntaxError, ValueError):
         return None
     if ast.get_docstring(code) is not None:

@@ -16,6 +16,7 @@ from typing import Any
 
 from runner import __version__
 from runner.errors import StoreError
+from runner.reading import read_file, read_text
 from runner.report.catalogue import Catalogue, collect, sort
 from runner.report.subject import Found, Subject
 from runner.store.directory import write_atomically
@@ -225,7 +226,7 @@ def _node(node: Node) -> dict[str, Any]:
 def _texts(directory: Path, names: list[str]) -> Iterator[tuple[str, str]]:
     for name in names:
         try:
-            yield name, (directory / name).read_text(encoding="utf-8", errors="replace")
+            yield name, read_file(directory / name).decode(errors="replace")
         except OSError as error:
             yield name, f"# {name} cannot be read: {error.strerror}\n"
 
@@ -233,7 +234,7 @@ def _texts(directory: Path, names: list[str]) -> Iterator[tuple[str, str]]:
 def _gates(directory: Path) -> list[dict[str, Any]]:
     """What verification wrote; a decomposition that nobody verified has none."""
     try:
-        text = (directory / "verification/test_results.json").read_text(encoding="utf-8")
+        text = read_text(directory / "verification/test_results.json")
         gates = json.loads(text)["gates"]
         return [
             {

@@ -8,6 +8,7 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from runner.errors import StoreError
+from runner.reading import read_text
 from runner.statuses import Status
 
 RESULT_FILE = "result.json"
@@ -184,7 +185,7 @@ class ProblemResult(Document):
         """
         path = directory / RESULT_FILE
         try:
-            return cls.model_validate_json(path.read_text(encoding="utf-8"))
+            return cls.model_validate_json(read_text(path))
         except (OSError, UnicodeDecodeError, ValidationError) as error:
             raise StoreError(f"{path}: not a result", hint="run the problem again") from error
 

@@ -7,6 +7,7 @@ from typing import Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from runner import reading
 from runner.errors import DecompositionError
 
 SCHEMA_VERSION: Final = 2
@@ -254,7 +255,7 @@ def read_text(directory: Path) -> str:
     """
     path = directory / TREE_FILE
     try:
-        return path.read_text(encoding="utf-8")
+        return reading.read_text(path)
     except FileNotFoundError:
         raise DecompositionError(
             f"{directory}: no {TREE_FILE}", hint="name a decomposition directory"
@@ -263,13 +264,17 @@ def read_text(directory: Path) -> str:
         raise DecompositionError(
             f"{path}: not UTF-8", hint="decompose the problem again"
         ) from error
+    except OSError as error:
+        raise DecompositionError(
+            f"{path}: {error.strerror or error}", hint="decompose the problem again"
+        ) from error
 
 
 def refuse_other_versions(directory: Path) -> None:
     """Raise DecompositionError where a directory's tree says that it is of another version."""
     try:
         text = read_text(directory)
-    except (DecompositionError, OSError):
+    except DecompositionError:
         return
     if fault := version_fault(text):
         raise DecompositionError(f"{directory / TREE_FILE}: {fault}", hint=ANEW)

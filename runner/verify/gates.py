@@ -10,6 +10,7 @@ import torch
 
 from runner.problems import imported_packages, known_as, out_of_memory
 from runner.problems.simulated_device import simulated_device
+from runner.reading import read_file
 from runner.tree.document import LEVEL_FOLDER, TREE_FILE, Tree
 from runner.verify.advice import advice
 from runner.verify.arithmetic import exact_arithmetic
@@ -59,9 +60,9 @@ def _judge(directory: Path, options: VerifyOptions, findings: Findings) -> Verif
     ):
         with findings.gate("rules"):
             layout = read_layout(directory)
-            for file, way in layout.leaving.items():
+            for file, way in layout.refused.items():
                 findings.found("rules", file, way)
-            if layout.leaving:
+            if layout.refused:
                 return findings.verification(options, torch.__version__)
             _judge_documents(layout, findings)
         if layout.tree is not None and (steered := layout.tree.metadata.specialisations):
@@ -186,7 +187,7 @@ def _tree_fault(layout: Layout, tree: Tree) -> str | None:
     if not tree.metadata.source_sha256:
         return None
     try:
-        digest = hashlib.sha256((layout.directory / ORIGINAL).read_bytes()).hexdigest()
+        digest = hashlib.sha256(read_file(layout.directory / ORIGINAL)).hexdigest()
     except OSError as error:
         return f"{ORIGINAL}: {error.strerror or error}"
     if digest != tree.metadata.source_sha256:

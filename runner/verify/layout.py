@@ -5,6 +5,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from runner.reading import read_file, read_text
 from runner.tree.document import LEVEL_FOLDER, TREE_FILE, Node, Tree
 from runner.verify.loading_files import CHILDREN, CannotJudge
 from runner.verify.reading_trees import read_tree
@@ -39,8 +40,8 @@ class Layout:
     components: tuple[str, ...]
     """Component files by relative path, kernels first: those in the tree and those in a folder."""
     steps: tuple[Step, ...]
-    leaving: dict[str, str]
-    """File -> how it leaves the directory. Where there is one, nothing may run."""
+    refused: dict[str, str]
+    """File -> what is wrong with its place or kind. Where there is one, nothing may run."""
 
     def nodes(self, component: str) -> list[Node]:
         """The tree's instances of a component file."""
@@ -83,7 +84,7 @@ def read_layout(directory: Path) -> Layout:
     )
     texts = {path: _bytes(directory / path) for path in components}
     steps = tuple(_step(directory, folder, texts) for folder in folders)
-    return Layout(directory, tree, fault, tuple(components), steps, _leaving(directory, tree))
+    return Layout(directory, tree, fault, tuple(components), steps, _refused(directory, tree))
 
 
 def weight_map(step: Path) -> dict[str, str]:
@@ -93,7 +94,7 @@ def weight_map(step: Path) -> dict[str, str]:
     """
     where = f"{step.name}/weight_map.json"
     try:
-        document = json.loads((step / "weight_map.json").read_text(encoding="utf-8"))
+        document = json.loads(read_text(step / "weight_map.json"))
     except OSError as error:
         raise CannotJudge(f"{where}: {error.strerror or error}") from error
     except ValueError as error:
@@ -120,12 +121,14 @@ def as_names(value: object, where: str) -> dict[str, str]:
     return value
 
 
-def _leaving(directory: Path, tree: Tree | None) -> dict[str, str]:
-    """Links and paths that lead out of the directory, which would not move with it."""
+def _refused(directory: Path, tree: Tree | None) -> dict[str, str]:
+    """What is no file, and what leads out of the directory, and would not move with it."""
     found = {}
     for path in sorted(directory.rglob("*")):
+        name = path.relative_to(directory).as_posix()
+        if not path.is_symlink() and not path.is_file() and not path.is_dir():
+            found[name] = "is neither a file nor a folder"
         if path.is_symlink() and not path.resolve().is_relative_to(directory):
-            name = path.relative_to(directory).as_posix()
             found[name] = f"is a symbolic link to {path.readlink()}, outside of the directory"
     for node in tree.nodes.values() if tree else ():
         if not Path(os.path.normpath(directory / node.path)).is_relative_to(directory):
@@ -155,7 +158,7 @@ def _same(
 
 def _bytes(path: Path) -> bytes | None:
     try:
-        return path.read_bytes()
+        return read_file(path)
     except OSError:
         return None
 

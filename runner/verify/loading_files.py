@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from runner.errors import KdrunError
 from runner.problems import out_of_memory
+from runner.reading import read_file
 from runner.verify.integrity import leave_modes, modes_on
 from runner.verify.leaves import ValuesNeeded
 
@@ -117,7 +118,7 @@ class Files:
     def _run(self, path: Path, name: str) -> ModuleType:
         where = relative(path, self.directory)
         try:
-            source = path.read_bytes()
+            source = read_file(path)
         except OSError as error:
             raise CannotJudge(f"{where}: {error.strerror or error}") from error
         module = ModuleType(name)

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 import torch
 from torch import nn
 
+from runner.reading import read_file
 from runner.verify.compare import scaled
 from runner.verify.leaves import tensors
 from runner.verify.operation import TensorMeta, meta_of
@@ -112,7 +113,7 @@ def _attributes(path: Path, call: Given, instance: nn.Module, bench: Bench) -> I
     """Those that give the same shapes; else one that cannot run."""
     doomed: list[Mutant] = []
     found = 0
-    source = path.read_bytes()
+    source = read_file(path)
     runs_without_values = _fate(compile(source, str(path), "exec"), call, instance) is None
     for change, code in edits(source, path):
         fate = _fate(code, call, instance) if runs_without_values else None

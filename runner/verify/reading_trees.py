@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
+from runner.reading import read_text
 from runner.tree.document import ANEW, SCHEMA_VERSION, TREE_FILE, Node, Tree, version_fault
 from runner.tree.version_1 import with_names
 
@@ -35,7 +36,7 @@ def read_tree(directory: Path) -> tuple[Tree | None, str | None]:
     """The tree, or why there is none, in one line."""
     path = directory / TREE_FILE
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
         document = json.loads(text)
     except FileNotFoundError:
         return None, f"no {TREE_FILE}"
@@ -64,7 +65,7 @@ def read_tree(directory: Path) -> tuple[Tree | None, str | None]:
 def mode_of(directory: Path) -> Literal["eval", "train"] | None:
     """The mode that a tree says its decomposition is of. None where it says none."""
     try:
-        said = json.loads((directory / TREE_FILE).read_text(encoding="utf-8"))["metadata"]["mode"]
+        said = json.loads(read_text(directory / TREE_FILE))["metadata"]["mode"]
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None
     return said if said in ("eval", "train") else None

@@ -8,6 +8,7 @@ import ast
 import sys
 from pathlib import Path
 
+from runner.reading import read_file
 from runner.verify.loading_files import CannotJudge
 
 VIEWS = {
@@ -33,7 +34,7 @@ THE_LANGUAGES_OWN = {"torch", "__future__"} | set(sys.stdlib_module_names)
 def parsed(path: Path, where: str) -> ast.Module:
     """A source file's tree. CannotJudge where it is missing or no Python."""
     try:
-        return ast.parse(path.read_bytes())
+        return ast.parse(read_file(path))
     except OSError as error:
         raise CannotJudge(f"{where}: {error.strerror or error}") from error
     except SyntaxError as error:

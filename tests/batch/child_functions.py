@@ -102,6 +102,22 @@ def kill_the_server(argument: str) -> str:
     return ""
 
 
+def leave_a_daemon_and_kill_the_server(argument: str) -> str:
+    """Start a process that belongs to nobody, which writes its number to `argument`."""
+    server = os.getppid()
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            Path(argument).write_text(str(os.getpid()))
+            time.sleep(1000)
+        os._exit(0)
+    while not Path(argument).exists():
+        time.sleep(0.01)
+    os.kill(server, signal.SIGKILL)
+    time.sleep(1000)
+    return ""
+
+
 def threads(argument: str) -> str:
     import torch
 

@@ -145,8 +145,8 @@ def test_a_child_sees_no_credentials(run: Run) -> None:
     "name",
     [
         *("AWS_PROFILE", "KDRUN_STORE", "RAY_ADDRESS", "HF_TOKEN", "MY_PASSWORD", "OPENAI_API_KEY"),
-        *("KUBECONFIG", "NETRC", "PGPASS", "WANDB_KEY", "GITHUB_PAT", "HTTPS_PROXY", "DATABASE_URL"),
-        *("SSH_AUTH_SOCK", "TORCH_API_KEY", "A_NAME_THAT_NOBODY_KNOWS"),
+        *("KUBECONFIG", "NETRC", "PGPASS", "WANDB_KEY", "GITHUB_PAT", "HTTPS_PROXY"),
+        *("DATABASE_URL", "SSH_AUTH_SOCK", "TORCH_API_KEY", "A_NAME_THAT_NOBODY_KNOWS"),
     ],
 )
 def test_only_variables_that_say_how_to_compute_reach_a_problem(name: str) -> None:
@@ -159,6 +159,15 @@ def test_a_child_that_kills_its_server_costs_only_itself(run: Run) -> None:
     assert outcome.answer is None
     assert outcome.signal == "SIGKILL"
     assert run("shout", "again").answer == "AGAIN"
+
+
+def test_a_child_that_kills_its_server_leaves_no_daemon(run: Run, tmp_path: Path) -> None:
+    number = tmp_path / "number"
+    assert run("leave_a_daemon_and_kill_the_server", str(number)).answer is None
+    deadline = time.monotonic() + 10
+    while Path(f"/proc/{number.read_text()}").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not Path(f"/proc/{number.read_text()}").exists()
 
 
 def test_a_child_can_use_threads_though_its_server_has_none(run: Run) -> None:

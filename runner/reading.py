@@ -1,0 +1,38 @@
+"""Reads files that somebody else wrote: regular ones alone, and none that would fill memory."""
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+LARGEST_SOURCE = 64 << 20
+LARGEST_DOCUMENT = 1 << 30
+
+
+def read_file(path: Path, most_bytes: int = LARGEST_SOURCE) -> bytes:
+    """Return a file's bytes.
+
+    Raises:
+        OSError: it cannot be read, is no regular file (a pipe would be waited for, a device never
+            ends), or has more than `most_bytes`.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        kind = os.fstat(descriptor)
+        if stat.S_ISDIR(kind.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(kind.st_mode):
+            raise OSError(errno.EINVAL, "is no regular file", str(path))
+        if kind.st_size > most_bytes:
+            raise OSError(errno.EFBIG, f"has more than {most_bytes >> 20} MiB", str(path))
+        return file.read(most_bytes)
+
+
+def read_text(path: Path, most_bytes: int = LARGEST_DOCUMENT) -> str:
+    """Return the text of a file in UTF-8.
+
+    Raises:
+        OSError: as `read_file`.
+        UnicodeDecodeError: it is not UTF-8.
+    """
+    return read_file(path, most_bytes).decode("utf-8")

@@ -1,0 +1,33 @@
+"""Clifford Fourier neural operator: a two-dimensional multivector field goes through rotational
+clifford convolutions and spectral blocks."""
+
+import torch
+from cliffordlayers.models.models_2d import CliffordFourierBasicBlock2d, CliffordNet2d
+from torch.nn.functional import gelu
+
+
+class Model(torch.nn.Module):
+    def __init__(self, channels):
+        super().__init__()
+        self.net = CliffordNet2d(
+            g=[-1, -1],
+            block=CliffordFourierBasicBlock2d,
+            num_blocks=[1, 1, 1],
+            in_channels=4,
+            out_channels=1,
+            hidden_channels=channels,
+            activation=gelu,
+            norm=False,
+            rotation=True,
+        )
+
+    def forward(self, field):
+        return self.net(field)
+
+
+def get_inputs():
+    return [torch.randn(2, 4, 48, 48, 3)]
+
+
+def get_init_inputs():
+    return [16]
