@@ -272,7 +272,8 @@ def named_tensors(
             return
         items = value.items() if isinstance(value, dict) else enumerate(value)
         for key, item in items:
-            yield from named_tensors(item, f"{name}.{key}", (*around, value))
+            if isinstance(key, (str, int)):
+                yield from named_tensors(item, f"{name}.{key}", (*around, value))
 
 
 def wrong(output: Any) -> Any:

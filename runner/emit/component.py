@@ -9,7 +9,7 @@ from textwrap import wrap
 
 from runner.emit.body import Written
 from runner.emit.classes import ClassWriter
-from runner.emit.draw import Tame, inputs_text
+from runner.emit.draw import Arrived, Tame, inputs_text
 from runner.emit.lines import WIDTH, fitted, indented
 from runner.emit.names import Namer, unique
 from runner.graph.ir import TensorSpec
@@ -73,7 +73,9 @@ class Emitter:
     """Name of the problem file, for docstrings."""
     workloads: Mapping[int, Workload]
     tame: Mapping[str, Tame] = field(default_factory=dict)
-    """Component files that draw other numbers than such as arrive in the model."""
+    """Component files that draw other numbers than usual ones."""
+    arrived: Mapping[str, Arrived] = field(default_factory=dict)
+    """What values were in a run of the model, for these files."""
     lines: Mapping[int, int | None] = field(default_factory=dict)
     """Line of the problem file on which the call of each part stands, by the part's id()."""
 
@@ -158,7 +160,8 @@ def functions(emitter: Emitter, part: Part, names: Sequence[str]) -> str:
     """get_inputs, get_init_inputs and get_expected_output_shape."""
     tame = emitter.tame.get(component_path(emitter, part))
     parts = emitter.workload(part).parts
-    lines = "\n".join(indented(inputs_text(emitter.program, parts, names, tame), 4))
+    statements = inputs_text(emitter.program, parts, names, tame, emitter.arrived)
+    lines = "\n".join(indented(statements, 4))
     shapes = ", ".join(str(tuple(emitter.program.spec(n).shape)) for n in part.io.outputs)
     expected = "\n".join(fitted(f"return [{shapes}]", 4))
     return (

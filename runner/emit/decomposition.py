@@ -17,7 +17,7 @@ from runner.emit.component import (
     write_component,
 )
 from runner.emit.composition import CHECKS, write_composition
-from runner.emit.draw import Tame
+from runner.emit.draw import Arrived, Tame
 from runner.emit.log import write_log
 from runner.emit.names import Namer, child_names
 from runner.emit.steps import original_name, write_steps
@@ -60,18 +60,28 @@ def captured(problem: Problem, *, mode: Mode = "eval") -> Graph:
 
 
 def write(
-    problem: Problem, graph: Graph, directory: Path, tame: Mapping[str, Tame] | None = None
+    problem: Problem,
+    graph: Graph,
+    directory: Path,
+    tame: Mapping[str, Tame] | None = None,
+    arrived: Mapping[str, Arrived] | None = None,
 ) -> Tree:
     """Take a captured program apart, and write it as `decompose` does.
 
-    `tame`: component files that gave NaN, or failed, on numbers like those in the model, and how
-    each draws others.
+    `tame`: component files that gave NaN, or failed, on the numbers that they drew, and how each
+    draws others; `arrived`: what values were in a run of the model.
     """
     program = Program(graph, recognize(graph))
     root = partition(program, problem.source_level, problem.name)
     known = workloads(program, root)
     emitter = Emitter(
-        program, Namer(program), problem.path.name, known, tame or {}, call_lines(program, root)
+        program,
+        Namer(program),
+        problem.path.name,
+        known,
+        tame or {},
+        arrived or {},
+        call_lines(program, root),
     )
     components = _components(emitter, root)
     texts = {c.path: c.text for c in components.values()}

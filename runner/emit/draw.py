@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from math import inf
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from runner.emit.derivations import LONGEST_CONSTANT, constant_recipe, recipe_of
 from runner.emit.domains import (
@@ -32,7 +32,7 @@ from runner.emit.names import RESERVED, identifier, unique
 from runner.emit.random_numbers import is_positive, like, like_in_place, rounded
 from runner.emit.recipes import Recipes
 from runner.emit.roles import made_name
-from runner.emit.text import ATOM, COMPARISON, SUM, UNARY, Text
+from runner.emit.text import ATOM, COMPARISON, SUM, Text
 from runner.emit.usual_inputs import Usual, usual_inputs
 from runner.graph.distributions.pointwise import BELOW_ZERO
 from runner.graph.ir import Operation, Recipe, Ref, TensorSpec
@@ -42,10 +42,21 @@ from runner.tree.part import Part
 
 SMALL_DIVISORS = 8
 """A divisor that is a whole number is drawn from 1 to below this."""
-Tame = Literal["unit", "negative", "definite"]
-"""Numbers that a file draws where it gives NaN on such as arrive in the model: those between 0 and
-1, of which all roots, powers and logarithms are finite; those between -1 and 0; and symmetric
-matrices with positive eigenvalues, beside numbers between 0 and 1."""
+Tame = Literal["seen", "definite", "unit", "one"]
+"""Numbers that a file draws where it gives NaN on such as are usual where it is used: those between
+the least and the largest that arrived there once; symmetric matrices with positive eigenvalues
+beside these; those between 0 and 1, of which all roots and powers are finite; and, in each input,
+one number that arrived."""
+
+
+class Arrived(NamedTuple):
+    """The numbers of a value in a run of the model."""
+
+    least: float
+    largest: float
+    first: float
+
+
 MOST_DRAWN = 16
 """So many times an input's elements may be drawn to make it."""
 LARGE_BYTES = 1 << 30
@@ -53,13 +64,17 @@ LARGE_BYTES = 1 << 30
 
 
 def inputs_text(
-    program: Program, parts: Sequence[Part], names: Sequence[str], tame: Tame | None
+    program: Program,
+    parts: Sequence[Part],
+    names: Sequence[str],
+    tame: Tame | None,
+    arrived: Mapping[str, Arrived],
 ) -> list[str]:
     """Statements of get_inputs(), the return included; `names` are those of forward's arguments.
 
     `parts`: the instances of the workload, of which each input's most usual one is drawn.
-    `tame`: which numbers are drawn in place of such as arrive in the model; with them a mask fills
-    nothing with infinity.
+    `tame`: which numbers are drawn in place of usual ones; with them a mask fills nothing with
+    infinity. `arrived`: what values were in a run of the model.
     """
     part = parts[0]
     recipes = Recipes({*names})
@@ -74,7 +89,7 @@ def inputs_text(
         for name, it in usual.items()
     }
     without = [name for name, recipe in rules.items() if recipe is None]
-    draw = _Draw(program, usual, tame, recipes)
+    draw = _Draw(program, usual, tame, arrived, recipes)
     structured = {name for name in without if draw.has_structure(name)}
     shown = {n: found for n in without if (found := _shown(program, parts, n))}
     apart = [n for n in without if n not in structured and n not in shown]
@@ -141,11 +156,13 @@ class _Draw:
         program: Program,
         usual: Mapping[str, Usual],
         tame: Tame | None,
+        arrived: Mapping[str, Arrived],
         recipes: Recipes,
     ) -> None:
         self.program = program
         self.usual = usual
         self.tame = tame
+        self.arrived = arrived
         self.recipes = recipes
 
     def one(self, name: str) -> str:
@@ -317,9 +334,15 @@ class _Draw:
         if reading & NEEDS_OVER_ONE:
             return Text(f"torch.rand({size}{dtype}).add(1.01)")
         definite = reading & NEEDS_DEFINITE or (self.tame == "definite" and _is_square(shape))
+        if self.tame and not definite and name in self.arrived:
+            seen = self.arrived[name]
+            if self.tame == "one":
+                return Text(f"torch.full({as_tuple}, {seen.first!r}{dtype})")
+            if self.tame != "unit":
+                between = f"uniform_({seen.least!r}, {seen.largest!r})"
+                return Text(f"torch.empty({size}{dtype}).{between}")
         if (self.tame and not definite) or reading & NEEDS_UNIT:
-            between = f"torch.rand({size}{dtype}).clamp(0.01, 0.99)"
-            return Text(f"-{between}", UNARY) if self.tame == "negative" else Text(between)
+            return Text(f"torch.rand({size}{dtype}).clamp(0.01, 0.99)")
         if definite:
             # Rows that add up to less than the diagonal: positive eigenvalues.
             eye = f"torch.eye({shape[-1]}{dtype})"

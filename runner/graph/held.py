@@ -105,8 +105,7 @@ def _held(
 def _items(value: object) -> Iterable[tuple[object, object]]:
     """Return (name, value) pairs of a list, a dict or an object's attributes; none of a module."""
     if isinstance(value, dict):
-        names = (k if isinstance(k, str | int) else n for n, k in enumerate(value))
-        return zip(names, value.values(), strict=True)
+        return [(key, item) for key, item in value.items() if isinstance(key, str | int)]
     if isinstance(value, list | tuple):
         return enumerate(value)
     if isinstance(value, torch.nn.Module | type | ModuleType | FunctionType | MethodType):
