@@ -281,7 +281,9 @@ class _Functional:
             return op
         row = self._fresh(name)
         args, schema = (Ref(self._now(source)), 0), ("self", "dim")
-        self._append(replace(view, target="squeeze.dim", args=args, outputs=(row,), schema=schema))
+        self._append(
+            replace(view, target="squeeze.dim", args=args, outputs=(row,), schema=schema)
+        )
         return replace(op, args=(*op.args[:2], Ref(row), *op.args[3:]))
 
     def _place(self, arg: Arg) -> object:

@@ -270,7 +270,8 @@ class StepGate:
         if not self.bench.options.specialised:
             return one == other
         return len(one) == len(other) and all(
-            a == b and abs(len(s) - len(t)) <= 1 for (s, a), (t, b) in zip(one, other, strict=True)
+            a == b and abs(len(s) - len(t)) <= 1
+            for (s, a), (t, b) in zip(one, other, strict=True)
         )
 
     def _calls_fault(self, step: Step, ran: Seen) -> str | None:
