@@ -6,12 +6,12 @@ turn from two lists: found by what is computed, in the order in which it is comp
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from runner.graph.ir import Ref, substitute
-from runner.tree.fusing import KernelFlow, is_join, lines
+from runner.tree.fusing import FEWEST_TURNS, KernelFlow, is_join, lines
 from runner.tree.regions import Region
 from runner.tree.repeats import Repeat, repeats
 
@@ -51,20 +51,66 @@ def blocks(flow: KernelFlow, region: Region, fused: set[int]) -> list[Block]:
     return found if held >= _SHARE * sum(1 for _ in region.kernels()) else []
 
 
+def loops(flow: KernelFlow, region: Region, fused: set[int]) -> list[list[list[int]]]:
+    """The loops that a call runs, each as the kernels of its turns: the same statements every time.
+
+    There are none where they are not most of the call.
+    """
+    found: list[list[list[int]]] = []
+    held: set[int] = set()
+    tokens = [(_token(flow, item), flow.places(_kernels([item]))) for item in region.items]
+    for repeat in repeats(tokens, _crossing(flow, region)):
+        units = [[region.items[p] for p in unit] for unit in repeat.units()]
+        if _called(flow, units[0], fused):
+            continue
+        units = _without_what_differs(flow, units)
+        turns = [list(_kernels(unit)) for unit in units]
+        if all(isinstance(item, int) for item in units[0]):
+            turns = _turns(flow, region, turns[-1]) or turns
+        other = held.isdisjoint(k for turn in turns for k in turn)
+        if other and len(turns) >= FEWEST_TURNS and _is_several_parts(flow, turns[-1]):
+            found.append(turns)
+            held.update(k for turn in turns for k in turn)
+    return found if len(held) >= _SHARE * sum(1 for _ in region.kernels()) else []
+
+
+def _turns(flow: KernelFlow, region: Region, unit: Sequence[int]) -> list[list[int]]:
+    """The kernels of a loop, a list for each turn; `unit`: those of one turn, from anywhere on.
+
+    A turn begins where the loop's first statement runs again. The first turn may hold other
+    operations. There are none where turns are not as long as the unit.
+    """
+    body = {*flow.places(unit)}
+    own = [item for item in region.items if isinstance(item, int)]
+    inside = [k for k in own if not body.isdisjoint(flow.places([k]))]
+    places = flow.places(inside)
+    begins = [
+        n for n, at in enumerate(places) if at == places[0] and (not n or places[n - 1] != at)
+    ]
+    turns = [inside[a:b] for a, b in pairwise([*begins, len(inside)])]
+    return turns if abs(len(turns) - len(inside) / len(unit)) < 1 else []
+
+
 def _blocks(flow: KernelFlow, region: Region, repeat: Repeat, fused: set[int]) -> list[Block]:
     units = [[region.items[p] for p in unit] for unit in repeat.units()]
-    calls = [item for item in units[0] if isinstance(item, Region) and id(item) not in fused]
+    if _called(flow, units[0], fused):
+        return []
     joins = any(isinstance(item, int) and is_join(flow, item) for item in units[0])
-    called = sum(1 for call in calls for _ in call.kernels())
-    alone = len(calls) == 1 and called >= _SHARE * sum(1 for _ in _kernels(units[0]))
-    if alone or (calls and not joins):
-        return []  # the author's own module is the block
     units = _without_what_differs(flow, units)
     if not all(_is_block(flow, unit) for unit in units):
         return []
     shared = len(units) > 1 and _states(flow, units[0]) == _states(flow, units[1])
     stem = "step" if shared else "block" if joins else "stage"
     return [Block(tuple(unit), stem, len(units)) for unit in units]
+
+
+def _called(flow: KernelFlow, unit: Sequence[int | Region], fused: set[int]) -> bool:
+    """Whether the author's own module is the block, rather than what runs around its call."""
+    calls = [item for item in unit if isinstance(item, Region) and id(item) not in fused]
+    joins = any(isinstance(item, int) and is_join(flow, item) for item in unit)
+    called = sum(1 for call in calls for _ in call.kernels())
+    alone = len(calls) == 1 and called >= _SHARE * sum(1 for _ in _kernels(unit))
+    return alone or (bool(calls) and not joins)
 
 
 def _token(flow: KernelFlow, item: int | Region) -> Hashable:
@@ -75,7 +121,10 @@ def _token(flow: KernelFlow, item: int | Region) -> Hashable:
 
 
 def _crossing(flow: KernelFlow, region: Region) -> list[int]:
-    """Before each item: how many results of earlier kernels it or a later one reads."""
+    """Before each item: how many results of earlier kernels it or a later one reads.
+
+    All the more between two calls of one element of a list.
+    """
     place = {
         k: p
         for p, item in enumerate(region.items)
@@ -87,7 +136,22 @@ def _crossing(flow: KernelFlow, region: Region) -> list[int]:
         if last > p:
             changes[p + 1] += 1
             changes[last + 1] -= 1
-    return list(accumulate(changes))[:-1]
+    inside = _inside_elements(flow, region)
+    return [n + len(place) * (p in inside) for p, n in enumerate(accumulate(changes[:-1]))]
+
+
+def _inside_elements(flow: KernelFlow, region: Region) -> set[int]:
+    """The places between two calls of modules with one number: of one element, or of two lists."""
+    before, start = "", 0
+    inside: set[int] = set()
+    for place, item in enumerate(region.items):
+        scopes = flow.program.scopes[item] if isinstance(item, int) else (item.scope,)
+        path = scopes[-1].path.split(".") if scopes and scopes[-1] is not None else []
+        number = next((piece for piece in path if piece.isdigit()), "")
+        if number:
+            inside.update(range(start + 1, place + 1) if number == before else ())
+            before, start = number, place
+    return inside
 
 
 def _without_what_differs(
@@ -122,10 +186,7 @@ def _kernels(items: Sequence[int | Region]) -> Iterator[int]:
 def _is_block(flow: KernelFlow, unit: Sequence[int | Region]) -> bool:
     """Enough kernels, more than one fusion, joined by data flow."""
     kernels = set(_kernels(unit))
-    if len(kernels) < SMALLEST:
-        return False
-    found = lines(flow, kernels)
-    if len(found) == 1 and set(found[0].kernels) == kernels:
+    if not _is_several_parts(flow, kernels):
         return False
     neighbours: dict[int, set[int]] = {k: set() for k in kernels}
     for k in kernels:
@@ -140,6 +201,14 @@ def _is_block(flow: KernelFlow, unit: Sequence[int | Region]) -> bool:
             seen.add(k)
             queue += neighbours[k]
     return seen == kernels
+
+
+def _is_several_parts(flow: KernelFlow, kernels: Collection[int]) -> bool:
+    """Enough kernels, and more than one straight line."""
+    found = lines(flow, kernels)
+    return len(kernels) >= SMALLEST and not (
+        len(found) == 1 and len(found[0].kernels) == len(kernels)
+    )
 
 
 def _states(flow: KernelFlow, unit: Sequence[int | Region]) -> set[str]:

@@ -4,7 +4,7 @@ docs/decisions/how-a-model-comes-apart.md states the rules: here are b, c, and w
 input of the model.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 from runner.graph.recognize import Kernel
@@ -13,6 +13,8 @@ from runner.tree.interface import Program, interface
 
 LARGEST_FUSION = 16
 """Parts of a module call that is drawn as one fusion; a straight line of kernels is one part."""
+FEWEST_TURNS = 3
+"""Turns of a loop, or calls of one module, that are steps: fusions of however many kernels."""
 SMALLEST_FUNCTION = 3
 """Kernels in a call of a function that is drawn as one fusion."""
 MOST_KERNELS = 32
@@ -26,6 +28,8 @@ _EXPERTS = {"topk_router", "expert_linear", "expert_combine", "expert_dispatch"}
 Allows = Callable[[Collection[int]], bool]
 Statement = tuple[str, int]
 """File and first line."""
+Place = tuple[tuple[tuple[str, str, int], ...], Statement]
+"""Calls of functions, and the statement that they lead to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +59,32 @@ class KernelFlow:
             self.constant.append(
                 all(made_by is not None and self.constant[made_by] for _, made_by in found)
             )
+        for place in self._of_a_loop():
+            self.constant[place] = False
         self.contractions = [int(k.kind == "contraction") for k in self.kernels]
         self._exits: dict[int, tuple[frozenset[int], frozenset[int], bool]] = {}
         self.users = [tuple(sorted(self.exits(k)[0])) for k in range(len(self.kernels))]
+
+    def _of_a_loop(self) -> list[int]:
+        """Constant kernels of a loop's first turns that are no constants in the turns that follow.
+
+        A statement that gives the same operations three times in a row, or more, is in a loop.
+        """
+        runs: dict[Hashable, list[int]] = {}
+        for k, place in enumerate(self.places(range(len(self.kernels)))):
+            if place is not None:
+                paths = tuple(scope.path for scope in self.program.scopes[k])
+                runs.setdefault((paths, place), []).append(k)
+        found = []
+        for run in runs.values():
+            operations = [self.kernels[k].operation for k in run]
+            for size in range(1, len(run) // FEWEST_TURNS + 1):
+                if operations[:size] * (len(run) // size) == operations:
+                    in_turns = (run[n::size] for n in range(size))
+                    mixed = (same for same in in_turns if not all(self.constant[k] for k in same))
+                    found += [k for same in mixed for k in same]
+                    break
+        return found
 
     def base(self, name: str) -> str:
         """The value that a chain of views between kernels looks at."""
@@ -134,8 +161,12 @@ class KernelFlow:
 
     def statements(self, kernels: Iterable[int]) -> tuple[Statement | None, ...]:
         """The statement that makes each kernel's result."""
-        last = (self.program.graph.operations[self.kernels[k].members[-1]] for k in kernels)
-        return tuple((op.origin.file, op.origin.statement) if op.origin else None for op in last)
+        return tuple(place and place[-1] for place in self.places(kernels))
+
+    def places(self, kernels: Iterable[int]) -> tuple[Place | None, ...]:
+        """The statement that makes each kernel's result, after the calls of functions around it."""
+        last = (self.program.graph.operations[self.kernels[k].members[-1]].origin for k in kernels)
+        return tuple((at.functions, (at.file, at.statement)) if at else None for at in last)
 
     def only_reader(self, k: int) -> int | None:
         """The one kernel that reads a kernel's result, where the model does not return it."""

@@ -12,15 +12,16 @@ from dataclasses import replace
 
 from runner.graph.recognize import Kernel
 from runner.graph.terms import snake_case
-from runner.tree.blocks import Block, blocks
+from runner.tree.blocks import Block, blocks, loops
 from runner.tree.document import Level
 from runner.tree.fusing import (
+    FEWEST_TURNS,
     LARGEST_FUSION,
     Fusion,
     KernelFlow,
-    Statement,
     blocks_up_to_joins,
     constant_fusions,
+    fits_fusion,
     function_calls,
     is_residual,
     lines,
@@ -31,8 +32,6 @@ from runner.tree.part import Part, in_order
 from runner.tree.regions import MOSTLY, Region, Structure, is_container, regions, wrappers
 from runner.tree.stems import attribute, container_stem, fusion_stem
 
-FEWEST_STEPS = 3
-"""Turns of a loop, or calls of one module, that are steps: fusions of however many kernels."""
 _HEAD_CONTRACTIONS = 3
 """Linear layers in an output head."""
 
@@ -213,18 +212,20 @@ class _Partition:
         return None
 
     def _is_blocks(self, region: Region) -> bool:
-        """A call that is little more than blocks in a row, but no steps of one contraction.
+        """A call that is little more than blocks in a row.
 
-        A class that is called several times is a block itself.
+        Steps of one contraction are none, nor are those of a call that is small enough for a
+        fusion. A class that is called several times is a block itself.
         """
         assert region.scope is not None
         if not is_container(region.scope) and self.structure.times[region.scope.cls] > 1:
             return False
+        small = fits_fusion(self.flow, list(region.kernels()))
         found = [
             block
             for block in blocks(self.flow, region, self.straight)
             if block.stem != "step"
-            or sum(self.flow.contractions[k] for k in block.region().kernels()) > 1
+            or (not small and sum(self.flow.contractions[k] for k in block.region().kernels()) > 1)
         ]
         held = sum(1 for block in found for _ in block.region().kernels())
         return held >= MOSTLY * sum(1 for _ in region.kernels())
@@ -274,14 +275,15 @@ class _Partition:
     def _contents(self, region: Region) -> list[Part]:
         """The fusions and kernels of a layer, by rule 5, a to d."""
         kernels = list(region.kernels())
-        fusions = constant_fusions(self.flow, kernels)
+        turned = {k for r in (region, *region.walk()) for turn in self._turns(r) for k in turn}
+        fusions = constant_fusions(self.flow, [k for k in kernels if k not in turned])
         taken = {k for fusion in fusions for k in fusion.kernels}
         joins = {k for k in kernels if is_residual(self.flow, k, set(kernels))}
         parts = [*map(self.make.fusion, fusions), *self._pieces(region, taken, joins)]
         return parts if len(parts) > 1 else self.make.lines_and_kernels(kernels)
 
     def _pieces(self, region: Region, taken: set[int], joins: Collection[int]) -> list[Part]:
-        steps = self._steps(region, taken)
+        steps = self._steps(region)
         done = {k for step in steps for k in step.kernels}
         items = list(self._items(region, taken | done, joins))
         stretches: list[list[int]] = [[]]
@@ -316,42 +318,21 @@ class _Partition:
                 )
                 yield Fusion(tuple(kernels), reason, name)
 
-    def _steps(self, region: Region, taken: set[int]) -> list[Fusion]:
-        """The turns of a loop that a call runs: the same statements, again and again."""
-        found = blocks(self.flow, region, self.straight)
-        turns = [list(block.region().kernels()) for block in found]
-        if len(turns) < FEWEST_STEPS or len({self.flow.statements(turn) for turn in turns}) > 1:
-            return []
-        if all(isinstance(item, int) for item in found[0].items):
-            turns = self._turns(region, {*self.flow.statements(turns[0])}) or turns
+    def _turns(self, region: Region) -> list[list[int]]:
+        """The turns of the loops that a call runs."""
+        return [turn for turns in loops(self.flow, region, self.straight) for turn in turns]
+
+    def _steps(self, region: Region) -> list[Fusion]:
+        """The turns of the loops that a call runs, as fusions."""
+        turns = self._turns(region)
         cls = region.scope.cls if region.scope is not None and not region.scope.builtin else ""
         stem = f"{snake_case(cls)}_step".strip("_")
         steps = []
         for turn in turns:
-            alone = len(turn) == 1
-            if taken.isdisjoint(turn) and not alone and self.make.drawn_together.allows(turn):
+            if len(turn) > 1 and self.make.drawn_together.allows(turn):
                 self.make.drawn_together.add(turn)
-                reason = f"one of {len(turns)} turns of a loop"
-                steps.append(Fusion(tuple(turn), reason, stem))
+                steps.append(Fusion(tuple(turn), f"one of {len(turns)} turns of a loop", stem))
         return steps
-
-    def _turns(self, region: Region, body: Collection[Statement | None]) -> list[list[int]]:
-        """The kernels of a loop's statements, a list for each turn; none for a single statement."""
-        turns: list[list[int]] = []
-        before: Statement | None = None
-        for k in (item for item in region.items if isinstance(item, int)):
-            (statement,) = self.flow.statements([k])
-            if statement is not None and statement in body:
-                if before is None or statement < before:
-                    turns.append([])
-                turns[-1].append(k)
-                before = statement
-        if len(turns) < FEWEST_STEPS:
-            return []
-        largest = max(map(len, turns))
-        while len(turns[0]) + len(turns[1]) <= largest:  # the first turn, in another order
-            turns[:2] = [turns[0] + turns[1]]
-        return turns
 
     def _items(
         self, region: Region, taken: set[int], joins: Collection[int]
@@ -364,37 +345,19 @@ class _Partition:
                     yield item
                 continue
             kernels = [k for k in item.kernels() if k not in taken]
-            if self._is_body(item, region) or self._is_two_blocks(item):
+            if self._is_body(item, region) or self.structure.is_two_blocks(item):
                 yield from self._items(item, taken, joins)
-            elif len(kernels) > LARGEST_FUSION and self._holds_experts(item):
+            elif len(kernels) > LARGEST_FUSION and self.structure.is_opened(item):
                 yield from self._pieces(item, taken, joins)
             elif len(kernels) == 1:
                 yield kernels[0]
             elif kernels and self.make.may_be_fusion(
-                kernels, item.scope is not None and times[item.scope.path] >= FEWEST_STEPS
+                kernels, item.scope is not None and times[item.scope.path] >= FEWEST_TURNS
             ):
                 self.make.drawn_together.add(kernels)
                 yield self.make.call(item, kernels)
             elif kernels:
                 yield from self._pieces(item, taken, joins)
-
-    def _is_two_blocks(self, region: Region) -> bool:
-        """Whether it is a container with two residual adds: attention, then MLP."""
-        assert region.scope is not None
-        inside = set(region.kernels())
-        adds = sum(is_residual(self.flow, k, inside) for k in inside)
-        return is_container(region.scope) and adds > 1
-
-    def _holds_experts(self, region: Region) -> bool:
-        """Whether calls in it are of one class, each with several contractions."""
-        several = (
-            inner.scope.cls
-            for inner in region.walk()
-            if inner.scope is not None
-            and not is_container(inner.scope)
-            and sum(self.flow.contractions[k] for k in inner.kernels()) > 1
-        )
-        return max(Counter(several).values(), default=0) > 1
 
     def _is_body(self, region: Region, around: Region) -> bool:
         """A container that holds most of what is around it is no part of it, but its body."""

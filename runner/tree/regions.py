@@ -104,6 +104,7 @@ def _gather(flow: KernelFlow, region: Region, containers: frozenset[str]) -> Non
         _gather(flow, element, containers)
         gathered.append(element)
     region.items = gathered
+    _add_what_runs_between(flow, region)
 
 
 def _uncalled(scope: Scope | None, item: int | Region, containers: frozenset[str]) -> str:
@@ -127,11 +128,72 @@ def _run_end(region: Region, start: int, path: str, containers: frozenset[str]) 
         if isinstance(item, int):
             continue
         called = item.scope.path if item.scope is not None else ""
-        if called in seen or _uncalled(region.scope, item, containers) != path:
+        if called in seen or not _is_one_turn(path, _uncalled(region.scope, item, containers)):
             break
         seen.add(called)
         end = place + 1
     return end
+
+
+def _is_one_turn(element: str, other: str) -> bool:
+    """Whether two elements are one, or have one number in two lists of one module."""
+    module, _, number = element.rpartition(".")
+    beside, _, same = other.rpartition(".")
+    lists = module.rpartition(".")[0], beside.rpartition(".")[0]
+    return element == other or (bool(other) and number == same and lists[0] == lists[1])
+
+
+def _add_what_runs_between(flow: KernelFlow, region: Region) -> None:
+    """Put what a loop over a list runs around its calls into the list's elements.
+
+    What runs between two elements is the end of the first where it stands below the second's first
+    call. The same lines run before the first element, and after the last.
+    """
+    elements: dict[str, list[Region]] = {}
+    for item in region.inner():
+        if _is_uncalled(item) and item.scope is not None:
+            elements.setdefault(_holder(item.scope), []).append(item)
+    for turns in elements.values():
+        places = [n for n, item in enumerate(region.items) if id(item) in map(id, turns)]
+        gaps = [region.items[a + 1 : b] for a, b in pairwise(places)]
+        between = [k for gap in gaps for k in gap if isinstance(k, int)]
+        if len(between) < sum(map(len, gaps)) or not between:
+            continue
+        depth = len(_callers(flow, between[0])) - 1
+        first = _line(flow, next(turns[-1].kernels()), depth)
+        around = {_line(flow, k, depth) for k in between}
+        before = _run(
+            flow, region.items[: places[0]][::-1], {n for n in around if n <= first}, depth
+        )
+        after = _run(flow, region.items[places[-1] + 1 :], {n for n in around if n > first}, depth)
+        for turn, head, tail in zip(turns, [before[::-1], *gaps], [*gaps, after], strict=True):
+            heads = [k for k in head if isinstance(k, int) and _line(flow, k, depth) <= first]
+            tails = [k for k in tail if isinstance(k, int) and _line(flow, k, depth) > first]
+            turn.items = [*heads, *turn.items, *tails]
+        gone = {k for turn in turns for k in turn.items if isinstance(k, int)}
+        region.items = [k for k in region.items if isinstance(k, Region) or k not in gone]
+
+
+def _run(
+    flow: KernelFlow, items: list[int | Region], body: set[int], depth: int
+) -> list[int | Region]:
+    """The kernels that items begin with, as long as they stand in some lines of a forward."""
+    stand = (isinstance(k, int) and _line(flow, k, depth) in body for k in items)
+    return items[: next((n for n, inside in enumerate(stand) if not inside), len(items))]
+
+
+def _callers(flow: KernelFlow, k: int) -> list[int]:
+    """The lines of the statements that lead to a kernel, one for each forward."""
+    origin = flow.program.graph.operations[flow.kernels[k].members[-1]].origin
+    if origin is None:
+        return [-1]
+    own = origin.functions[0][2] if origin.functions else origin.statement
+    return [*(line for _, line, _ in origin.callers), own]
+
+
+def _line(flow: KernelFlow, k: int, depth: int) -> int:
+    """The line of a forward, `depth` forwards below the model's, that leads to a kernel."""
+    return _callers(flow, k)[min(depth, len(_callers(flow, k)) - 1)]
 
 
 def _feeds_only(flow: KernelFlow, item: int | Region, inside: set[int]) -> bool:
@@ -211,6 +273,10 @@ class Structure:
         self.flow, self.fused = flow, fused
         self.containers = flow.program.graph.containers
         self.times = Counter(_own_class(r) for r in root.walk() if id(r) not in fused)
+        self.of_class: dict[str, list[Region]] = {}
+        for region in root.walk():
+            if _own_class(region):
+                self.of_class.setdefault(_own_class(region), []).append(region)
         self.recursive = {_own_class(r) for r in root.walk() if _holds_itself(r)}
         """Classes that call themselves, at any depth."""
         self.outermost: dict[int, bool] = {}
@@ -245,7 +311,25 @@ class Structure:
         repeated = bool(cls) and self.times[cls] > 1
         blocks = [b for b in self._blocks(region) if _own_class(b) or not repeated]
         held = sum(map(_size, blocks))
-        return held >= MOSTLY * kernels or self._is_too_wide(region, kernels)
+        if held >= MOSTLY * kernels or self._is_called_elsewhere(region):
+            return True
+        return any(self._is_too_wide(r, _size(r)) for r in self.of_class.get(cls, [region]))
+
+    def _is_called_elsewhere(self, region: Region) -> bool:
+        """Whether most of a call is one module's call, which is called outside of it, too."""
+        most = max(region.inner(), key=_size, default=None)
+        if most is None or not _own_class(region) or not _own_class(most):
+            return False
+        within = list(map(id, region.walk()))
+        assert most.scope is not None
+        return (
+            _size(most) >= MOSTLY * _size(region)
+            and any(
+                r.scope is not None and r.scope.path == most.scope.path and id(r) not in within
+                for r in self.of_class[_own_class(most)]
+            )
+            and self.times[_own_class(region)] == 1
+        )
 
     def _is_mixed(self, region: Region) -> bool:
         """Whether a container in a list holds calls of several classes: it is a block itself."""
@@ -261,15 +345,24 @@ class Structure:
     def _halves(self, around: Region) -> Iterator[Region]:
         """Calls in a region that stand side by side, such as an encoder and a decoder.
 
-        One whose blocks are small enough for fusions, and few, is a layer and no frame.
+        One whose blocks are small enough for fusions, and few, is a layer and no frame. So is a
+        small one with blocks of the same class.
         """
         large = [r for r in around.inner() if _own_class(r) and _size(r) > LARGEST_FUSION]
+        if len(large) < 2:
+            return
         in_a_row = {id(call) for row in self._rows(around) for call in row.calls}
-        for region in large if len(large) > 1 else ():
+        held = {_own_class(block) for r in large for block in self._blocks(r)} - {""}
+        for region in around.inner():
+            blocks = {_own_class(block) for block in self._blocks(region)}
+            alike = bool(_own_class(region) and blocks) and blocks <= held
+            if not alike and id(region) not in map(id, large):
+                continue
             if (
                 id(region) not in in_a_row
                 and self._holder(region) not in self.containers
                 and _own_class(region) not in self.recursive
+                and not self._is_called_elsewhere(region)
                 and self._parts(region) <= LARGEST_LAYER
                 and all(map(self._is_small_block, self._blocks(region)))
             ):
@@ -355,20 +448,45 @@ class Structure:
         return _holder(item.scope) if item.scope is not None else ""
 
     def _is_too_wide(self, region: Region, kernels: int) -> bool:
-        """Whether a layer would have too many parts, mostly of repeated calls with many kernels."""
+        """Whether a layer would have too many parts, mostly of blocks that a fusion cannot hold.
+
+        Blocks are repeated calls with many kernels, and elements of a list that nobody calls.
+        """
         if self._parts(region) <= LARGEST_LAYER:
             return False
         large = [r for r in region.walk() if _size(r) > LARGEST_FUSION and _own_class(r)]
         times = Counter(map(_own_class, large))
-        held = {k for r in large if times[_own_class(r)] > 1 for k in r.kernels()}
-        return len(held) >= MOSTLY * kernels
+        repeated = [r for r in large if times[_own_class(r)] > 1]
+        blocks = [*repeated, *filter(_is_uncalled, region.inner())]
+        return len({k for r in blocks for k in r.kernels()}) >= MOSTLY * kernels
 
     def _parts(self, region: Region) -> int:
         loose = [item for item in region.items if isinstance(item, int)]
         return pieces(self.flow, loose) + sum(
-            1 if fits_fusion(self.flow, list(inner.kernels())) else self._parts(inner)
+            1
+            if fits_fusion(self.flow, list(inner.kernels()))
+            and not self.is_opened(inner)
+            and not self.is_two_blocks(inner)
+            else self._parts(inner)
             for inner in region.inner()
         )
+
+    def is_two_blocks(self, region: Region) -> bool:
+        """Whether it is a container with two residual adds: attention, then MLP."""
+        assert region.scope is not None
+        inside = set(region.kernels())
+        adds = sum(is_residual(self.flow, k, inside) for k in inside)
+        return is_container(region.scope) and adds > 1
+
+    def is_opened(self, region: Region) -> bool:
+        """Whether a call with many kernels holds calls of one class, each with contractions."""
+        several = (
+            _own_class(inner)
+            for inner in region.walk()
+            if sum(self.flow.contractions[k] for k in inner.kernels()) > 1
+        )
+        times = Counter(cls for cls in several if cls)
+        return _size(region) > LARGEST_FUSION and max(times.values(), default=0) > 1
 
 
 def _own_class(region: Region) -> str:

@@ -187,3 +187,89 @@ def test_a_call_that_is_a_small_part_of_a_step_is_not_the_block(apart: Apart) ->
     assert root.level == "model"
     assert len(steps) == 3
     assert {child.stem for child in steps[0].children} >= {"gru_cell", "mlp"}
+
+
+ROUTING = """
+class Routing(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(6, 5, 4, 3))
+
+    def forward(self, u):
+        votes = torch.einsum("ijnm,bin->bijm", self.weight, u)
+        scores = u.new_zeros(u.shape[0], 6, 5)
+        for _ in range(3):
+            shares = scores.softmax(-1)
+            out = torch.tanh(torch.einsum("bij,bijm->bjm", shares, votes))
+            scores = scores + torch.einsum("bjm,bijm->bij", out, votes)
+        return out
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.routing, self.head = nn.Conv2d(1, 24, 4), Routing(), nn.Linear(15, 4)
+
+    def forward(self, x):
+        return self.head(self.routing(self.conv(x).view(2, 6, 4)).flatten(1))
+
+def get_inputs(): return [torch.rand(2, 1, 4, 4)]
+def get_init_inputs(): return []
+"""
+
+
+def test_a_loop_in_a_small_module_makes_fusions_of_its_turns_and_no_layers(apart: Apart) -> None:
+    _, root = apart(ROUTING)
+    (layer,) = layers(root)
+    assert layer.stem == "routing"
+    steps = [part for part in layer.children if part.stem == "routing_step"]
+    assert len(steps) == 3  # the first one's shares depend on no input
+    first, second, third = ([kernel.stem for kernel in step.kernels()] for step in steps)
+    assert first[1:] == second[1:] == third[1:]
+
+
+SINKHORN = """
+def soft_minimum(width, cost, values):
+    return -width * torch.logsumexp((values - cost) / width, -1)
+
+class Sinkhorn(nn.Module):
+    def forward(self, x, y):
+        cost = torch.cdist(x, y)
+        f, g = x.mean(-1), y.mean(-1)
+        for width in (4.0, 2.0, 1.0, 0.5, 0.25):
+            new_f = soft_minimum(width, cost, g[:, None])
+            new_g = soft_minimum(width, cost.transpose(1, 2), f[:, None])
+            f, g = 0.5 * (f + new_f), 0.5 * (g + new_g)
+        return (f.sum(1) + g.sum(1)).exp()
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.before, self.distance, self.after = nn.Linear(8, 8), Sinkhorn(), nn.Linear(1, 3)
+
+    def forward(self, x, y):
+        return self.after(self.distance(self.before(x), self.before(y))[:, None])
+
+def get_inputs(): return [torch.rand(2, 6, 8), torch.rand(2, 7, 8)]
+def get_init_inputs(): return []
+"""
+
+
+def test_a_turn_that_calls_one_function_twice_is_one_step(apart: Apart) -> None:
+    _, root = apart(SINKHORN)
+    (layer,) = layers(root)
+    steps = [part for part in layer.children if part.stem == "sinkhorn_step"]
+    assert len(steps) == 5
+    assert len({tuple(kernel.stem for kernel in step.kernels()) for step in steps}) == 1
+
+
+def test_the_first_turn_of_a_loop_is_like_the_others_where_it_starts_at_random(
+    apart: Apart,
+) -> None:
+    start = "slots = self.norm.weight * torch.randn(2, 3, 8)\n        for _ in range(3):"
+    source = SLOTS.replace("for _ in range(3):", start).replace(
+        "def forward(self, x, slots)", "def forward(self, x)"
+    )
+    source = source.replace("(self.encoder(x)), slots)", "(self.encoder(x)))")
+    _, root = apart(source.replace(", torch.rand(2, 3, 8)]", "]"))
+    assert len(steps := layers(root)) == 3
+    assert len({tuple(child.stem for child in step.children) for step in steps}) == 1

@@ -1,7 +1,7 @@
 """Layers follow the author's module tree and the loops of a forward, not the spelling of names."""
 
 import pytest
-from outlines import Apart, outline
+from outlines import Apart, drawn, outline
 
 from runner.tree.part import Part
 
@@ -317,6 +317,113 @@ class Model(nn.Module):
     + ENDS
 )
 
+TRANSFORMER = """
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.qkv, self.out = nn.LayerNorm(16), nn.Linear(16, 48), nn.Linear(16, 16)
+
+    def forward(self, x):
+        q, k, v = self.qkv(self.norm(x)).chunk(3, dim=-1)
+        return self.out(F.scaled_dot_product_attention(q, k, v))
+
+def mlp():
+    return nn.Sequential(nn.LayerNorm(16), nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 16))
+
+def shifted(x):
+    return torch.cat([F.pad(x[..., :8], (0, 0, 1, -1)), x[..., 8:]], dim=-1)
+
+class Transformer(nn.Module):
+    def __init__(self, depth):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.ModuleList([Attention(), mlp()]) for _ in range(depth))
+        self.norm = nn.LayerNorm(16)
+
+    def forward(self, x):
+        for attention, mlp in self.layers:
+            x = attention(shifted(x)) + x
+            x = mlp(shifted(x)) + x
+        return self.norm(x)
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.between, self.second = Transformer(4), nn.Linear(16, 16), Transformer(2)
+
+    def forward(self, x):
+        return self.second(self.between(self.first(x))).mean(1)
+
+def get_inputs(): return [torch.randn(2, 5, 16)]
+def get_init_inputs(): return []
+"""
+
+TWO_LISTS = """
+class Gate(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.gate = nn.LayerNorm(16), nn.Linear(16, 16)
+
+    def forward(self, x):
+        return x * torch.sigmoid(self.gate(self.norm(x)))
+
+class Mix(nn.Module):
+    def __init__(self, wide):
+        super().__init__()
+        self.up, self.down = nn.Linear(16, wide), nn.Linear(wide, 16)
+
+    def forward(self, x):
+        return self.down(torch.tanh(self.up(x)))
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.ModuleList([Mix(16 * n), Mix(16)]) for n in (2, 1, 1, 1))
+        self.gates = nn.ModuleList(nn.ModuleList([Gate(), Gate()]) for _ in range(4))
+
+    def forward(self, x):
+        for (first, second), (before, after) in zip(self.layers, self.gates):
+            x = first(torch.relu(x)) + x
+            x = after(second(before(x))).roll(1, dims=1)
+        return x.mean(1)
+
+def get_inputs(): return [torch.randn(2, 5, 16)]
+def get_init_inputs(): return []
+"""
+
+SHARED = (
+    RESNET_BLOCK
+    + """
+class Field(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.Sequential(*(ResnetBlock(8, 8) for _ in range(2)), nn.Conv2d(8, 8, 1))
+        self.last = ResnetBlock(8, 8)
+
+    def forward(self, x):
+        return self.last(self.blocks(x))
+
+class Estimator(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.field = Field()
+
+    def forward(self, x):
+        return self.field(x / 2) * 2
+
+    def loss(self, x):
+        return self.field(x.tanh())
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.estimator = Estimator()
+
+    def forward(self, x):
+        return self.estimator(x), self.estimator.loss(x)
+"""
+    + ENDS
+)
+
 
 def layers(root: Part) -> list[Part]:
     return [child for child in root.children if child.level == "layer"]
@@ -416,3 +523,45 @@ def test_a_check_that_python_alone_reads_is_no_part(apart: Apart) -> None:
     program, root = apart(CHECKED)
     assert [part.stem for part in root.kernels()] == ["linear", "relu", "linear"]
     assert program.graph.specialisations
+
+
+def test_a_call_with_many_parts_in_lists_of_lists_is_a_frame_and_so_are_all_of_its_class(
+    apart: Apart,
+) -> None:
+    _, root = apart(TRANSFORMER)
+    layers = [child for child in root.children if child.level == "layer"]
+    assert [layer.stem for layer in layers] == ["layers_block"] * 6
+    assert len({drawn(layer) for layer in layers}) == 1
+    assert [kernel.stem for kernel in layers[0].kernels()][:2] == ["pad", "cat"]
+
+
+def test_elements_with_one_number_of_two_lists_are_one_layer(apart: Apart) -> None:
+    _, root = apart(TWO_LISTS)
+    layers = [child for child in root.children if child.level == "layer"]
+    assert len(layers) == 4
+    assert len({drawn(layer) for layer in layers}) == 1
+    kernels = [kernel.stem for kernel in layers[0].kernels()]
+    assert (kernels[0], kernels[-1]) == ("relu", "roll")
+
+
+def test_a_call_around_a_module_that_is_called_elsewhere_too_is_its_frame(apart: Apart) -> None:
+    _, root = apart(SHARED)
+    stems = [child.stem for child in root.children if child.level == "layer"]
+    assert stems[: len(stems) // 2] == stems[len(stems) // 2 :]
+    assert "estimator" not in stems
+
+
+def test_small_networks_beside_large_ones_of_the_same_blocks_are_layers_too(apart: Apart) -> None:
+    small = "self.blocks = self.blocks[:1]\n        self.stem = ResnetBlock(8, 8)"
+    twins = HALVES.replace(
+        "Decoder(Encoder):\n    pass",
+        "Decoder(Encoder):\n    pass\n\n"
+        "class Small(Encoder):\n    def __init__(self):\n        super().__init__()\n        "
+        + small,
+    )
+    twins = twins.replace(
+        "self.encoder, self.decoder = Encoder(), Decoder()",
+        "self.encoder, self.decoder, self.small = Encoder(), Decoder(), Small()",
+    )
+    _, root = apart(twins.replace("(self.encoder(x))", "(self.encoder(self.small(x)))"))
+    assert [p.stem for p in root.children if p.level == "layer"] == ["small", "encoder", "decoder"]
