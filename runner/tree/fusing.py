@@ -259,14 +259,15 @@ def _is_norm(flow: KernelFlow, k: int | None) -> bool:
     return k is not None and flow.kernels[k].kind == "normalization"
 
 
-def block_stem(flow: KernelFlow, kernels: Iterable[int]) -> str:
-    """What the field calls a block that ends in a residual add."""
+def block_stem(flow: KernelFlow, kernels: Sequence[int]) -> str | None:
+    """What the field calls a block that ends in a residual add; None where it has no name."""
     operations = [flow.kernels[k].operation for k in kernels]
     special = special_stem(operations)
     if special:
         return special
-    convolutions = any(name.startswith("conv") for name in operations)
-    return "residual_block" if convolutions else "mlp_block"
+    if any(name.startswith("conv") for name in operations):
+        return "residual_block"
+    return "mlp_block" if sum(flow.contractions[k] for k in kernels) > 1 else None
 
 
 def special_stem(operations: Sequence[str]) -> str | None:
@@ -314,8 +315,9 @@ def function_calls(
     """Calls of the author's functions, by name, with three kernels or more, as a module's call is.
 
     `around`: how many kernels the module call has that they are in; a function that holds all of
-    them is no part of it. A call that is too large for a fusion is opened, but for one around at
-    most one contraction. `allows`: whether kernels may be one part.
+    them is no part of it. A call is opened that is too large for a fusion, but for one around at
+    most one contraction, and so is one whose kernels share no data. `allows`: whether kernels may
+    be one part.
     """
     made: dict[tuple[tuple[str, str, int], ...], list[int]] = {}
     for k in kernels:
@@ -328,7 +330,8 @@ def function_calls(
                 continue
             called = function_calls(flow, call, around, allows, depth + 1)
             small = sum(flow.contractions[k] for k in call) < 2 and not called
-            if len(call) < around and (small or fits_fusion(flow, call)) and allows(call):
+            whole = len(call) < around and len(_connected(flow, call, siblings=True)) == 1
+            if whole and (small or fits_fusion(flow, call)) and allows(call):
                 found.append((snake_case(chain[depth][1]).strip("_"), call))
             else:
                 found += called
@@ -336,7 +339,7 @@ def function_calls(
 
 
 def _calls(flow: KernelFlow, kernels: list[int], depth: int) -> list[list[int]]:
-    """One list for each call of a function, or for each part of it that shares no data.
+    """One list for each call of a function.
 
     The next call begins where the function's first line runs again. Where that gives unequal lists,
     the line may also be that of a loop in a call: there the data flow alone tells calls apart.
@@ -353,7 +356,7 @@ def _calls(flow: KernelFlow, kernels: list[int], depth: int) -> list[list[int]]:
         before = lines_to
     if len({len(call) for call in calls}) > 1:
         return _connected(flow, kernels, siblings=False)
-    return [part for call in calls for part in _connected(flow, call, siblings=True)]
+    return calls
 
 
 def _connected(flow: KernelFlow, kernels: Iterable[int], siblings: bool) -> list[list[int]]:

@@ -104,6 +104,9 @@ class PartMaker:
         scopes = shared_scopes(kernel.scopes for part in parts for kernel in part.kernels())
         if call in scopes:  # not the only call within it
             scopes = scopes[: scopes.index(call) + 1]
+        if stem == level:  # a class called Layer, or a fusion without a name
+            stem = f"{_main_operation(parts)}_{level}"
+            name = stem if name == level else name
         return Part(
             level,
             name,
@@ -191,6 +194,13 @@ class PartMaker:
             if readers & (inside | kept):
                 kept.add(i)
         return kept
+
+
+def _main_operation(parts: Iterable[Part]) -> str:
+    """The operation that most contractions of parts are, else most kernels."""
+    kernels = [part.kernel for whole in parts for part in whole.kernels() if part.kernel]
+    contractions = [kernel for kernel in kernels if kernel.kind == "contraction"]
+    return Counter(k.operation for k in contractions or kernels).most_common(1)[0][0]
 
 
 def of_class(scope: Scope) -> str:
