@@ -85,9 +85,7 @@ class Outline:
     def _alike(self, rows: Sequence[Row], most_alike: int, most_turns: int) -> list[Row]:
         """Make one row of neighbours, or turns, that differ in their sizes alone and are many."""
         joined = _joined(rows, lambda item: self.structure(item.first), most_alike)
-        return _folded(
-            joined, lambda item: (self.structure(item.first), item.in_a_row), most_turns
-        )
+        return _folded(joined, lambda item: (self.structure(item.first), item.in_a_row), most_turns)
 
     def structure(self, node: Node) -> Hashable:
         """Equal for nodes that differ in their sizes alone."""

@@ -212,7 +212,7 @@ def _is_added(flow: KernelFlow, k: int, kernels: Collection[int], joins: Collect
     reader = flow.only_reader(k)
     while reader is not None and reader not in joins and flow.kernels[reader].kind == "pointwise":
         k, reader = reader, flow.only_reader(reader)
-    if reader not in joins:
+    if reader is None or reader not in joins:
         return False
     before = range(min(kernels))
     read = {m for inside in kernels for _, m in flow.activations(inside)}

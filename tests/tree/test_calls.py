@@ -1,4 +1,4 @@
-"""Which calls of modules and functions are one fusion: size, data flow, and what they are called."""
+"""Which calls of modules and functions are one fusion, and what they are called."""
 
 from pathlib import Path
 
