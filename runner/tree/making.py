@@ -176,10 +176,14 @@ class PartMaker:
         inside = {i for child in children for i in child.operations}
         views = self.views.get(region.scope, set())
         between = self.views_between(inside, region.kernels())
-        return tuple(sorted(inside | between | (views & self._between(inside, views))))
+        others = {i for k in region.kernels() for i in self.kernels[k].members} - inside
+        return tuple(sorted(inside | between | self._between(inside, views, others)))
 
-    def _between(self, inside: set[int], views: set[int]) -> set[int]:
-        """Views that touch the parts: those of outside values for outside readers stay outside."""
+    def _between(self, inside: set[int], views: set[int], others: set[int]) -> set[int]:
+        """Views that touch the parts: those of outside values for outside readers stay outside.
+
+        `others` are operations of the module call that other parts hold; so do they what they read.
+        """
         kept: set[int] = set()
         for i in sorted(views):
             source = next(self.graph.operations[i].refs(), "")
@@ -191,7 +195,7 @@ class PartMaker:
                 for n in self.graph.operations[i].outputs
                 for c in self.program.consumers.get(n, ())
             }
-            if readers & (inside | kept):
+            if readers & (inside | kept) and readers.isdisjoint(others):
                 kept.add(i)
         return kept
 

@@ -387,9 +387,12 @@ class _Partition:
     ) -> bool:
         """Whether an author's call is around one contraction, or is the branch of a residual add.
 
-        It is not where inner calls with several contractions hold most of its contractions.
+        It is not where inner calls with several contractions hold most of its contractions, or
+        where it runs a loop: the loop's turns are the fusions.
         """
         if region.scope is None or is_container(region.scope) or not is_small(self.flow, kernels):
+            return False
+        if len(blocks(self.flow, region, self.straight)) >= FEWEST_STEPS:
             return False
         contractions = self._contractions(region)
         several = [self._contractions(inner) for inner in region.inner()]

@@ -20,8 +20,7 @@ class Attention(nn.Module):
     def forward(self, x):
         q, k, v = self.qkv(x).chunk(3, -1)
         scores = q @ k.transpose(1, 2)
-        for turn in range(TURNS):
-            scores = scores * scores.cumsum(-1) + turn
+        STATEMENTS
         return self.out(scores.softmax(-1).cumsum(-1) @ v)
 
 
@@ -50,8 +49,13 @@ def fusions(root: Part) -> list[str]:
     return [part.stem for part in root.walk() if part.level == "fusion"]
 
 
-def transformer(turns: int, scale: str = "0.5") -> str:
-    return TRANSFORMER.replace("TURNS", str(turns)).replace("SCALE", scale)
+def transformer(turns: int) -> str:
+    """Two blocks, each with an attention of a few kernels and two for each turn."""
+    names = [
+        ("sigmoid", "tanh", "exp", "cos", "abs", "sin", "erf")[n * n % 11 % 7] for n in range(turns)
+    ]
+    lines = [f"scores = scores.cumsum(-1) * scores.{name}()" for name in names]
+    return TRANSFORMER.replace("STATEMENTS", "\n        ".join(lines)).replace("SCALE", "0.5")
 
 
 @pytest.mark.parametrize("turns", [1, 9, 18])
