@@ -398,10 +398,10 @@ def authors_name(flow: KernelFlow, kernels: Sequence[int]) -> str:
 # --- straight lines -------------------------------------------------------------------------------
 
 
-def lines(flow: KernelFlow, kernels: Iterable[int]) -> list[Fusion]:
+def lines(flow: KernelFlow, kernels: Iterable[int], indices: bool = True) -> list[Fusion]:
     """Straight lines of data flow around at most one contraction, each of two kernels or more.
 
-    Arithmetic on indices and masks that one line alone reads, or one kernel, is in its line.
+    With `indices`, arithmetic on indices and masks that one line or kernel alone reads is in it.
     """
     chosen = set(kernels)
     line_of: dict[int, list[int]] = {}
@@ -413,7 +413,7 @@ def lines(flow: KernelFlow, kernels: Iterable[int]) -> list[Fusion]:
             found.append(line)
         line.append(k)
         line_of[k] = line
-    for line in sorted(found, key=max, reverse=True):
+    for line in sorted(found, key=max, reverse=True) if indices else ():
         if (reader := _reader_of_indices(flow, line, line_of)) is not None:
             reader[:] = sorted([*reader, *line])
             line_of.update(dict.fromkeys(line, reader))

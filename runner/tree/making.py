@@ -122,7 +122,8 @@ class PartMaker:
     def groups(self, parts: Sequence[Part]) -> tuple[tuple[int, ...], ...]:
         """The straight lines among a fusion's kernels, none where it is one itself."""
         place = {self.number[part.operations]: n for n, part in enumerate(parts)}
-        found = [tuple(sorted(place[k] for k in line.kernels)) for line in lines(self.flow, place)]
+        straight = lines(self.flow, place, indices=False)
+        found = [tuple(sorted(place[k] for k in line.kernels)) for line in straight]
         return tuple(found) if found != [tuple(range(len(parts)))] else ()
 
     def lines_and_kernels(self, loose: Sequence[int]) -> list[Part]:
