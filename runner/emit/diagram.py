@@ -98,19 +98,22 @@ def text_tree(outline: Outline, most: int) -> Iterator[str]:
     """Yield at most `most` lines, shapes at the right.
 
     Where they would be more, a fusion tells its kernels in its own line; then the deepest levels
-    that do not fit are left out.
+    that do not fit are left out, and of the first level's lines the last ones, which are counted.
     """
     root = branches(outline)
     if len(list(root.walk())) > most:
         root = _with_kernels_in_fusions(root)
     depth = max(branch.depth for branch in root.walk())
-    while depth and len(list(root.walk())) > most:
+    while depth > 1 and len(list(root.walk())) > most:
         depth -= 1
         root = _cut(root, depth)
     lines = list(_drawn(root, "", ""))
     left = min(max(len(text) for text, behind in lines if behind), _MOST_LEFT)
-    for text, behind in lines[:most]:
+    shown = lines if len(lines) <= most else lines[: most - 1]
+    for text, behind in shown:
         yield f"{text.ljust(left)}{' ' * _GAP}{behind}".rstrip()
+    if len(shown) < len(lines):
+        yield f"... {len(lines) - len(shown)} more"
 
 
 def _with_kernels_in_fusions(branch: Branch) -> Branch:

@@ -16,7 +16,7 @@ MOST_ALIKE = 11
 MOST_TURNS = 5
 """Blocks that alternate and differ in their sizes: rows of their own, up to this many times."""
 MOST_ROWS = 24
-"""Rows under one parent; where there are more, equal ones share a row wherever they run."""
+"""Rows under one parent; where there are more, neighbours of one structure always share a row."""
 
 _SIGNATURE = re.compile(r"_\d+(x\d+)*(?=_|$)")
 """The first size in the name of a workload; the title is what stands before it."""
@@ -74,18 +74,18 @@ class Outline:
         return [self.tree.nodes[child] for child in node.children]
 
     def rows(self, node: Node) -> list[Row]:
-        """The children of a node, each in exactly one row."""
+        """The children of a node, each in exactly one row, in the order in which they run."""
         children = self.children_of(node)
         runs = [tuple(same) for _, same in groupby(children, key=lambda child: child.path)]
         rows = [Row((Item(run, len(run)),)) for run in runs]
         rows = _folded(rows, lambda item: (item.first.path, item.in_a_row), most=1)
-        rows = _joined(rows, lambda item: self.structure(item.first))
-        rows = _folded(rows, lambda item: (self.structure(item.first), item.in_a_row), MOST_TURNS)
-        if len(rows) > MOST_ROWS:
-            rows = _gathered(children, lambda child: child.path)
-        if len(rows) > MOST_ROWS:
-            rows = _gathered(children, self.structure)
-        return rows
+        alike = self._alike(rows, MOST_ALIKE, MOST_TURNS)
+        return alike if len(alike) <= MOST_ROWS else self._alike(rows, most_alike=1, most_turns=1)
+
+    def _alike(self, rows: Sequence[Row], most_alike: int, most_turns: int) -> list[Row]:
+        """Make one row of neighbours, or turns, that differ in their sizes alone and are many."""
+        joined = _joined(rows, lambda item: self.structure(item.first), most_alike)
+        return _folded(joined, lambda item: (self.structure(item.first), item.in_a_row), most_turns)
 
     def structure(self, node: Node) -> Hashable:
         """Equal for nodes that differ in their sizes alone."""
@@ -114,25 +114,17 @@ def _folded(rows: Sequence[Row], token: Token, most: int) -> list[Row]:
     return [*folded, *rows[place:]]
 
 
-def _joined(rows: Sequence[Row], token: Token) -> list[Row]:
-    """Make one row of more than MOST_ALIKE neighbours with one token."""
+def _joined(rows: Sequence[Row], token: Token, most: int) -> list[Row]:
+    """Make one row of more than `most` neighbours with one token."""
     joined: list[Row] = []
     tokens = _tokens(rows, token)
     for _, run in groupby(range(len(rows)), key=tokens.__getitem__):
         same = [rows[place] for place in run]
-        if len(same) > MOST_ALIKE:
+        if len(same) > most:
             item = _merged([row.items[0] for row in same])
             same = [Row((replace(item, in_a_row=len(item.nodes)),))]
         joined += same
     return joined
-
-
-def _gathered(children: Sequence[Node], token: Callable[[Node], Hashable]) -> list[Row]:
-    """Make a row for each token, where the first child that has it runs."""
-    found: dict[Hashable, list[Node]] = {}
-    for child in children:
-        found.setdefault(token(child), []).append(child)
-    return [Row((Item(tuple(nodes), len(nodes)),)) for nodes in found.values()]
 
 
 def _tokens(rows: Sequence[Row], token: Token) -> list[Hashable]:

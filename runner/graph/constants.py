@@ -151,7 +151,7 @@ def _known_table(cone: set[int], operations: list[Operation], flow: Flow) -> str
         several = len(_results(cone, flow)) > 1
         if several and (read_by - _ATTENTION) & CONTRACTION:
             return "fourier_basis"
-        table = several or not read_by <= {"add", "add_"}
+        table = several or not read_by <= {"add", "add_", "linear", "addmm"}
         return "rope_table" if table else "sinusoidal_embedding"
     square = len(spec.shape) > 1 and spec.shape[-1] == spec.shape[-2]
     mask = _mask(operations, names, flow) if square and not names & _CURVES else None

@@ -20,6 +20,7 @@ from runner.torch_internals import frames_kept
 
 _TORCH = str(Path(torch.__file__).parent)
 _KDRUN = str(Path(__file__).parents[1])
+_INSTALLED = "site-packages/"
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
 
 
@@ -32,7 +33,10 @@ def authors_frames() -> contextlib.AbstractContextManager[None]:
 
 
 def _filtered(summary: traceback.StackSummary) -> traceback.StackSummary:
-    """The innermost forward outside torch, and what it calls in its own file or package."""
+    """The innermost forward outside torch, and what it calls in its own file or package.
+
+    Of a forward in no package, such as a problem file's, also what it calls in packages.
+    """
     forwards = [
         i
         for i, frame in enumerate(summary)
@@ -41,14 +45,21 @@ def _filtered(summary: traceback.StackSummary) -> traceback.StackSummary:
     if not forwards:
         return traceback.StackSummary.from_list([])
     home = _package(summary[forwards[-1]].filename)
-    helpers = [f for f in summary[forwards[-1] + 1 :] if _package(f.filename) == home]
+    helpers = [f for f in summary[forwards[-1] + 1 :] if _is_helper(f.filename, home)]
     return traceback.StackSummary.from_list([*(summary[i] for i in forwards), *helpers])
+
+
+def _is_helper(file: str, home: str) -> bool:
+    """Whether a file belongs to a forward's own package, or to any where the forward has none."""
+    if _INSTALLED in home or file.startswith(_TORCH):
+        return _package(file) == home
+    return _package(file) == home or _INSTALLED in file
 
 
 @functools.cache
 def _package(file: str) -> str:
     """What a file belongs to: an installed package, else itself."""
-    before, found, after = file.rpartition("site-packages/")
+    before, found, after = file.rpartition(_INSTALLED)
     return before + found + after.partition("/")[0] if found else file
 
 
@@ -64,6 +75,8 @@ def origin(trace: str, problem_file: str) -> Origin | None:
         for i, (file, _, function) in enumerate(frames)
         if i >= max(start, 1) and not function.startswith(("<", "__"))
     )
+    home = _package(frames[start - 1][0]) if start else ""
+    frames = [f for i, f in enumerate(frames) if i < start or _package(f[0]) == home or not home]
     named = next((f for _, _, f in reversed(frames) if not f.startswith("<")), "")
     frames = [*frames[:start], *frames[start:][-1:]]
     own = [line for file, line, _ in frames if file == problem_file]

@@ -4,7 +4,7 @@ docs/decisions/how-a-model-comes-apart.md states the rules: here are b, c, and w
 input of the model.
 """
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from runner.graph.recognize import Kernel
@@ -19,6 +19,8 @@ SMALLEST_FUNCTION = 3
 """Kernels in a call of a function that is drawn as one fusion."""
 MOST_KERNELS = 32
 """Kernels in such a fusion."""
+LARGEST_BLOCK = 64
+"""Kernels in a call that is one block, arithmetic on indices not counted."""
 _STAND_ALONE = {"other", "random", "creation"}
 CONCATENATIONS = {"cat", "stack", "hstack", "vstack", "dstack"}
 _ATTENTION = "attention"
@@ -218,6 +220,37 @@ def is_residual(flow: KernelFlow, k: int, inside: Collection[int]) -> bool:
     )
 
 
+def is_small(flow: KernelFlow, kernels: Collection[int]) -> bool:
+    """Whether kernels are few enough for a call that is one block; indices are not counted."""
+    return sum(not _is_of_indices(flow, k) for k in kernels) <= LARGEST_BLOCK
+
+
+def is_branch(flow: KernelFlow, kernels: Collection[int], joins: Collection[int]) -> bool:
+    """Whether kernels are all that is between a value and the residual add of it.
+
+    They may end in the add, or in several side by side.
+    """
+    leaving = [k for k in kernels if not flow.exits(k)[0] <= set(kernels)]
+    own = [k for k in joins if k in kernels]
+    if own:
+        apart = not any(flow.ancestors(k, kernels).intersection(own) for k in own)
+        return apart and set(leaving) <= set(own)
+    return any(_is_added(flow, k, kernels, joins) for k in leaving)
+
+
+def _is_added(flow: KernelFlow, k: int, kernels: Collection[int], joins: Collection[int]) -> bool:
+    """Whether a result reaches, element by element, the residual add of what it was made of."""
+    reader = flow.only_reader(k)
+    while reader is not None and reader not in joins and flow.kernels[reader].kind == "pointwise":
+        k, reader = reader, flow.only_reader(reader)
+    if reader is None or reader not in joins:
+        return False
+    before = range(min(kernels))
+    read = {m for inside in kernels for _, m in flow.activations(inside)}
+    above = {a for m in read if m is not None for a in flow.ancestors(m, before)}
+    return {m for _, m in _streams(flow, reader)} <= {k, None} | read | above
+
+
 # --- blocks up to a residual join -----------------------------------------------------------------
 
 
@@ -257,14 +290,15 @@ def _is_norm(flow: KernelFlow, k: int | None) -> bool:
     return k is not None and flow.kernels[k].kind == "normalization"
 
 
-def block_stem(flow: KernelFlow, kernels: Iterable[int]) -> str:
-    """What the field calls a block that ends in a residual add."""
+def block_stem(flow: KernelFlow, kernels: Sequence[int]) -> str | None:
+    """What the field calls a block that ends in a residual add; None where it has no name."""
     operations = [flow.kernels[k].operation for k in kernels]
     special = special_stem(operations)
     if special:
         return special
-    convolutions = any(name.startswith("conv") for name in operations)
-    return "residual_block" if convolutions else "mlp_block"
+    if any(name.startswith("conv") for name in operations):
+        return "residual_block"
+    return "mlp_block" if sum(flow.contractions[k] for k in kernels) > 1 else None
 
 
 def special_stem(operations: Sequence[str]) -> str | None:
@@ -312,8 +346,9 @@ def function_calls(
     """Calls of the author's functions, by name, with three kernels or more, as a module's call is.
 
     `around`: how many kernels the module call has that they are in; a function that holds all of
-    them is no part of it. A call that is too large for a fusion is opened, but for one around at
-    most one contraction. `allows`: whether kernels may be one part.
+    them is no part of it. A call is opened that is too large for a fusion, but for one around at
+    most one contraction, and so is one whose kernels share no data. `allows`: whether kernels may
+    be one part.
     """
     made: dict[tuple[tuple[str, str, int], ...], list[int]] = {}
     for k in kernels:
@@ -326,7 +361,8 @@ def function_calls(
                 continue
             called = function_calls(flow, call, around, allows, depth + 1)
             small = sum(flow.contractions[k] for k in call) < 2 and not called
-            if len(call) < around and (small or fits_fusion(flow, call)) and allows(call):
+            whole = len(call) < around and len(_connected(flow, call, siblings=True)) == 1
+            if whole and (small or fits_fusion(flow, call)) and allows(call):
                 found.append((snake_case(chain[depth][1]).strip("_"), call))
             else:
                 found += called
@@ -334,20 +370,38 @@ def function_calls(
 
 
 def _calls(flow: KernelFlow, kernels: list[int], depth: int) -> list[list[int]]:
-    """One list for each call of a function: the next begins where its first line runs again.
+    """One list for each call of a function.
 
-    Where that gives unequal lists, it is a loop in one call.
+    The next call begins where the function's first line runs again. Where that gives unequal lists,
+    the line may also be that of a loop in a call: there the data flow alone tells calls apart.
     """
     calls: list[list[int]] = []
-    before = first = -1
+    before: tuple[int, ...] = ()
+    first: tuple[int, ...] = ()
     for k in kernels:
-        line = _line_in(flow, k, depth)
-        if not calls or (line == first < before):
+        lines_to = _lines_from(flow, k, depth)
+        if not calls or (lines_to == first < before):
             calls.append([])
-            first = line
+            first = lines_to
         calls[-1].append(k)
-        before = line
-    return calls if len({len(call) for call in calls}) == 1 else [kernels]
+        before = lines_to
+    if len({len(call) for call in calls}) > 1:
+        return _connected(flow, kernels, siblings=False)
+    return calls
+
+
+def _connected(flow: KernelFlow, kernels: Iterable[int], siblings: bool) -> list[list[int]]:
+    """Kernels in groups joined by data flow; `siblings`: that read one value are joined too."""
+    part_of: dict[int | str, list[int]] = {}
+    for k in kernels:
+        read = flow.activations(k)
+        keys = [m for _, m in read if m is not None]
+        names = [flow.base(name) for name, _ in read] if siblings else []
+        joined = {id(part_of[key]): part_of[key] for key in (*keys, *names) if key in part_of}
+        part = sorted({m for other in joined.values() for m in other} | {k})
+        part_of.update(dict.fromkeys((k, *names), part))
+        part_of.update(dict.fromkeys((key for key, p in part_of.items() if id(p) in joined), part))
+    return sorted({id(part): part for part in part_of.values()}.values())
 
 
 def _functions(flow: KernelFlow, k: int) -> tuple[tuple[str, str, int], ...]:
@@ -356,13 +410,11 @@ def _functions(flow: KernelFlow, k: int) -> tuple[tuple[str, str, int], ...]:
     return origin.functions if origin is not None else ()
 
 
-def _line_in(flow: KernelFlow, k: int, depth: int) -> int:
-    """The line of a function, `depth` calls below the forward, that makes a kernel's result."""
-    functions = _functions(flow, k)
-    if len(functions) > depth + 1:
-        return functions[depth + 1][2]
+def _lines_from(flow: KernelFlow, k: int, depth: int) -> tuple[int, ...]:
+    """The lines that lead to a kernel's result, from a function `depth` calls below the forward."""
     (statement,) = flow.statements([k])
-    return statement[1] if statement is not None else -1
+    inner = (line for _, _, line in _functions(flow, k)[depth + 1 :])
+    return (*inner, *(statement[1:] if statement is not None else ()))
 
 
 def authors_name(flow: KernelFlow, kernels: Sequence[int]) -> str:
@@ -377,8 +429,11 @@ def authors_name(flow: KernelFlow, kernels: Sequence[int]) -> str:
 # --- straight lines -------------------------------------------------------------------------------
 
 
-def lines(flow: KernelFlow, kernels: Iterable[int]) -> list[Fusion]:
-    """Straight lines of data flow around at most one contraction, each of two kernels or more."""
+def lines(flow: KernelFlow, kernels: Iterable[int], indices: bool = True) -> list[Fusion]:
+    """Straight lines of data flow around at most one contraction, each of two kernels or more.
+
+    With `indices`, arithmetic on indices and masks that one line or kernel alone reads is in it.
+    """
     chosen = set(kernels)
     line_of: dict[int, list[int]] = {}
     found: list[list[int]] = []
@@ -389,7 +444,37 @@ def lines(flow: KernelFlow, kernels: Iterable[int]) -> list[Fusion]:
             found.append(line)
         line.append(k)
         line_of[k] = line
+    for line in sorted(found, key=max, reverse=True) if indices else ():
+        if (reader := _reader_of_indices(flow, line, line_of)) is not None:
+            reader[:] = sorted([*reader, *line])
+            line_of.update(dict.fromkeys(line, reader))
+            line.clear()
     return [Fusion(tuple(line), _why_line(flow, line)) for line in found if len(line) > 1]
+
+
+def _reader_of_indices(
+    flow: KernelFlow, line: Sequence[int], line_of: Mapping[int, list[int]]
+) -> list[int] | None:
+    """The one line that reads arithmetic on indices and masks; None for any other line.
+
+    A constant, such as positions, belongs to the arithmetic that reads it, and to nothing else.
+    """
+    if any(flow.exits(k)[2] or not _is_of_indices(flow, k) for k in line):
+        return None
+    readers = {reader for k in line for reader in flow.exits(k)[0]}.difference(line)
+    if not readers or not readers <= line_of.keys():
+        return None
+    if any(flow.constant[k] for k in line) and not all(_is_of_indices(flow, k) for k in readers):
+        return None
+    read_by = {id(line_of[reader]): line_of[reader] for reader in readers}
+    return next(iter(read_by.values())) if len(read_by) == 1 else None
+
+
+def _is_of_indices(flow: KernelFlow, k: int) -> bool:
+    """Whether a kernel makes whole numbers or truth values of others, element by element."""
+    values = [*flow.outputs[k], *(name for name, _ in flow.inputs[k])]
+    exact = all(flow.program.spec(v).dtype.startswith(("int", "uint", "bool")) for v in values)
+    return exact and (flow.constant[k] or flow.kernels[k].kind in {"pointwise", "copy"})
 
 
 def pieces(flow: KernelFlow, kernels: Collection[int]) -> int:

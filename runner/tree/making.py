@@ -104,6 +104,9 @@ class PartMaker:
         scopes = shared_scopes(kernel.scopes for part in parts for kernel in part.kernels())
         if call in scopes:  # not the only call within it
             scopes = scopes[: scopes.index(call) + 1]
+        if stem == level:  # a class called Layer, or a fusion without a name
+            stem = f"{_main_operation(parts)}_{level}"
+            name = stem if name == level else name
         return Part(
             level,
             name,
@@ -119,7 +122,8 @@ class PartMaker:
     def groups(self, parts: Sequence[Part]) -> tuple[tuple[int, ...], ...]:
         """The straight lines among a fusion's kernels, none where it is one itself."""
         place = {self.number[part.operations]: n for n, part in enumerate(parts)}
-        found = [tuple(sorted(place[k] for k in line.kernels)) for line in lines(self.flow, place)]
+        straight = lines(self.flow, place, indices=False)
+        found = [tuple(sorted(place[k] for k in line.kernels)) for line in straight]
         return tuple(found) if found != [tuple(range(len(parts)))] else ()
 
     def lines_and_kernels(self, loose: Sequence[int]) -> list[Part]:
@@ -173,10 +177,14 @@ class PartMaker:
         inside = {i for child in children for i in child.operations}
         views = self.views.get(region.scope, set())
         between = self.views_between(inside, region.kernels())
-        return tuple(sorted(inside | between | (views & self._between(inside, views))))
+        others = {i for k in region.kernels() for i in self.kernels[k].members} - inside
+        return tuple(sorted(inside | between | self._between(inside, views, others)))
 
-    def _between(self, inside: set[int], views: set[int]) -> set[int]:
-        """Views that touch the parts: those of outside values for outside readers stay outside."""
+    def _between(self, inside: set[int], views: set[int], others: set[int]) -> set[int]:
+        """Views that touch the parts: those of outside values for outside readers stay outside.
+
+        `others` are operations of the module call that other parts hold; so do they what they read.
+        """
         kept: set[int] = set()
         for i in sorted(views):
             source = next(self.graph.operations[i].refs(), "")
@@ -188,9 +196,16 @@ class PartMaker:
                 for n in self.graph.operations[i].outputs
                 for c in self.program.consumers.get(n, ())
             }
-            if readers & (inside | kept):
+            if readers & (inside | kept) and readers.isdisjoint(others):
                 kept.add(i)
         return kept
+
+
+def _main_operation(parts: Iterable[Part]) -> str:
+    """The operation that most contractions of parts are, else most kernels."""
+    kernels = [part.kernel for whole in parts for part in whole.kernels() if part.kernel]
+    contractions = [kernel for kernel in kernels if kernel.kind == "contraction"]
+    return Counter(k.operation for k in contractions or kernels).most_common(1)[0][0]
 
 
 def of_class(scope: Scope) -> str:

@@ -23,7 +23,9 @@ from runner.tree.fusing import (
     constant_fusions,
     fits_fusion,
     function_calls,
+    is_branch,
     is_residual,
+    is_small,
     lines,
 )
 from runner.tree.interface import Interface, Program, interface
@@ -352,12 +354,38 @@ class _Partition:
             elif len(kernels) == 1:
                 yield kernels[0]
             elif kernels and self.make.may_be_fusion(
-                kernels, item.scope is not None and times[item.scope.path] >= FEWEST_TURNS
+                kernels,
+                (item.scope is not None and times[item.scope.path] >= FEWEST_TURNS)
+                or self._is_one_block(item, kernels, joins),
             ):
                 self.make.drawn_together.add(kernels)
                 yield self.make.call(item, kernels)
             elif kernels:
                 yield from self._pieces(item, taken, joins)
+
+    def _is_one_block(
+        self, region: Region, kernels: Collection[int], joins: Collection[int]
+    ) -> bool:
+        """Whether an author's call is around one contraction, or is the branch of a residual add.
+
+        It is not where inner calls with several contractions hold most of its contractions, or
+        where it runs a loop: the loop's turns are the fusions.
+        """
+        if region.scope is None or is_container(region.scope) or not is_small(self.flow, kernels):
+            return False
+        if self._turns(region):
+            return False
+        contractions = self._contractions(region)
+        several = [self._contractions(inner) for inner in region.inner()]
+        while contractions in several:  # a wrapper of one call
+            region = region.inner()[several.index(contractions)]
+            several = [self._contractions(inner) for inner in region.inner()]
+        held = sum(count for count in several if count > 1)
+        branch = contractions < 2 or is_branch(self.flow, kernels, joins)
+        return branch and held <= MOSTLY * contractions
+
+    def _contractions(self, region: Region) -> int:
+        return sum(self.flow.contractions[k] for k in region.kernels())
 
     def _is_body(self, region: Region, around: Region) -> bool:
         """A container that holds most of what is around it is no part of it, but its body."""

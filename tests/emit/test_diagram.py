@@ -71,6 +71,12 @@ def test_a_long_network_of_many_sizes_stays_a_small_tree() -> None:
     assert len(drawn(*grown)) < 12
 
 
+def test_lines_that_do_not_fit_are_counted() -> None:
+    lines = drawn(*(kernel("ab"[n * n % 3 % 2] * (n + 1)) for n in range(40)), most=10)
+    assert len(lines) == 10
+    assert lines[-1] == "... 32 more"
+
+
 # --- the flow of data -----------------------------------------------------------------------------
 
 

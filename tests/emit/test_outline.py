@@ -98,12 +98,21 @@ def test_blocks_of_another_structure_share_no_row() -> None:
     assert [len(row.items[0].nodes) for row in rows] == [20, 1]
 
 
-def test_a_long_unrolled_loop_is_a_few_rows() -> None:
-    generator = random.Random(0)
-    children = [kernel(generator.choice("abcdef")) for _ in range(512)]
-    rows = rows_of(*children)
-    assert len(rows) <= MOST_ROWS
-    assert sum(item.in_a_row for row in rows for item in row.items) == 512
+def test_many_children_are_rows_in_the_order_in_which_they_run() -> None:
+    letters = [*"abcdefabdcfe" * 4, *"fedcba"]
+    rows = rows_of(*map(kernel, letters))
+    firsts = [int(row.items[0].first.id) for row in rows]
+    assert firsts == sorted(firsts)
+    for row in rows:
+        first = int(row.items[0].first.id)
+        covered = sorted(int(n.id) for item in row.items for n in item.nodes)
+        assert covered == list(range(first, first + len(covered)))
+
+
+def test_where_rows_are_many_neighbours_that_differ_in_their_sizes_share_one() -> None:
+    names = [chr(ord("a") + n % 26) * (1 + n // 26) for n in range(MOST_ROWS)]
+    rows = rows_of(*(kernel(f"{name}_8x{size}_fp32") for name in names for size in (16, 32)))
+    assert [len(row.items[0].nodes) for row in rows] == [2] * MOST_ROWS
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -347,3 +347,13 @@ def test_a_mask_and_a_table_that_count_from_the_same_positions_are_two(program: 
     """
     graph = program(forward, inputs="torch.randn(8, 8)")
     assert {"arange", "rope_table", "causal_mask"} <= {k.operation for k in recognize(graph)}
+
+
+def test_a_table_that_a_linear_layer_reads_is_an_embedding_of_a_time(program: Program) -> None:
+    forward = """\
+    a = torch.outer(torch.full((4,), 3.0), 10000 ** (-torch.arange(4.0) / 4))
+    return x + F.linear(torch.cat((a.sin(), a.cos()), dim=-1), w)
+    """
+    graph = program(forward, arguments="x, w", inputs="torch.rand(4, 8), torch.rand(8, 8)")
+    assert "sinusoidal_embedding" in names(graph)
+    assert "rope_table" not in names(graph)
