@@ -225,6 +225,8 @@ class _Plan:
         if op.outputs[0] == self.result:
             return not readers
         written = [p for p in readers if _writes(self.operations[p])]
+        if written and not any(op.refs()):
+            return False  # numbers that the author wrote out, and writes into afterwards
         if op.view and len(written) == len(readers):
             return True
         if len(readers) != 1 or any(position < w < readers[0] for w in self.writes):

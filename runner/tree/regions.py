@@ -273,6 +273,8 @@ class Structure:
         self.flow, self.fused = flow, fused
         self.containers = flow.program.graph.containers
         self.times = Counter(_own_class(r) for r in root.walk() if id(r) not in fused)
+        self.wide: dict[str, bool] = {}
+        """By an author's class: whether one of its calls would be a layer of too many parts."""
         self.of_class: dict[str, list[Region]] = {}
         for region in root.walk():
             if _own_class(region):
@@ -313,7 +315,12 @@ class Structure:
         held = sum(map(_size, blocks))
         if held >= MOSTLY * kernels or self._is_called_elsewhere(region):
             return True
-        return any(self._is_too_wide(r, _size(r)) for r in self.of_class.get(cls, [region]))
+        if cls not in self.of_class:
+            return self._is_too_wide(region, kernels)
+        if cls not in self.wide:
+            alike = self.of_class[cls]
+            self.wide[cls] = any(self._is_too_wide(r, _size(r)) for r in alike)
+        return self.wide[cls]
 
     def _is_called_elsewhere(self, region: Region) -> bool:
         """Whether most of a call is one module's call, which is called outside of it, too."""
