@@ -422,6 +422,11 @@ ODD: dict[str, dict[str, str]] = {
         "forward": "self.a.weight.data = self.a.weight.data * self.mask\n"
         "return self.a(x) if x.sum() < 1e6 else x",
     },
+    "comparisons with a parameter on the right": {
+        "init": "self.a = nn.Parameter(torch.randn(16))",
+        "forward": "low, same = torch.le(x, self.a), torch.eq(x.round(), self.a)\n"
+        "return x * low + x.sin() * torch.gt(self.a, x) + same",
+    },
     "near neighbours that get_inputs counts": {
         "before": "def near():\n    place = torch.rand(12, 3)\n"
         "    return (torch.cdist(place, place) < 0.6).fill_diagonal_(False).nonzero().t()\n",

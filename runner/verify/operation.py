@@ -41,6 +41,8 @@ CREATES = {
 """Of a tensor argument they read the shape only."""
 _COMMUTES = {"add", "mul"}
 """`0 + x` is the same operation as `x + 0`."""
+_MIRRORED = {"ge": "le", "gt": "lt", "eq": "eq", "ne": "ne"}
+"""`a >= b` is the same operation as `b <= a`, which Python calls where only b is a Parameter."""
 _NOT_ATTRIBUTES = {
     "dtype",
     "device",
@@ -112,6 +114,10 @@ def operation_of(
     if plain == "uniform" and {"from=0", "to=1"} <= {*attributes}:
         plain, attributes = "rand_like", ()
     inputs = tuple(shapes[id(t)] for each in bound if each.name != "out" for t in each.tensors)
+    if plain in _MIRRORED and len(inputs) == 2:
+        mirror = _MIRRORED[plain]
+        inputs = tuple(sorted(inputs)) if mirror == plain else inputs[::-1]
+        plain = mirror
     return Operation(plain, inputs, attributes, tuple(map(meta_of, outputs)))
 
 
