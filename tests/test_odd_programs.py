@@ -427,6 +427,13 @@ ODD: dict[str, dict[str, str]] = {
         "forward": "low, same = torch.le(x, self.a), torch.eq(x.round(), self.a)\n"
         "return x * low + x.sin() * torch.gt(self.a, x) + same",
     },
+    "a mask that is expanded and picks": {
+        "init": "self.token = nn.Parameter(torch.randn(16))",
+        "arguments": "x, mask",
+        "inputs": "torch.randn(6, 9, 16), torch.rand(6, 9) < 0.5",
+        "forward": "wide = mask[..., None].expand(6, 9, 16)\ny = torch.zeros_like(x)\n"
+        "y[wide] = x[wide].sin()\nreturn y + ~wide * self.token",
+    },
     "near neighbours that get_inputs counts": {
         "before": "def near():\n    place = torch.rand(12, 3)\n"
         "    return (torch.cdist(place, place) < 0.6).fill_diagonal_(False).nonzero().t()\n",
