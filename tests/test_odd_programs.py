@@ -434,6 +434,11 @@ ODD: dict[str, dict[str, str]] = {
         "forward": "wide = mask[..., None].expand(6, 9, 16)\ny = torch.zeros_like(x)\n"
         "y[wide] = x[wide].sin()\nreturn y + ~wide * self.token",
     },
+    "writes into parts of complex numbers": {
+        "forward": "z = torch.fft.rfft(x)\npower = (z.conj() * z).real\n"
+        "power[:, 1:-1] *= 2\nz.imag[:, 0] += 1\ntorch.view_as_real(z)[..., 1] *= 3\n"
+        "return power, torch.fft.irfft(z, n=16)",
+    },
     "near neighbours that get_inputs counts": {
         "before": "def near():\n    place = torch.rand(12, 3)\n"
         "    return (torch.cdist(place, place) < 0.6).fill_diagonal_(False).nonzero().t()\n",
