@@ -439,6 +439,11 @@ ODD: dict[str, dict[str, str]] = {
         "power[:, 1:-1] *= 2\nz.imag[:, 0] += 1\ntorch.view_as_real(z)[..., 1] *= 3\n"
         "return power, torch.fft.irfft(z, n=16)",
     },
+    "a batch of one whose stride a view changes": {
+        "init": "self.register_buffer('w', torch.randn(16, 5))",
+        "forward": "y = x[None].transpose(1, 2)\ny = y.view(y.shape) ** 2\n"
+        "return torch.matmul(y.transpose(1, 2), self.w)",
+    },
     "near neighbours that get_inputs counts": {
         "before": "def near():\n    place = torch.rand(12, 3)\n"
         "    return (torch.cdist(place, place) < 0.6).fill_diagonal_(False).nonzero().t()\n",

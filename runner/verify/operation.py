@@ -118,7 +118,15 @@ def operation_of(
         mirror = _MIRRORED[plain]
         inputs = tuple(sorted(inputs)) if mirror == plain else inputs[::-1]
         plain = mirror
-    return Operation(plain, inputs, attributes, tuple(map(meta_of, outputs)))
+    results = tuple(map(meta_of, outputs))
+    if plain == "bmm" and results[0][0][0] == 1:  # torch.matmul decides by the strides of that one
+        plain, inputs, results = "mm", _of_the_first(inputs), _of_the_first(results)
+    return Operation(plain, inputs, attributes, results)
+
+
+def _of_the_first(batches: tuple[TensorMeta, ...]) -> tuple[TensorMeta, ...]:
+    """Shape and dtype of the only matrix in each batch."""
+    return tuple((shape[1:], dtype) for shape, dtype in batches)
 
 
 def _copy(

@@ -135,6 +135,23 @@ def test_sparse_tensors_are_refused(write: Write) -> None:
         capture(write("return torch.sparse.mm(x.to_sparse(), x.t())"))
 
 
+def test_a_sparse_table_that_an_object_keeps_is_refused_as_sparse(write: Write) -> None:
+    classes = (
+        "class Edges:\n    table = None\n"
+        "    def degrees(self, x):\n"
+        "        if self.table is None:\n"
+        "            self.table = x.new_ones(8, 8).to_sparse()\n"
+        "        return self.table\n"
+    )
+    problem = write(
+        "return torch.sparse.mm(self.edges.degrees(x), x.t())",
+        init="self.edges = Edges()",
+        classes=classes,
+    )
+    with pytest.raises(CaptureError, match=r"cannot be captured: .* sparse tensor.*; give it"):
+        capture(problem)
+
+
 def test_numbers_that_a_forward_writes_out_are_captured_as_they_were_written(
     program: Program,
 ) -> None:
