@@ -422,6 +422,28 @@ ODD: dict[str, dict[str, str]] = {
         "forward": "self.a.weight.data = self.a.weight.data * self.mask\n"
         "return self.a(x) if x.sum() < 1e6 else x",
     },
+    "comparisons with a parameter on the right": {
+        "init": "self.a = nn.Parameter(torch.randn(16))",
+        "forward": "low, same = torch.le(x, self.a), torch.eq(x.round(), self.a)\n"
+        "return x * low + x.sin() * torch.gt(self.a, x) + same",
+    },
+    "a mask that is expanded and picks": {
+        "init": "self.token = nn.Parameter(torch.randn(16))",
+        "arguments": "x, mask",
+        "inputs": "torch.randn(6, 9, 16), torch.rand(6, 9) < 0.5",
+        "forward": "wide = mask[..., None].expand(6, 9, 16)\ny = torch.zeros_like(x)\n"
+        "y[wide] = x[wide].sin()\nreturn y + ~wide * self.token",
+    },
+    "writes into parts of complex numbers": {
+        "forward": "z = torch.fft.rfft(x)\npower = (z.conj() * z).real\n"
+        "power[:, 1:-1] *= 2\nz.imag[:, 0] += 1\ntorch.view_as_real(z)[..., 1] *= 3\n"
+        "return power, torch.fft.irfft(z, n=16)",
+    },
+    "a batch of one whose stride a view changes": {
+        "init": "self.register_buffer('w', torch.randn(16, 5))",
+        "forward": "y = x[None].transpose(1, 2)\ny = y.view(y.shape) ** 2\n"
+        "return torch.matmul(y.transpose(1, 2), self.w)",
+    },
     "near neighbours that get_inputs counts": {
         "before": "def near():\n    place = torch.rand(12, 3)\n"
         "    return (torch.cdist(place, place) < 0.6).fill_diagonal_(False).nonzero().t()\n",

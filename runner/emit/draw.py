@@ -170,7 +170,7 @@ class _Draw:
         spec = self.program.spec(name)
         if name in self.program.graph.seen:
             return _as_laid_out(self.program.graph.seen[name], spec)
-        if self.tame == "definite" and _is_square(spec.shape):
+        if self.tame == "definite" and _is_square(spec.shape) and not spec.expanded:
             return _as_laid_out(self.numbers(self.usual[name], spec, spec.shape).text, spec)
         return self._laid_out(self.usual[name], spec).text
 
@@ -368,7 +368,7 @@ def _same_line(op: Operation, other: Operation) -> bool:
 
 
 def _as_laid_out(value: str, spec: TensorSpec) -> str:
-    if spec.contiguous:
+    if spec.contiguous or spec.expanded:  # into what is expanded nothing can be copied
         return value
     made = f"torch.empty_strided({spec.shape}, {spec.stride}, dtype=torch.{spec.dtype})"
     return f"{made}.copy_({value})"

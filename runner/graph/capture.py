@@ -76,7 +76,7 @@ def capture(problem: Problem, mode: Mode = "eval") -> Graph:
         except Exception as error:  # the boundary between torch's tracing and the next rung
             errors.append(error)
             if rung != "fake" and built is not None:
-                _raise_authors_own_error(problem, built)
+                _raise_authors_own_error(problem, mode, built)
     raise _refusal(problem, errors)
 
 
@@ -116,10 +116,21 @@ def _build(problem: Problem, mode: Mode, tensors: Any) -> Built:
     return Built(loaded, model, args, kwargs, made_model, made_inputs)
 
 
-def _raise_authors_own_error(problem: Problem, built: Built) -> None:
-    """Run the model plainly: an error that it raises by itself is the author's, not ours."""
+def _raise_authors_own_error(problem: Problem, mode: Mode, built: Built) -> None:
+    """Run the model plainly: an error that it raises by itself is the author's, not ours.
+
+    A model that was traced may keep what the tracer gave it, in objects of its own: where it fails,
+    one that is built anew says whose error it is.
+    """
     try:
         built.model(*built.args, **built.kwargs)
+        return
+    except MemoryError:
+        raise
+    except Exception:
+        anew = _build(problem, mode, contextlib.nullcontext())
+    try:
+        anew.model(*anew.args, **anew.kwargs)
     except MemoryError:
         raise
     except Exception as error:

@@ -14,7 +14,7 @@ from torch.fx import Node as FxNode
 from torch.overrides import TorchFunctionMode
 
 from runner.graph.containers import plainly
-from runner.graph.ir import Input, Operation, TensorSpec, references
+from runner.graph.ir import Input, Operation, TensorSpec, is_expanded, references
 from runner.graph.operations import is_sized_by_values
 from runner.graph.origin import authors_frames
 from runner.graph.provenance import LONGEST_LITERAL, tensor_literal
@@ -254,6 +254,12 @@ def seen(value: torch.Tensor) -> str | None:
     """Python for a tensor that steers as this one did; None where that takes too many numbers."""
     if value.dtype.is_complex or value.layout != torch.strided:
         return None
+    sizes = list(zip(value.shape, value.stride(), strict=True))
+    if any(is_expanded(n, stride) for n, stride in sizes):  # what is in memory, and then expanded
+        with without_modes():
+            part = value[tuple(slice(1 if is_expanded(n, stride) else n) for n, stride in sizes)]
+        text = seen(part)
+        return text and f"{text}.expand({', '.join(map(str, value.shape))})"
     if value.numel() <= LONGEST_LITERAL:
         return tensor_literal(value)
     with without_modes():

@@ -317,6 +317,8 @@ class _Writer:
             self._specialised(node, f"what {operation} said decided what runs")
             return
         if value is None and schema(target).returns:
+            if "sparse" in operation:  # of such a tensor a tracer notes nothing
+                raise Refused(f"{operation} gives a sparse tensor", DENSE)
             raise Refused(f"what {operation} gives is no plain tensor")
         listed = isinstance(value, (list, tuple))
         outputs: list[str] = []

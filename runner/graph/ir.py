@@ -57,6 +57,11 @@ class TensorSpec:
         """The strides that are ever taken: 0 where there is one element to stand on."""
         return tuple(0 if n == 1 else s for n, s in zip(self.shape, self.stride, strict=True))
 
+    @property
+    def expanded(self) -> bool:
+        """Whether an element in memory stands in several places along some dimension."""
+        return any(is_expanded(n, s) for n, s in zip(self.shape, self.stride, strict=True))
+
     def dense(self) -> "TensorSpec":
         """What an operation on each element gives: its order of dimensions, without gaps."""
         order = sorted(range(len(self.shape)), key=lambda d: (-self.stride[d], d))
@@ -67,6 +72,11 @@ class TensorSpec:
     @property
     def floating(self) -> bool:
         return self.dtype.startswith(("float", "bfloat", "complex"))
+
+
+def is_expanded(size: int, stride: int) -> bool:
+    """Whether one element in memory stands for all of a dimension."""
+    return size > 1 and stride == 0
 
 
 def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:

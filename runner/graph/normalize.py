@@ -98,6 +98,7 @@ class _Functional:
         self.notes = list(graph.notes)
         self.dropped: list[Operation] = []
         self.written: set[str] = set()
+        self.on_cpu = {*graph.on_cpu}
 
     def run(self) -> Graph:
         for op in self.graph.operations:
@@ -115,6 +116,7 @@ class _Functional:
             output=output,
             notes=tuple(self.notes),
             dropped=tuple(self.dropped),
+            on_cpu=frozenset(self.on_cpu),
         )
 
     def _returned(self, name: str) -> str:
@@ -254,6 +256,8 @@ class _Functional:
             count += 1
         name = f"{like}_new{count}"
         self.values[name] = spec or self.values[like]
+        if like in self.on_cpu:
+            self.on_cpu.add(name)
         return name
 
     # --- writing ----------------------------------------------------------------------------------
@@ -424,6 +428,8 @@ class _Functional:
     ) -> str:
         """The parent with `value` written where `view` reads it."""
         before = self._now(parent)
+        if view.name in {"real", "imag"}:
+            return self._with_component(before, view, value, op)
         shape = self.values[before].shape
         scatter = written_back(view, position, before, value, shape, self.graph.values)
         by_stride = scatter is not None and scatter[0].startswith("as_strided")
@@ -435,6 +441,28 @@ class _Functional:
         self._append(
             Operation(target, args, (), (out,), op.scopes, op.origin, view=not moves, schema=schema)
         )
+        return out
+
+    def _with_component(self, before: str, view: Operation, value: str, op: Operation) -> str:
+        """Complex numbers with `value` for their real or imaginary parts."""
+        whole, part = self.values[before], self.values[value]
+        conjugated = (o.name == "_conj" for o in self.operations if before in o.outputs)
+        if not whole.dtype.startswith("complex") or any(conjugated):
+            raise NotImplementedError(f"a write through {view.target}")
+        pairs = replace(part, shape=(*whole.shape, 2))
+        apart = self._fresh(value, replace(pairs, stride=(*(2 * s for s in whole.stride), 1)))
+        written = self._fresh(value, self.values[apart].dense())
+        out = self._fresh(before, whole.dense())
+        place = Ref(apart), Ref(value), -1, int(view.name == "imag")
+        steps: tuple[tuple[str, tuple[Arg, ...], str], ...] = (
+            ("view_as_real.default", (Ref(before),), apart),
+            ("select_scatter.default", place, written),
+            ("view_as_complex.default", (Ref(written),), out),
+        )
+        for target, args, made in steps:
+            schema, view_only = ("self", "src", "dim", "index")[: len(args)], len(args) == 1
+            made_here = Operation(target, args, (), (made,), op.scopes, op.origin, schema=schema)
+            self._append(replace(made_here, view=view_only))
         return out
 
 

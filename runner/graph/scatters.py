@@ -10,6 +10,8 @@ _RESHAPES = {
     "view", "reshape", "unsqueeze", "squeeze", "flatten", "unflatten", "view_as", "_unsafe_view",
 }  # fmt: skip
 
+_BACK = {"view_as_real": "view_as_complex", "view_as_complex": "view_as_real"}
+
 
 def written_back(
     view: Operation,
@@ -60,6 +62,8 @@ def written_back(
         return ("reshape.default", (Ref(value), shape), ("self", "shape"), False)
     if view.name in {"transpose", "swapaxes", "swapdims"}:
         return ("transpose.int", (Ref(value), *view.args[1:]), ("self", "dim0", "dim1"), False)
+    if view.name in _BACK:
+        return (f"{_BACK[view.name]}.default", (Ref(value),), ("self",), False)
     if view.name in {"t", "numpy_T", "mT"}:
         return (view.target, (Ref(value),), ("self",), False)
     if view.name == "permute":

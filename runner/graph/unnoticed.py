@@ -105,9 +105,11 @@ def plain_imports() -> Iterator[None]:
 def forgetting_results() -> Iterator[None]:
     """A library that caches what a function returned must not meet a traced tensor again.
 
-    Caches are `functools.lru_cache`, and dicts that a module or a class holds.
+    Caches are `functools.lru_cache`, and dicts that a module or a class holds. What a package that
+    is imported meanwhile makes of real tensors is its own, and stays.
     """
     before = [(held, {*held}) for held in _dicts()]
+    known = {id(held) for held, _ in before}
     try:
         yield
     finally:
@@ -118,6 +120,9 @@ def forgetting_results() -> Iterator[None]:
                     cached.cache_clear()
         for held, keys in before:
             for key in [key for key in held if key not in keys and _holds_tensor(held[key])]:
+                del held[key]
+        for held in [held for held in _dicts() if id(held) not in known]:
+            for key in [key for key in held if _holds_tensor(held[key], FakeTensor)]:
                 del held[key]
 
 
@@ -132,10 +137,10 @@ def _dicts() -> Iterator[dict[Any, Any]]:
             yield from (each for each in held if issubclass(type(each), dict))
 
 
-def _holds_tensor(value: object) -> bool:
+def _holds_tensor(value: object, kind: type[torch.Tensor] = torch.Tensor) -> bool:
     held = [*value.values()] if isinstance(value, dict) else value
     return any(
-        isinstance(item, torch.Tensor)
+        isinstance(item, kind)
         for item in (held if isinstance(held, list | tuple) else [held])
     )
 

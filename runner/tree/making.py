@@ -39,6 +39,8 @@ class PartMaker:
         self.number = {kernel.members: k for k, kernel in enumerate(program.kernels)}
         self.views: dict[Scope | None, set[int]] = {}
         """For each module call the views between kernels that it makes."""
+        self.in_fusions: set[int] = set()
+        """Views of what a fusion makes that the fusion itself reads."""
         for i, op in enumerate(self.graph.operations):
             if op.view and i not in self.flow.owner:
                 for scope in op.scopes:
@@ -85,7 +87,9 @@ class PartMaker:
     def fusion(self, fusion: Fusion) -> Part:
         children = self.kernel_parts(fusion.kernels)
         inside = {i for child in children for i in child.operations}
-        operations = tuple(sorted(inside | self.views_between(inside, fusion.kernels)))
+        between = self.views_between(inside, fusion.kernels)
+        self.in_fusions |= between
+        operations = tuple(sorted(inside | between))
         otherwise = authors_name(self.flow, fusion.kernels)
         stem = fusion.stem or line_stem([self.kernels[k] for k in fusion.kernels], otherwise)
         return self.parent("fusion", stem, stem, operations, children, fusion.reason)
@@ -175,7 +179,7 @@ class PartMaker:
     def with_views(self, children: Sequence[Part], region: Region) -> tuple[int, ...]:
         """Operations of a module call: its parts, and the views between them that it makes."""
         inside = {i for child in children for i in child.operations}
-        views = self.views.get(region.scope, set())
+        views = self.views.get(region.scope, set()) - (self.in_fusions - inside)
         between = self.views_between(inside, region.kernels())
         others = {i for k in region.kernels() for i in self.kernels[k].members} - inside
         return tuple(sorted(inside | between | self._between(inside, views, others)))

@@ -41,6 +41,8 @@ CREATES = {
 """Of a tensor argument they read the shape only."""
 _COMMUTES = {"add", "mul"}
 """`0 + x` is the same operation as `x + 0`."""
+_MIRRORED = {"ge": "le", "gt": "lt", "eq": "eq", "ne": "ne"}
+"""`a >= b` is the same operation as `b <= a`, which Python calls where only b is a Parameter."""
 _NOT_ATTRIBUTES = {
     "dtype",
     "device",
@@ -112,7 +114,19 @@ def operation_of(
     if plain == "uniform" and {"from=0", "to=1"} <= {*attributes}:
         plain, attributes = "rand_like", ()
     inputs = tuple(shapes[id(t)] for each in bound if each.name != "out" for t in each.tensors)
-    return Operation(plain, inputs, attributes, tuple(map(meta_of, outputs)))
+    if plain in _MIRRORED and len(inputs) == 2:
+        mirror = _MIRRORED[plain]
+        inputs = tuple(sorted(inputs)) if mirror == plain else inputs[::-1]
+        plain = mirror
+    results = tuple(map(meta_of, outputs))
+    if plain == "bmm" and results[0][0][0] == 1:  # torch.matmul decides by the strides of that one
+        plain, inputs, results = "mm", _of_the_first(inputs), _of_the_first(results)
+    return Operation(plain, inputs, attributes, results)
+
+
+def _of_the_first(batches: tuple[TensorMeta, ...]) -> tuple[TensorMeta, ...]:
+    """Shape and dtype of the only matrix in each batch."""
+    return tuple((shape[1:], dtype) for shape, dtype in batches)
 
 
 def _copy(

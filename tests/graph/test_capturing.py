@@ -48,6 +48,18 @@ def test_a_model_that_reads_numbers_while_it_is_built_gets_real_parameters(
     assert [op.arg("other") for op in graph.operations] == [1.0, 0.75, 0.5]
 
 
+def test_a_table_that_an_object_keeps_of_a_trace_is_not_the_authors_error(program: Program) -> None:
+    graph = program(
+        "x = x + self.tables.of(8)\nreturn x.sin() if x.sum() > 0 else x.cos()",
+        classes="class Tables:\n    def __init__(self):\n        self.known = {}\n"
+        "    def of(self, n):\n        if n not in self.known:\n"
+        "            self.known[n] = torch.arange(n) ** 0.5\n"
+        "        return self.known[n] if self.known[n].sum().item() else 0\n",
+        init="self.tables = Tables()",
+    )
+    assert graph.capture == "concrete"
+
+
 def test_values_that_steer_python_are_fixed_and_said_so(
     program: Program, capfd: pytest.CaptureFixture[str]
 ) -> None:
