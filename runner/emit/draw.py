@@ -350,8 +350,10 @@ class _Draw:
             return Text(f"torch.full({as_tuple}, {small}{dtype}) + {eye}", SUM)
         if positive and not is_positive(d):
             return Text(f"torch.rand({size}{dtype}).add(0.01)")
-        if d.zeros and is_divisor(program, part, name):
+        if (d.zeros or not d.square) and is_divisor(program, part, name):
             d = replace(d, zeros=0.0)  # nothing is divided by them in the model
+            if not d.square:
+                return Text(f"torch.rand({size}{dtype}).add(0.01)")
         if spec.nbytes >= LARGE_BYTES:
             return like_in_place(d, f"torch.randn({size}{dtype})")
         return like(d, size, as_tuple, dtype)
