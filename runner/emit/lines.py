@@ -50,6 +50,7 @@ def fitted(line: str, indent: int = 0) -> list[str]:
         ")",
         "]",
     }
+    is_group = code[opening] == "(" and not is_call and len(items) == 1 and inside[-1] != ","
     is_list = len(items) > 1 or not is_call or ("=" in items[0] and items[0][0] != "[")
     each, loop, over = inside.rpartition(" for ")
     if indent + 4 + len(inside) <= WIDTH and (is_call or len(items) == 1):
@@ -58,11 +59,21 @@ def fitted(line: str, indent: int = 0) -> list[str]:
         body = [*fitted(each, indent + 4), f"{inner}for {over}"]
     elif len(items) > 1 and all(map(_PLAIN.fullmatch, items)):
         body = _filled(items, indent + 4)
+    elif is_group:
+        body = [f"{inner}{part}" for part in _summands(inside)]
     elif is_list:
         body = [broken for item in items for broken in fitted(f"{item},", indent + 4)]
     else:
         body = fitted(inside, indent + 4)
     return [space + head, *body, space + tail + comment]
+
+
+def _summands(inside: str) -> list[str]:
+    """Split before each `+` and `-` outside of inner brackets."""
+    hidden = {place for start, end in _pairs(inside).items() for place in range(start, end)}
+    places = [m.start() for m in re.finditer(r" [+-] ", inside) if m.start() not in hidden]
+    ends = [*places, len(inside)]
+    return [inside[a:b].strip() for a, b in zip([0, *places], ends, strict=True)]
 
 
 def _filled(items: Iterable[str], indent: int) -> list[str]:

@@ -184,7 +184,7 @@ def _picks(event: Event, weights: frozenset[int]) -> bool:
     return event.operation.name in _PICKS and bool(event.reads & weights)
 
 
-_PICKS = {"index", "index_select", "embedding", "gather", "repeat"}
+_PICKS = {"index", "index_select", "embedding", "gather", "repeat", "roll"}
 
 
 # --- attention ------------------------------------------------------------------------------------

@@ -74,6 +74,10 @@ def test_emitted_files_are_clean(emitted: Path, command: list[str]) -> None:
             f"return [torch.rand({'1' * 30}), torch.rand({'2' * 30})]",
             ["return [", f"    torch.rand({'1' * 30}),", f"    torch.rand({'2' * 30}),", "]"],
         ),
+        (
+            f"y = x * ({'a' * 40} + f(b - c) - {'d' * 40})",
+            ["y = x * (", f"    {'a' * 40}", "    + f(b - c)", f"    - {'d' * 40}", ")"],
+        ),
         (f'x = f("{"(" * 90}")', ["x = f(", f'    "{"(" * 90}"', ")"]),
     ],
 )
