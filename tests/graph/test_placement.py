@@ -80,7 +80,8 @@ def test_a_table_in_a_plain_attribute_is_moved_as_its_author_moves_it(program: P
 
 
 def test_what_is_written_into_a_tensor_on_the_cpu_stays_there(program: Program) -> None:
-    graph = program("table = torch.zeros(8)\ntable[2:] = torch.ones(6)\nreturn x + table.to(x.device)")
+    written = "table = torch.zeros(8)\ntable[2:] = torch.ones(6)\n"
+    graph = program(f"{written}return x + table.to(x.device)")
     (scatter,) = [op for op in graph.operations if op.name == "slice_scatter"]
     assert graph.on_cpu.issuperset(scatter.outputs)
     assert places(graph) == [("to", "device")]
