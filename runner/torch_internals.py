@@ -215,6 +215,22 @@ def frames_kept(
         TracerBase._filter_traceback_frames = before  # type: ignore[method-assign]
 
 
+@contextlib.contextmanager
+def numbers_of_numpy() -> Iterator[None]:
+    """While a tracer of torch runs, a number of NumPy's is an argument as one of Python's is."""
+    before = TracerBase.create_arg
+
+    def create(tracer: TracerBase, value: Any) -> Any:
+        is_number = type(value).__module__ == "numpy" and getattr(value, "shape", None) == ()
+        return before(tracer, value.item() if is_number else value)
+
+    TracerBase.create_arg = create  # type: ignore[method-assign, assignment]
+    try:
+        yield
+    finally:
+        TracerBase.create_arg = before  # type: ignore[method-assign]
+
+
 def concrete_tracer(run: Callable[..., Any], *, pre_dispatch: bool) -> Callable[..., Any]:
     """Return what runs a function on real tensors and writes its operators down, as `make_fx`.
 

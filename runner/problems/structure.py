@@ -11,10 +11,12 @@ _BASIC = (type(None), bool, int, float, complex, str)
 def members(value: object) -> dict[str, object] | None:
     """What an object holds by name: a dataclass' fields, or the attributes that are of use here.
 
-    None for what is no such object: a number, a string, a class, a function, anything of torch but
-    a distribution.
+    None for what is no such object: a number, a string, a class, a function, a tensor of a class of
+    its own, anything of torch but a distribution.
     """
     if isinstance(value, (*_BASIC, type, Mapping, tuple, list)) or callable(value):
+        return None
+    if _is_tensor(value):
         return None
     if dataclasses.is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
@@ -49,4 +51,9 @@ def plain(value: object, *, inside: frozenset[int] = frozenset()) -> object:
 
 
 def _of_use(value: object) -> bool:
-    return isinstance(value, (*_BASIC, dict, list, tuple)) or hasattr(value, "untyped_storage")
+    return isinstance(value, (*_BASIC, dict, list, tuple)) or _is_tensor(value)
+
+
+def _is_tensor(value: object) -> bool:
+    """Whether a value is a tensor, told without an import of torch."""
+    return hasattr(type(value), "untyped_storage")

@@ -6,6 +6,7 @@ also when it waits on disk.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
+from numbers import Integral, Real
 from typing import cast
 
 import torch
@@ -46,7 +47,11 @@ def structure(value: object) -> str:
     if isinstance(value, tuple | list):
         kind = "tuple" if isinstance(value, tuple) else "list"
         return f"{kind}({', '.join(structure(item) for item in value)})"
-    return "None" if value is None else type(value).__name__
+    if value is None:
+        return "None"
+    if isinstance(value, Real) and not isinstance(value, bool):  # a number of NumPy's is one, too
+        return "int" if isinstance(value, Integral) else "float"
+    return type(value).__name__
 
 
 def leaves(value: object, name: str = "output") -> Iterator[tuple[str, object]]:
