@@ -149,7 +149,7 @@ class Owned:
             return value
         if state.literal is not None:
             return state.literal
-        return random_tensor(spec, state.kind)
+        return random_tensor(spec, state)
 
     def anchor(self) -> str:
         """A tensor that moves with the module: the first weight, else an empty buffer."""
@@ -247,16 +247,20 @@ def is_given(state: State) -> bool:
     return any(map(is_random, state.recipe.operations))
 
 
-def random_tensor(spec: TensorSpec, kind: str) -> str:
+def random_tensor(spec: TensorSpec, state: State) -> str:
     """Values of no meaning in the right shape: weights are loaded over them.
 
-    A parameter has both signs. Most tables (filters, windows, frequencies) have none below 0.
+    A parameter has both signs. Most tables (filters, windows, frequencies) have none below 0. A
+    mask chooses as many elements as in the model.
     """
     shape = ", ".join(map(str, spec.shape))
     dtype = "" if spec.dtype == "float32" else f", dtype=torch.{spec.dtype}"
     if spec.dtype == "bool":
-        return f"torch.ones({shape or '()'}, dtype=torch.bool)"
+        if state.ones in {None, spec.numel}:
+            return f"torch.ones({shape or '()'}, dtype=torch.bool)"
+        view = f".view({shape})" if len(spec.shape) != 1 else ""
+        return f"(torch.arange({spec.numel}) < {state.ones}){view}"
     if not spec.floating:
         return f"torch.zeros({shape or '()'}{dtype})"
-    draw = "randn" if kind == "parameter" else "rand"
+    draw = "randn" if state.kind == "parameter" else "rand"
     return f"torch.{draw}({shape or '()'}{dtype})"

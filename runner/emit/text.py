@@ -58,6 +58,8 @@ def literal(arg: Arg, value: Value) -> Text:
         return Text(repr(arg))
     if isinstance(arg, float):
         return _float(arg)
+    if isinstance(arg, complex):  # `(-0-1j)` would lose the sign of its zero
+        return Text(f"complex({arg.real!r}, {arg.imag!r})")
     return Text(repr(arg), UNARY if isinstance(arg, int) and arg < 0 else ATOM)
 
 

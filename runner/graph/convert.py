@@ -13,7 +13,7 @@ from torch.fx import Node as FxNode
 
 from runner.errors import ProblemError
 from runner.graph.concrete import counted_when_drawn, deciding
-from runner.graph.held import constant, is_written_out, name_literals
+from runner.graph.held import constant, is_written_out, name_literals, ones_of
 from runner.graph.ir import (
     Arg,
     Capture,
@@ -115,6 +115,7 @@ def convert(problem: Problem, built: Built, traced: Traced, rung: Capture, mode:
                 tensor_literal(tensor) if role == "buffer" and recipe is None else None,
                 in_checkpoint=not _is_left_out(built.model, path),
                 requires_grad=tensor.requires_grad,
+                ones=ones_of(tensor),
             )
     writer = _Writer(str(problem.path), built.model, traced, known, states, values, built, weights)
     output = writer.write(traced.graph)

@@ -14,7 +14,7 @@ from runner.graph.ir import Operation, State
 from runner.graph.provenance import tensor_literal
 from runner.graph.refused import Refused
 from runner.graph.trace import Built
-from runner.torch_internals import storage_of
+from runner.torch_internals import FakeTensor, storage_of, without_modes
 
 _LONGEST_LITERAL = 16384
 """Numbers that a forward may write out, or take from NumPy."""
@@ -39,7 +39,15 @@ def constant(built: Built, path: str, tensor: torch.Tensor, *, written_out: bool
                 f"forward() makes {tensor.numel():,} numbers, and not by torch's operators",
                 "make it in __init__() and keep it with register_buffer()",
             )
-    return State(place or path, "constant", recipe, literal)
+    return State(place or path, "constant", recipe, literal, ones=ones_of(tensor))
+
+
+def ones_of(tensor: torch.Tensor) -> int | None:
+    """How many elements of a mask are true; None of what is no mask, or has no values."""
+    if tensor.dtype != torch.bool or isinstance(tensor, FakeTensor):
+        return None
+    with without_modes():
+        return int(tensor.sum())
 
 
 def is_written_out(node: FxNode, value: torch.Tensor) -> bool:

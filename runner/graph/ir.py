@@ -239,6 +239,8 @@ class State:
     """False for a buffer that was registered with `persistent=False`."""
     requires_grad: bool = True
     """False for a parameter that is frozen: torch.matmul then multiplies in another way."""
+    ones: int | None = None
+    """How many elements of a mask are true, where they have values: so many are chosen by it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -198,18 +198,17 @@ def _write(
                 storage_of(t) == storage_of(tensor) and spec_of(t) == spec_of(tensor)
             ):
                 result = outputs[-1]
-        operations.append(
-            Operation(
-                target=f"{name_of(func)}.{overload_of(func)}",
-                args=args_ir,
-                kwargs=kwargs_ir,
-                outputs=tuple(outputs),
-                view=func.is_view,
-                schema=schema_names(func),
-                listed=isinstance(out, (list, tuple)),
-                origin=origin,
-            )
+        op = Operation(
+            target=f"{name_of(func)}.{overload_of(func)}",
+            args=args_ir,
+            kwargs=kwargs_ir,
+            outputs=tuple(outputs),
+            view=func.is_view,
+            schema=schema_names(func),
+            listed=isinstance(out, (list, tuple)),
+            origin=origin,
         )
+        operations.append(with_dtype(op, values[outputs[0]]) if outputs else op)
     if result is None:
         return None
     needed, result = _needed(operations, result)

@@ -121,7 +121,8 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._components: list[tuple[str, str]] = []
         """Those that run now, and the file of each."""
         self._guarded = False
-        self._scattered: set[int] = set()
+        self._scattered: dict[int, int] = {}
+        """What a scatter gave, by number -> the tensor into a copy of which it wrote."""
         self._weights: dict[int, list[str]] = {}
         for name, tensor in (weights or {}).items():
             if tensor.numel():
@@ -270,8 +271,9 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if name in SCATTERS:
             # A write through a view of a view is a scatter into each, of which one moves anything.
             (source,) = (self._number(each.value) for each in bound if each.name == "src")
-            nested = source in self._scattered
-            self._scattered |= numbers
+            (into,) = (self._number(each.value) for each in bound if each.name == "self")
+            nested = self._scattered.get(source) == into
+            self._scattered.update(dict.fromkeys(numbers, into))
         else:
             nested = False
         written = writes | numbers
