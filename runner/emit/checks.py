@@ -12,7 +12,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 import torch
@@ -247,33 +247,47 @@ def in_a_file(tensor: torch.Tensor) -> torch.Tensor:
 
 def weights_of(model: nn.Module) -> dict[str, torch.Tensor]:
     """Parameters, buffers and tensors in plain attributes; shared ones by each name."""
+    known = frozenset(map(id, model.modules()))
     attributes = {
         name: tensor
         for path, module in model.named_modules()
         for key, value in vars(module).items()
         if key not in ("_parameters", "_buffers", "_modules")
-        for name, tensor in named_tensors(value, f"{path}.{key}" if path else key)
+        for name, tensor in named_tensors(value, f"{path}.{key}" if path else key, known)
     }
     parameters = dict(model.named_parameters(remove_duplicate=False))
     return attributes | parameters | dict(model.named_buffers(remove_duplicate=False))
 
 
 def named_tensors(
-    value: Any, name: str, around: tuple[Any, ...] = ()
+    value: Any, name: str, known: frozenset[int], depth: int = 0
 ) -> Iterator[tuple[str, torch.Tensor]]:
-    """(name, tensor) for a tensor, and for each in a list, tuple or dict.
+    """(name, tensor) for a tensor, and for each that a list, a dict or an object holds.
 
-    What is `around` a list or a dict that holds itself is not entered again.
+    What is in `known`, by its id(), is not entered again.
     """
     if isinstance(value, torch.Tensor):
         yield name, value
-    elif isinstance(value, (list, tuple, dict)):
-        if any(value is each for each in around):
-            return
-        items = value.items() if isinstance(value, dict) else enumerate(value)
-        for key, item in items:
+    elif depth < 5 and id(value) not in known:
+        deeper = depth + (not isinstance(value, nn.Module))
+        for key, item in held(value).items():
             if isinstance(key, (str, int)):
-                yield from named_tensors(item, f"{name}.{key}", (*around, value))
+                yield from named_tensors(
+                    item, f"{name}.{key}", known | {id(value)}, deeper
+                )
+
+
+def held(value: Any) -> dict[Any, Any]:
+    """What a list, a dict, a module that nobody registered or a plain object holds."""
+    if isinstance(value, dict):
+        return value
+    if isinstance(value, (list, tuple)):
+        return dict(enumerate(value))
+    if isinstance(value, nn.Module):
+        return {**value._parameters, **value._buffers, **value._modules}
+    if isinstance(value, (type, ModuleType, FunctionType, MethodType)):
+        return {}
+    return getattr(value, "__dict__", {})
 
 
 def wrong(output: Any) -> Any:

@@ -111,35 +111,39 @@ def map_fault(
 def plain_tensors(model: nn.Module) -> Weights:
     """Tensors that modules hold as plain attributes, in lists, dicts and objects too.
 
-    A state that forward() replaces, a table.
+    A state that forward() replaces, a table; the weights of a module that no module registered.
     """
+    registered = frozenset(map(id, model.modules()))
     return {
         name: tensor
         for path, module in model.named_modules()
         for key, value in vars(module).items()
         if key not in {"_parameters", "_buffers", "_modules"}
-        for name, tensor in _held(value, f"{path}.{key}" if path else key)
+        for name, tensor in _held(value, f"{path}.{key}" if path else key, registered)
     }
 
 
 def _held(
-    value: object, name: str, around: tuple[object, ...] = ()
+    value: object, name: str, known: frozenset[int], depth: int = 0
 ) -> Iterator[tuple[str, torch.Tensor]]:
-    """Tensors in an attribute; `around` it is what holds it, which it may hold in turn."""
+    """Tensors in an attribute; what is in `known`, by its id(), is not entered again."""
     if isinstance(value, torch.Tensor):
         yield name, value
-    elif len(around) < _DEEPEST and not any(value is each for each in around):
+    elif depth < _DEEPEST and id(value) not in known:
+        deeper = depth + (not isinstance(value, nn.Module))
         for key, item in _items(value):
-            yield from _held(item, f"{name}.{key}", (*around, value))
+            yield from _held(item, f"{name}.{key}", known | {id(value)}, deeper)
 
 
 def _items(value: object) -> Iterable[tuple[object, object]]:
-    """Return (name, value) pairs of a list, a dict or an object's attributes; none of a module."""
+    """Return (name, value) pairs of a list, a dict, a module or an object's attributes."""
     if isinstance(value, dict):
         return [(key, item) for key, item in value.items() if isinstance(key, str | int)]
     if isinstance(value, list | tuple):
         return enumerate(value)
-    if isinstance(value, torch.nn.Module | type | ModuleType | FunctionType | MethodType):
+    if isinstance(value, nn.Module):
+        return {**value._parameters, **value._buffers, **value._modules}.items()
+    if isinstance(value, type | ModuleType | FunctionType | MethodType):
         return ()
     return vars(value).items() if hasattr(value, "__dict__") else ()
 
