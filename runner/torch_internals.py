@@ -247,6 +247,45 @@ def concrete_tracer(run: Callable[..., Any], *, pre_dispatch: bool) -> Callable[
     )
 
 
+class _PlainInside:
+    """The classes of tensors that a tracer follows: all that only wrap what torch computes."""
+
+    def __contains__(self, cls: type) -> bool:
+        dispatch = getattr(cls, "__torch_dispatch__", None)
+        return cls is FakeTensor or dispatch is torch.Tensor.__torch_dispatch__
+
+
+@contextlib.contextmanager
+def classes_followed() -> Iterator[None]:
+    """While `concrete_tracer` runs, a tensor that is given a package's own class is what it was."""
+    from torch.fx.experimental import proxy_tensor
+
+    as_subclass, make = torch.Tensor.as_subclass, torch.Tensor._make_subclass
+    handled = proxy_tensor.HANDLED_TYPES
+
+    def followed(tensor: torch.Tensor, result: torch.Tensor) -> torch.Tensor:
+        mode: Any = proxy_tensor.get_proxy_mode()
+        proxy = proxy_tensor.get_proxy_slot(tensor, mode.tracer, None) if mode else None
+        if proxy is not None:
+            proxy_tensor.set_proxy_slot(result, mode.tracer, proxy)
+        return result
+
+    def as_another(tensor: torch.Tensor, cls: Any) -> torch.Tensor:
+        return followed(tensor, as_subclass(tensor, cls))
+
+    def made(cls: Any, tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+        return followed(tensor, make(cls, tensor, *args, **kwargs))
+
+    torch.Tensor.as_subclass = as_another  # type: ignore[assignment, method-assign]
+    torch.Tensor._make_subclass = staticmethod(made)  # type: ignore[assignment, method-assign]
+    proxy_tensor.HANDLED_TYPES = _PlainInside()  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del torch.Tensor.as_subclass, torch.Tensor._make_subclass  # those of their base are back
+        proxy_tensor.HANDLED_TYPES = handled
+
+
 def running_tracer() -> Any:
     """Return the tracer that `concrete_tracer` made; its stack traces hold the innermost frames.
 

@@ -7,6 +7,7 @@ arrived suggests.
 """
 
 import runpy
+import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,8 +30,13 @@ _DIGITS = 4
 
 
 def write_again(problem: Problem, graph: Graph, directory: Path, bad: Iterable[str]) -> None:
-    """Write a decomposition whose files `bad` draw the first kind of numbers that they can take."""
+    """Write a decomposition anew, with the first kind of numbers that its files `bad` can take.
+
+    What was written into `directory` before is removed.
+    """
     arrived = _arriving(problem, graph, directory)
+    shutil.rmtree(directory)
+    directory.mkdir()  # for the log, whatever becomes of the second one
     found: dict[str, Tame] = {}
     left = set(bad)
     for tame in get_args(Tame):

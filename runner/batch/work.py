@@ -6,7 +6,6 @@ imports torch and the whole engine: only the server that forks the children does
 """
 
 import os
-import shutil
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -139,8 +138,6 @@ def decompose(argument: str) -> str:
         record = _verified(task, stages, task.built, device, problem)
         if record.given_bad_inputs:
             with stages("decompose"):
-                shutil.rmtree(task.built)
-                task.built.mkdir()  # for the log, whatever becomes of the second one
                 write_again(problem, graph, task.built, record.given_bad_inputs)
             record = _verified(task, stages, task.built, device, problem)
         return record.model_copy(update={"forecast": expected})

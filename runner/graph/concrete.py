@@ -21,6 +21,7 @@ from runner.graph.provenance import LONGEST_LITERAL, tensor_literal
 from runner.graph.trace import Built, Traced
 from runner.torch_internals import (
     FakeTensor,
+    classes_followed,
     concrete_tracer,
     running_tracer,
     tree_flatten,
@@ -78,7 +79,7 @@ def _trace(built: Built, *, whole: bool) -> Traced:
         return leaves_out
 
     tracer = concrete_tracer(run, pre_dispatch=whole)
-    with authors_frames():
+    with authors_frames(), classes_followed():
         # torch.matmul multiplies a weight that takes gradients in another way.
         weights = [s.detach().requires_grad_(s.requires_grad) for s in states.values()]
         module = tracer(weights, [flat[i] for i in positions])

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from runner.batch.redrawing import write_again
-from runner.emit.decomposition import captured
+from runner.emit.decomposition import captured, decompose
 from runner.problems import read_problem
 
 FILE = """\
@@ -45,10 +45,9 @@ def test_a_file_draws_numbers_that_it_can_take(tmp_path: Path, name: str) -> Non
     file = tmp_path / "level3" / "ranges.py"
     file.write_text(FILE, encoding="utf-8")
     problem = read_problem(file)
-    write_again(problem, captured(problem), tmp_path, [])
-    (component,) = (tmp_path / "level_1_fusion").glob(f"{name}*.py")
-    path = str(component.relative_to(tmp_path))
-    write_again(problem, captured(problem), tmp_path, [path])
+    decompose(problem, out := tmp_path / "out")
+    (component,) = (out / "level_1_fusion").glob(f"{name}*.py")
+    write_again(problem, captured(problem), out, [str(component.relative_to(out))])
     module = runpy.run_path(str(component))
     torch.manual_seed(5)
     assert module["Model"]()(*module["get_inputs"]()).isfinite().all(), component.read_text()
