@@ -444,6 +444,38 @@ ODD: dict[str, dict[str, str]] = {
         "forward": "y = x[None].transpose(1, 2)\ny = y.view(y.shape) ** 2\n"
         "return torch.matmul(y.transpose(1, 2), self.w)",
     },
+    "a module that only a plain object holds": {
+        "before": "class Sampler:\n    def __init__(self, net):\n        self.net = net\n",
+        "init": "net = nn.Sequential(nn.Linear(16, 16), nn.SiLU(), nn.Linear(16, 16))\n"
+        "self.sampler = Sampler(net)",
+        "forward": "for _ in range(3):\n    x = x - 0.1 * self.sampler.net(x)\nreturn x",
+    },
+    "a tensor of a class of its own": {
+        "before": "class Hyper(torch.Tensor):\n    def bundle(self, other):\n"
+        "        return self + other\n",
+        "init": "self.fc = nn.Linear(16, 16)",
+        "forward": "return self.fc(x.as_subclass(Hyper)).bundle(x).tanh()",
+    },
+    "the best tags in lists of NumPy's numbers": {
+        "init": "self.fc = nn.Linear(16, 5)",
+        "forward": "scores = self.fc(x).softmax(-1)\n"
+        "return scores, [[n for n in row.numpy()] for row in scores.argmax(-1, keepdim=True)]",
+    },
+    "places of a mask that are filled": {
+        "init": "disc = [(i // 15 - 7) ** 2 + (i % 15 - 7) ** 2 < 40 for i in range(225)]\n"
+        "self.discs, self.fc = [torch.tensor(disc)], nn.Linear(16, sum(disc))",
+        "forward": "image = torch.zeros(4, 225)\nimage[:, self.discs[0]] = self.fc(x)\n"
+        "return image.relu()",
+    },
+    "a factor of minus one times i": {
+        "init": "self.fc = nn.Linear(16, 16)",
+        "forward": "y = self.fc(x) * -1j\nreturn torch.view_as_real(y).flatten(1)",
+    },
+    "channels written the other way round": {
+        "init": "self.fc = nn.Linear(16, 16)",
+        "forward": "y = torch.zeros_like(x)\ny[:, :8] = self.fc(x)[:, :8]\ny[:, 8:] = x[:, 8:]\n"
+        "z = torch.zeros_like(y)\nz[:, 8:] = y[:, :8]\nz[:, :8] = y[:, 8:]\nreturn z.relu()",
+    },
     "near neighbours that get_inputs counts": {
         "before": "def near():\n    place = torch.rand(12, 3)\n"
         "    return (torch.cdist(place, place) < 0.6).fill_diagonal_(False).nonzero().t()\n",

@@ -13,7 +13,7 @@ from torch.fx import Node as FxNode
 
 from runner.errors import ProblemError
 from runner.graph.concrete import counted_when_drawn, deciding
-from runner.graph.held import constant, is_written_out, name_literals, ones_of
+from runner.graph.held import constant, count_masks, is_written_out, name_literals, ones_of
 from runner.graph.ir import (
     Arg,
     Capture,
@@ -120,6 +120,7 @@ def convert(problem: Problem, built: Built, traced: Traced, rung: Capture, mode:
     writer = _Writer(str(problem.path), built.model, traced, known, states, values, built, weights)
     output = writer.write(traced.graph)
     name_literals(states, writer.operations, writer.varying)
+    count_masks(states, writer.operations, values)
     structure = tree_map(
         lambda leaf: (
             leaf if isinstance(leaf, (Ref, bool, int, float, str)) or leaf is None else str(leaf)

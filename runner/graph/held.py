@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from types import FunctionType, MethodType, ModuleType
 
 import torch
 from torch.fx import Node as FxNode
 
-from runner.graph.ir import Operation, State
+from runner.graph.ir import Operation, Ref, State, TensorSpec, references
 from runner.graph.provenance import tensor_literal
 from runner.graph.refused import Refused
 from runner.graph.trace import Built
@@ -54,6 +54,22 @@ def is_written_out(node: FxNode, value: torch.Tensor) -> bool:
     """Whether a tensor is what torch.tensor() or NumPy made, and no result that was kept."""
     lifted = all("lift_fresh" in str(user.target) for user in node.users)
     return lifted or not value.untyped_storage().resizable()
+
+
+def count_masks(
+    states: dict[str, State], operations: Iterable[Operation], values: Mapping[str, TensorSpec]
+) -> None:
+    """Say of masks without values how many places they choose, by what is written there."""
+    for op in operations:
+        if op.name not in {"index_put", "index_put_"} or not isinstance(op.args[2], Ref):
+            continue
+        chosen, written = [*references(op.args[1])], values[op.args[2].name]
+        if len(chosen) != 1 or chosen[0] not in states or states[chosen[0]].ones is not None:
+            continue
+        mask, whole = values[chosen[0]], values[next(op.refs())]
+        if mask.dtype == "bool" and written.numel > 1:
+            ones = written.numel * mask.numel // whole.numel
+            states[chosen[0]] = replace(states[chosen[0]], ones=ones)
 
 
 def name_literals(
