@@ -25,7 +25,7 @@ def read_file(path: Path, most_bytes: int = LARGEST_SOURCE) -> bytes:
             raise OSError(errno.EINVAL, "is no regular file", str(path))
         if kind.st_size > most_bytes:
             raise OSError(errno.EFBIG, f"has more than {most_bytes >> 20} MiB", str(path))
-        return file.read(most_bytes)
+        return file.read(kind.st_size)
 
 
 def read_text(path: Path, most_bytes: int = LARGEST_DOCUMENT) -> str:
