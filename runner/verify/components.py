@@ -318,10 +318,16 @@ def _metas(shapes: Mapping[str, list[int]], dtypes: Mapping[str, str]) -> tuple[
 
 
 def _defined_in(cls: type[nn.Module], folder: Path) -> Path | None:
-    """The file in a folder that defines a class, by its code or else by its module."""
-    code = getattr(cls.forward, "__code__", None)
+    """The file in a folder that defines a class, by its forward's code, its module or its methods.
+
+    A class of torch's with an __init__ of its own has no forward of its own, and a decorator that
+    wraps a forward is code of another file.
+    """
+    forward = getattr(cls.forward, "__wrapped__", cls.forward)
+    functions = [forward, *vars(cls).values()]
+    files = [getattr(getattr(f, "__code__", None), "co_filename", None) for f in functions]
     module = sys.modules.get(cls.__module__)
-    for name in (getattr(code, "co_filename", None), getattr(module, "__file__", None)):
+    for name in (files[0], getattr(module, "__file__", None), *files[1:]):
         if isinstance(name, str) and Path(name).is_absolute():
             path = Path(name)
             if path.is_relative_to(folder):

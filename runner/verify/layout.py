@@ -76,6 +76,7 @@ def read_layout(directory: Path) -> Layout:
         path.relative_to(directory).as_posix()
         for folder in LEVEL_FOLDER.values()
         for path in directory.glob(f"{folder}/*.py")
+        if path.name != "__init__.py" or (_bytes(path) or b"").strip()
     }
     in_tree = {node.path for node in tree.nodes.values()} if tree else set()
     components = sorted(on_disk | in_tree, key=lambda path: (path.partition("/")[0], path))

@@ -21,7 +21,9 @@ VIEWS = {
 }
 _NUMBERS = {"size", "dim", "numel", "stride", "ndimension", "index", "count"}
 _PLAIN = {"tuple", "list", "dict", "len", "range", "zip", "enumerate", "int", "reversed", "iter"}
-_PLAIN |= {"next", "isinstance", "slice"}
+_PLAIN |= {"next", "isinstance", "slice", "min", "max", "divmod", "float", "bool", "str", "math"}
+_FACTS = {"shape", "ndim", "dtype", "device", "training"}
+"""Attributes that say what a tensor or a module is, and hold none of its numbers."""
 _PACKING = {"append", "extend", "items", "values", "keys", "get", "pop", "insert"}
 _STATEMENTS = (
     *(ast.Assign, ast.AnnAssign, ast.Return, ast.Expr, ast.For, ast.Pass, ast.Delete, ast.Raise),
@@ -70,26 +72,37 @@ def parent_fault(tree: ast.Module, cls: str) -> str | None:
     helpers = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
     if "forward" not in methods:
         return f"{cls} has no forward"
+    constants = {
+        name.id
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        for name in _names(target)
+    }
     for function in functions:
         if function.name != "__init__":
-            fault = _Forward(methods, helpers).fault(function)
+            fault = _Forward(methods, helpers, constants).fault(function)
             if fault:
                 return fault
     return None
 
 
 class _Forward:
-    """One method of a parent. `numbers` are the names that hold Python numbers.
+    """One method of a parent. `numbers` are the names that hold Python numbers, or may.
 
-    `helpers` are functions of the same file: they pick inputs, and are watched when they run.
+    `helpers` are functions of the same file: they pick inputs, and are watched when they run. What
+    is computed from a tensor that a name holds is watched, too: only what cannot be a tensor's
+    number is a number here, or a constant of the file or of the model.
     """
 
-    def __init__(self, methods: set[str], helpers: set[str]) -> None:
+    def __init__(self, methods: set[str], helpers: set[str], constants: set[str]) -> None:
         self.methods, self.helpers = methods, helpers
         self.locals: set[str] = set()
-        self.numbers: set[str] = set()
+        self.numbers: set[str] = set(constants)
 
     def fault(self, function: ast.FunctionDef) -> str | None:
+        given = function.args
+        self.locals |= {a.arg for a in (*given.posonlyargs, *given.args, *given.kwonlyargs)}
         for node in ast.walk(function):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 self.locals.add(node.id)
@@ -104,11 +117,17 @@ class _Forward:
         if isinstance(node, ast.stmt):
             if isinstance(node, ast.Assign) and self._number(node.value):
                 self.numbers |= {t.id for t in node.targets if isinstance(t, ast.Name)}
+            if isinstance(node, ast.Assign) and _is_shape(node.value):
+                self.numbers |= {n.id for t in node.targets for n in _names(t)}
             return None if isinstance(node, _STATEMENTS) else f"{type(node).__name__} statement"
         if isinstance(node, ast.BinOp | ast.BoolOp | ast.Compare | ast.UnaryOp):
             is_test = isinstance(node, ast.Compare) and all(
                 isinstance(op, ast.Is | ast.IsNot) for op in node.ops
             )
+            is_test |= isinstance(node, ast.Compare) and all(
+                self._number(side) or _is_fact(side) for side in (node.left, *node.comparators)
+            )
+            is_test |= isinstance(node, ast.BoolOp | ast.UnaryOp) and self._is_truth(node)
             return None if is_test or self._number(node) else f"`{text}` is no child call"
         if isinstance(node, ast.Call):
             allowed = self._call(node.func) or _is_move(node)
@@ -129,9 +148,19 @@ class _Forward:
             return function.attr in VIEWS
         return function.attr in VIEWS | _NUMBERS | _PACKING
 
+    def _is_truth(self, node: ast.expr) -> bool:
+        """Whether it is made of comparisons alone, which are read one by one."""
+        if isinstance(node, ast.BoolOp):
+            return all(map(self._is_truth, node.values))
+        if isinstance(node, ast.UnaryOp):
+            return isinstance(node.op, ast.Not) and self._is_truth(node.operand)
+        return isinstance(node, ast.Compare) or _is_fact(node)
+
     def _number(self, node: ast.expr) -> bool:
         if isinstance(node, ast.Constant):
             return isinstance(node.value, int | float)
+        if isinstance(node, ast.Attribute):
+            return node.attr == "ndim" or _root(node) == "self"
         if isinstance(node, ast.Name):
             return node.id in self.numbers
         if isinstance(node, ast.UnaryOp):
@@ -143,12 +172,36 @@ class _Forward:
         if isinstance(node, ast.BoolOp):
             return all(map(self._number, node.values))
         if isinstance(node, ast.Subscript):
-            return isinstance(node.value, ast.Attribute) and node.value.attr == "shape"
+            return _is_shape(node.value)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             return node.func.attr in _NUMBERS
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            return node.func.id in {"len", "int"}
+            return node.func.id in {"len", "int", "min", "max"}
         return False
+
+
+def _is_shape(node: ast.expr) -> bool:
+    """Whether it is `x.shape`, `x.shape[1:]` or `x.size()`."""
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
+        return _is_shape(node.value)
+    if isinstance(node, ast.Call):
+        function = node.func
+        return isinstance(function, ast.Attribute) and function.attr == "size" and not node.args
+    return isinstance(node, ast.Attribute) and node.attr == "shape"
+
+
+def _is_fact(node: ast.expr) -> bool:
+    """Whether it says what a tensor is: a shape, a dtype; or what it is compared with."""
+    if isinstance(node, ast.Tuple | ast.List):
+        return all(map(_is_fact, node.elts))
+    if isinstance(node, ast.Attribute):
+        return node.attr in _FACTS or _root(node) == "torch"
+    return isinstance(node, ast.Constant) or _is_shape(node)
+
+
+def _names(target: ast.expr) -> list[ast.Name]:
+    """The names that a target binds: two in `a, b = x.shape`."""
+    return [node for node in ast.walk(target) if isinstance(node, ast.Name)]
 
 
 def _is_move(call: ast.Call) -> bool:

@@ -88,6 +88,7 @@ class Trace:
     """Work of all operations in floating-point operations, counted from sizes alone."""
 
 
+_TORCH = Path(torch.__file__).parent
 _LOOKS = {"squeeze_", "unsqueeze_", "t_", "transpose_", "swapaxes_", "swapdims_", "as_strided_"}
 """Change how a tensor is read, in place, and no number of it."""
 _SAMPLED = 64
@@ -118,8 +119,8 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._known: set[int] = set()
         self._before: set[int] = set()
         self._samples: dict[int, tuple[str, torch.Tensor]] = {}
-        self._components: list[tuple[str, str]] = []
-        """Those that run now, and the file of each."""
+        self._components: list[tuple[str, str, Any]] = []
+        """Those that run now, the file of each, and who called one whose forward is torch's own."""
         self._guarded = False
         self._scattered: dict[int, int] = {}
         """What a scatter gave, by number -> the tensor into a copy of which it wrote."""
@@ -199,7 +200,8 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             strides = tuple(tuple(t.stride()) for t in given)
             if not self._components:
                 self._unwatched_changes(given, f"gives {name}")
-            self._components.append((name, file))
+            caller = self._asking() if _is_of_torch(forward) else None
+            self._components.append((name, file, caller))
             first = len(self.trace.events)
             try:
                 output = forward(*args, **kwargs)
@@ -236,7 +238,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 if not creates and tensor.numel() and not self._is_python_number(tensor, number):
                     reads.add(number)
         outputs = tensors(result)
-        inside, file = self._components[-1] if self._components else (None, None)
+        inside, file, caller = self._components[-1] if self._components else (None, None, None)
         if not reads <= self._known:
             if self._guarded:
                 self._stray(name, inside)
@@ -263,7 +265,9 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if self._guarded and not moves:
             if inside is None:
                 self._complain(f"computes {name} itself", None)
-            elif where.rpartition(":")[0] != file:
+            elif where.rpartition(":")[0] != file and (
+                caller is None or self._asking() is not caller
+            ):
                 self._complain(f"computes {name} in the place of {inside}", None)
         sources = reads - writes if name in COPIES | FILLS else reads
         random = torch.Tag.nondeterministic_seeded in func.tags
@@ -357,13 +361,17 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return {name for number in numbers for name in self._weights.get(number, [])}
 
     def _where(self) -> str:
+        frame = self._asking()
+        if frame is None:
+            return "elsewhere"
+        return f"{frame.f_code.co_filename[len(self._directory) + 1 :]}:{frame.f_lineno}"
+
+    def _asking(self) -> Any:
+        """The frame of the program's own that is innermost, if there is one."""
         frame: Any = sys._getframe(2)
-        while frame is not None:
-            file = frame.f_code.co_filename
-            if file.startswith(self._directory):
-                return f"{file[len(self._directory) + 1 :]}:{frame.f_lineno}"
+        while frame is not None and not frame.f_code.co_filename.startswith(self._directory):
             frame = frame.f_back
-        return "elsewhere"
+        return frame
 
 
 def reaching(events: list[Event], outputs: frozenset[int]) -> tuple[list[bool], set[int]]:
@@ -379,6 +387,12 @@ def reaching(events: list[Event], outputs: frozenset[int]) -> tuple[list[bool], 
 
 
 _ORIGIN = "neither an input nor a weight nor computed in this forward"
+
+
+def _is_of_torch(forward: Any) -> bool:
+    """Whether a module's forward is that of a class of torch: `class Model(nn.Linear)`."""
+    code = getattr(getattr(forward, "__func__", forward), "__code__", None)
+    return code is not None and Path(code.co_filename).is_relative_to(_TORCH)
 
 
 def _is_move(given: list[torch.Tensor], outputs: list[torch.Tensor]) -> bool:

@@ -10,6 +10,13 @@ STEP = "steps/step_1_conv_relu_to_kernel"
 COMPOSED = "verification/composition_test.py"
 RELU = "level_0_kernel/relu.py"
 TREE = "decomposition_tree.json"
+CLASS_OF_TORCH = """\
+class Model(nn.ReLU):
+    def __init__(self):
+        super().__init__()
+
+
+"""
 
 
 def bare(tree):
@@ -273,3 +280,45 @@ def test_a_directory_of_one_file_is_told_what_it_lacks(tmp_path):
 
     assert verification.status == "failed"
     assert verification.first_failure.startswith("rules: decomposition_tree.json: no decomp")
+
+
+def test_a_component_may_be_a_class_of_torch_without_a_forward(fusion, judged):
+    text = fusion.read(RELU)
+    body = text[text.index("class Model") : text.index("def get_inputs")]
+    fusion.edit_everywhere("relu.py", body, CLASS_OF_TORCH)
+
+    assert judged(fusion, trials=1).first_failure is None
+
+
+def test_a_parent_does_not_compute_for_a_class_of_torch(fusion, judged, complaints):
+    text = fusion.read(RELU)
+    body = text[text.index("class Model") : text.index("def get_inputs")]
+    fusion.edit_everywhere("relu.py", body, CLASS_OF_TORCH)
+    hook = (
+        "        super().__init__()\n"
+        "        torch.nn.ReLU.register_forward_hook\n"
+        "        self._late = lambda m, i, o: o * 1\n"
+    )
+    fusion.edit(f"{STEP}/refactored.py", "        super().__init__()\n", hook)
+    fusion.edit(
+        f"{STEP}/refactored.py",
+        "    def forward(self, x):\n",
+        "    def forward(self, x):\n        self.relu.register_forward_hook(self._late)\n",
+    )
+
+    assert judged(fusion, trials=1).status == "failed"
+
+
+def test_an_empty_init_file_is_no_component(fusion, judged):
+    fusion.write("level_0_kernel/__init__.py", "")
+    fusion.write(f"{STEP}/children/__init__.py", "")
+
+    assert judged(fusion, trials=1).first_failure is None
+
+
+def test_a_forward_may_say_that_it_takes_no_gradients(fusion, judged):
+    fusion.edit_everywhere(
+        "relu.py", "    def forward(self", "    @torch.no_grad()\n    def forward(self"
+    )
+
+    assert judged(fusion, trials=1).first_failure is None

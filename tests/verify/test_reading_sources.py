@@ -12,7 +12,7 @@ def _fault(body: str, arguments: str = "x", more: str = "") -> str | None:
     lines = ["class RefactoredModel(nn.Module):", f"    def forward(self, {arguments}):"]
     lines.append(textwrap.indent(textwrap.dedent(body).strip(), " " * 8))
     lines.append(textwrap.indent(textwrap.dedent(more), " " * 4))
-    source = "\n".join(lines)
+    source = "DIM, HEADS = 64, 8\n" + "\n".join(lines)
     return parent_fault(ast.parse(source), "RefactoredModel")
 
 
@@ -27,6 +27,15 @@ def _fault(body: str, arguments: str = "x", more: str = "") -> str | None:
         "n = x.size(0)\nreturn x.view(n * 2, -1)",
         "batch = x.shape[0]\nreturn x.view(batch // 2, 2)",
         "return torch.flatten(x, 1)",
+        "b, s, c = x.shape\nreturn x.view(b, s, c // 4, 4)",
+        "b, *rest = x.size()\nreturn x.view(b // 2, -1)",
+        "return x.view(-1, self.dim // self.heads)",
+        "return x.view(-1, DIM // HEADS)",
+        "assert x.ndim == 3 and x.shape[-1] == self.dim, f'{x.shape}'\nreturn self.a(x)",
+        "assert x.shape == (2, 3)\nreturn self.a(x)",
+        "if x.dtype != torch.float32:\n    raise TypeError\nreturn self.a(x)",
+        "if not self.training:\n    return self.a(x)\nreturn self.b(x)",
+        "return self.a(x.view(x.shape[0], max(x.shape[1] // 2, 1), -1))",
         "y = self.a(x)\ndel x\nreturn y",
         '"""Words."""\nreturn self.layers[0](x, scale=None)',
         "return [layer(x) for layer in self.layers]",
@@ -74,6 +83,11 @@ def test_a_method_that_forward_calls_is_read_too():
 
     assert fault is not None
     assert "`x * 2` is no child call" in fault
+
+
+def test_a_method_may_take_a_child_as_an_argument():
+    more = "def _twice(self, layer, x):\n    return layer(layer(x))\n"
+    assert _fault("return self._twice(self.a, x)", more=more) is None
 
 
 def test_a_missing_class_is_a_fault():
