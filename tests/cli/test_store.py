@@ -22,7 +22,7 @@ def parent(pid):
     return int(pathlib.Path(f"/proc/{{pid}}/stat").read_text().rpartition(")")[2].split()[1])
 if pathlib.Path({flag!r}).exists():
     pathlib.Path({flag!r}).unlink()
-    os.kill(parent(os.getppid()), 9)
+    os.kill(parent(parent(os.getppid())), 9)
     time.sleep(1000)
 """
 

@@ -13,7 +13,7 @@ ZYGOTES_PARENT = """
 import os, pathlib
 def parent(pid):
     return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-worker = parent(os.getppid())
+worker = parent(parent(os.getppid()))  # above the server and what keeps watch over it
 """
 BROKEN = {
     "2_segfault": "import ctypes\nctypes.string_at(0)",
