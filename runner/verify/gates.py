@@ -25,7 +25,7 @@ from runner.verify.options import VerifyOptions
 from runner.verify.power import PowerGate
 from runner.verify.results import Verification
 from runner.verify.running import Bench, spelled_operations
-from runner.verify.sources import import_fault, parsed, without_docstring
+from runner.verify.sources import import_fault, parsed
 from runner.verify.spilling import Spill
 from runner.verify.steps import StepGate
 from runner.verify.streaming import Streaming, told
@@ -165,15 +165,10 @@ def _judge_documents(layout: Layout, findings: Findings) -> None:
         findings.broken("rules", TREE_FILE, layout.tree_fault or "missing")
     else:
         findings.found("rules", TREE_FILE, _tree_fault(layout, layout.tree))
-    known: dict[tuple[str, str], str] = {}
     for component in layout.components:
         with findings.judging("rules", component):
             tree = parsed(layout.directory / component, component)
             fault = import_fault(tree)
-            folder = component.partition("/")[0]
-            same = known.setdefault((folder, without_docstring(tree)), component)
-            if same != component:
-                fault = fault or f"is {same} again: one file a workload, used as often as it runs"
             if fault is None and layout.tree is not None and not layout.nodes(component):
                 fault = "is in no node of the tree"
             findings.found("rules", component, fault)

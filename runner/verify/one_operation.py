@@ -83,8 +83,6 @@ class Calls(TorchFunctionMode):
 def too_much(watch: Watch, calls: Calls, use: Call, allowed: Allowance) -> str | None:
     """What makes a kernel more than one operation, in one line, from one use of it."""
     first, last = use.operations
-    if first == last and allowed is not WHOLE_PROBLEM:
-        return "computes nothing: a view belongs into the parent"
     spans = {a - first: b - first for a, b in calls.spans if first <= a and b <= last}
     events = watch.trace.events[first:last]
     weights, constant = _of_weights(events, watch)

@@ -45,12 +45,6 @@ def parsed(path: Path, where: str) -> ast.Module:
         raise CannotJudge(f"{where}: {type(error).__name__}: {error}") from error
 
 
-def without_docstring(tree: ast.Module) -> str:
-    """What a file says, but for its docstring and its layout."""
-    body = tree.body[1:] if ast.get_docstring(tree) is not None else tree.body
-    return ast.dump(ast.Module(body, []))
-
-
 def import_fault(tree: ast.Module) -> str | None:
     """A component stands alone: torch and the standard library."""
     for node in ast.walk(tree):
