@@ -248,12 +248,16 @@ def in_a_file(tensor: torch.Tensor) -> torch.Tensor:
 def weights_of(model: nn.Module) -> dict[str, torch.Tensor]:
     """Parameters, buffers and tensors in plain attributes; shared ones by each name."""
     known = frozenset(map(id, model.modules()))
-    attributes = {
-        name: tensor
+    plain = (
+        (f"{path}.{key}" if path else key, value)
         for path, module in model.named_modules()
         for key, value in vars(module).items()
         if key not in ("_parameters", "_buffers", "_modules")
-        for name, tensor in named_tensors(value, f"{path}.{key}" if path else key, known)
+    )
+    attributes = {
+        name: tensor
+        for place, value in plain
+        for name, tensor in named_tensors(value, place, known)
     }
     parameters = dict(model.named_parameters(remove_duplicate=False))
     return attributes | parameters | dict(model.named_buffers(remove_duplicate=False))
