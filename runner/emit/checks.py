@@ -288,7 +288,9 @@ def held(value: Any) -> dict[Any, Any]:
     if isinstance(value, (list, tuple)):
         return dict(enumerate(value))
     if isinstance(value, nn.Module):
-        return {**value._parameters, **value._buffers, **value._modules}
+        weights = dict(value.named_parameters(recurse=False))
+        tables = dict(value.named_buffers(recurse=False))
+        return {**weights, **tables, **dict(value.named_children())}
     if isinstance(value, (type, ModuleType, FunctionType, MethodType)):
         return {}
     return getattr(value, "__dict__", {})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 from types import FunctionType, MethodType, ModuleType
 
 import torch
@@ -135,7 +136,8 @@ def _items(value: object) -> Iterable[tuple[object, object]]:
     if isinstance(value, list | tuple):
         return enumerate(value)
     if isinstance(value, torch.nn.Module):
-        return {**value._parameters, **value._buffers, **value._modules}.items()
+        own = (value.named_parameters(recurse=False), value.named_buffers(recurse=False))
+        return chain(*own, value.named_children())
     if isinstance(value, type | ModuleType | FunctionType | MethodType):
         return ()
     return vars(value).items() if hasattr(value, "__dict__") else ()

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from types import FunctionType, MethodType, ModuleType
 from typing import TypeAlias
 
@@ -142,7 +143,8 @@ def _items(value: object) -> Iterable[tuple[object, object]]:
     if isinstance(value, list | tuple):
         return enumerate(value)
     if isinstance(value, nn.Module):
-        return {**value._parameters, **value._buffers, **value._modules}.items()
+        own = (value.named_parameters(recurse=False), value.named_buffers(recurse=False))
+        return chain(*own, value.named_children())
     if isinstance(value, type | ModuleType | FunctionType | MethodType):
         return ()
     return vars(value).items() if hasattr(value, "__dict__") else ()
