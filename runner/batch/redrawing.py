@@ -8,6 +8,7 @@ arrived suggests.
 
 import runpy
 import shutil
+import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -84,7 +85,8 @@ def _arriving(problem: Problem, graph: Graph, directory: Path) -> dict[str, Arri
         keywords: dict[str, Any] = getattr(original, "get_input_kwargs", dict)()
         with _noting(model, iter(calls), found):
             checks["outputs"](model, inputs, keywords, 0)
-    except Exception:  # the author's code may do anything; other numbers are tried all the same
+    except Exception:  # the author's code may do anything: numbers are tried that need no run of it
+        traceback.print_exc()  # into the problem's log
         return {}
     for op in reversed(graph.operations):  # what a fusion takes a view of before a kernel reads it
         shown = next((found[name] for name in op.outputs if name in found), None)

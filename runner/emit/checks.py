@@ -282,7 +282,7 @@ def named_tensors(
 
 
 def held(value: Any) -> dict[Any, Any]:
-    """What a list, a dict, a module that nobody registered or a plain object holds."""
+    """The members, by name, of a list, a dict, a module or a plain object."""
     if isinstance(value, dict):
         return value
     if isinstance(value, (list, tuple)):

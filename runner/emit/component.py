@@ -75,7 +75,7 @@ class Emitter:
     tame: Mapping[str, Tame] = field(default_factory=dict)
     """Component files that draw other numbers than usual ones."""
     arrived: Mapping[str, Arrived] = field(default_factory=dict)
-    """What values were in a run of the model, for these files."""
+    """The range of each value in one run of the model; those files draw from it."""
     lines: Mapping[int, int | None] = field(default_factory=dict)
     """Line of the problem file on which the call of each part stands, by the part's id()."""
 

@@ -123,7 +123,7 @@ def as_names(value: object, where: str) -> dict[str, str]:
 
 
 def _refused(directory: Path, tree: Tree | None) -> dict[str, str]:
-    """What is no file, and what leads out of the directory, and would not move with it."""
+    """Return what is neither a file nor a folder, and links and paths that leave the directory."""
     found = {}
     for path in sorted(directory.rglob("*")):
         name = path.relative_to(directory).as_posix()

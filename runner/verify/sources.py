@@ -21,7 +21,7 @@ VIEWS = {
 }
 _NUMBERS = {"size", "dim", "numel", "stride", "ndimension", "index", "count"}
 _PLAIN = {"tuple", "list", "dict", "len", "range", "zip", "enumerate", "int", "reversed", "iter"}
-_PLAIN |= {"next", "isinstance", "slice", "min", "max", "divmod", "float", "bool", "str", "math"}
+_PLAIN |= {"next", "isinstance", "slice", "min", "max", "divmod", "float", "bool", "str"}
 _FACTS = {"shape", "ndim", "dtype", "device", "training"}
 """Attributes that say what a tensor or a module is, and hold none of its numbers."""
 _PACKING = {"append", "extend", "items", "values", "keys", "get", "pop", "insert"}

@@ -120,10 +120,13 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._before: set[int] = set()
         self._samples: dict[int, tuple[str, torch.Tensor]] = {}
         self._components: list[tuple[str, str, Any]] = []
-        """Those that run now, the file of each, and who called one whose forward is torch's own."""
+        """Each component that runs now: its name, its file, and the frame that called it.
+
+        The frame is kept only where the forward is code of torch.
+        """
         self._guarded = False
         self._scattered: dict[int, int] = {}
-        """What a scatter gave, by number -> the tensor into a copy of which it wrote."""
+        """Storage of a scatter's result -> storage of the tensor of which it is a changed copy."""
         self._weights: dict[int, list[str]] = {}
         for name, tensor in (weights or {}).items():
             if tensor.numel():
