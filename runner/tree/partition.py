@@ -277,24 +277,25 @@ class _Partition:
     def _contents(self, region: Region) -> list[Part]:
         """The fusions and kernels of a layer, by rule 5, a to d."""
         kernels = list(region.kernels())
-        turned = {k for r in (region, *region.walk()) for turn in self._turns(r) for k in turn}
-        fusions = constant_fusions(self.flow, [k for k in kernels if k not in turned])
-        taken = {k for fusion in fusions for k in fusion.kernels}
         joins = {k for k in kernels if is_residual(self.flow, k, set(kernels))}
-        parts = [*map(self.make.fusion, fusions), *self._pieces(region, taken, joins)]
+        parts = self._pieces(region, joins)
         return parts if len(parts) > 1 else self.make.lines_and_kernels(kernels)
 
-    def _pieces(self, region: Region, taken: set[int], joins: Collection[int]) -> list[Part]:
+    def _pieces(self, region: Region, joins: Collection[int]) -> list[Part]:
         steps = self._steps(region)
-        done = {k for step in steps for k in step.kernels}
-        items = list(self._items(region, taken | done, joins))
+        taken = {k for step in steps for k in step.kernels}
+        items = list(self._items(region, taken, joins))
+        own = {i for i in items if isinstance(i, int)}.difference(*self._turns(region))
+        constants = constant_fusions(self.flow, own)
+        taken |= {k for fusion in constants for k in fusion.kernels}
         stretches: list[list[int]] = [[]]
         for item in items:
             if isinstance(item, Part):
                 stretches.append([])
-            else:
+            elif item not in taken:
                 stretches[-1].append(item)
-        parts = [*map(self.make.fusion, steps), *(i for i in items if isinstance(i, Part))]
+        parts = [i for i in items if isinstance(i, Part)]
+        parts += map(self.make.fusion, [*steps, *constants])
         loose = {k for stretch in stretches for k in stretch}
         if len(joins) > 1:
             for fusion in blocks_up_to_joins(self.flow, stretches, joins):
@@ -350,7 +351,7 @@ class _Partition:
             if self._is_body(item, region) or self.structure.is_two_blocks(item):
                 yield from self._items(item, taken, joins)
             elif len(kernels) > LARGEST_FUSION and self.structure.is_opened(item):
-                yield from self._pieces(item, taken, joins)
+                yield from self._pieces(item, joins)
             elif len(kernels) == 1:
                 yield kernels[0]
             elif kernels and self.make.may_be_fusion(
@@ -361,7 +362,7 @@ class _Partition:
                 self.make.drawn_together.add(kernels)
                 yield self.make.call(item, kernels)
             elif kernels:
-                yield from self._pieces(item, taken, joins)
+                yield from self._pieces(item, joins)
 
     def _is_one_block(
         self, region: Region, kernels: Collection[int], joins: Collection[int]
