@@ -15,8 +15,8 @@ from torch.overrides import TorchFunctionMode
 
 from runner.graph.containers import plainly
 from runner.graph.ir import Input, Operation, TensorSpec, is_expanded, references
+from runner.graph.method_calls import authors_frames
 from runner.graph.operations import is_sized_by_values
-from runner.graph.origin import authors_frames
 from runner.graph.provenance import LONGEST_LITERAL, tensor_literal
 from runner.graph.trace import Built, Traced
 from runner.torch_internals import (
@@ -79,7 +79,7 @@ def _trace(built: Built, *, whole: bool) -> Traced:
         return leaves_out
 
     tracer = concrete_tracer(run, pre_dispatch=whole)
-    with authors_frames(), classes_followed():
+    with authors_frames(built.model), classes_followed():
         # torch.matmul multiplies a weight that takes gradients in another way.
         weights = [s.detach().requires_grad_(s.requires_grad) for s in states.values()]
         module = tracer(weights, [flat[i] for i in positions])

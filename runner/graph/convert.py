@@ -29,6 +29,7 @@ from runner.graph.ir import (
     TensorSpec,
     references,
 )
+from runner.graph.method_calls import with_methods
 from runner.graph.operations import COPY, SIZED_BY_VALUES
 from runner.graph.origin import origin
 from runner.graph.placement import is_copy_on_device, is_on_cpu, made_on_cpu, placed, viewable
@@ -540,4 +541,4 @@ def _scopes(node: FxNode) -> tuple[Scope, ...]:
         call = int(key.rpartition("@")[2]) if "@" in key else 0
         path = _SLICED.sub("", path)
         found.append(Scope(path, name.rpartition(".")[2], call, name.startswith("torch.nn.")))
-    return tuple(found)
+    return with_methods(tuple(found), _stack(node))

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 from types import FunctionType, MethodType, ModuleType
+from typing import TYPE_CHECKING
 
 import torch
 from torch.fx import Node as FxNode
@@ -14,8 +15,10 @@ from torch.fx import Node as FxNode
 from runner.graph.ir import Operation, Ref, State, TensorSpec, references
 from runner.graph.provenance import tensor_literal
 from runner.graph.refused import Refused
-from runner.graph.trace import Built
 from runner.torch_internals import FakeTensor, storage_of, without_modes
+
+if TYPE_CHECKING:
+    from runner.graph.trace import Built
 
 _LONGEST_LITERAL = 16384
 """Numbers that a forward may write out, or take from NumPy."""
@@ -107,23 +110,35 @@ def plain_tensors(model: torch.nn.Module) -> dict[str, torch.Tensor]:
 
     A state that forward() replaces, a table; the weights of a module that no module registered.
     """
+    held = _plain(model).items()
+    return {name: value for name, value in held if isinstance(value, torch.Tensor)}
+
+
+def plain_modules(model: torch.nn.Module) -> dict[str, torch.nn.Module]:
+    """Modules that no module registered, in attributes, lists, dicts and objects, by their place."""
+    held = _plain(model).items()
+    return {name: value for name, value in held if isinstance(value, torch.nn.Module)}
+
+
+def _plain(model: torch.nn.Module) -> dict[str, object]:
     registered = frozenset(map(id, model.modules()))
     return {
-        name: tensor
+        name: held
         for path, module in model.named_modules()
         for key, value in vars(module).items()
         if key not in {"_parameters", "_buffers", "_modules"}
-        for name, tensor in _held(value, f"{path}.{key}" if path else key, registered)
+        for name, held in _held(value, f"{path}.{key}" if path else key, registered)
     }
 
 
 def _held(
     value: object, name: str, known: frozenset[int], depth: int = 0
-) -> Iterator[tuple[str, torch.Tensor]]:
-    """Tensors in an attribute; what is in `known`, by its id(), is not entered again."""
+) -> Iterator[tuple[str, object]]:
+    """An attribute and all in it; what is in `known`, by its id(), is not entered again."""
     if isinstance(value, torch.Tensor):
         yield name, value
     elif depth < _DEEPEST and id(value) not in known:
+        yield name, value
         deeper = depth + (not isinstance(value, torch.nn.Module))
         for key, item in _items(value):
             yield from _held(item, f"{name}.{key}", known | {id(value)}, deeper)

@@ -127,6 +127,8 @@ class Scope:
     call: int
     builtin: bool = False
     """A module of torch.nn, not of the author."""
+    method: str = ""
+    """The method that was called by its name; empty for a call of the module itself."""
 
 
 @dataclass(frozen=True, slots=True)

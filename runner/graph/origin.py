@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import contextlib
 import functools
 import linecache
 import re
@@ -16,7 +15,6 @@ from types import FrameType
 import torch
 
 from runner.graph.ir import Origin
-from runner.torch_internals import frames_kept
 
 _TORCH = str(Path(torch.__file__).parent)
 _KDRUN = str(Path(__file__).parents[1])
@@ -24,15 +22,7 @@ _INSTALLED = "site-packages/"
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
 
 
-def authors_frames() -> contextlib.AbstractContextManager[None]:
-    """While a tracer of torch runs, its stack traces hold the functions that a forward calls.
-
-    By itself it keeps frames called `forward` alone, and so loses who wrote what in a helper.
-    """
-    return frames_kept(_filtered)
-
-
-def _filtered(summary: traceback.StackSummary) -> traceback.StackSummary:
+def forwards_and_helpers(summary: traceback.StackSummary) -> traceback.StackSummary:
     """The innermost forward outside torch, and what it calls in its own file or package.
 
     Of a forward in no package, such as a problem file's, also what it calls in packages.
@@ -65,7 +55,9 @@ def _package(file: str) -> str:
 
 def origin(trace: str, problem_file: str) -> Origin | None:
     """Where the operation of a stack trace stands; None where it holds no frame of the author's."""
-    frames = [(m["file"], int(m["line"]), m["function"]) for m in _FRAME.finditer(trace)]
+    frames = [
+        (m["file"], int(m["line"]), m["function"].partition("|")[0]) for m in _FRAME.finditer(trace)
+    ]
     frames = [f for f in frames if not f[0].startswith((_TORCH, _KDRUN))]
     if not frames:
         return None

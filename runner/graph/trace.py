@@ -13,7 +13,7 @@ import torch
 from torch.fx import Graph as FxGraph
 
 from runner.graph.containers import plainly
-from runner.graph.origin import authors_frames
+from runner.graph.method_calls import authors_frames
 from runner.graph.provenance import Recorder
 from runner.graph.recurrent import unrolled_never
 from runner.graph.refused import Refused
@@ -73,7 +73,7 @@ def export(built: Built) -> Traced:
         unnoticed(),
         without_seeds(),
         results,
-        authors_frames(),
+        authors_frames(built.model),
         NumbersToDevice(),
     ):
         program = torch.export.export(built.model, built.args, built.kwargs, strict=False)
