@@ -61,7 +61,8 @@ class _ModuleFrames:
     def noted(self, summary: traceback.StackSummary) -> tuple[traceback.StackSummary, str]:
         """A stack trace in which such a method is called `forward`, and a note of all such calls.
 
-        For each, the note says how many calls of the tracer's own stack of modules are around it.
+        For each, the note says how many calls of the tracer's own stack of modules are around it. A
+        forward that is no module's, or that its module's own method calls, is a function.
         """
         frames = _running()[: len(summary)]
         if [(f.f_code.co_filename, f.f_code.co_name) for f in frames] != [
@@ -70,31 +71,29 @@ class _ModuleFrames:
             return summary, ""
         self._forget_finished(frames)
         entries, around, notes, depth = list(summary), [""], list[str](), 0
+        by_method = ""
         for n, frame in enumerate(frames):
-            path, module = self._module(frame)
-            if module is None or path in around:
+            own, called = not frame.f_code.co_filename.startswith(_TORCH), frame.f_code is _CALL
+            module = _first_argument(frame) if own or called else None
+            path = self._path(module)
+            if frame.f_code.co_name == "forward" and own:
+                if not isinstance(module, torch.nn.Module) or path == around[-1] == by_method:
+                    entries[n] = _named(entries[n], _function(frame))
+            if not isinstance(module, torch.nn.Module) or path is None or path in around:
                 continue
-            if frame.f_code is _CALL and id(vars(module)) in self.registered:
+            if called and id(vars(module)) in self.registered:
                 depth += 1
-            elif frame.f_code is _CALL or not frame.f_code.co_filename.startswith(_TORCH):
-                notes.append(f"{depth}|{self._scope(path, module, frame)}")
-                if frame.f_code is not _CALL:
-                    entries[n] = _named(entries[n], "forward")
             else:
-                continue
+                notes.append(f"{depth}|{self._scope(path, module, frame)}")
+            if not called:
+                entries[n], by_method = _named(entries[n], "forward"), path
             around.append(path)
         note = ";".join(notes)
         return traceback.StackSummary.from_list(entries), "" if " " in note else note
 
-    def _module(self, frame: FrameType) -> tuple[str, torch.nn.Module | None]:
-        """The path of the module whose method a frame runs, and the module; none of others."""
-        code = frame.f_code
-        if code.co_argcount == 0 or code.co_varnames[0] != "self":
-            return "", None
-        module = frame.f_locals.get("self")
-        if not isinstance(module, torch.nn.Module):
-            return "", None
-        return self.places.get(id(vars(module)), ("", None))
+    def _path(self, module: object) -> str | None:
+        found = self.places.get(id(vars(module))) if isinstance(module, torch.nn.Module) else None
+        return found and found[0]
 
     def _scope(self, path: str, module: torch.nn.Module, frame: FrameType) -> str:
         if path not in self.latest or self.latest[path][0] is not frame:
@@ -111,6 +110,23 @@ class _ModuleFrames:
             if id(frame) not in live:
                 with contextlib.suppress(RuntimeError):
                     frame.clear()
+
+
+def _function(frame: FrameType) -> str:
+    """What a forward is called that is no module's call: by its class, where that is known."""
+    cls = getattr(frame.f_code, "co_qualname", "").rpartition(".")[0].rpartition(".")[2]
+    return "run_forward" if frame.f_code.co_varnames[:1] == ("self",) or not cls else cls
+
+
+def _first_argument(frame: FrameType) -> object:
+    code = frame.f_code
+    return frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
+
+
+def _function(frame: FrameType) -> str:
+    """What a forward is called that is no call of a module: by its class, where that is known."""
+    cls = getattr(frame.f_code, "co_qualname", "").rpartition(".")[0].rpartition(".")[2]
+    return "forward_" if isinstance(_first_argument(frame), torch.nn.Module) or not cls else cls
 
 
 def _named(entry: traceback.FrameSummary, name: str) -> traceback.FrameSummary:
