@@ -24,6 +24,7 @@ from runner.torch_internals import frames_kept
 
 _CALL = torch.nn.Module.__call__.__code__  # type: ignore[attr-defined]
 _TORCH = str(Path(torch.__file__).parent)
+_KDRUN = str(Path(__file__).parents[1])
 _NOTE = re.compile(r", in \S+?\|(?P<calls>\S+)$", re.MULTILINE)
 
 
@@ -73,17 +74,20 @@ class _ModuleFrames:
         entries, around, notes, depth = list(summary), [""], list[str](), 0
         by_method = ""
         for n, frame in enumerate(frames):
-            own, called = not frame.f_code.co_filename.startswith(_TORCH), frame.f_code is _CALL
+            own = not frame.f_code.co_filename.startswith((_TORCH, _KDRUN))
+            called = frame.f_code is _CALL
             module = _first_argument(frame) if own or called else None
             path = self._path(module)
             if frame.f_code.co_name == "forward" and own:
                 if not isinstance(module, torch.nn.Module) or path == around[-1] == by_method:
                     entries[n] = _named(entries[n], _function(frame))
-            if not isinstance(module, torch.nn.Module) or path is None or path in around:
+            if not isinstance(module, torch.nn.Module) or path is None:
                 continue
-            if called and id(vars(module)) in self.registered:
-                depth += 1
-            else:
+            registered = called and id(vars(module)) in self.registered
+            depth += registered and path != ""
+            if path in around:
+                continue
+            if not registered:
                 notes.append(f"{depth}|{self._scope(path, module, frame)}")
             if not called:
                 entries[n], by_method = _named(entries[n], "forward"), path
@@ -119,8 +123,11 @@ def _function(frame: FrameType) -> str:
 
 
 def _first_argument(frame: FrameType) -> object:
+    """What a method is called of; None for a function that is no forward."""
     code = frame.f_code
-    return frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
+    if not code.co_argcount or (code.co_varnames[0] != "self" and code.co_name != "forward"):
+        return None
+    return frame.f_locals.get(code.co_varnames[0])
 
 
 def _function(frame: FrameType) -> str:

@@ -61,12 +61,10 @@ def loops(flow: KernelFlow, region: Region, fused: set[int]) -> list[list[list[i
     tokens = [(_token(flow, item), flow.places(_kernels([item]))) for item in region.items]
     for repeat in repeats(tokens, _crossing(flow, region)):
         units = [[region.items[p] for p in unit] for unit in repeat.units()]
-        if _called(flow, units[0], fused):
+        if _called(flow, units, fused):
             continue
-        units = _without_what_differs(flow, units)
+        units = _without_what_differs(flow, _turns(flow, region, units[-1]) or units)
         turns = [list(_kernels(unit)) for unit in units]
-        if all(isinstance(item, int) for item in units[0]):
-            turns = _turns(flow, region, turns[-1]) or turns
         other = held.isdisjoint(k for turn in turns for k in turn)
         if other and len(turns) >= FEWEST_TURNS and _is_several_parts(flow, turns[-1]):
             found.append(turns)
@@ -74,16 +72,18 @@ def loops(flow: KernelFlow, region: Region, fused: set[int]) -> list[list[list[i
     return found if len(held) >= _SHARE * sum(1 for _ in region.kernels()) else []
 
 
-def _turns(flow: KernelFlow, region: Region, unit: Sequence[int]) -> list[list[int]]:
-    """The kernels of a loop, a list for each turn; `unit`: those of one turn, from anywhere on.
+def _turns(
+    flow: KernelFlow, region: Region, unit: Sequence[int | Region]
+) -> list[list[int | Region]]:
+    """The items of a loop, a list for each turn; `unit`: those of one turn, from anywhere on.
 
-    A turn begins where the loop's first statement runs again. The first turn may hold other
-    operations. There are none where turns are not as long as the unit.
+    A turn begins where the loop's first statement runs again, or the first module that it calls.
+    The first and the last turn may hold other operations. There are none where turns are not as
+    long as the unit.
     """
-    body = {*flow.places(unit)}
-    own = [item for item in region.items if isinstance(item, int)]
-    inside = [k for k in own if not body.isdisjoint(flow.places([k]))]
-    places = flow.places(inside)
+    body = {_statement(flow, item) for item in unit}
+    inside = [item for item in region.items if _statement(flow, item) in body]
+    places = [_statement(flow, item) for item in inside]
     begins = [
         n for n, at in enumerate(places) if at == places[0] and (not n or places[n - 1] != at)
     ]
@@ -91,26 +91,43 @@ def _turns(flow: KernelFlow, region: Region, unit: Sequence[int]) -> list[list[i
     return turns if abs(len(turns) - len(inside) / len(unit)) < 1 else []
 
 
+def _statement(flow: KernelFlow, item: int | Region) -> Hashable:
+    """What of a loop's body an item is: the module that is called, or the statement that runs."""
+    if isinstance(item, int):
+        return flow.places([item])[0]
+    return item.scope and (item.scope.path, item.scope.method)
+
+
 def _blocks(flow: KernelFlow, region: Region, repeat: Repeat, fused: set[int]) -> list[Block]:
     units = [[region.items[p] for p in unit] for unit in repeat.units()]
-    if _called(flow, units[0], fused):
+    if _called(flow, units, fused):
         return []
+    units = _turns(flow, region, units[-1]) or units
     joins = any(isinstance(item, int) and is_join(flow, item) for item in units[0])
     units = _without_what_differs(flow, units)
     if not all(_is_block(flow, unit) for unit in units):
         return []
-    shared = len(units) > 1 and _states(flow, units[0]) == _states(flow, units[1])
+    shared = len(units) > 1 and _states(flow, units[-1]) == _states(flow, units[-2])
     stem = "step" if shared else "block" if joins else "stage"
     return [Block(tuple(unit), stem, len(units)) for unit in units]
 
 
-def _called(flow: KernelFlow, unit: Sequence[int | Region], fused: set[int]) -> bool:
-    """Whether the author's own module is the block, rather than what runs around its call."""
+def _called(flow: KernelFlow, units: list[list[int | Region]], fused: set[int]) -> bool:
+    """Whether the author's own module is the block, rather than what runs around its call.
+
+    Calls in a row of modules are no block, but where each turn of a loop calls the same ones.
+    """
+    unit = units[0]
     calls = [item for item in unit if isinstance(item, Region) and id(item) not in fused]
     joins = any(isinstance(item, int) and is_join(flow, item) for item in unit)
     called = sum(1 for call in calls for _ in call.kernels())
     alone = len(calls) == 1 and called >= _SHARE * sum(1 for _ in _kernels(unit))
-    return alone or (bool(calls) and not joins)
+    again = all(_modules(turn) == _modules(unit) for turn in units)
+    return alone or (bool(calls) and not joins and not again)
+
+
+def _modules(unit: Sequence[int | Region]) -> set[str]:
+    return {item.scope.path for item in unit if isinstance(item, Region) and item.scope is not None}
 
 
 def _token(flow: KernelFlow, item: int | Region) -> Hashable:
@@ -158,16 +175,31 @@ def _without_what_differs(
     flow: KernelFlow, units: list[list[int | Region]]
 ) -> list[list[int | Region]]:
     """Without kernels that are another one in each repetition (`out[:, t] = y`), read by none."""
-    dropped = set()
-    for place in range(len(units[0])):
-        kernels = [k for unit in units if isinstance(k := unit[place], int)]
-        if len({_attributes(flow, k) for k in kernels}) <= max(2, len(units) // 3):
+    dropped: set[int] = set()
+    alike = [unit for unit in units if len(unit) == len(units[-1])]
+    for place in range(len(units[-1])):
+        kernels = [k for unit in alike if isinstance(k := unit[place], int)]
+        if len({_attributes(flow, k) for k in kernels}) <= max(2, len(alike) // 3):
             continue
         if not any(
-            flow.exits(k)[0] & set(_kernels(u)) for k, u in zip(kernels, units, strict=True)
+            flow.exits(k)[0] & set(_kernels(u)) for k, u in zip(kernels, alike, strict=True)
         ):
-            dropped.add(place)
-    return [[item for place, item in enumerate(unit) if place not in dropped] for unit in units]
+            dropped.update(kernels)
+    same = {(_statement(flow, k), _token(flow, k)) for k in dropped}
+    others = {id(unit) for unit in units}.difference(map(id, alike))
+    return [
+        [
+            item
+            for item in unit
+            if not isinstance(item, int)
+            or not (
+                (_statement(flow, item), _token(flow, item)) in same
+                if id(unit) in others
+                else item in dropped
+            )
+        ]
+        for unit in units
+    ]
 
 
 def _attributes(flow: KernelFlow, k: int) -> Hashable:
