@@ -130,6 +130,11 @@ class Scope:
     method: str = ""
     """The method that was called by its name; empty for a call of the module itself."""
 
+    @property
+    def called(self) -> str:
+        """What was called: a class, or a method of it, as `Flow.inverse`."""
+        return f"{self.cls}.{self.method}" if self.method else self.cls
+
 
 @dataclass(frozen=True, slots=True)
 class Origin:

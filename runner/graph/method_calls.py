@@ -72,7 +72,7 @@ class _ModuleFrames:
             return summary, ""
         self._forget_finished(frames)
         entries, around, notes, depth = list(summary), [""], list[str](), 0
-        by_method = ""
+        by_method: str | None = None
         for n, frame in enumerate(frames):
             own = not frame.f_code.co_filename.startswith((_TORCH, _KDRUN))
             called = frame.f_code is _CALL

@@ -107,7 +107,10 @@ def _blocks(flow: KernelFlow, region: Region, repeat: Repeat, fused: set[int]) -
     units = _without_what_differs(flow, units)
     if not all(_is_block(flow, unit) for unit in units):
         return []
-    shared = len(units) > 1 and _states(flow, units[-1]) == _states(flow, units[-2])
+    shared = len(units) > 1 and (
+        _modules(units[-1]) == _modules(units[-2]) != set()
+        or _states(flow, units[-1]) == _states(flow, units[-2])
+    )
     stem = "step" if shared else "block" if joins else "stage"
     return [Block(tuple(unit), stem, len(units)) for unit in units]
 

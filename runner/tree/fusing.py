@@ -4,7 +4,7 @@ docs/decisions/how-a-model-comes-apart.md states the rules: here are b, c, and w
 input of the model.
 """
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from runner.graph.recognize import Kernel
@@ -15,8 +15,6 @@ LARGEST_FUSION = 16
 """Parts of a module call that is drawn as one fusion; a straight line of kernels is one part."""
 FEWEST_TURNS = 3
 """Turns of a loop, or calls of one module, that are steps: fusions of however many kernels."""
-SMALLEST_FUNCTION = 3
-"""Kernels in a call of a function that is drawn as one fusion."""
 MOST_KERNELS = 32
 """Kernels in such a fusion."""
 LARGEST_BLOCK = 64
@@ -27,7 +25,6 @@ _ATTENTION = "attention"
 _EXPERTS = {"topk_router", "expert_linear", "expert_combine", "expert_dispatch"}
 
 
-Allows = Callable[[Collection[int]], bool]
 Statement = tuple[str, int]
 """File and first line."""
 Place = tuple[tuple[tuple[str, str, int], ...], Statement]
@@ -169,6 +166,11 @@ class KernelFlow:
         """The statement that makes each kernel's result, after the calls of functions around it."""
         last = (self.program.graph.operations[self.kernels[k].members[-1]].origin for k in kernels)
         return tuple((at.functions, (at.file, at.statement)) if at else None for at in last)
+
+    def functions(self, k: int) -> tuple[tuple[str, str, int], ...]:
+        """File, name and line of the call of each function that leads to a kernel's result."""
+        origin = self.program.graph.operations[self.kernels[k].members[-1]].origin
+        return origin.functions if origin is not None else ()
 
     def only_reader(self, k: int) -> int | None:
         """The one kernel that reads a kernel's result, where the model does not return it."""
@@ -312,14 +314,20 @@ def special_stem(operations: Sequence[str]) -> str | None:
 
 
 def constant_fusions(flow: KernelFlow, kernels: Collection[int]) -> list[Fusion]:
-    """Connected kernels that depend on parameters and shapes alone."""
+    """Connected kernels that depend on parameters and shapes alone.
+
+    They end at the edge of a function that computes more than they.
+    """
     left = {k for k in kernels if flow.constant[k]}
+    varying = {flow.functions(k)[:1] for k in kernels if not flow.constant[k]}
+    function = {k: flow.functions(k)[:1] if flow.functions(k)[:1] in varying else () for k in left}
     found = []
     while left:
-        waiting, group = [min(left)], set[int]()
+        first = min(left)
+        waiting, group = [first], set[int]()
         while waiting:
             k = waiting.pop()
-            if k in left:
+            if k in left and function[k] == function[first]:
                 left.discard(k)
                 group.add(k)
                 waiting += [*flow.users[k], *(m for _, m in flow.inputs[k] if m is not None)]
@@ -335,95 +343,6 @@ def assigned_to(flow: KernelFlow, k: int) -> str | None:
     origin = flow.program.graph.operations[max(flow.kernels[k].members)].origin
     targets = origin.targets if origin is not None else ()
     return snake_case(targets[0]) if len(targets) == 1 and len(targets[0]) > 2 else None
-
-
-# --- functions of the author's ------------------------------------------------------------------
-
-
-def function_calls(
-    flow: KernelFlow, kernels: Sequence[int], around: int, allows: Allows, depth: int = 0
-) -> list[tuple[str, list[int]]]:
-    """Calls of the author's functions, by name, with three kernels or more, as a module's call is.
-
-    `around`: how many kernels the module call has that they are in; a function that holds all of
-    them is no part of it. A call is opened that is too large for a fusion, but for one around at
-    most one contraction, and so is one whose kernels share no data. `allows`: whether kernels may
-    be one part.
-    """
-    made: dict[tuple[tuple[str, str, int], ...], list[int]] = {}
-    for k in kernels:
-        if len(chain := _functions(flow, k)) > depth:
-            made.setdefault(chain[: depth + 1], []).append(k)
-    found: list[tuple[str, list[int]]] = []
-    for chain, inside in made.items():
-        for call in _calls(flow, inside, depth):
-            if len(call) < SMALLEST_FUNCTION:
-                continue
-            called = function_calls(flow, call, around, allows, depth + 1)
-            small = sum(flow.contractions[k] for k in call) < 2 and not called
-            whole = len(call) < around and len(_connected(flow, call, siblings=True)) == 1
-            if whole and (small or fits_fusion(flow, call)) and allows(call):
-                found.append((snake_case(chain[depth][1]).strip("_"), call))
-            else:
-                found += called
-    return found
-
-
-def _calls(flow: KernelFlow, kernels: list[int], depth: int) -> list[list[int]]:
-    """One list for each call of a function.
-
-    The next call begins where the function's first line runs again. Where that gives unequal lists,
-    the line may also be that of a loop in a call: there the data flow alone tells calls apart.
-    """
-    calls: list[list[int]] = []
-    before: tuple[int, ...] = ()
-    first: tuple[int, ...] = ()
-    for k in kernels:
-        lines_to = _lines_from(flow, k, depth)
-        if not calls or (lines_to == first < before):
-            calls.append([])
-            first = lines_to
-        calls[-1].append(k)
-        before = lines_to
-    if len({len(call) for call in calls}) > 1:
-        return _connected(flow, kernels, siblings=False)
-    return calls
-
-
-def _connected(flow: KernelFlow, kernels: Iterable[int], siblings: bool) -> list[list[int]]:
-    """Kernels in groups joined by data flow; `siblings`: that read one value are joined too."""
-    part_of: dict[int | str, list[int]] = {}
-    for k in kernels:
-        read = flow.activations(k)
-        keys = [m for _, m in read if m is not None]
-        names = [flow.base(name) for name, _ in read] if siblings else []
-        joined = {id(part_of[key]): part_of[key] for key in (*keys, *names) if key in part_of}
-        part = sorted({m for other in joined.values() for m in other} | {k})
-        part_of.update(dict.fromkeys((k, *names), part))
-        part_of.update(dict.fromkeys((key for key, p in part_of.items() if id(p) in joined), part))
-    return sorted({id(part): part for part in part_of.values()}.values())
-
-
-def _functions(flow: KernelFlow, k: int) -> tuple[tuple[str, str, int], ...]:
-    """File, name and line of the call of each function that leads to a kernel's result."""
-    origin = flow.program.graph.operations[flow.kernels[k].members[-1]].origin
-    return origin.functions if origin is not None else ()
-
-
-def _lines_from(flow: KernelFlow, k: int, depth: int) -> tuple[int, ...]:
-    """The lines that lead to a kernel's result, from a function `depth` calls below the forward."""
-    (statement,) = flow.statements([k])
-    inner = (line for _, _, line in _functions(flow, k)[depth + 1 :])
-    return (*inner, *(statement[1:] if statement is not None else ()))
-
-
-def authors_name(flow: KernelFlow, kernels: Sequence[int]) -> str:
-    """What the author calls kernels together: a function, or the variable that they end in."""
-    functions = {chain[-1][1] if (chain := _functions(flow, k)) else "" for k in kernels}
-    if len(functions) == 1 and "" not in functions:
-        return snake_case(functions.pop()).strip("_")
-    pointwise = all(flow.kernels[k].kind == "pointwise" for k in kernels)
-    return assigned_to(flow, kernels[-1]) or ("pointwise" if pointwise else "fusion")
 
 
 # --- straight lines -------------------------------------------------------------------------------
@@ -487,6 +406,11 @@ def fits_fusion(flow: KernelFlow, kernels: Collection[int]) -> bool:
     if len(kernels) <= LARGEST_FUSION:
         return True
     return len(kernels) <= MOST_KERNELS and pieces(flow, kernels) <= LARGEST_FUSION
+
+
+def is_dissolved(flow: KernelFlow, kernels: Collection[int]) -> bool:
+    """Whether kernels, without their call, would mostly stand alone."""
+    return sum(len(line.kernels) for line in lines(flow, kernels)) < len(kernels) / 2
 
 
 def _why_line(flow: KernelFlow, line: Sequence[int]) -> str:

@@ -13,13 +13,13 @@ from runner.tree.document import Level
 from runner.tree.fusing import (
     Fusion,
     KernelFlow,
-    authors_name,
     fits_fusion,
     is_residual,
     lines,
     special_stem,
     why_alone,
 )
+from runner.tree.functions import authors_name
 from runner.tree.interface import Program, interface, shared_scopes
 from runner.tree.part import Part, in_order
 from runner.tree.regions import Region, is_container, is_numbered, wrapped
@@ -35,6 +35,10 @@ class PartMaker:
         self.wrappers = wrappers
         self.drawn_together = Contracted(flow)
         self.calls = Counter(program.scopes)
+        self.methods: dict[str, set[str]] = {}
+        """By class: the methods that are called by name, the empty one for calls of modules."""
+        for scope in {scope for scopes in program.scopes for scope in scopes}:
+            self.methods.setdefault(scope.cls, set()).add(scope.method)
         self.frames = {scopes[:depth] for scopes in program.scopes for depth in range(len(scopes))}
         self.number = {kernel.members: k for k, kernel in enumerate(program.kernels)}
         self.views: dict[Scope | None, set[int]] = {}
@@ -63,11 +67,15 @@ class PartMaker:
         return self.parent("fusion", name, stem, operations, children, reason, region.scope)
 
     def class_stem(self, region: Region) -> str:
-        """`transformer_block`, or `attention_residual` where a class wraps one of several."""
+        """`transformer_block`, or `attention_residual` where a class wraps one of several.
+
+        A method is told only where several of the class are called by name: `flow_inverse`.
+        """
         assert region.scope is not None
-        cls = region.scope.cls
-        inside = f"{snake_case(wrapped(region))}_" if cls in self.wrappers else ""
-        return inside + snake_case(cls)
+        cls, method = region.scope.cls, region.scope.method
+        inside = f"{snake_case(wrapped(region))}_" if region.scope.called in self.wrappers else ""
+        several = len(self.methods[cls]) > 1 and method
+        return inside + snake_case(cls) + (f"_{snake_case(method).strip('_')}" if several else "")
 
     def _call_stem(self, region: Region, kernels: Sequence[int]) -> str:
         scope = region.scope

@@ -22,12 +22,12 @@ from runner.tree.fusing import (
     blocks_up_to_joins,
     constant_fusions,
     fits_fusion,
-    function_calls,
     is_branch,
     is_residual,
     is_small,
     lines,
 )
+from runner.tree.functions import Call, function_calls, large_calls
 from runner.tree.interface import Interface, Program, interface
 from runner.tree.making import PartMaker, of_class, opened
 from runner.tree.part import Part, in_order
@@ -87,7 +87,7 @@ class _Partition:
         if not self._same_form():
             return "what goes out is no feature map like what comes in"
         classes = Counter(
-            r.scope.cls
+            r.scope.called
             for r in self.region.walk()
             if id(r) not in self.straight and r.scope is not None and not is_container(r.scope)
         )
@@ -171,7 +171,8 @@ class _Partition:
         queue = [self.region]
         while queue:
             current = queue.pop()
-            repeated = blocks(self.flow, current, self.straight)
+            functions = self._is_mostly(self._large_calls(current), current)
+            repeated = [] if functions else blocks(self.flow, current, self.straight)
             parts += [self._block(block, current) for block in repeated]
             inside = {id(item) for block in repeated for item in block.items}
             numbers = {item for block in repeated for item in block.items if isinstance(item, int)}
@@ -184,11 +185,20 @@ class _Partition:
                 elif id(item) in self.straight or self._is_small(item):
                     self.make.drawn_together.add(list(item.kernels()))
                     parts.append(self.make.call(item, list(item.kernels())))
-                elif self.structure.is_frame(item) or self._is_blocks(item):
+                elif (
+                    self.structure.is_frame(item)
+                    or self._is_blocks(item)
+                    or self._is_around_functions(item)
+                ):
                     queue.append(item)
                 else:
                     parts.append(self._layer(item))
             loose_of.append((current, loose))
+        for region, loose in loose_of:
+            for name, kernels in self._large_calls(Region(region.scope, list(loose))):
+                if self.make.drawn_together.allows(kernels):
+                    parts.append(self._function_layer(name, kernels, region))
+                    loose[:] = [k for k in loose if k not in set(kernels)]
         layers = any(part.level == "layer" for part in parts)
         head = self._head([k for _, loose in loose_of for k in loose]) if layers else None
         taken = set(head.kernels if head is not None else ())
@@ -217,12 +227,16 @@ class _Partition:
         """A call that is little more than blocks in a row.
 
         Steps of one contraction are none, nor are those of a call that is small enough for a
-        fusion. A class that is called several times is a block itself.
+        fusion, nor the turns of a loop that are. A class that is called several times is a block
+        itself.
         """
-        assert region.scope is not None
-        if not is_container(region.scope) and self.structure.times[region.scope.cls] > 1:
+        container = region.scope is not None and is_container(region.scope)
+        if not container and self.structure.is_repeated(region):
             return False
         small = fits_fusion(self.flow, list(region.kernels()))
+        turns = self._turns(region)
+        if turns and not container and all(fits_fusion(self.flow, turn) for turn in turns):
+            return False
         found = [
             block
             for block in blocks(self.flow, region, self.straight)
@@ -232,6 +246,22 @@ class _Partition:
         held = sum(1 for block in found for _ in block.region().kernels())
         return held >= MOSTLY * sum(1 for _ in region.kernels())
 
+    def _is_around_functions(self, region: Region) -> bool:
+        """A call that is little more than several calls of functions too large for fusions."""
+        return not self.structure.is_repeated(region) and self._is_mostly(
+            self._large_calls(region), region
+        )
+
+    def _is_mostly(self, calls: list[Call], region: Region) -> bool:
+        held = sum(len(kernels) for _, kernels in calls)
+        return len(calls) > 1 and held >= MOSTLY * sum(1 for _ in region.kernels())
+
+    def _large_calls(self, region: Region) -> list[Call]:
+        """The calls of functions that are too large for a fusion, and no rows of blocks."""
+        loose = [item for item in region.items if isinstance(item, int)]
+        calls = large_calls(self.flow, loose)
+        return [call for call in calls if not self._is_blocks(Region(None, list(call[1])))]
+
     def _is_small(self, region: Region) -> bool:
         """A call in a model that is a fusion: with one contraction, or the output head.
 
@@ -240,7 +270,7 @@ class _Partition:
         kernels = list(region.kernels())
         contractions = [self.kernels[k].operation for k in kernels if self.flow.contractions[k]]
         assert region.scope is not None
-        if region.scope.cls in self.structure.classes or not self.make.may_be_fusion(kernels):
+        if region.scope.called in self.structure.classes or not self.make.may_be_fusion(kernels):
             return False
         head = set(contractions) == {"linear"} and any(self.flow.exits(k)[2] for k in kernels)
         return len(contractions) <= (_HEAD_CONTRACTIONS if head else 1)
@@ -251,10 +281,21 @@ class _Partition:
         inside = {i for child in children for i in child.operations}
         operations = tuple(sorted(inside | self.make.views_between(inside, region.kernels())))
         place = attribute(around.scope.path) if around.scope is not None else ""
-        stem = f"{place}_{block.stem}" if place and block.stem == "stage" else block.stem
+        if block.stem == "step":
+            place = self._class_around(around)
+        stem = f"{place}_{block.stem}" if place and block.stem != "block" else block.stem
         reason = f"operations that the program runs {block.count} times in a row"
         name = f"{block.stem}_{block.number}"
         return self.make.parent("layer", name, stem, operations, children, reason)
+
+    def _function_layer(self, name: str, kernels: list[int], around: Region) -> Part:
+        children = self._contents(Region(around.scope, list(kernels)))
+        inside = {i for child in children for i in child.operations}
+        operations = tuple(sorted(inside | self.make.views_between(inside, kernels)))
+        if name == "forward" and around.scope is not None:
+            name = f"{self._class_around(around)}_forward".strip("_")
+        reason = f"a call of the author's function {name}, which holds {len(kernels)} kernels"
+        return self.make.parent("layer", name, name, operations, children, reason)
 
     def _layer(self, region: Region) -> Part:
         assert region.scope is not None
@@ -328,14 +369,17 @@ class _Partition:
     def _steps(self, region: Region) -> list[Fusion]:
         """The turns of the loops that a call runs, as fusions."""
         turns = self._turns(region)
-        cls = region.scope.cls if region.scope is not None and not region.scope.builtin else ""
-        stem = f"{snake_case(cls)}_step".strip("_")
+        stem = f"{self._class_around(region)}_step".strip("_")
         steps = []
         for turn in turns:
             if len(turn) > 1 and self.make.drawn_together.allows(turn):
                 self.make.drawn_together.add(turn)
                 steps.append(Fusion(tuple(turn), f"one of {len(turns)} turns of a loop", stem))
         return steps
+
+    def _class_around(self, region: Region) -> str:
+        scope = region.scope
+        return snake_case(scope.cls) if scope is not None and not scope.builtin else ""
 
     def _items(
         self, region: Region, taken: set[int], joins: Collection[int]

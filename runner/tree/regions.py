@@ -298,6 +298,10 @@ class Structure:
             repeated = self.times[cls] > 1 if cls else _is_uncalled(inner) or self._is_mixed(inner)
             self._mark(inner, outermost and not repeated)
 
+    def is_repeated(self, region: Region) -> bool:
+        """Whether the class of a call is called several times."""
+        return self.times[_own_class(region)] > 1 and bool(_own_class(region))
+
     def is_frame(self, region: Region) -> bool:
         """Whether a call is little more than the frame around layers, and so no layer itself."""
         return id(region) not in self.halves and self._is_around_layers(region)
@@ -431,7 +435,7 @@ class Structure:
             if inner.scope is not None and id(inner) not in self.fused:
                 holder = _holder(inner.scope)
                 held_by = holder if holder in self.containers else ""
-                groups.setdefault((inner.scope.cls, held_by), []).append(inner)
+                groups.setdefault((inner.scope.called, held_by), []).append(inner)
         for (cls, holder), calls in groups.items():
             chained = len(calls) > 1 and all(_feeds(self.flow, a, b) for a, b in pairwise(calls))
             if chained and not _concatenated(self.flow, calls):
@@ -499,7 +503,7 @@ class Structure:
 def _own_class(region: Region) -> str:
     """The author's class of a call; empty for a container."""
     scope = region.scope
-    return "" if scope is None or is_container(scope) else scope.cls
+    return "" if scope is None or is_container(scope) else scope.called
 
 
 def wrapped(region: Region) -> str:
