@@ -115,7 +115,7 @@ def plain_tensors(model: torch.nn.Module) -> dict[str, torch.Tensor]:
 
 
 def plain_modules(model: torch.nn.Module) -> dict[str, torch.nn.Module]:
-    """Modules that no module registered, in attributes, lists, dicts and objects, by their place."""
+    """Modules that no module registered, in attributes, lists, dicts and objects."""
     held = _plain(model).items()
     return {name: value for name, value in held if isinstance(value, torch.nn.Module)}
 

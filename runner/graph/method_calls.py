@@ -1,4 +1,4 @@
-"""Calls of modules that no tracer of torch sees: by a method's name, or of modules in plain objects.
+"""Calls of modules that no tracer sees: by a method's name, or of modules in plain objects.
 
 `layer.forward_parallel(x)` and `flow.inverse(x)` are calls of a module as `layer(x)` is, and so is
 `self.sampler.denoiser(x)` where the sampler is no module. While a tracer writes an operation down,
@@ -22,7 +22,7 @@ from runner.graph.ir import Scope
 from runner.graph.origin import forwards_and_helpers
 from runner.torch_internals import frames_kept
 
-_CALL = torch.nn.Module.__call__.__code__  # type: ignore[attr-defined]
+_CALL = torch.nn.Module.__call__.__code__
 _TORCH = str(Path(torch.__file__).parent)
 _KDRUN = str(Path(__file__).parents[1])
 _NOTE = re.compile(r", in \S+?\|(?P<calls>\S+)$", re.MULTILINE)
@@ -72,26 +72,24 @@ class _ModuleFrames:
             return summary, ""
         self._forget_finished(frames)
         entries, around, notes, depth = list(summary), [""], list[str](), 0
-        by_method: str | None = None
+        by_name: str | None = None
         for n, frame in enumerate(frames):
-            own = not frame.f_code.co_filename.startswith((_TORCH, _KDRUN))
             called = frame.f_code is _CALL
+            own = not frame.f_code.co_filename.startswith((_TORCH, _KDRUN))
             module = _first_argument(frame) if own or called else None
             path = self._path(module)
-            if frame.f_code.co_name == "forward" and own:
-                if not isinstance(module, torch.nn.Module) or path == around[-1] == by_method:
-                    entries[n] = _named(entries[n], _function(frame))
-            if not isinstance(module, torch.nn.Module) or path is None:
-                continue
-            registered = called and id(vars(module)) in self.registered
+            no_call = not isinstance(module, torch.nn.Module) or path == around[-1] == by_name
+            if own and frame.f_code.co_name == "forward" and no_call:
+                entries[n] = _named(entries[n], _function(frame))
+            registered = called and id(getattr(module, "__dict__", None)) in self.registered
             depth += registered and path != ""
-            if path in around:
+            if not isinstance(module, torch.nn.Module) or path is None or path in around:
                 continue
+            around.append(path)
             if not registered:
                 notes.append(f"{depth}|{self._scope(path, module, frame)}")
             if not called:
-                entries[n], by_method = _named(entries[n], "forward"), path
-            around.append(path)
+                entries[n], by_name = _named(entries[n], "forward"), path
         note = ";".join(notes)
         return traceback.StackSummary.from_list(entries), "" if " " in note else note
 
@@ -114,12 +112,6 @@ class _ModuleFrames:
             if id(frame) not in live:
                 with contextlib.suppress(RuntimeError):
                     frame.clear()
-
-
-def _function(frame: FrameType) -> str:
-    """What a forward is called that is no module's call: by its class, where that is known."""
-    cls = getattr(frame.f_code, "co_qualname", "").rpartition(".")[0].rpartition(".")[2]
-    return "run_forward" if frame.f_code.co_varnames[:1] == ("self",) or not cls else cls
 
 
 def _first_argument(frame: FrameType) -> object:

@@ -127,5 +127,3 @@ def authors_name(flow: KernelFlow, kernels: Sequence[int]) -> str:
         return snake_case(functions.pop()).strip("_")
     pointwise = all(flow.kernels[k].kind == "pointwise" for k in kernels)
     return assigned_to(flow, kernels[-1]) or ("pointwise" if pointwise else "fusion")
-
-

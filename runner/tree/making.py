@@ -10,6 +10,7 @@ from runner.graph.flow import Contracted
 from runner.graph.ir import Scope
 from runner.graph.terms import snake_case
 from runner.tree.document import Level
+from runner.tree.functions import authors_name
 from runner.tree.fusing import (
     Fusion,
     KernelFlow,
@@ -19,7 +20,6 @@ from runner.tree.fusing import (
     special_stem,
     why_alone,
 )
-from runner.tree.functions import authors_name
 from runner.tree.interface import Program, interface, shared_scopes
 from runner.tree.part import Part, in_order
 from runner.tree.regions import Region, is_container, is_numbered, wrapped

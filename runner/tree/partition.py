@@ -14,6 +14,7 @@ from runner.graph.recognize import Kernel
 from runner.graph.terms import snake_case
 from runner.tree.blocks import Block, blocks, loops
 from runner.tree.document import Level
+from runner.tree.functions import Call, function_calls, large_calls
 from runner.tree.fusing import (
     FEWEST_TURNS,
     LARGEST_FUSION,
@@ -27,7 +28,6 @@ from runner.tree.fusing import (
     is_small,
     lines,
 )
-from runner.tree.functions import Call, function_calls, large_calls
 from runner.tree.interface import Interface, Program, interface
 from runner.tree.making import PartMaker, of_class, opened
 from runner.tree.part import Part, in_order
@@ -226,8 +226,8 @@ class _Partition:
     def _is_blocks(self, region: Region) -> bool:
         """A call that is little more than blocks in a row.
 
-        Steps of one contraction are none, nor are those of a call that is small enough for a
-        fusion, nor the turns of a loop that are. A class that is called several times is a block
+        Steps of one contraction are none, nor small turns of a loop around one, nor are steps of a
+        call that is small enough for a fusion. A class that is called several times is a block
         itself.
         """
         container = region.scope is not None and is_container(region.scope)
@@ -235,7 +235,7 @@ class _Partition:
             return False
         small = fits_fusion(self.flow, list(region.kernels()))
         turns = self._turns(region)
-        if turns and not container and all(fits_fusion(self.flow, turn) for turn in turns):
+        if turns and not container and all(map(self._is_small_turn, turns)):
             return False
         found = [
             block
@@ -245,6 +245,9 @@ class _Partition:
         ]
         held = sum(1 for block in found for _ in block.region().kernels())
         return held >= MOSTLY * sum(1 for _ in region.kernels())
+
+    def _is_small_turn(self, turn: Sequence[int]) -> bool:
+        return fits_fusion(self.flow, turn) and sum(self.flow.contractions[k] for k in turn) < 2
 
     def _is_around_functions(self, region: Region) -> bool:
         """A call that is little more than several calls of functions too large for fusions."""

@@ -4,20 +4,18 @@ swin_v2 (model)
   patch_embed: patch_embedding, layer_norm
   swin_transformer_block (layer)
     window_partition
-    relative_position_bias: linear, relu, linear, relative_position_bias, scaled_sigmoid
-    window_attention: linear, l2_norm, l2_norm, scaled_dot_product_attention, linear
+    window_attention: linear, l2_norm, l2_norm, linear, relu, linear, relative_position_bias, scaled_sigmoid, scaled_dot_product_attention, linear
     window_reverse_layer_norm_add: window_reverse, layer_norm, add
     mlp: linear, gelu, linear
     layer_norm_add: layer_norm, add
   swin_transformer_block (layer)
     roll_window_partition: roll, window_partition
-    relative_position_bias: linear, relu, linear, relative_position_bias, scaled_sigmoid
-    window_attention: linear, l2_norm, l2_norm, scaled_dot_product_attention, linear
+    window_attention: linear, l2_norm, l2_norm, linear, relu, linear, relative_position_bias, scaled_sigmoid, scaled_dot_product_attention, linear
     window_reverse_roll_layer_norm_add: window_reverse, roll, layer_norm, add
     mlp: linear, gelu, linear
     layer_norm_add: layer_norm, add
   output_head: layer_norm, mean, linear
-"""
+"""  # noqa: E501
 
 import math
 

@@ -1,0 +1,294 @@
+"""Calls of an author's functions and of modules' methods are drawn as calls of modules are."""
+
+from outlines import Apart, drawn
+
+ENDS = """
+def get_inputs(): return [torch.rand(2, 12, 8)]
+def get_init_inputs(): return []
+"""
+
+METHODS = (
+    """
+class Mixer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner, self.outer = nn.Linear(8, 16), nn.Linear(16, 8)
+
+    def mix(self, x):
+        return self.outer(F.gelu(self.inner(x)))
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm1, self.norm2 = nn.LayerNorm(8), nn.LayerNorm(8)
+        self.first, self.second = Mixer(), Mixer()
+
+    def run(self, x):
+        x = x + self.first.mix(self.norm1(x))
+        return x + self.second.mix(self.norm2(x))
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = {blocks}
+        self.head = nn.Linear(8, 4)
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block.run(x)
+        return self.head(x)
+"""
+    + ENDS
+)
+
+OF_METHODS = """\
+some_model (model)
+  3 x block (layer)
+    layer_norm
+    mixer: linear, gelu, linear
+    add
+    layer_norm
+    mixer: linear, gelu, linear
+    add
+  linear"""
+
+
+def test_a_method_that_is_called_by_name_is_a_call_of_its_module(apart: Apart) -> None:
+    _, root = apart(METHODS.format(blocks="nn.ModuleList(Block() for _ in range(3))"))
+    assert drawn(root) == OF_METHODS
+
+
+def test_a_module_in_a_plain_list_is_called_as_any_other(apart: Apart) -> None:
+    source = METHODS.format(blocks="[Block() for _ in range(3)]")
+    _, root = apart(source.replace("block.run(x)", "block(x)").replace("def run(", "def forward("))
+    assert drawn(root) == OF_METHODS
+
+
+def test_two_methods_of_one_class_are_told_apart(apart: Apart) -> None:
+    _, root = apart(
+        """
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.rand(8, 8))
+
+    def encode(self, x):
+        return torch.tanh(x @ self.weight)
+
+    def decode(self, x):
+        return torch.atanh(0.9 * x) @ self.weight.t()
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scaled, self.head = Scaled(), nn.Linear(8, 4)
+
+    def forward(self, x):
+        return self.head(self.scaled.decode(self.scaled.encode(x)).relu().mean(1)).softmax(-1)
+"""
+        + ENDS
+    )
+    stems = [part.stem for part in root.children]
+    assert stems[:2] == ["scaled_encode", "scaled_decode"]
+
+
+def test_a_forward_of_an_autograd_function_is_a_function(apart: Apart) -> None:
+    program, _ = apart(
+        """
+class Spike(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return (x > 0).to(x.dtype)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+def neuron(x):
+    return Spike.apply(x - 0.5)
+
+class Model(nn.Module):
+    def forward(self, x):
+        return neuron(x).sum(-1)
+"""
+        + ENDS
+    )
+    origins = [op.origin for op in program.graph.operations if op.name == "gt"]
+    assert [at.functions[0][1] for at in origins if at] == ["neuron"]
+
+
+FOLDED = (
+    """
+class Encoder(nn.Module):
+    def neuron(self, x, v):
+        v = v + 0.1 * (x - v)
+        z = (v > 0.4).to(v.dtype)
+        return z, v - z * (v - 0.1)
+
+    def forward(self, x):
+        v, spikes = torch.zeros(2, 8), []
+        for t in range(6):
+            z, v = self.neuron(x[:, t], v)
+            spikes.append(z)
+        return torch.stack(spikes)
+
+class Network(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner, self.outer, self.cell = nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 8)
+        self.mlp = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 8))
+
+    def forward(self, x):
+        state, seen = None, []
+        for step in x:
+            now = torch.sigmoid(self.inner(step))
+            state = now if state is None else now * self.cell(state)
+            seen.append(self.mlp(F.relu(self.outer(state))))
+        return torch.stack(seen)
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encode, self.network = Encoder(), Network()
+
+    def forward(self, x):
+        return self.network(self.encode(x)).amax(0).log_softmax(-1)
+"""
+    + ENDS
+)
+
+
+def test_the_first_turn_of_a_loop_is_a_turn_where_it_holds_other_operations(apart: Apart) -> None:
+    _, root = apart(FOLDED)
+    encoder, *steps = [part for part in root.children if part.level == "layer"]
+    assert encoder.stem == "encoder"
+    assert [part.stem for part in encoder.children].count("encoder_step") == 6
+    assert [part.stem for part in steps] == ["network_step"] * 6
+
+
+LONG = (
+    """
+def recur(x, cell, h):
+    out = []
+    for t in range(12):
+        h = cell(x[:, t], h)
+        out.append(h)
+    return torch.stack(out, 1), h
+
+class Twice(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.there, self.back = nn.GRUCell(8, 8), nn.GRUCell(8, 8)
+
+    def forward(self, x, h):
+        a, last_a = recur(x, self.there, h)
+        b, last_b = recur(x.flip(1), self.back, h)
+        return torch.cat([a, b.flip(1)], -1), last_a + last_b
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.twice, self.head = Twice(), nn.Linear(16, 4)
+
+    def forward(self, x):
+        y, last = self.twice(x, x[:, 0])
+        return self.head(torch.relu(y)).softmax(-1), last
+"""
+    + ENDS
+)
+
+
+def test_a_function_that_would_be_a_run_of_lone_kernels_is_one_fusion(apart: Apart) -> None:
+    _, root = apart(LONG)
+    assert [part.stem for part in root.children].count("recur") == 2
+
+
+PASSES = (
+    """
+class Chain(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.moves = nn.Parameter(torch.rand(8, 8))
+
+    def there(self, x):
+        p = [x[:, 0]]
+        for t in range(1, 12):
+            top = p[-1].amax(-1, keepdim=True)
+            p.append(torch.log(torch.exp(p[-1] - top) @ self.moves) + top + x[:, t])
+        return torch.stack(p, 1)
+
+    def back(self, x):
+        p = [x[:, -1]]
+        for t in range(10, -1, -1):
+            top = (p[-1] + x[:, t]).amax(-1, keepdim=True)
+            p.append(torch.log(torch.exp(p[-1] - top) @ self.moves.t()) + top)
+        return torch.stack(p, 1)
+
+    def forward(self, x):
+        return (self.there(x) + self.back(x)).softmax(-1)
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.chain = Chain()
+
+    def forward(self, x):
+        return self.chain(torch.relu(x)).sum(1).log()
+"""
+    + ENDS
+)
+
+
+def test_functions_that_are_too_large_for_fusions_are_layers(apart: Apart) -> None:
+    _, root = apart(PASSES)
+    layers = [part for part in root.children if part.level == "layer"]
+    assert [part.stem for part in layers] == ["there", "back"]
+    assert [part.stem for part in layers[0].children].count("chain_step") == 11
+
+
+CONSTANTS = (
+    """
+class Rotated(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.angles = nn.Parameter(torch.rand(width))
+        self.weight = nn.Parameter(torch.rand(width, width))
+
+    def forward(self, x):
+        turned = self.weight * torch.cos(self.angles) + self.weight.t() * torch.sin(self.angles)
+        return F.linear(x, turned)
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = Rotated(8), Rotated(8)
+
+    def forward(self, x):
+        return x + self.second(F.gelu(self.first(F.gelu(x))))
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks, self.head = nn.Sequential(Block(), Block(), Block()), nn.Linear(8, 4)
+
+    def forward(self, x):
+        return self.head(self.blocks(x))
+"""
+    + ENDS
+)
+
+
+def test_what_depends_on_no_input_stays_in_its_module(apart: Apart) -> None:
+    _, root = apart(CONSTANTS)
+    assert (
+        drawn(root)
+        == """\
+some_model (model)
+  3 x block (layer)
+    gelu
+    rotated: scaled_cos, scaled_sin, add, linear
+    gelu
+    rotated: scaled_cos, scaled_sin, add, linear
+    add
+  linear"""
+    )
