@@ -63,7 +63,7 @@ def loops(flow: KernelFlow, region: Region, fused: set[int]) -> list[list[list[i
         units = [[region.items[p] for p in unit] for unit in repeat.units()]
         if _called(flow, units, fused):
             continue
-        units = _without_what_differs(flow, _turns(flow, region, units[-1]) or units)
+        units = _without_what_differs(flow, _turns(flow, region, units) or units)
         turns = [list(_kernels(unit)) for unit in units]
         other = held.isdisjoint(k for turn in turns for k in turn)
         if other and len(turns) >= FEWEST_TURNS and _is_several_parts(flow, turns[-1]):
@@ -73,15 +73,18 @@ def loops(flow: KernelFlow, region: Region, fused: set[int]) -> list[list[list[i
 
 
 def _turns(
-    flow: KernelFlow, region: Region, unit: Sequence[int | Region]
+    flow: KernelFlow, region: Region, units: list[list[int | Region]]
 ) -> list[list[int | Region]]:
-    """The items of a loop, a list for each turn; `unit`: those of one turn, from anywhere on.
+    """The items of a loop, a list for each turn; `units`: those of equal turns, from anywhere on.
 
     A turn begins where the loop's first statement runs again, or the first module that it calls.
-    The first and the last turn may hold other operations. There are none where turns are not as
-    long as the unit.
+    The first and the last turn may hold other operations. There are none where the units are not
+    of the same statements and modules, or turns are not as long as they.
     """
-    body = {_statement(flow, item) for item in unit}
+    bodies = [{_statement(flow, item) for item in unit} for unit in units]
+    body, unit = bodies[-1], units[-1]
+    if any(other != body for other in bodies):
+        return []
     inside = [item for item in region.items if _statement(flow, item) in body]
     places = [_statement(flow, item) for item in inside]
     begins = [
@@ -102,7 +105,7 @@ def _blocks(flow: KernelFlow, region: Region, repeat: Repeat, fused: set[int]) -
     units = [[region.items[p] for p in unit] for unit in repeat.units()]
     if _called(flow, units, fused):
         return []
-    units = _turns(flow, region, units[-1]) or units
+    units = _turns(flow, region, units) or units
     joins = any(isinstance(item, int) and is_join(flow, item) for item in units[0])
     units = _without_what_differs(flow, units)
     if not all(_is_block(flow, unit) for unit in units):
