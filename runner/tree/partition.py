@@ -24,6 +24,7 @@ from runner.tree.fusing import (
     constant_fusions,
     fits_fusion,
     is_branch,
+    is_dissolved,
     is_residual,
     is_small,
     lines,
@@ -416,7 +417,7 @@ class _Partition:
     ) -> bool:
         """Whether an author's call is around one contraction, or is the branch of a residual add.
 
-        It is not where inner calls with several contractions hold most of its contractions, or
+        So is one that calls nothing and would be a run of lone kernels. It is not where inner calls with several contractions hold most of its contractions, or
         where it runs a loop: the loop's turns are the fusions.
         """
         if region.scope is None or is_container(region.scope) or not is_small(self.flow, kernels):
@@ -429,8 +430,18 @@ class _Partition:
             region = region.inner()[several.index(contractions)]
             several = [self._contractions(inner) for inner in region.inner()]
         held = sum(count for count in several if count > 1)
-        branch = contractions < 2 or is_branch(self.flow, kernels, joins)
-        return branch and held <= MOSTLY * contractions
+        if held > MOSTLY * contractions:
+            return False
+        return (
+            contractions < 2
+            or is_branch(self.flow, kernels, joins)
+            or (not region.inner() and self._is_dissolved(kernels))
+        )
+
+    def _is_dissolved(self, kernels: Collection[int]) -> bool:
+        """Whether kernels, without their call, would be a run of lone ones in no function."""
+        calls = function_calls(self.flow, sorted(kernels), len(kernels), lambda _: True)
+        return not calls and is_dissolved(self.flow, kernels)
 
     def _contractions(self, region: Region) -> int:
         return sum(self.flow.contractions[k] for k in region.kernels())

@@ -292,3 +292,39 @@ some_model (model)
     add
   linear"""
     )
+
+
+MANY = (
+    """
+class Experts(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weights = nn.ParameterList(torch.rand(8, 8) for _ in range(20))
+
+    def forward(self, x):
+        return torch.stack([x @ weight for weight in self.weights]).amax(0)
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.experts, self.out = nn.LayerNorm(8), Experts(), nn.Linear(8, 8)
+
+    def forward(self, x):
+        return torch.tanh(self.out(self.experts(self.norm(x))))
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks, self.head = nn.Sequential(Block(), Block(), Block()), nn.Linear(8, 4)
+
+    def forward(self, x):
+        return self.head(self.blocks(x))
+"""
+    + ENDS
+)
+
+
+def test_a_module_that_would_be_a_run_of_lone_kernels_is_one_fusion(apart: Apart) -> None:
+    _, root = apart(MANY)
+    block = root.children[0]
+    assert [part.stem for part in block.children] == ["layer_norm", "experts", "linear_tanh"]
