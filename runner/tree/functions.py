@@ -41,7 +41,7 @@ def function_calls(
             if len(call) < SMALLEST_FUNCTION:
                 continue
             called = function_calls(flow, call, around, allows, depth + 1)
-            small = fits_fusion(flow, call) or (not called and _is_one_block(flow, call))
+            small = fits_fusion(flow, call) or _is_one_block(flow, call, called)
             whole = len(call) < around and len(_connected(flow, call, siblings=True)) == 1
             if whole and small and allows(call):
                 found.append((snake_case(chain[depth][1]).strip("_"), call))
@@ -62,7 +62,7 @@ def large_calls(flow: KernelFlow, kernels: Sequence[int], depth: int = 0) -> lis
     for chain, inside in made.items():
         for call in _calls(flow, inside, depth):
             called = function_calls(flow, call, len(call), lambda _: True, depth + 1)
-            if fits_fusion(flow, call) or (not called and _is_one_block(flow, call)):
+            if fits_fusion(flow, call) or _is_one_block(flow, call, called):
                 continue
             inner = large_calls(flow, call, depth + 1)
             if sum(len(held) for _, held in inner) >= _MOSTLY * len(call):
@@ -72,10 +72,15 @@ def large_calls(flow: KernelFlow, kernels: Sequence[int], depth: int = 0) -> lis
     return found
 
 
-def _is_one_block(flow: KernelFlow, call: Collection[int]) -> bool:
-    """Whether a call without others in it is a fusion of however many kernels, or of up to 64."""
-    dissolved = is_small(flow, call) and is_dissolved(flow, call)
-    return sum(flow.contractions[k] for k in call) < 2 or dissolved
+def _is_one_block(flow: KernelFlow, call: Collection[int], called: list[Call]) -> bool:
+    """Whether a call that is more than the calls in it is a fusion of more than 16 kernels.
+
+    Around one contraction at most it may hold any number, else up to 64 that would stand alone.
+    """
+    if sum(len(inside) for _, inside in called) >= _MOSTLY * len(call):
+        return False
+    one = sum(flow.contractions[k] for k in call) < 2
+    return one or (not called and is_small(flow, call) and is_dissolved(flow, call))
 
 
 def _calls(flow: KernelFlow, kernels: list[int], depth: int) -> list[list[int]]:

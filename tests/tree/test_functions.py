@@ -328,3 +328,47 @@ def test_a_module_that_would_be_a_run_of_lone_kernels_is_one_fusion(apart: Apart
     _, root = apart(MANY)
     block = root.children[0]
     assert [part.stem for part in block.children] == ["layer_norm", "experts", "linear_tanh"]
+
+
+SPLINE = (
+    """
+def normalized(x):
+    widths = x.softmax(-1) * 0.9 + 0.01
+    return F.pad(widths.cumsum(-1), (1, 0)) * 2 - 1
+
+def spline(x, widths, heights):
+    left, top = normalized(widths), normalized(heights)
+    at = (x[..., None] >= left).sum(-1, keepdim=True).clamp(1, 4)
+    x0, x1 = left.gather(-1, at - 1), left.gather(-1, at)
+    y0, y1 = top.gather(-1, at - 1), top.gather(-1, at)
+    slope = (y1 - y0) / (x1 - x0)
+    share = (x[..., None] - x0) / (x1 - x0)
+    y = y0 + (y1 - y0) * (slope * share**2 + share * (1 - share)) / (slope + share)
+    return y[..., 0]
+
+class Coupling(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 32))
+
+    def forward(self, x):
+        a, b = x.chunk(2, -1)
+        widths, heights = self.net(a).view(2, 12, 4, 8).split(4, -1)
+        return torch.cat([spline(torch.tanh(b), widths, heights), a], -1)
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.flow, self.head = nn.Sequential(Coupling(), Coupling(), Coupling()), nn.Linear(8, 4)
+
+    def forward(self, x):
+        return self.head(self.flow(x))
+"""
+    + ENDS
+)
+
+
+def test_a_function_that_is_more_than_those_that_it_calls_is_one_fusion(apart: Apart) -> None:
+    _, root = apart(SPLINE)
+    coupling = root.children[0]
+    assert [part.stem for part in coupling.children] == ["net", "tanh", "spline", "cat"]
