@@ -33,6 +33,7 @@ from runner.tree.interface import Interface, Program, interface
 from runner.tree.making import PartMaker, of_class, opened
 from runner.tree.part import Part, in_order
 from runner.tree.regions import MOSTLY, Region, Structure, is_container, regions, wrappers
+from runner.tree.root import why_a_model
 from runner.tree.stems import attribute, container_stem, fusion_stem
 
 _HEAD_CONTRACTIONS = 3
@@ -65,7 +66,7 @@ class _Partition:
             return self._whole(
                 "fusion", self.make.kernel_parts(kernels), "a problem of level 2 is one fusion"
             )
-        why_model = self._why_it_is_a_model()
+        why_model = why_a_model(self.flow, self.region, self.straight, self.structure)
         if why_model is None:
             level: Level = "layer"
             children = self._contents(self.region)
@@ -77,48 +78,6 @@ class _Partition:
             reason = f"all of it: {only.reason}"
             return self._whole(only.level, list(only.children) or children, reason)
         return self._whole(level, opened(children), reason)
-
-    def _why_it_is_a_model(self) -> str | None:
-        """Return why the problem is a model; None where it is one building block, a layer.
-
-        A block's first input and output are feature maps of one rank, three or more, and one batch
-        size; it repeats no block; and no image, which is four-dimensional with at most four
-        channels, comes into modules of its own.
-        """
-        if not self._same_form():
-            return "what goes out is no feature map like what comes in"
-        classes = Counter(
-            r.scope.called
-            for r in self.region.walk()
-            if id(r) not in self.straight and r.scope is not None and not is_container(r.scope)
-        )
-        first = self.program.spec(self.graph.inputs[0].name).shape if self.graph.inputs else ()
-        modules = [r for r in self.region.walk() if id(r) not in self.straight]
-        if len(first) == 4 and first[1] <= 4 and bool(modules):
-            return "its input is an image"
-        name, times = max(classes.items(), key=lambda item: item[1], default=("", 0))
-        if times > 2:
-            return f"it calls {name} {times} times"
-        if found := self.structure.classes:
-            return f"it has layers of the class {', '.join(sorted(found))}"
-        for region in (self.region, *modules):
-            for block in blocks(self.flow, region, self.straight):
-                if block.count > 2:
-                    return f"it runs the same operations {block.count} times in a row"
-        return None
-
-    def _same_form(self) -> bool:
-        """Input and output are floating, of one rank, three or more, and of one batch size."""
-        inputs = [self.program.spec(i.name) for i in self.graph.inputs]
-        outputs = [self.program.spec(n) for n in self.graph.output_names()]
-        ends = inputs[:1] + outputs[:1]
-        forms = {(len(spec.shape), *spec.shape[:1]) for spec in ends}
-        return (
-            len(ends) == 2
-            and len(forms) == 1
-            and min(forms)[0] >= 3
-            and all(spec.floating for spec in ends)
-        )
 
     def _root_kernel(self) -> Part:
         if len(self.kernels) == 1:
@@ -417,8 +376,9 @@ class _Partition:
     ) -> bool:
         """Whether an author's call is around one contraction, or is the branch of a residual add.
 
-        So is one that calls nothing and would be a run of lone kernels. It is not where inner calls with several contractions hold most of its contractions, or
-        where it runs a loop: the loop's turns are the fusions.
+        So is one that calls nothing and would be a run of lone kernels. It is not where inner calls
+        with several contractions hold most of its contractions, or where it runs a loop: the loop's
+        turns are the fusions.
         """
         if region.scope is None or is_container(region.scope) or not is_small(self.flow, kernels):
             return False
