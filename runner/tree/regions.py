@@ -279,6 +279,11 @@ class Structure:
         for region in root.walk():
             if _own_class(region):
                 self.of_class.setdefault(_own_class(region), []).append(region)
+        self.methods: dict[str, set[str]] = {}
+        """By a module's path: how it is called, by a method's name or, the empty one, itself."""
+        for region in root.walk():
+            if region.scope is not None:
+                self.methods.setdefault(region.scope.path, set()).add(region.scope.method)
         self.recursive = {_own_class(r) for r in root.walk() if _holds_itself(r)}
         """Classes that call themselves, at any depth."""
         self.outermost: dict[int, bool] = {}
@@ -304,7 +309,19 @@ class Structure:
 
     def is_frame(self, region: Region) -> bool:
         """Whether a call is little more than the frame around layers, and so no layer itself."""
+        if self._is_one_of_several_methods(region):
+            return True
         return id(region) not in self.halves and self._is_around_layers(region)
+
+    def _is_one_of_several_methods(self, region: Region) -> bool:
+        """Whether a module's methods are called by name, and this one mostly calls large modules.
+
+        A codec's `encode` and `decode` are no blocks: its encoder, quantizer and decoder are.
+        """
+        if region.scope is None or not region.scope.method:
+            return False
+        large = sum(_size(inner) for inner in region.inner() if _size(inner) > LARGEST_FUSION)
+        return len(self.methods[region.scope.path]) > 1 and large >= MOSTLY * _size(region)
 
     def _is_around_layers(self, region: Region) -> bool:
         kernels = _size(region)
@@ -359,12 +376,13 @@ class Structure:
         One whose blocks are small enough for fusions, and few, is a layer and no frame. So is a
         small one with blocks of the same class.
         """
-        large = [r for r in around.inner() if _own_class(r) and _size(r) > LARGEST_FUSION]
+        calls = list(self._calls(around))
+        large = [r for r in calls if _own_class(r) and _size(r) > LARGEST_FUSION]
         if len(large) < 2:
             return
         in_a_row = {id(call) for row in self._rows(around) for call in row.calls}
         held = {_own_class(block) for r in large for block in self._blocks(r)} - {""}
-        for region in around.inner():
+        for region in calls:
             blocks = {_own_class(block) for block in self._blocks(region)}
             alike = bool(_own_class(region) and blocks) and blocks <= held
             if not alike and id(region) not in map(id, large):
@@ -377,6 +395,14 @@ class Structure:
                 and self._parts(region) <= LARGEST_LAYER
                 and all(map(self._is_small_block, self._blocks(region)))
             ):
+                yield region
+
+    def _calls(self, around: Region) -> Iterator[Region]:
+        """The calls in a region, those of one of several methods replaced by what it calls."""
+        for region in around.inner():
+            if self._is_one_of_several_methods(region):
+                yield from self._calls(region)
+            else:
                 yield region
 
     def _is_small_block(self, block: Region) -> bool:

@@ -372,3 +372,52 @@ def test_a_function_that_is_more_than_those_that_it_calls_is_one_fusion(apart: A
     _, root = apart(SPLINE)
     coupling = root.children[0]
     assert [part.stem for part in coupling.children] == ["net", "tanh", "spline", "cat"]
+
+
+CODEC = (
+    """
+class Unit(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x):
+        return x + self.b(torch.tanh(self.a(torch.sin(x))))
+
+class Half(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.into, self.out = nn.Linear(8, 8), nn.Linear(8, 8)
+        self.first, self.second, self.third, self.fourth = Unit(), Unit(), Unit(), Unit()
+
+    def forward(self, x):
+        x = self.second(self.first(self.into(x)).exp()).log1p()
+        return self.out(self.fourth(self.third(x).exp()).log1p())
+
+class Codec(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder, self.decoder = Half(), Half()
+
+    def encode(self, x):
+        return self.encoder(x).round()
+
+    def decode(self, codes):
+        return self.decoder(codes * 0.5)
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.codec = Codec()
+
+    def forward(self, x):
+        codes = self.codec.encode(x)
+        return codes.long(), self.codec.decode(codes)
+"""
+    + ENDS
+)
+
+
+def test_methods_of_one_module_are_the_frames_around_its_halves(apart: Apart) -> None:
+    _, root = apart(CODEC)
+    assert [part.stem for part in root.children if part.level == "layer"] == ["half", "half"]
