@@ -226,7 +226,7 @@ def _merged(outer: Region, inner: int | Region, containers: frozenset[str]) -> i
     """A call that holds another one alone: the two as one, by the name that tells more."""
     if isinstance(inner, int) or outer.scope is None or inner.scope is None:
         return inner
-    held = is_container(inner.scope) and not is_container(outer.scope)
+    held = is_container(inner.scope) and not is_container(outer.scope) and not outer.scope.method
     element = _holder(outer.scope) in containers and _holder(inner.scope) not in containers
     return Region(outer.scope, inner.items) if held or element else inner
 
