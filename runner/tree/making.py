@@ -22,8 +22,9 @@ from runner.tree.fusing import (
 )
 from runner.tree.interface import Program, interface, shared_scopes
 from runner.tree.part import Part, in_order
-from runner.tree.regions import Region, is_container, is_numbered, wrapped
+from runner.tree.regions import Region, is_container, is_numbered
 from runner.tree.stems import attribute, container_stem, line_stem
+from runner.tree.structure import wrapped
 
 
 class PartMaker:

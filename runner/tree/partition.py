@@ -32,9 +32,10 @@ from runner.tree.fusing import (
 from runner.tree.interface import Interface, Program, interface
 from runner.tree.making import PartMaker, of_class, opened
 from runner.tree.part import Part, in_order
-from runner.tree.regions import MOSTLY, Region, Structure, is_container, regions, wrappers
+from runner.tree.regions import Region, is_container, regions
 from runner.tree.root import why_a_model
 from runner.tree.stems import attribute, container_stem, fusion_stem
+from runner.tree.structure import MOSTLY, Structure, wrappers
 
 _HEAD_CONTRACTIONS = 3
 """Linear layers in an output head."""

@@ -5,7 +5,8 @@ from collections import Counter
 from runner.tree.blocks import blocks
 from runner.tree.fusing import KernelFlow
 from runner.tree.interface import Program
-from runner.tree.regions import Region, Structure, is_container
+from runner.tree.regions import Region, is_container
+from runner.tree.structure import Structure
 
 
 def why_a_model(
