@@ -7,20 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import decompositions
+from changing_files import RIGHT, at_import, in_forward
 from decompositions import Decomposition
+from verdicts import complaints_of
 
-from runner.verify import Check, Verification
-from runner.verify.results import GOOD
+from runner.verify import Verification
 
-COMPOSED = "verification/composition_test.py"
-STEP = "steps/step_1_conv_relu_to_kernel"
-REFACTORED = f"{STEP}/refactored.py"
-TREE = "decomposition_tree.json"
-CONV = "level_0_kernel/conv2d.py"
-RELU = "level_0_kernel/relu.py"
-FUSION = "level_1_fusion/conv_relu.py"
-
-RIGHT = "return F.relu(x)"
 WRONG = "return F.relu(x) * 1.5"
 
 HERE = "lambda y: type(y) is torch.Tensor and y.is_cpu"
@@ -61,7 +53,9 @@ class Attack:
 class Attacks(list[Attack]):
     """The attacks of one group, in the order in which they are written down."""
 
-    def blame(self, *blamed: str, make: Make = decompositions.conv_relu) -> Callable[[Spoil], Spoil]:
+    def blame(
+        self, *blamed: str, make: Make = decompositions.conv_relu
+    ) -> Callable[[Spoil], Spoil]:
         """Add the function below as an attack, for which one of these files is to be blamed."""
 
         def added(spoil: Spoil) -> Spoil:
@@ -78,12 +72,6 @@ def assert_caught(verification: Verification, attack: Attack) -> None:
     texts = [f"{check.component}: {check.reason}" for check in faults]
     blamed = [path if path == "model" else Path(path).name for path in attack.blamed]
     assert any(name in text for name in blamed for text in texts), texts
-
-
-def complaints_of(verification: Verification) -> list[Check]:
-    """Every check that somebody has to act on."""
-    checks = [check for gate in verification.gates for check in gate.checks]
-    return [check for check in checks if check.verdict not in GOOD and check.reason]
 
 
 def judged_apart(made: Decomposition) -> Verification:
@@ -108,17 +96,6 @@ def judged_apart(made: Decomposition) -> Verification:
 
 
 # --- ways to spoil a file -------------------------------------------------------------------------
-
-
-def at_import(made: Decomposition, text: str, name: str = "relu.py") -> None:
-    """Put statements before the class of every copy of a kernel file."""
-    made.edit_everywhere(name, "class Model", f"{text}\n\n\nclass Model")
-
-
-def in_forward(made: Decomposition, text: str, name: str = "relu.py") -> None:
-    """Put statements in the place of what a kernel's forward returns."""
-    forward = RIGHT if name == "relu.py" else "return self.conv(x)"
-    made.edit_everywhere(name, forward, text.replace("\n", "\n        "))
 
 
 def wrong_relu(made: Decomposition, text: str = "") -> None:

@@ -1,8 +1,9 @@
 """A verdict cannot be forged, and a judge cannot be edited, from a component's own file."""
 
 import pytest
-from attacks import CONV, RELU, RIGHT, Attacks, assert_caught, at_import, in_forward, judged_apart
+from attacks import Attacks, assert_caught, judged_apart
 from attacks import wrong_relu as wrong
+from changing_files import CONV, RELU, RIGHT, at_import, in_forward
 from decompositions_of_expressions import lone
 
 FORGED = Attacks()
@@ -16,7 +17,9 @@ PASSED = "{'status': 'passed', 'verdict': 'passed', 'gates': [], 'first_failure'
 @FORGED.blame(RELU)
 def ends_the_process_with_success_in_a_forward(made):
     wrong(made, "import os")
-    made.edit_everywhere("relu.py", "        return F.relu", "        os._exit(0)\n        return F.relu")
+    made.edit_everywhere(
+        "relu.py", "        return F.relu", "        os._exit(0)\n        return F.relu"
+    )
 
 
 @FORGED.blame(RELU)
@@ -88,7 +91,7 @@ def kills_whoever_started_it(made):
 
 @FORGED.blame(RELU)
 def stops_itself_for_ever_with_a_verdict_said(made):
-    wrong(made, "import os\nimport signal\n\nprint('{\"status\": \"passed\"}', flush=True)")
+    wrong(made, 'import os\nimport signal\n\nprint(\'{"status": "passed"}\', flush=True)')
     at_import(made, "signal.raise_signal(signal.SIGKILL)")
 
 
@@ -105,7 +108,9 @@ def breaks_down_in_c_where_shapes_have_no_memory(made):
 @FORGED.blame(RELU)
 def sets_an_alarm_that_ends_the_process_with_success(made):
     handler = "signal.signal(signal.SIGALRM, lambda *_: os._exit(0))"
-    wrong(made, f"import os\nimport signal\n\n{handler}\nsignal.setitimer(signal.ITIMER_REAL, 0.01)")
+    wrong(
+        made, f"import os\nimport signal\n\n{handler}\nsignal.setitimer(signal.ITIMER_REAL, 0.01)"
+    )
 
 
 @pytest.mark.parametrize("attack", FORGED, ids=str)

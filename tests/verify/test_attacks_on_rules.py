@@ -5,9 +5,10 @@ from functools import partial
 
 import decompositions
 import pytest
-from attacks import COMPOSED, CONV, FUSION, RELU, STEP, TREE, Attacks, assert_caught, in_forward
-from decompositions_of_expressions import LINEAR, NORM, RELU as RELU_STAGE
-from decompositions_of_expressions import SOFTMAX, TANH, line, lone
+from attacks import Attacks, assert_caught
+from changing_files import COMPOSED, CONV, FUSION, RELU, STEP, TREE, in_forward
+from decompositions_of_expressions import LINEAR, NORM, SOFTMAX, TANH, line, lone
+from decompositions_of_expressions import RELU as RELU_STAGE
 
 KERNEL = "level_0_kernel/kernel.py"
 BELIEVED = Attacks()
@@ -37,7 +38,9 @@ def says_that_three_operations_are_a_problem_of_level_1(made):
 
 @BELIEVED.blame(
     KERNEL,
-    make=partial(lone, original="torch.softmax(x @ x.T, 1).sort(1)[0] @ x @ x.T @ x", level="level1"),
+    make=partial(
+        lone, original="torch.softmax(x @ x.T, 1).sort(1)[0] @ x @ x.T @ x", level="level1"
+    ),
 )
 def says_that_four_products_are_a_problem_of_level_1(made):
     """With a softmax and a sort between them."""
@@ -212,12 +215,16 @@ def has_two_files_of_one_activation(made):
     """With other names, and the same bytes."""
 
 
-@LEVELS.blame("projection.py", "linear.py", TREE, make=partial(line, stages=[LINEAR, TANH, TWIN_LINEAR]))
+@LEVELS.blame(
+    "projection.py", "linear.py", TREE, make=partial(line, stages=[LINEAR, TANH, TWIN_LINEAR])
+)
 def has_two_files_of_one_linear_layer_told_apart_by_a_comment(made):
     made.edit_everywhere("projection.py", '"""A component."""', '"""A projection."""')
 
 
-@LEVELS.blame(TREE, "whole.py", make=partial(line, stages=[LINEAR, SOFTMAX, NORM], listed=[2, 1, 0]))
+@LEVELS.blame(
+    TREE, "whole.py", make=partial(line, stages=[LINEAR, SOFTMAX, NORM], listed=[2, 1, 0])
+)
 def lists_three_kernels_backwards(made):
     """They run one after the other, so that no other order is possible."""
 
@@ -275,7 +282,10 @@ def draw(made, text):
 
 @INPUTS.blame(RELU)
 def has_full_size_at_the_first_call_alone(made):
-    draw(made, "size = 6 if not DRAWN else 2\nDRAWN.append(1)\nreturn [torch.randn(2, 4, size, size)]")
+    draw(
+        made,
+        "size = 6 if not DRAWN else 2\nDRAWN.append(1)\nreturn [torch.randn(2, 4, size, size)]",
+    )
     made.edit_everywhere("relu.py", "class Model", "DRAWN = []\n\n\nclass Model")
 
 
@@ -288,7 +298,11 @@ def has_full_size_until_a_model_was_made(made):
 
 @INPUTS.blame(RELU)
 def has_full_size_for_the_seeds_of_a_judge(made):
-    draw(made, "size = 6 if torch.initial_seed() in range(8) else 2\nreturn [torch.randn(2, 4, size, size)]")
+    draw(
+        made,
+        "size = 6 if torch.initial_seed() in range(8) else 2\n"
+        "return [torch.randn(2, 4, size, size)]",
+    )
 
 
 @INPUTS.blame(RELU)

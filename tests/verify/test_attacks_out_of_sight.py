@@ -5,19 +5,8 @@ import socket
 from pathlib import Path
 
 import pytest
-from attacks import (
-    COMPOSED,
-    CONV,
-    HERE,
-    REFACTORED,
-    RELU,
-    Attacks,
-    assert_caught,
-    at_import,
-    doubled_and_halved,
-    in_forward,
-    right_where,
-)
+from attacks import HERE, Attacks, assert_caught, doubled_and_halved, right_where
+from changing_files import COMPOSED, CONV, REFACTORED, RELU, at_import, in_forward
 
 HIDDEN = Attacks()
 THROUGH_FILES = Attacks()
@@ -228,7 +217,9 @@ def relu(x: torch.Tensor):
 """
     at_import(made, text.replace("torch.jit.fork(torch.clamp, x, 0.25)", "torch.jit.fork(half, x)"))
     half = "@torch.jit.script\ndef half(x: torch.Tensor):\n    return torch.clamp(x, min=0.25)"
-    made.edit_everywhere("relu.py", "@torch.jit.script\ndef relu", f"{half}\n\n\n@torch.jit.script\ndef relu")
+    made.edit_everywhere(
+        "relu.py", "@torch.jit.script\ndef relu", f"{half}\n\n\n@torch.jit.script\ndef relu"
+    )
     in_forward(made, "return relu(x)")
 
 
@@ -374,8 +365,8 @@ def writes_the_results_of_the_verification_as_a_script(made):
 @THROUGH_FILES.blame(RELU)
 def writes_a_trace_over_the_tree(made):
     place = beside(made, "decomposition_tree.json")
-    text = f"with torch.profiler.profile() as seen:\n    y = F.relu(x)\nseen.export_chrome_trace({place})\nreturn y"
-    in_forward(made, text)
+    text = "with torch.profiler.profile() as seen:\n    y = F.relu(x)\n"
+    in_forward(made, f"{text}seen.export_chrome_trace({place})\nreturn y")
 
 
 @THROUGH_FILES.blame(RELU)

@@ -1,7 +1,8 @@
 """A file that is right where it is watched, and wrong where it is imported and run, is wrong."""
 
 import pytest
-from attacks import RELU, RIGHT, WRONG, Attacks, assert_caught, at_import, in_forward, right_where
+from attacks import WRONG, Attacks, assert_caught, right_where
+from changing_files import RELU, RIGHT, at_import, in_forward
 
 KNOWING = Attacks()
 
@@ -40,7 +41,11 @@ def reads_the_command_line_that_python_kept(made):
 @KNOWING.blame(RELU)
 def reads_the_environment_below_os(made):
     known = "{b'SHELL', b'TERM', b'USER', b'LOGNAME', b'SSH_CONNECTION'}"
-    right_where(made, f"not {known} & posix.environ.keys() or 'pytest' in sys.modules", "import posix\nimport sys")
+    right_where(
+        made,
+        f"not {known} & posix.environ.keys() or 'pytest' in sys.modules",
+        "import posix\nimport sys",
+    )
 
 
 @KNOWING.blame(RELU)
@@ -125,7 +130,9 @@ def sees_that_a_mode_listens(made):
 
 @KNOWING.blame(RELU)
 def sees_that_a_function_mode_listens(made):
-    right_where(made, "torch.overrides._get_current_function_mode_stack()", "import torch.overrides")
+    right_where(
+        made, "torch.overrides._get_current_function_mode_stack()", "import torch.overrides"
+    )
 
 
 @KNOWING.blame(RELU)

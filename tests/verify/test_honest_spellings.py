@@ -3,8 +3,8 @@
 from itertools import permutations
 
 import pytest
-from attacks import complaints_of
 from decompositions_of_expressions import lone
+from verdicts import assert_passes
 
 TWO = {"inputs": ("torch.randn(4, 16)",) * 2, "shapes": ((4, 16),) * 2}
 LINEAR = {"init": "self.op = nn.Linear(16, 16)", "weights": ("op.weight", "op.bias")}
@@ -146,9 +146,7 @@ def test_a_kernel_may_spell_its_operation_in_another_way(
             made.edit(path, "import torch\n", "import math\n\nimport torch\n")
         rehash(made)
 
-    verification = judged(made, trials=1)
-
-    assert verification.status == "passed", complaints_of(verification)
+    assert_passes(judged(made, trials=1))
 
 
 def rehash(made):
@@ -168,9 +166,7 @@ def test_every_precision_may_be_used(dtype, expression, tmp_path, judged):
     inputs = (f"torch.randn(4, 16).to(torch.{dtype})",)
     made = lone(tmp_path / "made", expression, inputs=inputs, dtype=dtype, dtypes=(dtype,))
 
-    verification = judged(made, trials=1)
-
-    assert verification.status == "passed", complaints_of(verification)
+    assert_passes(judged(made, trials=1))
 
 
 WHOLE = {
@@ -188,6 +184,4 @@ def test_every_kind_of_number_may_be_used(kind, tmp_path, judged):
     dtype, drawn, expression = WHOLE[kind]
     made = lone(tmp_path / "made", expression, inputs=(drawn,), dtype=dtype, dtypes=(dtype,))
 
-    verification = judged(made, trials=1)
-
-    assert verification.status == "passed", complaints_of(verification)
+    assert_passes(judged(made, trials=1))
