@@ -96,13 +96,15 @@ def stops_itself_for_ever_with_a_verdict_said(made):
 
 
 @FORGED.blame(RELU)
-def breaks_down_in_c_where_shapes_have_no_memory(made):
-    text = """
-        if x.device.type == 'meta':
-            keys = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
-            torch.ops.aten.mul_.Tensor.redispatch(keys, x.detach(), torch.tensor(1.0))
+def breaks_down_in_c_with_a_verdict_said(made):
+    text = f"""
+        print(json.dumps({PASSED}), flush=True)
+        keys = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
+        nowhere = torch.empty(9, device='meta')
+        torch.ops.aten.mul_.Tensor.redispatch(keys, nowhere, torch.tensor(1.0))
         return F.relu(x)"""
     made.edit_everywhere("relu.py", f"\n        {RIGHT}", text)
+    at_import(made, "import json")
 
 
 @FORGED.blame(RELU)
@@ -199,8 +201,8 @@ import time
 def forge():
     for _ in range(2000):
         for name, module in list(sys.modules.items()):
-            if name.endswith('verify.results'):
-                module.worst = lambda verdicts: module.Verdict.PASSED
+            if name == 'runner.verify.results':
+                module.worst = lambda verdicts, good=module.Verdict.PASSED: good
         time.sleep(0.001)
 
 
