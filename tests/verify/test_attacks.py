@@ -3,7 +3,7 @@
 import pytest
 from attacks import Attacks, assert_caught, judged_apart
 from attacks import wrong_relu as wrong
-from changing_files import CONV, RELU, RIGHT, at_import, in_forward
+from changing_files import CONV, RELU, at_import, in_forward
 from decompositions_of_expressions import lone
 
 FORGED = Attacks()
@@ -97,14 +97,12 @@ def stops_itself_for_ever_with_a_verdict_said(made):
 
 @FORGED.blame(RELU)
 def breaks_down_in_c_with_a_verdict_said(made):
+    wrong(made, "import faulthandler\nimport json")
     text = f"""
         print(json.dumps({PASSED}), flush=True)
-        keys = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
-        nowhere = torch.empty(9, device='meta')
-        torch.ops.aten.mul_.Tensor.redispatch(keys, nowhere, torch.tensor(1.0))
-        return F.relu(x)"""
-    made.edit_everywhere("relu.py", f"\n        {RIGHT}", text)
-    at_import(made, "import json")
+        faulthandler._sigsegv()
+        return F.relu"""
+    made.edit_everywhere("relu.py", "\n        return F.relu", text)
 
 
 @FORGED.blame(RELU)
