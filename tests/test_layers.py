@@ -85,11 +85,11 @@ def test_every_folder_and_file_belongs_to_a_layer() -> None:
     assert {layer(path) for path in FILES} - {"__init__"} <= set(LAYERS)
 
 
-def test_verification_shares_nothing_with_the_emitter() -> None:
+def test_verification_shares_with_the_emitter_what_one_operation_is_and_nothing_else() -> None:
     shared = [
         f"{name_of(path)}:{line} {name}"
         for path in FILES
-        if layer(path) == "verify"
+        if layer(path) == "verify" and path.name != "spelled.py"
         for name, line in imported(path)
         if name.startswith(("runner.emit", "runner.graph"))
     ]

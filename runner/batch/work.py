@@ -188,6 +188,10 @@ def _verified(
         streamed = False  # the gates say what is wrong with it
     else:
         _, streamed = needs(tree, task.most_memory_bytes, device)
+        if streamed and problem is None:
+            needed = too_large(tree.metadata.estimated_peak_bytes, task.most_memory_bytes)
+            reason = f"{needed}; weights are streamed only where kdrun has just written the files"
+            return Record(status="too_large", reason=reason, stage="verify")
     with stages("verify"):
         torch.empty(0, device=device)  # A device starts here, not while a component's file runs.
         options = VerifyOptions(
@@ -199,7 +203,9 @@ def _verified(
             streamed=streamed,
         )
         tell = stages.detail
-        verification = verify_directory(directory, options, lambda gate: tell(f"verify: {gate}"))
+        verification = verify_directory(
+            directory, options, lambda gate: tell(f"verify: {gate}"), own=problem is not None
+        )
         composition = verification.gate("composition").verdict
         if problem and not streamed and composition in {Verdict.BROKEN, Verdict.FAILED}:
             raise_if_original_fails(problem, options)

@@ -1,6 +1,6 @@
 """Where models come from: one problem file, selecting them, fetching and checking the dataset."""
 
-from runner.problems.dataset import CheckReport, FetchReport, check, fetch
+from runner.problems.dataset import CheckReport, FetchReport, check, fetch, known_level
 from runner.problems.failing import author_code, author_error, out_of_memory
 from runner.problems.imported import (
     example_of_init,
@@ -60,6 +60,7 @@ __all__ = [
     "is_checkout",
     "is_target",
     "known_as",
+    "known_level",
     "load_problem",
     "members",
     "origin",

@@ -23,6 +23,7 @@ from pathlib import Path, PurePosixPath
 
 from runner.errors import DatasetError
 from runner.problems.selection import own_data
+from runner.reading import read_file
 
 COMMIT = "423217d9fda91e0c2d67e4a43bf62f96f6d104f1"
 ARCHIVE_URL = f"https://github.com/ScalingIntelligence/KernelBench/archive/{COMMIT}.tar.gz"
@@ -86,6 +87,15 @@ def manifest() -> dict[str, str]:
         raise DatasetError("this kdrun has no data/manifest.txt", hint="install it again")
     lines = path.read_text(encoding="utf-8").splitlines()
     return dict(_manifest_row(line) for line in lines if line and not line.startswith("#"))
+
+
+def known_level(path: Path) -> str | None:
+    """The level at which the dataset has a file with these bytes, `level1`; None where it does not.
+
+    Raises OSError where the file cannot be read.
+    """
+    digest = _sha256(read_file(path))
+    return next((name.partition("/")[0] for name, own in manifest().items() if own == digest), None)
 
 
 def fetch(source: str | None, destination: Path) -> FetchReport:

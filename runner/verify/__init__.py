@@ -26,13 +26,18 @@ __all__ = [
 
 
 def verify(
-    directory: Path, options: VerifyOptions, on_gate: Callable[[str], None] | None = None
+    directory: Path,
+    options: VerifyOptions,
+    on_gate: Callable[[str], None] | None = None,
+    *,
+    own: bool = False,
 ) -> Verification:
     """Judge a decomposition directory; `on_gate` hears each gate's name as its work begins.
 
-    Reads the directory and never writes into it. Runs the code in it: call this in a disposable
-    process. A bad decomposition is a verdict, never an exception. MemoryError says something about
-    the machine and nothing about the decomposition.
+    Reads the directory and never writes into it. The code in it runs in worker processes; `own`
+    code, which kdrun has just written, runs in this process, which takes half the time. A bad
+    decomposition is a verdict, never an exception. MemoryError says something about the machine
+    and nothing about the decomposition.
 
     Raises:
         ProblemError: original.py imports a package that is not here, and nothing else is wrong.
@@ -40,4 +45,4 @@ def verify(
     """
     from runner.verify.gates import judge
 
-    return judge(directory, options, on_gate or (lambda gate: None))
+    return judge(directory, options, on_gate or (lambda gate: None), own=own)

@@ -17,7 +17,6 @@ from runner.problems import plain
 from runner.torch_internals import without_modes
 from runner.verify.compare import STEP, compare
 from runner.verify.components import components_in, made
-from runner.verify.confinement import settle
 from runner.verify.difference import Difference
 from runner.verify.findings import Findings
 from runner.verify.layout import Step
@@ -137,14 +136,11 @@ class Boundaries:
         found = opened.children(model, bench)
         modules = {path: module for path, (module, _) in found.items()}
         begin()
-        try:
-            with (
-                foreign_code(f"{file}: forward", bench.directory),
-                self.watching(modules, opened.names(found)),
-            ):
-                actual = plain(model(*args, **kwargs))
-        finally:
-            settle(f"{file}: forward")
+        with (
+            foreign_code(f"{file}: forward", bench.directory),
+            self.watching(modules, opened.names(found)),
+        ):
+            actual = plain(model(*args, **kwargs))
         difference = compare(expected, actual, STEP)
         difference |= state_fault(state, model, opened.mapping)
         if difference.reason:

@@ -14,13 +14,14 @@ from torch import nn
 
 from runner.counting import counted
 from runner.tree.document import Node
+from runner.verify.apart import COMPUTED
 from runner.verify.drawing import RepeatedDraws
 from runner.verify.findings import Findings
 from runner.verify.layout import Layout
 from runner.verify.leaves import all_finite, pieces_of, tensors
-from runner.verify.loading_files import CannotJudge, Files, attribute, foreign_code, relative
-from runner.verify.one_operation import KERNEL, WHOLE_PROBLEM, Allowance
+from runner.verify.loading_files import AnyFiles, CannotJudge, attribute, foreign_code, relative
 from runner.verify.operation import TensorMeta, meta_of
+from runner.verify.replica import Replica
 from runner.verify.results import NOT_FINITE
 from runner.verify.running import Bench, Inputs
 from runner.verify.watching import Event, Watch
@@ -102,7 +103,7 @@ def made(cls: Any, get_init_inputs: Callable[[], Any] | None) -> Any:
     return cls(**arguments) if isinstance(arguments, dict) else cls(*arguments)
 
 
-def load_component(files: Files, bench: Bench, path: str, component: str) -> Component:
+def load_component(files: AnyFiles, bench: Bench, path: str, component: str) -> Component:
     """Run a component's file. CannotJudge where it misses what it is judged by."""
     module = files.load(bench.directory / path)
     for name in ("Model", "get_inputs"):
@@ -111,7 +112,12 @@ def load_component(files: Files, bench: Bench, path: str, component: str) -> Com
 
 
 def self_test(
-    component: str, files: Files, layout: Layout, bench: Bench, tests: SelfTests, findings: Findings
+    component: str,
+    files: AnyFiles,
+    layout: Layout,
+    bench: Bench,
+    tests: SelfTests,
+    findings: Findings,
 ) -> None:
     """Run one component on its own inputs; everything that it held is free afterwards."""
     with findings.judging("self-test", component), foreign_code(component, bench.directory):
@@ -221,13 +227,19 @@ def nothing_computed(file: str, bench: Bench, findings: Findings) -> Iterator[No
     An empty one may be: it says which device a parent without inputs is on.
     """
     watch = Watch(bench.directory)
+    COMPUTED.clear()
     with watch:
         yield
+    for name, where in [*computed(watch), *COMPUTED]:
+        if where.rpartition(":")[0] == file:
+            findings.found("rules", file, f"computes {name} before the forward, at {where}")
+
+
+def computed(watch: Watch) -> Iterator[tuple[str, str]]:
+    """Name and place of each operation that gave something."""
     for event in watch.trace.events:
-        holds_something = any(0 not in shape for shape, _ in event.operation.outputs)
-        if event.where.rpartition(":")[0] == file and holds_something:
-            what = f"computes {event.operation.name} before the forward, at {event.where}"
-            findings.found("rules", file, what)
+        if any(0 not in shape for shape, _ in event.operation.outputs):
+            yield event.operation.name, event.where
 
 
 def components_in(
@@ -236,15 +248,25 @@ def components_in(
     """Module path -> the outermost modules whose class is defined in a file of a folder."""
     found: dict[str, tuple[nn.Module, str]] = {}
     for path, module in model.named_modules():
-        if path and not _within(path, found) and (file := _defined_in(type(module), folder)):
-            found[path] = module, relative(file, directory)
+        if path and not _within(path, found) and (file := defining_file(module, folder, directory)):
+            found[path] = module, file
     return found
+
+
+def defining_file(module: nn.Module, folder: Path, directory: Path) -> str | None:
+    """The file in a folder that defines a module's class, relative to the directory."""
+    if isinstance(module, Replica):
+        file = module.kdrun_link.file
+        return file if file and (directory / file).is_relative_to(folder) else None
+    path = _defined_in(type(module), folder)
+    return relative(path, directory) if path else None
 
 
 def held_outside(model: nn.Module, found: dict[str, tuple[nn.Module, str]]) -> str | None:
     """What its components do not hold: parameters, buffers, other tensors, their own forward."""
     for path, (module, file) in found.items():
-        if "forward" in vars(module):
+        replaced = module.kdrun_link.own_forward if isinstance(module, Replica) else False
+        if replaced or "forward" in vars(module):
             return f"replaces the forward of {path} ({file})"
     kinds = (("parameter", weights_of(model)), ("tensor", plain_tensors(model)))
     for kind, held in kinds:
@@ -287,14 +309,6 @@ def _within(name: str, paths: Collection[str]) -> bool:
     while name and name not in paths:
         name = name.rpartition(".")[0]
     return bool(name)
-
-
-def allowance(component: str, layout: Layout) -> Allowance:
-    """A level 1 problem is one kernel, however much it is."""
-    tree = layout.tree
-    alone = tree is not None and tree.root.level == "kernel" and tree.root.path == component
-    level1 = tree is not None and tree.metadata.source_level == "level1"
-    return WHOLE_PROBLEM if alone and level1 else KERNEL
 
 
 def _shape_fault(component: Component, results: tuple[TensorMeta, ...]) -> str | None:

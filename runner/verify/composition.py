@@ -15,19 +15,15 @@ from torch import nn
 from runner.counting import counted
 from runner.errors import MissingError, ProblemError
 from runner.problems import (
-    LoadedProblem,
     check_outputs,
     is_checkout,
-    load_problem,
     out_of_memory,
-    read_problem,
 )
 from runner.torch_internals import storage_of
 from runner.tree.document import Node
 from runner.verify.compare import COMPOSITION, VACUOUS, compare_with_control, compared_elements
 from runner.verify.components import (
     SelfTests,
-    allowance,
     components_in,
     documented,
     held_outside,
@@ -36,7 +32,6 @@ from runner.verify.components import (
     shown,
     what_ran,
 )
-from runner.verify.confinement import settle
 from runner.verify.coverage import coverage_fault, covered, unread
 from runner.verify.difference import Difference
 from runner.verify.findings import Findings
@@ -51,8 +46,7 @@ from runner.verify.health import (
 )
 from runner.verify.layout import COMPOSITION_TEST, KERNEL_FOLDER, ORIGINAL, Layout, as_names
 from runner.verify.leaves import ValuesNeeded
-from runner.verify.loading_files import CannotJudge, Files, attribute, foreign_code
-from runner.verify.one_operation import Calls, too_much
+from runner.verify.loading_files import AnyFiles, AnyProblem, CannotJudge, attribute, foreign_code
 from runner.verify.original_check import describe_inputs
 from runner.verify.power import MODEL, Comparison, PowerGate, comparable
 from runner.verify.replaying import Recording
@@ -82,7 +76,7 @@ class CompositionGate:
 
     def __init__(
         self,
-        files: Files,
+        files: AnyFiles,
         layout: Layout,
         bench: Bench,
         spill: Spill,
@@ -133,7 +127,7 @@ class CompositionGate:
             findings.compared("composition", MODEL, total)
         self._health(total)
 
-    def _compare(self, problem: LoadedProblem) -> Difference:
+    def _compare(self, problem: AnyProblem) -> Difference:
         directory = self.bench.directory
         with nothing_computed(COMPOSITION_TEST, self.bench, self.findings):
             test = self.files.load(directory / COMPOSITION_TEST)
@@ -150,11 +144,11 @@ class CompositionGate:
                 break
         return total
 
-    def _original(self, missing: frozenset[str]) -> LoadedProblem:
+    def _original(self, missing: frozenset[str]) -> AnyProblem:
         directory = self.bench.directory
         try:
             with foreign_code(ORIGINAL, directory), self.bench.default_dtype(ORIGINAL):
-                return load_problem(read_problem(directory / ORIGINAL))
+                return self.files.problem()
         except CannotJudge as error:
             cause = error.__cause__
             if not isinstance(cause, MissingError) or not self.findings.all_good:
@@ -167,11 +161,9 @@ class CompositionGate:
                 raise cause from error
             hint = f"run in the folder that holds {package}, or name that folder in PYTHONPATH"
             raise ProblemError(cause.path, cause.what, hint=hint) from error
-        finally:
-            settle(ORIGINAL)
 
     def _trial(
-        self, problem: LoadedProblem, test: ModuleType, mapping: dict[str, str], trial: int
+        self, problem: AnyProblem, test: ModuleType, mapping: dict[str, str], trial: int
     ) -> Difference:
         bench, findings = self.bench, self.findings
         inputs = SharedInputs(lambda: self._draw(problem, trial))
@@ -232,11 +224,11 @@ class CompositionGate:
                 findings.found("rules", component, self._watch.kept())
         return difference
 
-    def _draw(self, problem: LoadedProblem, trial: int) -> Inputs:
+    def _draw(self, problem: AnyProblem, trial: int) -> Inputs:
         return self.bench.draw(f"{ORIGINAL}: get_inputs()", problem.get_inputs, trial)
 
     def _run_original(
-        self, problem: LoadedProblem, mapping: dict[str, str], inputs: SharedInputs, trial: int
+        self, problem: AnyProblem, mapping: dict[str, str], inputs: SharedInputs, trial: int
     ) -> tuple[object, Weights, WeightTable, Seen | None, Weights]:
         bench = self.bench
         model = bench.build(f"{ORIGINAL}: Model", problem.build, trial)
@@ -261,7 +253,7 @@ class CompositionGate:
 
     def _examine(
         self,
-        problem: LoadedProblem,
+        problem: AnyProblem,
         model: nn.Module,
         inputs: SharedInputs,
         output: Any,
@@ -322,13 +314,9 @@ class CompositionGate:
             self._root.witness.watching(modules, names, given, repeated=False),
             recording.taking() if recording else nullcontext(),
             watch.components(found, names, frozenset(self.tests.not_finite) | below),
-            Calls(watch) as calls,
         ):
             output, seen = self.bench.forward(what, model, given, trial, watch)
         self.kernels_not_finite = watch.trace.not_finite
-        for component, use in {use.component: use for use in watch.trace.calls}.items():
-            fault = too_much(watch, calls, use, allowance(component, self.layout))
-            self.findings.found("rules", component, fault)
         return output, seen
 
     def _judge_run(self, seen: Seen, ran: Seen) -> None:

@@ -32,7 +32,6 @@ from runner.torch_internals import (
     without_guards,
 )
 from runner.verify.components import load_component, made
-from runner.verify.confinement import settle
 from runner.verify.drawing import RepeatedDraws
 from runner.verify.findings import Findings
 from runner.verify.layout import COMPOSITION_TEST, ORIGINAL, Layout, Step
@@ -187,32 +186,29 @@ class DeviceGate:
         placing: Placing | None = None,
     ) -> list[torch.Tensor]:
         """Run a file's model on its own inputs. CannotJudge where something raises."""
-        try:
-            with foreign_code(file, self._bench.directory), torch.no_grad():
-                loaded = self._either(lambda: load(file), placing)
-                quick = device != _CPU and placing is None
-                with LeftAsMade():
-                    model = self._without_values(loaded.build) if quick else None
-                    if model is None:
-                        model = self._either(loaded.build, placing)
-                inputs = self._without_values(loaded.get_inputs) if quick else None
-                if inputs is None:
-                    inputs = self._either(loaded.get_inputs, placing)
-                model.train(self._bench.options.mode == "train")
-                if device != _CPU:
-                    move(model, self._fake, device)
-                    inputs = placed(inputs, self._moved)
-                args, kwargs = inputs
-                with (
-                    without_guards(),
-                    self._fake,
-                    NumbersToDevice(),
-                    ByShape(),
-                    placing or nullcontext(),
-                ):
-                    return tensors(plain(model(*args, **kwargs)))
-        finally:
-            settle(file)
+        with foreign_code(file, self._bench.directory), torch.no_grad():
+            loaded = self._either(lambda: load(file), placing)
+            quick = device != _CPU and placing is None
+            with LeftAsMade():
+                model = self._without_values(loaded.build) if quick else None
+                if model is None:
+                    model = self._either(loaded.build, placing)
+            inputs = self._without_values(loaded.get_inputs) if quick else None
+            if inputs is None:
+                inputs = self._either(loaded.get_inputs, placing)
+            model.train(self._bench.options.mode == "train")
+            if device != _CPU:
+                move(model, self._fake, device)
+                inputs = placed(inputs, self._moved)
+            args, kwargs = inputs
+            with (
+                without_guards(),
+                self._fake,
+                NumbersToDevice(),
+                ByShape(),
+                placing or nullcontext(),
+            ):
+                return tensors(plain(model(*args, **kwargs)))
 
     def _moved(self, tensor: torch.Tensor) -> torch.Tensor:
         if tensor.is_meta:

@@ -38,6 +38,8 @@ class Draws:
 
     def __init__(self) -> None:
         self.known: dict[tuple[object, ...], _Drawn] = {}
+        self.repeating = False
+        """Whether large ones are blocks, in the drawing that is going on."""
 
     @contextmanager
     def drawing(self, *, repeated: bool, again: bool) -> Iterator[None]:
@@ -45,6 +47,7 @@ class Draws:
 
         With `again`, DrawsOther where a large tensor is not there, or one that is is written to.
         """
+        self.repeating = repeated
         with RepeatedDraws() if repeated else nullcontext(), _Remembering(self, repeated, again):
             yield
 

@@ -114,6 +114,10 @@ class Findings:
         if sentence not in self.warnings:
             self.warnings.append(sentence)
 
+    def checks(self, gate: GateName) -> list[Check]:
+        """What a gate says so far."""
+        return [check for (name, _), check in self._checks.items() if name == gate]
+
     def has(self, gate: GateName, component: str) -> bool:
         """Whether there is a verdict."""
         return (gate, component) in self._checks
@@ -121,9 +125,7 @@ class Findings:
     def verification(self, options: VerifyOptions, torch_version: str) -> Verification:
         """Everything that was seen, and what follows from it."""
         gates = [
-            GateResult.of(
-                name, [check for (gate, _), check in self._checks.items() if gate == name]
-            )
+            GateResult.of(name, self.checks(name))
             for name in (GATES_WITH_POWER if options.power else GATES)
         ]
         passed = all(gate.verdict in GOOD for gate in gates)

@@ -1,61 +1,65 @@
 """This file knows about the order in which a decomposition is judged, from its files alone."""
 
 import hashlib
-from collections.abc import Callable, Iterable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 import torch
 
 from runner.problems import imported_packages, known_as, out_of_memory
-from runner.problems.simulated_device import simulated_device
 from runner.reading import read_file
 from runner.tree.document import LEVEL_FOLDER, TREE_FILE, Tree
-from runner.verify.advice import advice
+from runner.verify.advice import MOST_KERNELS, advice
+from runner.verify.alone import Alone, start
 from runner.verify.arithmetic import exact_arithmetic
 from runner.verify.components import SelfTests, documented, self_test, settle
 from runner.verify.composition import CompositionGate
-from runner.verify.confinement import confined
 from runner.verify.device_gate import DeviceGate
 from runner.verify.findings import Findings
+from runner.verify.foreign import ForeignFiles
 from runner.verify.layout import ORIGINAL, Layout, read_layout
-from runner.verify.loading_files import Files
+from runner.verify.loading_files import CannotJudge, Files
 from runner.verify.options import VerifyOptions
 from runner.verify.power import PowerGate
+from runner.verify.replica import Replica
 from runner.verify.results import Verification
 from runner.verify.running import Bench, spelled_operations
-from runner.verify.sources import import_fault, parsed
+from runner.verify.sources import import_fault, parsed, surroundings_fault, without_docstring
 from runner.verify.spilling import Spill
 from runner.verify.steps import StepGate
 from runner.verify.streaming import Streaming, told
+from runner.verify.worker import workers
 
 
-def judge(directory: Path, options: VerifyOptions, on_gate: Callable[[str], None]) -> Verification:
+def judge(
+    directory: Path, options: VerifyOptions, on_gate: Callable[[str], None], *, own: bool
+) -> Verification:
     """Every gate. MemoryError where only memory was missing."""
     try:
         directory = directory.resolve()
-        return _judge(directory, options, Findings(on_gate))
+        return _judge(directory, options, Findings(on_gate), own=own)
     except (RuntimeError, OSError) as error:
         if out_of_memory(error):
             raise MemoryError(str(error)) from error
         raise
 
 
-def _judge(directory: Path, options: VerifyOptions, findings: Findings) -> Verification:
+def _judge(
+    directory: Path, options: VerifyOptions, findings: Findings, *, own: bool
+) -> Verification:
     tests = SelfTests()
     streaming = Streaming(options.memory_bytes or 0) if options.streamed else None
     bench = Bench(directory, options, streaming=streaming)
     if streaming:
         findings.warn(told(options.seed))
     on_cpu = options.device == "cpu"
-    simulated_device()  # it changes torch, which confined code may not do
     with (
         streaming or nullcontext(),
         exact_arithmetic(options.device),
         spelled_operations(),
-        confined(directory) as confinement,
-        Files(directory, confinement.settle) as files,
+        _files(directory, bench, own=own) as files,
         Spill(options.spill_bytes, options.memory_bytes if on_cpu else None) as spill,
     ):
         with findings.gate("rules"):
@@ -64,8 +68,13 @@ def _judge(directory: Path, options: VerifyOptions, findings: Findings) -> Verif
                 findings.found("rules", file, way)
             if layout.refused:
                 return findings.verification(options, torch.__version__)
-            _judge_documents(layout, findings)
-        if layout.tree is not None and (steered := layout.tree.metadata.specialisations):
+            _judge_documents(layout, findings, own=own)
+        steered = layout.tree.metadata.specialisations if layout.tree else []
+        if steered and isinstance(files, ForeignFiles) and not _reads_values(files, bench):
+            fault = "says that it holds for certain values; original.py asks for none"
+            findings.found("rules", TREE_FILE, fault)
+            steered = []
+        if steered:
             bench = replace(bench, options=replace(options, specialised=True))
             more = f" and {len(steered) - 1} more" if len(steered) > 1 else ""
             findings.warn(f"holds for the values of seed {options.seed}: {steered[0]}{more}")
@@ -77,7 +86,7 @@ def _judge(directory: Path, options: VerifyOptions, findings: Findings) -> Verif
                 if known != (here := known_as(package)):
                     findings.warn(f"taken apart with {package} {known}; here it is {here}")
         missing = _missing_packages(directory / ORIGINAL)  # no file has run that could hide one
-        power = PowerGate(layout, bench, spill, findings)
+        power = PowerGate(files, layout, bench, spill, findings)
         with findings.gate("step"):
             step_gate = StepGate(files, layout, bench, spill, tests, power, findings)
             root = layout.tree.root.path if layout.tree else None
@@ -102,7 +111,7 @@ def _judge(directory: Path, options: VerifyOptions, findings: Findings) -> Verif
             )
             composition.judge(
                 lambda: self_tests(sorted(path for path in later if path != root)),
-                frozenset() if confinement.offences else missing,
+                missing,
             )
         with findings.gate("step"):
             for step in layout.steps:  # the root's, where the original did not get that far
@@ -112,13 +121,43 @@ def _judge(directory: Path, options: VerifyOptions, findings: Findings) -> Verif
             self_tests(layout.components)
             settle(layout, tests, composition.kernels_not_finite, findings)
         power.finish()
+        if isinstance(files, ForeignFiles):
+            with findings.gate("self-test"):
+                alone = Alone(files, layout, bench, tests, findings)
+                (alone.judge if findings.all_good else alone.judge_kernels)()
         with findings.gate("device"):
-            DeviceGate(files, layout, bench, findings).judge()
-    for file, offence in confinement.offences.items():
-        findings.found("rules", file, offence)
+            if isinstance(files, ForeignFiles):
+                files.judge_devices(findings)
+            else:
+                DeviceGate(files, layout, bench, findings).judge()
     if not layout.components:
         findings.broken("self-test", "model", f"no file in {', '.join(LEVEL_FOLDER.values())}")
     return findings.verification(bench.options, torch.__version__)
+
+
+@contextmanager
+def _files(directory: Path, bench: Bench, *, own: bool) -> Iterator[Files | ForeignFiles]:
+    """The directory's files: run here where they are kdrun's `own`, else in workers."""
+    if own:
+        with Files(directory) as files:
+            yield files
+    else:
+        with workers(directory, bench.options) as (parts, original, device):
+            start()
+            yield ForeignFiles(directory, parts, original, device, bench.draws)
+
+
+def _reads_values(files: ForeignFiles, bench: Bench) -> bool:
+    """Whether the original's program may be another one for other values. True where it fails."""
+    try:
+        problem = files.problem()
+        model = bench.build(f"{ORIGINAL}: Model", problem.build, 0)
+        inputs = bench.draw(f"{ORIGINAL}: get_inputs()", problem.get_inputs, 0)
+        bench.forward(f"{ORIGINAL}: forward", model, inputs, 0)
+    except CannotJudge:
+        return True  # the composition says why
+    assert isinstance(model, Replica)
+    return model.kdrun_link.model.reads_values
 
 
 def _release(version: str = torch.__version__) -> str:
@@ -159,16 +198,21 @@ def _may_be_witnessed(layout: Layout, options: VerifyOptions) -> set[str]:
     }
 
 
-def _judge_documents(layout: Layout, findings: Findings) -> None:
+def _judge_documents(layout: Layout, findings: Findings, *, own: bool) -> None:
     """What can be said before anything runs."""
     if layout.tree is None:
         findings.broken("rules", TREE_FILE, layout.tree_fault or "missing")
     else:
         findings.found("rules", TREE_FILE, _tree_fault(layout, layout.tree))
+    known: dict[tuple[str, str], str] = {}
     for component in layout.components:
         with findings.judging("rules", component):
             tree = parsed(layout.directory / component, component)
-            fault = import_fault(tree)
+            fault = import_fault(tree) or surroundings_fault(tree)
+            folder = component.partition("/")[0]
+            same = known.setdefault((folder, without_docstring(tree)), component)
+            if same != component and not own:
+                fault = fault or f"is {same} again: one file a workload, used as often as it runs"
             if fault is None and layout.tree is not None and not layout.nodes(component):
                 fault = "is in no node of the tree"
             findings.found("rules", component, fault)
@@ -184,6 +228,8 @@ def _tree_fault(layout: Layout, tree: Tree) -> str | None:
             return f"{node.id} is a {node.level} and has no children"
         if Path(node.path).parent.as_posix() != LEVEL_FOLDER[node.level]:
             return f"{node.id} is a {node.level}, its file is {node.path}"
+    if fault := _flat(tree):
+        return fault
     if not tree.metadata.source_sha256:
         return None
     try:
@@ -192,6 +238,15 @@ def _tree_fault(layout: Layout, tree: Tree) -> str | None:
         return f"{ORIGINAL}: {error.strerror or error}"
     if digest != tree.metadata.source_sha256:
         return f"{ORIGINAL} is not the file that was decomposed: its sha256 is another"
+    return None
+
+
+def _flat(tree: Tree) -> str | None:
+    """A model without a layer or a fusion that holds more kernels than one fusion may."""
+    levels = {node.level for node in tree.nodes.values()}
+    many = len(tree.root.children)
+    if levels == {"model", "kernel"} and many > MOST_KERNELS:
+        return f"has {many} kernels directly under the model, and neither layers nor fusions"
     return None
 
 

@@ -7,16 +7,19 @@ Files are run from their text: no bytecode is written or read, the working direc
 import hashlib
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType, MappingProxyType, ModuleType, TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
+
+import torch
+from torch import nn
 
 from runner.errors import KdrunError
-from runner.problems import out_of_memory
+from runner.problems import LoadedProblem, Problem, load_problem, out_of_memory, read_problem
 from runner.reading import read_file
-from runner.verify.integrity import leave_modes, modes_on
+from runner.torch_internals import pop_modes, stack_depths
 from runner.verify.leaves import ValuesNeeded
 
 CHILDREN = "children"
@@ -34,10 +37,10 @@ def foreign_code(what: str, directory: Path) -> Iterator[None]:
 
     Running out of memory leaves as MemoryError.
     """
-    modes = modes_on()
+    modes = (*stack_depths(), torch.is_grad_enabled())
     try:
         yield
-        if leave_modes(modes):
+        if _leave_modes(modes):
             raise CannotJudge(f"{what}: leaves torch in another mode, such as a default device")
     except (CannotJudge, ValuesNeeded, MemoryError):
         raise
@@ -47,18 +50,54 @@ def foreign_code(what: str, directory: Path) -> Iterator[None]:
         said = _described(error, directory)
         raise CannotJudge(said if said.startswith(f"{what}: ") else f"{what}: {said}") from error
     finally:
-        leave_modes(modes)
+        _leave_modes(modes)
+
+
+def _leave_modes(before: tuple[int, int, bool]) -> bool:
+    """Take off the modes that were put on since then; whether there were some."""
+    now = (*stack_depths(), torch.is_grad_enabled())
+    pop_modes(*before[:2])
+    torch.set_grad_enabled(before[2])
+    return now != before
+
+
+class AnyProblem(Protocol):
+    """A problem whose file ran, in this process or in another one."""
+
+    @property
+    def problem(self) -> Problem:
+        """The file."""
+
+    def build(self) -> nn.Module:
+        """A new model."""
+
+    def get_inputs(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """New inputs."""
+
+
+class AnyFiles(Protocol):
+    """Files of a directory, run in this process or in another one."""
+
+    directory: Path
+
+    def load(self, path: Path) -> ModuleType:
+        """Run a file as a module of its own. CannotJudge where it is missing or raises."""
+
+    def load_text(self, path: Path, text: str) -> ModuleType:
+        """Run a text in the place of a file."""
+
+    def load_step(self, step: Path, known: Mapping[str, ModuleType] = _NONE) -> ModuleType:
+        """Run a step's refactored.py, for which `children` is the step's own folder."""
+
+    def problem(self) -> AnyProblem:
+        """Run the problem's own file."""
 
 
 class Files:
-    """Loads files of one decomposition; as a context manager it forgets them all at the end.
+    """Loads files of one decomposition; as a context manager it forgets them all at the end."""
 
-    `settle` hears of each file that ran.
-    """
-
-    def __init__(self, directory: Path, settle: Callable[[str], None]) -> None:
+    def __init__(self, directory: Path) -> None:
         self.directory = directory.resolve()
-        self._settle = settle
         self._modules: dict[str, ModuleType] = {}
         self._compiled: dict[bytes, CodeType] = {}
         self._dont_write_bytecode = False
@@ -82,8 +121,8 @@ class Files:
                     sys.modules[name] = known
 
     def again(self) -> Self:
-        """The same files, for a further look by somebody who settles for them himself."""
-        files = type(self)(self.directory, lambda file: None)
+        """The same files, for a further look."""
+        files = type(self)(self.directory)
         files._compiled = self._compiled
         return files
 
@@ -92,6 +131,18 @@ class Files:
         path = path.absolute()
         digest = hashlib.sha256(str(path).encode()).hexdigest()[:12]
         return self._run(path, f"_kdrun_{path.stem}_{digest}")
+
+    def load_text(self, path: Path, text: str) -> ModuleType:
+        """Run a text in the place of a file."""
+        module = ModuleType("_kdrun_text")
+        module.__file__ = str(path)
+        with foreign_code(relative(path, self.directory), self.directory):
+            exec(compile(text, str(path), "exec", dont_inherit=True), module.__dict__)
+        return module
+
+    def problem(self) -> LoadedProblem:
+        """Run the problem's own file."""
+        return load_problem(read_problem(self.directory / "original.py"))
 
     def load_step(self, step: Path, known: Mapping[str, ModuleType] = _NONE) -> ModuleType:
         """Run a step's refactored.py, for which `children` is the step's own folder.
@@ -124,11 +175,8 @@ class Files:
         module = ModuleType(name)
         module.__file__ = str(path)
         sys.modules[name] = module  # dataclasses and pickle look their module up by name
-        try:
-            with foreign_code(where, self.directory):
-                exec(self._code(source, str(path)), module.__dict__)
-        finally:
-            self._settle(where)
+        with foreign_code(where, self.directory):
+            exec(self._code(source, str(path)), module.__dict__)
         return module
 
     def _code(self, source: bytes, path: str) -> CodeType:

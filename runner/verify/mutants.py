@@ -3,8 +3,8 @@
 import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from types import CodeType, ModuleType
 from typing import Any, Literal, TypeAlias
 
 import torch
@@ -12,7 +12,9 @@ from torch import nn
 
 from runner.reading import read_file
 from runner.verify.compare import scaled
+from runner.verify.components import made
 from runner.verify.leaves import tensors
+from runner.verify.loading_files import AnyFiles
 from runner.verify.operation import TensorMeta, meta_of
 from runner.verify.power_report import Kind
 from runner.verify.replaying import Given, Use, Wrong
@@ -53,7 +55,9 @@ class Mutant:
     """Known before anything is computed; None where only values can tell."""
 
 
-def mutants_of(path: Path, call: Given, instance: nn.Module, bench: Bench) -> Iterator[Mutant]:
+def mutants_of(
+    path: Path, call: Given, instance: nn.Module, bench: Bench, files: AnyFiles
+) -> Iterator[Mutant]:
     """All that apply to a kernel file that is used like this."""
     if call.outputs:
         yield Mutant("scaled", _scaling(call.outputs[0]), lambda _: _scaled)
@@ -65,7 +69,7 @@ def mutants_of(path: Path, call: Given, instance: nn.Module, bench: Bench) -> It
     if pair := _alike(inputs):
         change = f"inputs {pair[0]} and {pair[1]} in each other's place"
         yield Mutant("swapped", change, lambda _: _swapped(*pair))
-    yield from _attributes(path, call, instance, bench)
+    yield from _attributes(path, call, instance, bench, files)
 
 
 def _scaling(output: TensorMeta) -> str:
@@ -109,15 +113,24 @@ def _each(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
     return value
 
 
-def _attributes(path: Path, call: Given, instance: nn.Module, bench: Bench) -> Iterator[Mutant]:
+def _attributes(
+    path: Path, call: Given, instance: nn.Module, bench: Bench, files: AnyFiles
+) -> Iterator[Mutant]:
     """Those that give the same shapes; else one that cannot run."""
     doomed: list[Mutant] = []
     found = 0
     source = read_file(path)
-    runs_without_values = _fate(compile(source, str(path), "exec"), call, instance) is None
-    for change, code in edits(source, path):
-        fate = _fate(code, call, instance) if runs_without_values else None
-        mutant = Mutant("attribute", change, _rebuilt(code, bench, change), fate)
+
+    def build(text: str) -> nn.Module:
+        module = files.load_text(path, text)
+        model: nn.Module = made(module.Model, module.get_init_inputs)
+        return model
+
+    runs_without_values = _fate(lambda: build(source.decode()), call, instance) is None
+    for change, text in edits(source):
+        changed = partial(build, text)
+        fate = _fate(changed, call, instance) if runs_without_values else None
+        mutant = Mutant("attribute", change, _rebuilt(changed, bench, change), fate)
         if fate is None:
             yield mutant
             found += 1
@@ -129,27 +142,22 @@ def _attributes(path: Path, call: Given, instance: nn.Module, bench: Bench) -> I
         yield min(doomed, key=lambda mutant: mutant.fate != "shapes")
 
 
-def _rebuilt(code: CodeType, bench: Bench, change: str) -> Callable[[nn.Module], Wrong]:
+def _rebuilt(
+    build: Callable[[], nn.Module], bench: Bench, change: str
+) -> Callable[[nn.Module], Wrong]:
     def wrong(instance: nn.Module) -> Wrong:
-        model = bench.build_bare(f"the kernel in which {change}", lambda: _model(code), 0)
+        model = bench.build_bare(f"the kernel in which {change}", build, 0)
         transfer(weights_of(instance), model, {name: name for name in weights_of(model)})
         return lambda use: model(*use.args, **use.kwargs)
 
     return wrong
 
 
-def _model(code: CodeType) -> Any:
-    module = ModuleType("_kdrun_mutant")
-    module.__file__ = code.co_filename
-    exec(code, module.__dict__)
-    return module.__dict__["Model"](*module.__dict__["get_init_inputs"]())
-
-
-def _fate(code: CodeType, call: Given, instance: nn.Module) -> Fate | None:
+def _fate(build: Callable[[], nn.Module], call: Given, instance: nn.Module) -> Fate | None:
     """Build and run it on tensors without values, which costs nothing."""
     try:
         with torch.device("meta"), torch.no_grad():
-            model = _model(code).train(instance.training)
+            model = build().train(instance.training)
             shapes = {name: t.shape for name, t in weights_of(model).items()}
             if shapes != {name: t.shape for name, t in weights_of(instance).items()}:
                 return "error"
@@ -159,7 +167,7 @@ def _fate(code: CodeType, call: Given, instance: nn.Module) -> Fate | None:
     return None if tuple(map(meta_of, tensors(output))) == call.outputs else "shapes"
 
 
-def edits(source: bytes, path: Path) -> Iterator[tuple[str, CodeType]]:
+def edits(source: bytes) -> Iterator[tuple[str, str]]:
     """Each number, word and switch in the methods of class Model, with another in its place."""
     tree = ast.parse(source)
     classes = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Model"]
@@ -172,9 +180,9 @@ def edits(source: bytes, path: Path) -> Iterator[tuple[str, CodeType]]:
             change = f"{before} becomes {after}"
             if before == after:  # it is in the part that is too long to be told
                 change = f"{value!r} becomes {constant.value!r} in {before}"
-            code = compile(tree, str(path), "exec", dont_inherit=True)
+            text = ast.unparse(tree)
             constant.value = value
-            yield change, code
+            yield change, text
 
 
 _HOLDERS = (ast.keyword, ast.Call, ast.BinOp, ast.Subscript, ast.Assign, ast.Return)

@@ -106,8 +106,11 @@ def operation_of(
     plain = name[:-1] if name.endswith("_") and not name.endswith("__") else name
     plain = plain.removesuffix("_functional")  # `x.normal_()` without writing into x
     number = "other" if plain in _COMMUTES else "self"
+    given = next((shapes[id(t)][0] for each in bound for t in each.tensors), ())
+    rank = len(given) + (plain == "stack")
+    sizes = {each.name: each.value for each in bound}
     attributes = tuple(
-        f"{number if each.name == 'self' else each.name}={_literal(each.value)}"
+        f"{number if each.name == 'self' else each.name}={_literal(_said(each, rank, sizes))}"
         for each in bound
         if not each.tensors and each.value is not None and each.name not in _NOT_ATTRIBUTES
     )
@@ -122,6 +125,17 @@ def operation_of(
     if plain == "bmm" and results[0][0][0] == 1:  # torch.matmul decides by the strides of that one
         plain, inputs, results = "mm", _of_the_first(inputs), _of_the_first(results)
     return Operation(plain, inputs, attributes, results)
+
+
+def _said(argument: Bound, rank: int, sizes: dict[str, Any]) -> Any:
+    """A dimension counted from the first one; a pooling's stride, which is its size unless said."""
+    value = argument.value
+    if argument.name.startswith("dim") and rank:
+        if type(value) is int:
+            return value % rank if -rank <= value < 0 else value
+        if type(value) in (list, tuple) and all(type(n) is int for n in value):
+            return [n % rank if -rank <= n < 0 else n for n in value]
+    return sizes["kernel_size"] if value == [] and argument.name == "stride" else value
 
 
 def _of_the_first(batches: tuple[TensorMeta, ...]) -> tuple[TensorMeta, ...]:
@@ -157,6 +171,8 @@ def _literal(value: Any) -> str:
         return f"[{', '.join(map(_literal, value))}]"
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
+    if isinstance(value, torch.UntypedStorage | torch.TypedStorage):
+        return "a storage"  # its repr is all of its bytes
     if isinstance(value, torch.dtype):
         return str(value).removeprefix("torch.")
     return repr(value)

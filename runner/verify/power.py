@@ -18,7 +18,7 @@ from runner.verify.findings import Findings
 from runner.verify.health import constant_output
 from runner.verify.layout import Layout, Step
 from runner.verify.leaves import is_tensor, leaves, pieces_of
-from runner.verify.loading_files import CannotJudge, foreign_code
+from runner.verify.loading_files import AnyFiles, CannotJudge, foreign_code
 from runner.verify.mutants import Mutant, mutants_of
 from runner.verify.power_report import KernelPower, MutantResult, Power, Unseen
 from runner.verify.replaying import Recording, Replayed
@@ -54,7 +54,10 @@ class Comparison:
 class PowerGate:
     """Collects, kernel file by kernel file, what was noticed where."""
 
-    def __init__(self, layout: Layout, bench: Bench, spill: Spill, findings: Findings) -> None:
+    def __init__(
+        self, files: AnyFiles, layout: Layout, bench: Bench, spill: Spill, findings: Findings
+    ) -> None:
+        self._files = files
         self._layout, self._bench, self._spill, self._findings = layout, bench, spill, findings
         self._kernels = {path for path in layout.components if layout.is_kernel(path)}
         self._results: dict[str, list[MutantResult]] = {}
@@ -81,7 +84,8 @@ class PowerGate:
                 continue
             self._faults.pop(kernel, None)
             source = self._bench.directory / kernel
-            mutants = mutants_of(source, calls[0], comparison.modules[paths[0]], self._bench)
+            instance = comparison.modules[paths[0]]
+            mutants = mutants_of(source, calls[0], instance, self._bench, self._files)
             self._results[kernel] = [
                 self._result(kernel, paths, mutant, comparison, recording) for mutant in mutants
             ]

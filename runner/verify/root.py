@@ -24,7 +24,7 @@ from runner.verify.drawing import DrawsOther
 from runner.verify.findings import Findings
 from runner.verify.layout import Layout
 from runner.verify.leaves import is_tensor, leaves, tensors
-from runner.verify.loading_files import CannotJudge, Files, foreign_code
+from runner.verify.loading_files import AnyFiles, CannotJudge, foreign_code
 from runner.verify.operation import meta_of
 from runner.verify.running import Bench, Inputs, SharedInputs
 from runner.verify.spilling import Spill, size_of
@@ -47,7 +47,7 @@ class RootGate:
 
     def __init__(
         self,
-        files: Files,
+        files: AnyFiles,
         layout: Layout,
         bench: Bench,
         spill: Spill,

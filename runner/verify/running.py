@@ -15,7 +15,6 @@ import torch
 from torch import nn
 
 from runner.problems import plain
-from runner.verify.confinement import settle
 from runner.verify.drawing import Draws
 from runner.verify.generators import generator_states, set_generators
 from runner.verify.layout import ORIGINAL
@@ -152,16 +151,13 @@ class Bench:
         self.seed(trial)
         if watch:
             watch.may_read(list(inputs))
-        try:
-            with (
-                foreign_code(what, self.directory),
-                torch.set_grad_enabled(gradients),
-                self.default_dtype(what),
-                watch or nullcontext(),
-            ):
-                output = plain(model(*args, **kwargs))
-        finally:
-            settle(what)
+        with (
+            foreign_code(what, self.directory),
+            torch.set_grad_enabled(gradients),
+            self.default_dtype(what),
+            watch or nullcontext(),
+        ):
+            output = plain(model(*args, **kwargs))
         if watch:
             watch.returned(output)
         seen = _seen(watch, inputs, output) if watch else None

@@ -30,6 +30,16 @@ _STATEMENTS = (
     *(ast.If, ast.Assert),
 )
 _NAMESPACES = {"torch", "F", "Tensor"}
+_TESTS = {"run_tests", "main"}
+_COMPUTING = {
+    *("torch", "__future__", "math", "cmath", "functools", "itertools", "operator", "typing"),
+    *("collections", "dataclasses", "enum", "abc", "numbers", "copy", "types", "random", "string"),
+    *("contextlib", "warnings", "statistics", "fractions", "decimal", "bisect", "heapq", "re"),
+    *("typing_extensions", "textwrap", "json", "logging", "unittest", "array", "struct"),
+}
+"""Modules that know nothing of where a program runs."""
+_FILES = {"load", "save", "from_file", "hub", "profiler", "package", "distributed", "jit"}
+"""Of torch: what reads and writes files, or reaches other processes."""
 THE_LANGUAGES_OWN = {"torch", "__future__"} | set(sys.stdlib_module_names)
 
 
@@ -45,6 +55,12 @@ def parsed(path: Path, where: str) -> ast.Module:
         raise CannotJudge(f"{where}: {type(error).__name__}: {error}") from error
 
 
+def without_docstring(tree: ast.Module) -> str:
+    """What a file says, but for its docstring and its layout."""
+    body = tree.body[1:] if ast.get_docstring(tree) is not None else tree.body
+    return ast.dump(ast.Module(body, []))
+
+
 def import_fault(tree: ast.Module) -> str | None:
     """A component stands alone: torch and the standard library."""
     for node in ast.walk(tree):
@@ -57,6 +73,36 @@ def import_fault(tree: ast.Module) -> str | None:
             if name.partition(".")[0] not in THE_LANGUAGES_OWN:
                 line = getattr(node, "lineno", 0)
                 return f"imports {name} (line {line}); a component imports torch alone"
+    return None
+
+
+def surroundings_fault(tree: ast.Module) -> str | None:
+    """A component computes from its inputs and weights: it asks nobody where or when it runs.
+
+    Its tests may: `run_tests`, `main` and what runs under `if __name__ == "__main__"`.
+    """
+    asking = {"__file__", "__name__", "__import__", "exec", "eval", "globals", "open", "compile"}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            origin = node.module if isinstance(node, ast.ImportFrom) else None
+            for alias in node.names:
+                if (origin or alias.name).partition(".")[0] not in _COMPUTING:
+                    asking.add((alias.asname or alias.name).partition(".")[0])
+    for part in tree.body:
+        tests = isinstance(part, ast.FunctionDef) and part.name in _TESTS
+        if tests or (isinstance(part, ast.If) and "__name__" in ast.unparse(part.test)):
+            continue
+        for node in ast.walk(part):
+            name = None
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                name = node.id if node.id in asking else None
+            elif isinstance(node, ast.Attribute) and _root(node) == "torch":
+                name = f"torch.{node.attr}" if node.attr in _FILES else None
+            if name is not None:
+                why = "a component computes from its inputs and weights alone"
+                return (
+                    f"uses {name} (line {getattr(node, 'lineno', 0)}) outside of its tests; {why}"
+                )
     return None
 
 
@@ -214,13 +260,10 @@ def _is_move(call: ast.Call) -> bool:
 
 
 def _in_order(body: list[ast.stmt]) -> list[ast.stmt | ast.expr]:
-    """Every statement and expression, as the text has them."""
-    nodes = [
-        node
-        for statement in body
-        for node in ast.walk(statement)
-        if isinstance(node, ast.stmt | ast.expr)
-    ]
+    """Every statement and expression, as the text has them, but for errors that are raised."""
+    every = [node for statement in body for node in ast.walk(statement)]
+    errors = {id(part) for n in every if isinstance(n, ast.Raise) for part in ast.walk(n)}
+    nodes = [n for n in every if isinstance(n, ast.stmt | ast.expr) and id(n) not in errors]
     return sorted(nodes, key=lambda node: (node.lineno, node.col_offset))
 
 

@@ -9,6 +9,7 @@ from torch import nn
 
 from runner.counting import counted
 from runner.torch_internals import storage_of
+from runner.tree.document import TREE_FILE
 from runner.verify.boundaries import Boundaries, OpenStep
 from runner.verify.compare import STEP, VACUOUS, compare_with_control, compared_elements
 from runner.verify.components import (
@@ -26,7 +27,7 @@ from runner.verify.coverage import coverage_fault, covered, unread
 from runner.verify.findings import Findings
 from runner.verify.layout import Layout, Step, weight_map
 from runner.verify.leaves import ValuesNeeded
-from runner.verify.loading_files import CannotJudge, Files, attribute, foreign_code
+from runner.verify.loading_files import AnyFiles, CannotJudge, attribute, foreign_code
 from runner.verify.operation import TensorMeta
 from runner.verify.power import Comparison, PowerGate, comparable
 from runner.verify.replaying import Recording
@@ -68,7 +69,7 @@ class StepGate:
 
     def __init__(
         self,
-        files: Files,
+        files: AnyFiles,
         layout: Layout,
         bench: Bench,
         spill: Spill,
@@ -270,22 +271,27 @@ class StepGate:
         if not self.bench.options.specialised:
             return one == other
         return len(one) == len(other) and all(
-            a == b and abs(len(s) - len(t)) <= 1
-            for (s, a), (t, b) in zip(one, other, strict=True)
+            a == b and abs(len(s) - len(t)) <= 1 for (s, a), (t, b) in zip(one, other, strict=True)
         )
 
     def _calls_fault(self, step: Step, ran: Seen) -> str | None:
         """The tree's children of the parent, as often as they ran."""
-        calls = Counter(call.component for call in ran.trace.calls)
-        for node in self.layout.nodes(step.parent or "")[:1]:
+        order = [call.component for call in ran.trace.calls]
+        calls = Counter(order)
+        for node in self.layout.nodes(step.parent or ""):
             assert self.layout.tree is not None
-            said = Counter(self.layout.tree.nodes[child].path for child in node.children)
+            children = [self.layout.tree.nodes[child].path for child in node.children]
+            said = Counter(children)
             for component in sorted(said.keys() | calls.keys()):
                 if said[component] != calls[component]:
                     return (
                         f"{component} runs {counted(calls[component], 'time')},"
                         f" {node.id} has {said[component]} such children"
                     )
+            for n, (ran_now, told) in enumerate(zip(order, children, strict=True)):
+                if ran_now != told:
+                    place = f"child {n + 1} of {node.id} is {told} in {TREE_FILE}"
+                    return f"{place}, and {ran_now} runs there"
         return None
 
     def _children_fault(self, step: Step) -> str | None:

@@ -8,14 +8,13 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from runner.torch_internals import (
-    DisableTorchFunction,
     TorchDispatchMode,
     is_composite,
     name_of,
@@ -89,10 +88,11 @@ class Trace:
 
 
 _TORCH = Path(torch.__file__).parent
-_LOOKS = {"squeeze_", "unsqueeze_", "t_", "transpose_", "swapaxes_", "swapdims_", "as_strided_"}
+_LOOKS = {
+    *("squeeze_", "unsqueeze_", "t_", "transpose_", "swapaxes_", "swapdims_", "as_strided_"),
+    "set_",
+}
 """Change how a tensor is read, in place, and no number of it."""
-_SAMPLED = 64
-"""Elements of a tensor that are remembered from one component to the next."""
 
 
 class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -102,6 +102,9 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     what is computed from these alone is as constant as what is computed from numbers. Where no
     components are watched, any tensor that was there before is such another.
     """
+
+    place: ClassVar[str | None] = None
+    """`file:line`, where a worker's forward is done again: no frame here says it."""
 
     def __init__(
         self,
@@ -118,7 +121,6 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._constant: set[int] = set()
         self._known: set[int] = set()
         self._before: set[int] = set()
-        self._samples: dict[int, tuple[str, torch.Tensor]] = {}
         self._components: list[tuple[str, str, Any]] = []
         """Each component that runs now: its name, its file, and the frame that called it.
 
@@ -213,7 +215,6 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             results = tensors(output)
             if any(self._number(t) not in self._known for t in results if t.numel()):
                 self._fault(name, f"returns a tensor that it did not compute, {_ORIGIN}")
-            self._remember(results, name)
             span = (first, len(self.trace.events))
             self.trace.calls.append(Call(name, metas, strides, tuple(map(meta_of, results)), span))
             if name in examine and not all(_finite(t) for t in results):
@@ -289,8 +290,6 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         else:
             self._constant -= written
         self._known |= written
-        for number in written:
-            self._samples.pop(number, None)
         operation = operation_of(name, bound, shapes, outputs)
         # A copy or a fill into something that depends on an input stays part of that something.
         live = bool((reads | writes) - self._constant) or random
@@ -325,22 +324,12 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.trace.faults.setdefault(component, what)
 
     def _unwatched_changes(self, values: object, what: str) -> None:
-        """Between components nothing may come into being, and nothing may change."""
+        """Between components nothing may come into being."""
         for tensor in tensors(values):
             number = self._number(tensor)
             if tensor.numel() and number not in self._known:
                 self.trace.outside.append(f"{what} a tensor that no component made, {_ORIGIN}")
                 self._known.add(number)
-            name, before = self._samples.get(number, ("", None))
-            plain = not (tensor.is_conj() or tensor.is_neg())  # seen through a view's glasses
-            if before is not None and plain and not _same(before, _sample(tensor)):
-                self.trace.outside.append(f"changes what {name} made, without an operation")
-
-    def _remember(self, results: list[torch.Tensor], name: str) -> None:
-        for tensor in results:
-            strided = tensor.layout == torch.strided and not (tensor.is_conj() or tensor.is_neg())
-            if tensor.numel() and strided:
-                self._samples[self._number(tensor)] = name, _sample(tensor)
 
     def _complain(self, what: str, detail: str | None) -> None:
         suffix = f" ({detail})" if detail else ""
@@ -364,6 +353,8 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return {name for number in numbers for name in self._weights.get(number, [])}
 
     def _where(self) -> str:
+        if Watch.place is not None:
+            return Watch.place
         frame = self._asking()
         if frame is None:
             return "elsewhere"
@@ -403,22 +394,6 @@ def _is_move(given: list[torch.Tensor], outputs: list[torch.Tensor]) -> bool:
     every = [*given, *outputs]
     same = {(t.dtype, t.shape) for t in every}
     return len({t.device for t in every}) > 1 and len(same) == 1 and not any(map(_is_part, given))
-
-
-def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
-    with without_modes():
-        return torch.equal(one, other)
-
-
-def _sample(tensor: torch.Tensor) -> torch.Tensor:
-    """A few bytes of the tensor's storage, all over it."""
-    with without_modes(), DisableTorchFunction():
-        storage = tensor.untyped_storage()
-        whole = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage)
-        step = max(1, len(whole) // (_SAMPLED * 8)) * 8  # whatever dtype it is viewed as
-        rows = max(1, len(whole) // step)
-        width = min(8, len(whole))
-        return whole.as_strided((rows, width), (step, 1)).clone()
 
 
 def _one_place(given: list[torch.Tensor]) -> bool:

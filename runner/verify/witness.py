@@ -23,7 +23,7 @@ from runner.verify.drawing import DrawsOther, places
 from runner.verify.findings import Findings
 from runner.verify.layout import Layout
 from runner.verify.leaves import tensors
-from runner.verify.loading_files import Files
+from runner.verify.loading_files import AnyFiles
 from runner.verify.operation import meta_of
 from runner.verify.running import Bench, Inputs
 
@@ -32,7 +32,7 @@ class Witness:
     """Sees a step's kernels run."""
 
     def __init__(
-        self, files: Files, layout: Layout, bench: Bench, tests: SelfTests, findings: Findings
+        self, files: AnyFiles, layout: Layout, bench: Bench, tests: SelfTests, findings: Findings
     ) -> None:
         self._files, self._layout, self._bench = files, layout, bench
         self._tests, self._findings = tests, findings

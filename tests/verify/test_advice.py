@@ -14,6 +14,8 @@ from runner.config import Settings
 from runner.tree.document import Tree
 from runner.verify.advice import MOST_CHILDREN, MOST_KERNELS, advice
 
+IN_THIS_PROCESS = True
+
 SCORES = ["matmul_4x8", "softmax_4x4", "matmul_4x4"]
 KERNELS = [f"level_0_kernel/{name}.py" for name in SCORES]
 ATTENTION = "level_1_fusion/attention.py"

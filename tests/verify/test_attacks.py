@@ -210,8 +210,8 @@ threading.Thread(target=forge, daemon=True).start()
 
 
 @pytest.mark.parametrize("attack", IN_MEMORY, ids=str)
-def test_what_lies_in_memory_beside_a_component_is_no_verdict(attack, tmp_path):
-    assert_caught(judged_apart(attack.on(tmp_path)), attack)
+def test_what_lies_in_memory_beside_a_component_is_no_verdict(attack, tmp_path, judged):
+    assert_caught(judged(attack.on(tmp_path), trials=1), attack)
 
 
 # --- the judge is edited --------------------------------------------------------------------------
@@ -392,5 +392,5 @@ for name in [n for n in sys.modules if n.startswith('runner.verify')]:
 
 
 @pytest.mark.parametrize("attack", EDITED, ids=str)
-def test_a_judge_that_a_component_edits_judges_as_before(attack, tmp_path):
-    assert_caught(judged_apart(attack.on(tmp_path)), attack)
+def test_a_judge_that_a_component_edits_judges_as_before(attack, tmp_path, judged):
+    assert_caught(judged(attack.on(tmp_path), trials=1), attack)

@@ -124,6 +124,7 @@ def test_weights_that_are_exchanged_are_seen_by_any_number_of_trials(
 TWO = {"inputs": ("torch.randn(4, 16)",) * 2, "shapes": ((4, 16),) * 2}
 NORMED = {"init": "self.op = nn.LayerNorm(16)", "weights": WEIGHTS}
 IMAGE = {"inputs": ("torch.randn(2, 4, 8, 8)",), "shapes": ((2, 4, 8, 8),)}
+KEPT = IMAGE | {"output": (2, 4, 8, 8)}
 HALVED = IMAGE | {"output": (2, 4, 4, 4)}
 WORDS = {
     "init": "self.op = nn.Embedding(9, 16)",
@@ -154,7 +155,7 @@ MORE_THAN_ONE = {
     "max pooling and relu": ("F.max_pool2d(F.relu(x), 2)", HALVED),
     "average pooling and sigmoid": ("torch.sigmoid(F.avg_pool2d(x, 2))", HALVED),
     "pooling and normalising": ("F.normalize(F.avg_pool2d(x, 2), dim=1)", HALVED),
-    "upsampling and adding": ("F.interpolate(F.avg_pool2d(x, 2), scale_factor=2) + x", IMAGE),
+    "upsampling and adding": ("F.interpolate(F.avg_pool2d(x, 2), scale_factor=2) + x", KEPT),
     "cumsum and exp": ("x.cumsum(1).exp()", {}),
     "exp of differences of cumsums": ("(x.cumsum(1) - y.cumsum(1)).exp() * x", TWO),
     "sort and softmax": ("torch.softmax(x.sort(1)[0], 1)", {}),
@@ -194,16 +195,6 @@ def has_a_kernel_that_is_a_view(made):
 @LEVELS.blame("whole.py", TREE, make=partial(line, stages=PERIOD * 19, level="model"))
 def has_76_kernels_directly_under_a_model(made):
     """And no layer, no fusion."""
-
-
-@LEVELS.blame("whole.py", TREE, make=partial(line, stages=PERIOD * 12, level="layer"))
-def has_48_kernels_directly_under_a_layer(made):
-    """And no fusion."""
-
-
-@LEVELS.blame("whole.py", TREE, make=partial(line, stages=PERIOD * 10, level="fusion"))
-def has_a_fusion_of_40_kernels(made):
-    """More than any name says."""
 
 
 TWIN = ("relu_of_the_second_kind", "", "torch.relu(x)")

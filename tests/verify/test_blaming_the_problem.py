@@ -30,13 +30,10 @@ def test_a_kernel_cannot_raise_the_problems_error(softmax, judged):
     assert judged(softmax).status == "failed"
 
 
-def test_a_composition_test_cannot_break_the_original(softmax, judged):
+def test_a_composition_test_does_not_reach_the_original(softmax, judged):
     softmax.write(COMPOSITION_TEST, softmax.read(COMPOSITION_TEST) + BREAKS_THE_ORIGINAL)
 
-    verification = judged(softmax)
-
-    assert verification.status == "failed"
-    assert "original.py: forward: TypeError" in verification.first_failure
+    assert judged(softmax).first_failure is None
 
 
 def test_a_package_that_is_missing_hides_no_replaced_original(softmax, judged):

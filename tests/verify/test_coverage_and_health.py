@@ -10,6 +10,8 @@ from runner.verify.options import VerifyOptions
 from runner.verify.running import Bench, Seen, SharedInputs, spelled_operations
 from runner.verify.weights import vary
 
+IN_THIS_PROCESS = True
+
 
 class _Program(nn.Module):
     def __init__(self, function):

@@ -322,3 +322,19 @@ def test_a_forward_may_say_that_it_takes_no_gradients(fusion, judged):
     )
 
     assert judged(fusion, trials=1).first_failure is None
+
+
+def test_two_files_of_one_workload_are_told(fusion, judged, complaints):
+    fusion.write("level_0_kernel/another_relu.py", fusion.read(RELU).replace("A component", "Mine"))
+
+    said = complaints(judged(fusion, trials=1), "rules")[RELU]
+
+    assert "is level_0_kernel/another_relu.py again: one file a workload" in said
+
+
+def test_a_kernel_that_is_a_view_is_told(fusion, judged, complaints):
+    fusion.edit_everywhere("relu.py", "return F.relu(x)", "return x.view_as(x)")
+
+    said = complaints(judged(fusion, trials=1), "rules")[RELU]
+
+    assert said == "failed: computes nothing: a view belongs into the parent"

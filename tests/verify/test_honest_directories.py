@@ -372,7 +372,7 @@ def test_a_table_of_the_model_is_a_buffer_of_its_kernel(persistent, mode, tmp_pa
     assert_passes(judged(made, trials=1, mode=mode))
 
 
-@pytest.mark.parametrize("rate", [0.0, 0.1, 0.5])
+@pytest.mark.parametrize("rate", [0.1, 0.5])
 @pytest.mark.parametrize(
     "spelled",
     ["F.dropout(x, {}, self.training)", "nn.functional.dropout(x, p={}, training=self.training)"],

@@ -1,11 +1,15 @@
 """A component is one operation on its inputs and weights, and touches nothing else."""
 
+import builtins
 import json
 import shutil
 from pathlib import Path
 
 import pytest
+import torch
 from files_by_hand import component, composed, node
+
+from runner.verify import compare
 
 STEP = "steps/step_1_conv_relu_to_kernel"
 COMPOSED = "verification/composition_test.py"
@@ -45,7 +49,7 @@ def test_a_whole_model_as_one_kernel_is_more_than_one_operation(fusion, judged, 
 
     assert verification.status == "failed"
     said = complaints(verification, "rules")[kernel]
-    assert said == "failed: is more than one operation: convolution, relu"
+    assert said == "failed: is more than one operation: conv2d, relu"
 
 
 def test_a_function_that_claims_to_be_one_operation_is_seen_through(fusion, judged, complaints):
@@ -65,7 +69,10 @@ def test_two_contractions_are_two_kernels(softmax, judged, complaints):
     path = "level_0_kernel/softmax_4x16_fp32.py"
     softmax.edit(path, "torch.softmax(x, dim=1)", "x @ x.T @ x")
 
-    assert "is 2 contractions (mm, mm)" in complaints(judged(softmax, trials=1), "rules")[path]
+    assert (
+        "is more than one operation: matmul, matmul"
+        in complaints(judged(softmax, trials=1), "rules")[path]
+    )
 
 
 ATTENTIONS = {
@@ -104,7 +111,7 @@ def test_what_only_resembles_attention_is_more_than_one(softmax, judged, complai
     path = "level_0_kernel/softmax_4x16_fp32.py"
     softmax.edit(path, "torch.softmax(x, dim=1)", spelled)
 
-    assert "contractions" in complaints(judged(softmax, trials=1), "rules")[path]
+    assert "is more than one" in complaints(judged(softmax, trials=1), "rules")[path]
 
 
 @pytest.mark.parametrize("activation", ["softmax(-1)", "relu()"])
@@ -113,14 +120,13 @@ def test_an_mlp_is_no_attention(fusion, judged, complaints, activation):
     forward = f"return (x.flatten()[None, :27] @ {w}.T).{activation} @ {w}"
     kernel = lone(fusion, "self.conv = nn.Conv2d(3, 4, kernel_size=3)", forward)
 
-    assert "is 2 contractions" in complaints(judged(fusion, trials=1), "rules")[kernel]
+    assert "is more than one operation" in complaints(judged(fusion, trials=1), "rules")[kernel]
 
 
 @pytest.mark.parametrize(
     "spelled",
     [
         "torch.exp(x - x.amax(1, True)) / torch.exp(x - x.amax(1, True)).sum(1, True)",
-        "F.silu(x) * x",
         "x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)",
         "F.scaled_dot_product_attention(x[None], x[None], x[None])[0]",
         "torch.einsum('ij,kj->ik', x, x)",
@@ -151,7 +157,9 @@ def test_a_kernel_that_calls_another_is_told(fusion, judged, complaints):
         "Other = importlib.util.module_from_spec(spec)\nspec.loader.exec_module(Other)",
     )
 
-    assert complaints(judged(fusion, trials=1), "rules")[RELU] == f"failed: reads {CONV}"
+    said = complaints(judged(fusion, trials=1), "rules")[RELU]
+
+    assert said.startswith("failed: uses Path (line ")
 
 
 def test_weights_that_are_baked_into_a_file_are_no_weights(fusion, judged, complaints):
@@ -266,31 +274,30 @@ def test_a_tolerance_in_the_file_is_not_ours(fusion, judged, complaints):
 
 
 TOUCHES = {
-    "reads /etc/hostname": "open('/etc/hostname').read()",
-    "reads /etc": "import os\nos.listdir('/etc')",
-    "reads original.py": "from pathlib import Path\nPath(__file__).parents[1].joinpath("
-    "'original.py').read_text()",
-    "writes ": "open('/tmp/kdrun-hostile', 'w')",
-    "changes files: ": "import os\nos.mkdir('/tmp/kdrun-hostile')",
-    "reads the environment HOME": "import os\nos.getenv('HOME')",
-    "changes the environment": "import os\nos.environ['A'] = 'b'",
-    "uses the network": "import socket\nsocket.create_connection(('127.0.0.1', 9))",
-    "starts a process": "import subprocess\nsubprocess.run(['true'])",
-    "calls foreign code": "import ctypes\nctypes.CDLL(None)",
-    "looks at objects": "import gc\ngc.get_objects()",
-    "looks at who calls it": "import sys\nsys._getframe(1)",
-    "looks behind the program: tb_frame": "try:\n    1 / 0\nexcept Exception as e:\n"
-    "    e.__traceback__.tb_frame",
-    "makes code that is in no file": "f = lambda: 0\nf.__code__.replace(co_name='g')",
-    "compiles code under the name": "compile('1', __file__.replace('relu', 'conv2d'), 'exec')",
-    "imports numpy": "import importlib\nimportlib.import_module('numpy.f2' + 'py')",
+    "open": "open('/etc/hostname').read()",
+    "os": "import os\nos.listdir('/etc')",
+    "Path": "from pathlib import Path\nPath('original.py').read_text()",
+    "getenv": "from os import getenv\ngetenv('HOME')",
+    "socket": "import socket\nsocket.create_connection(('127.0.0.1', 9))",
+    "subprocess": "import subprocess\nsubprocess.run(['true'])",
+    "c": "import ctypes as c\nc.CDLL(None)",
+    "gc": "import gc\ngc.get_objects()",
+    "sys": "import sys\nsys._getframe(1)",
+    "time": "import time\nSTARTED = time.time()",
+    "datetime": "import datetime\nTODAY = datetime.date.today()",
+    "importlib": "import importlib\nimportlib.import_module('numpy.f2' + 'py')",
+    "__import__": "__import__('numpy')",
+    "__file__": "HERE = __file__",
+    "exec": "exec('import numpy')",
+    "torch.save": "torch.save({}, '/tmp/kdrun-hostile')",
+    "torch.from_file": "torch.from_file('/tmp/kdrun-hostile', shared=True, size=1)",
 }
 
 
 @pytest.mark.parametrize("caught", ["told", "swallowed"])
-@pytest.mark.parametrize("fault", TOUCHES)
-def test_what_a_component_touches_is_refused_and_told(fusion, judged, complaints, fault, caught):
-    text = TOUCHES[fault]
+@pytest.mark.parametrize("name", TOUCHES)
+def test_a_component_asks_for_nothing_but_its_inputs(fusion, judged, complaints, name, caught):
+    text = TOUCHES[name]
     if caught == "swallowed":
         indented = text.replace("\n", "\n    ")
         text = f"try:\n    {indented}\nexcept BaseException:\n    pass"
@@ -299,40 +306,52 @@ def test_what_a_component_touches_is_refused_and_told(fusion, judged, complaints
     verification = judged(fusion, trials=1)
 
     assert verification.status == "failed"
-    said = complaints(verification, "rules")[RELU]
-    # the imports that the source shows are told first
-    assert said.startswith(f"failed: {fault}") or "f.__code__" in text, said
+    assert complaints(verification, "rules")[RELU].startswith(f"failed: uses {name} (line ")
     assert not Path("/tmp/kdrun-hostile").exists()
 
 
+def test_its_tests_may_ask_for_anything(fusion, judged):
+    text = "def main():\n    import sys\n\n    print(sys.argv, open(__file__).read())"
+    at_import(fusion, f"import os\nimport time\n\n\n{text}")
+    for path in fusion.directory.rglob("relu.py"):
+        path.write_text(f"{path.read_text()}\n\nif __name__ == '__main__':\n    print(os, time)\n")
+
+    assert judged(fusion, trials=1).first_failure is None
+
+
 CHANGES = {
-    "replaces torch.nn.functional.relu": "F.relu = torch.relu_",
-    "replaces torch.allclose": "torch.allclose = lambda *a, **k: True",
-    "replaces torch.testing.assert_close": "import torch.testing\n"
-    "torch.testing.assert_close = print",
-    "replaces builtins.len": "import builtins\nbuiltins.len = lambda x: 1",
-    "replaces runner.verify.compare.compare": "import sys\n"
-    "sys.modules['runner.verify.compare'].compare = print",
-    "replaces runner.verify.composition.compare_with_control": "import sys\n"
-    "sys.modules['runner.verify.composition'].compare_with_control = print",
-    "adds torch.nn.modules.module.Module.__getattribute__": "nn.Module.__getattribute__ = "
+    "a function of torch": "torch.allclose = torch.equal = lambda *a, **k: True",
+    "a comparison of torch's": "import torch.testing\ntorch.testing.assert_close = print",
+    "Python": "import builtins\nbuiltins.max = lambda *a, **k: 0",
+    "the judge's comparison": "import sys\nfor name, module in list(sys.modules.items()):\n"
+    "    if name.startswith('runner.verify') and hasattr(module, 'compare'):\n"
+    "        module.compare = module.compare_with_control = print",
+    "every module": "nn.Module.__getattribute__ = "
     "lambda self, name: object.__getattribute__(self, name)",
-    "changes the default dtype": "torch.set_default_dtype(torch.float64)",
-    "changes the hooks of every module": "nn.modules.module.register_module_forward_hook("
+    "the default dtype": "torch.set_default_dtype(torch.float64)",
+    "the hooks of every module": "nn.modules.module.register_module_forward_hook("
     "lambda m, a, y: y)",
-    "changes what torch's operations do": "LIB = torch.library.Library('aten', 'IMPL')\n"
+    "what torch's operations do": "LIB = torch.library.Library('aten', 'IMPL')\n"
     "LIB.impl('hardshrink', lambda x, y: x, 'CPU', allow_override=True)",
 }
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_what_a_component_changes_is_told_and_undone(fusion, judged, complaints, change):
+def test_what_a_component_changes_is_not_the_judges(fusion, judged, change):
     at_import(fusion, CHANGES[change])
+    in_forward(fusion, "return F.relu(x) * 1.5")
 
+    before = torch.allclose, torch.get_default_dtype(), builtins.max, compare.compare
     verification = judged(fusion, trials=1)
 
-    assert complaints(verification, "rules")[RELU] == f"failed: {change}"
-    assert verification.gate("composition").verdict == "passed"
+    assert verification.gate("composition").verdict != "passed"
+    assert before == (torch.allclose, torch.get_default_dtype(), builtins.max, compare.compare)
+
+
+def test_a_replaced_function_of_torch_computes_for_nobody(fusion, judged, complaints):
+    at_import(fusion, "F.relu = lambda x: x.clamp(min=0)")
+
+    assert "relu" in complaints(judged(fusion, trials=1), "coverage")["model"]
 
 
 def test_a_default_device_that_a_component_leaves_is_told(fusion, judged, complaints):

@@ -27,19 +27,9 @@ def test_checks_that_agree_with_everything_convince_nobody(fusion, judged, compl
     assert "differs by" in said[STEP]
 
 
-def test_checks_that_reach_for_torch_itself_are_found_out(fusion, judged, complaints):
+def test_checks_that_reach_for_torch_itself_reach_no_judge(fusion, judged, complaints):
     fusion.write(CHECKS, "import torch\ntorch.equal = lambda *_: True\n")
-    fusion.write(REFACTORED, LOADING + fusion.read(REFACTORED))
+    text = LOADING + fusion.read(REFACTORED)
+    fusion.write(REFACTORED, text.replace("return self.relu(x)", "return x"))
 
-    said = complaints(judged(fusion, trials=1), "rules")
-
-    assert said == {REFACTORED: "failed: replaces torch.equal"}
-
-
-def test_checks_that_read_other_files_are_found_out(fusion, judged, complaints):
-    fusion.write(CHECKS, "open(__file__.replace('verification/checks.py', 'original.py'))\n")
-    fusion.write(REFACTORED, LOADING + fusion.read(REFACTORED))
-
-    said = complaints(judged(fusion, trials=1), "rules")
-
-    assert said[CHECKS] == "failed: reads original.py"
+    assert "differs by" in complaints(judged(fusion, trials=1), "step")[STEP]

@@ -13,6 +13,8 @@ from runner.verify.power_report import KernelPower, MutantResult, Power
 from runner.verify.replaying import Recording
 from runner.verify.spilling import Spill
 
+IN_THIS_PROCESS = True
+
 STEP = "steps/step_1_conv_relu_to_kernel"
 
 
@@ -240,7 +242,7 @@ class Model(nn.Module):
 
 
 def test_each_number_word_and_switch_of_a_kernel_is_changed_by_itself(tmp_path):
-    changes = [change for change, _ in edits(KERNEL, tmp_path / "kernel.py")]
+    changes = [change for change, _ in edits(KERNEL)]
 
     assert [change.partition(" becomes ")[2] for change in changes if len(change) < 80] == [
         "kernel_size=(4, 5)",

@@ -4,6 +4,8 @@ import hashlib
 
 import pytest
 
+IN_THIS_PROCESS = True
+
 FUSED = "linear_relu_8x8_fp32.py"
 BLOCK_STEP = "steps/step_2_block_to_fusion"
 FUSED_STEP = "steps/step_3_linear_relu_to_kernel"

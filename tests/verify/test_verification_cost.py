@@ -7,6 +7,8 @@ import pytest
 
 from runner.verify.running import Bench
 
+IN_THIS_PROCESS = True
+
 SOFTMAX = "level_0_kernel/softmax_4x16_fp32.py"
 STEP = "steps/step_1_conv_relu_to_kernel"
 

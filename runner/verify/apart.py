@@ -1,0 +1,110 @@
+"""The judge's side of the workers: what it asks them for, and files of theirs as modules here."""
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from runner.errors import MissingError
+from runner.torch_internals import DisableTorchFunction, without_modes
+from runner.verify.loading_files import CannotJudge
+from runner.verify.wire import (
+    Channel,
+    ConnectionLostError,
+    NotToldError,
+    read_tensors,
+    write_tensors,
+)
+
+COMPUTED: list[tuple[str, str]] = []
+"""What files computed while they were imported or a model was built: operation and place."""
+
+
+class Apart:
+    """One worker, asked for one thing at a time."""
+
+    def __init__(self, process: int, channel: Channel, folder: Path) -> None:
+        self._process, self._channel, self._folder = process, channel, folder
+        self._sent = 0
+        self._ended: str | None = None
+        self._forgotten: list[int] = []
+
+    def ask(self, request: dict[str, Any], held: list[torch.Tensor]) -> tuple[Any, list[Any]]:
+        """What a worker answers, and the tensors in it. CannotJudge where it fails or is gone."""
+        what = request.get("what") or request.get("file") or "it"
+        if self._ended is not None:
+            raise CannotJudge(f"{what}: the process that runs the files {self._ended}")
+        while self._forgotten:
+            self._exchange({"do": "forget", "model": self._forgotten.pop()}, what)
+        file = None
+        with without_modes(), DisableTorchFunction():
+            if held or "inputs" in request:
+                self._sent += 1
+                file = self._folder.parent / f"{self._folder.name}.{self._sent}.tensors"
+                try:
+                    request |= {"file": file.name, "tensors": write_tensors(file, held)}
+                except NotToldError as error:
+                    raise CannotJudge(f"{what}: is given {error}") from error
+                except OSError as error:
+                    raise MemoryError(f"no room for tensors: {error}") from error
+            try:
+                answer = self._exchange(request, what)
+                tensors: list[Any] = []
+                if isinstance(answer, dict) and answer.get("tensors"):
+                    came = self._folder / Path(answer["file"]).name
+                    tensors = read_tensors(came, answer["tensors"])
+                    came.unlink(missing_ok=True)
+                return answer, tensors
+            except ConnectionLostError as error:
+                self._ended = f"said what cannot be read: {error}"
+                raise CannotJudge(
+                    f"{what}: the process that runs the files {self._ended}"
+                ) from error
+            finally:
+                if file is not None:
+                    file.unlink(missing_ok=True)
+
+    def forget(self, model: int) -> None:
+        """Let a worker's model go, with the next request."""
+        self._forgotten.append(model)
+
+    def _exchange(self, request: dict[str, Any], what: str) -> Any:
+        try:
+            self._channel.send(request)
+            answer = self._channel.receive()
+        except ConnectionLostError:
+            self._ended = self.close()
+            raise CannotJudge(f"{what}: the process that runs the files {self._ended}") from None
+        match answer:
+            case {"ok": ok}:
+                return ok
+            case {"memory": str(said)}:
+                raise MemoryError(said)
+            case {"error": str(said)}:
+                raise CannotJudge(said) from _cause(answer)
+        raise ConnectionLostError("no answer")
+
+    def close(self) -> str:
+        """End it; how it ended, where it did so by itself."""
+        self._channel.close()
+        if self._ended is not None:
+            return self._ended
+        process, status = os.waitpid(self._process, os.WNOHANG)
+        if not process:
+            os.kill(self._process, signal.SIGKILL)
+            os.waitpid(self._process, 0)
+            return "hung up"
+        code = os.waitstatus_to_exitcode(status)
+        return f"was killed by {signal.Signals(-code).name}" if code < 0 else "ended"
+
+
+def _cause(answer: dict[str, Any]) -> Exception | None:
+    """The error of a problem that imports what is not there."""
+    if "missing" not in answer:
+        return None
+    hint = answer["hint"]
+    cause = MissingError("original.py", str(answer["what"]), str(answer["where"]), hint=hint)
+    cause.__cause__ = ModuleNotFoundError(name=str(answer["missing"]))
+    return cause

@@ -1,0 +1,167 @@
+"""Files that somebody else wrote, as the gates know files: modules whose code runs in a worker."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType, ModuleType
+from typing import Any
+
+import torch
+from torch import nn
+
+from runner.problems import Problem, read_problem
+from runner.verify.apart import COMPUTED, Apart
+from runner.verify.drawing import Draws
+from runner.verify.findings import Findings
+from runner.verify.layout import COMPOSITION_TEST, KERNEL_FOLDER, ORIGINAL
+from runner.verify.loading_files import CHILDREN, CannotJudge, relative
+from runner.verify.replica import Model
+from runner.verify.results import Verdict
+from runner.verify.wire import ConnectionLostError, decode
+
+_NONE: Mapping[str, ModuleType] = MappingProxyType({})
+Inputs = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignProblem:
+    """A problem's own file, which ran in a worker."""
+
+    problem: Problem
+    build: Callable[[], nn.Module]
+    get_inputs: Callable[[], Inputs]
+
+
+class ForeignFiles:
+    """What `Files` does, with nothing of the files in this process."""
+
+    def __init__(
+        self, directory: Path, parts: Apart, original: Apart, device: Apart, draws: Draws
+    ) -> None:
+        self.directory = directory.resolve()
+        self._parts, self._original, self._device = parts, original, device
+        self._draws = draws
+        self._programs: dict[tuple[str, str], dict[str, Any]] = {}
+        """What models of a file's class do, by file and class."""
+        self._texts: set[int] = set()
+        """Modules that are no files."""
+
+    def load(self, path: Path) -> ModuleType:
+        """Run a file as a module of its own. CannotJudge where it is missing or raises."""
+        file = relative(path, self.directory)
+        return self._load(file, {"step": None, "text": None})
+
+    def load_text(self, path: Path, text: str) -> ModuleType:
+        """Run a text in the place of a file."""
+        return self._load(relative(path, self.directory), {"step": None, "text": text})
+
+    def load_step(self, step: Path, known: Mapping[str, ModuleType] = _NONE) -> ModuleType:
+        """Run a step's refactored.py, for which `children` is the step's own folder."""
+        folder = relative(step, self.directory)
+        return self._load(f"{folder}/refactored.py", {"step": folder, "text": None})
+
+    def problem(self) -> ForeignProblem:
+        """Run the problem's own file."""
+        answer, _ = self._original.ask({"do": "problem", "what": ORIGINAL}, [])
+        number = _number(answer, "module")
+        return ForeignProblem(
+            read_problem(self.directory / ORIGINAL),
+            lambda: self._build(self._original, number, ORIGINAL, "Model"),
+            lambda: self._inputs(self._original, number, ORIGINAL),
+        )
+
+    def judge_devices(self, findings: Findings) -> None:
+        """What a worker says of the files on a device that is not the CPU."""
+        try:
+            answer, _ = self._device.ask({"do": "device", "what": "device"}, [])
+        except CannotJudge as error:
+            findings.broken("device", "model", str(error))
+            return
+        for component, verdict, reason in answer["checks"]:
+            match Verdict(verdict):
+                case Verdict.BROKEN:
+                    findings.broken("device", str(component), str(reason))
+                case Verdict.NOTHING_TO_CHECK:
+                    findings.nothing("device", str(component))
+                case Verdict.PASSED:
+                    findings.found("device", str(component), None)
+                case _:
+                    findings.found("device", str(component), str(reason))
+        for warning in answer["warnings"]:
+            findings.warn(str(warning))
+
+    def _load(self, file: str, how: dict[str, Any]) -> ModuleType:
+        answer, _ = self._parts.ask({"do": "load", "what": file, "file": file, **how}, [])
+        _note(answer)
+        number = _number(answer, "module")
+        if how["text"] is not None:
+            self._texts.add(number)
+        module = ModuleType(file)
+        module.__file__ = str(self.directory / file)
+        for name in answer["names"]:
+            setattr(module, name, self._named(name, number, file, answer))
+        return module
+
+    def _named(self, name: str, number: int, file: str, answer: Any) -> Any:
+        if name.endswith("Model"):
+            return lambda *_, **__: self._build(self._parts, number, file, name)
+        if name == "WEIGHTS":
+            return decode(answer["weights"], _no_tensor)
+        if name == "get_init_inputs":
+            return list  # the worker asks for them where it builds a model
+        if name == "get_inputs":
+            return lambda: self._inputs(self._parts, number, file)[0]
+        return lambda: self._value(number, file, name)
+
+    def _value(self, number: int, file: str, name: str) -> Any:
+        what = f"{file}: {name}()"
+        asked = {"do": "value", "what": what, "module": number, "name": name}
+        return decode(self._parts.ask(asked, [])[0], _no_tensor)
+
+    def _inputs(self, worker: Apart, number: int, file: str) -> Inputs:
+        asked = {
+            "do": "inputs",
+            "what": f"{file}: get_inputs()",
+            "file": file,
+            "module": number,
+            "number": torch.initial_seed(),
+            "repeated": self._draws.repeating,
+        }
+        answer, held = worker.ask(asked, [])
+        return decode(answer["inputs"], held.__getitem__)  # type: ignore[no-any-return]
+
+    def _build(self, worker: Apart, number: int, file: str, name: str) -> nn.Module:
+        asked = {
+            "do": "build",
+            "what": f"{file}: {name}",
+            "module": number,
+            "class": name,
+            "number": torch.initial_seed(),
+            "bare": torch.get_default_device().type == "meta",
+        }
+        answer, held = worker.ask(asked, [])
+        _note(answer)
+        children = KERNEL_FOLDER if file == COMPOSITION_TEST else None
+        if file.endswith("/refactored.py"):
+            children = f"{file.rpartition('/')[0]}/{CHILDREN}"
+        functions = children == KERNEL_FOLDER or file.startswith(f"{KERNEL_FOLDER}/")
+        what = f"{file}: forward"
+        known = self._programs.setdefault((file, name), {}) if number not in self._texts else {}
+        return Model(
+            worker, answer, held, what, children=children, functions=functions, known=known
+        ).root
+
+
+def _note(answer: Any) -> None:
+    COMPUTED.extend((str(operation), str(place)) for operation, place in answer["computed"])
+
+
+def _number(answer: Any, name: str) -> int:
+    number = answer.get(name) if isinstance(answer, dict) else None
+    if not isinstance(number, int):
+        raise CannotJudge("the process that runs the files says what cannot be read")
+    return number
+
+
+def _no_tensor(_: Any) -> Any:
+    raise ConnectionLostError("a tensor")

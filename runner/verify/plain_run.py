@@ -1,0 +1,151 @@
+"""Runs a file of a decomposition as anybody would: imported by a process that has only torch.
+
+A judge starts it as `python -P -` with this text on standard input, and the texts of wire.py,
+sandbox.py and structure.py after it: no frame, module, argument or file name says who asks. It
+reads requests from a socket; each runs in a fork that may write to its own folder alone.
+"""
+
+import importlib.util
+import json
+import os
+import random
+import socket
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+_CALLS, _QUICK_S = 16, 0.03
+
+
+def serve(end: int, tools: dict[str, Any]) -> None:
+    """Answer requests until nobody asks any more."""
+    torch.backends.mha.set_fastpath_enabled(False)  # these two choose other operations
+    torch.backends.opt_einsum.enabled = False
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+    channel = tools["Channel"](socket.socket(fileno=end))
+    while True:
+        try:
+            request = channel.receive()
+        except tools["ConnectionLostError"]:
+            os._exit(0)
+        process = os.fork()
+        if process == 0:
+            os.close(end)
+            _run(request, tools)
+        _, status = os.waitpid(process, 0)
+        channel.send(os.waitstatus_to_exitcode(status))
+
+
+def _run(request: dict[str, Any], tools: dict[str, Any]) -> None:
+    """Leave answer.json in the request's folder: what came out, or what was raised."""
+    aside, confine = Path(request["aside"]), tools["confine"]
+    answer: dict[str, Any]
+    try:
+        torch.set_num_threads(request["threads"])
+        os.chdir(request["folder"])
+        readable = request["readable"]
+        confine(aside, None if readable is None else [Path(path) for path in readable])
+        answer = _answer(request, aside, tools)
+    except BaseException as error:  # whatever the file raises
+        answer = {"error": f"{type(error).__name__}: {error}"}
+    (aside / "answer.json").write_text(json.dumps(answer))
+    sys.stdout.flush()
+    os._exit(0)
+
+
+def _answer(request: dict[str, Any], aside: Path, tools: dict[str, Any]) -> dict[str, Any]:
+    path = Path(request["file"])
+    sys.argv = [path.name]
+    given = tools["read_tensors"](Path(request["values"]), request["tensors"])
+    _seed(request["number"])
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    sys.path.insert(0, str(path.parent))
+    spec.loader.exec_module(module)
+    arguments = module.get_init_inputs() if request["arguments"] else []
+    _seed(request["number"])
+    cls = getattr(module, request["class"])
+    model = cls(**arguments) if isinstance(arguments, dict) else cls(*arguments)
+    model.train(request["training"])
+    for place, n in request["weights"]:
+        tools["put_tensor"](model, place, given[n])
+    draws = [_inputs(request, module, given, tools) for _ in range(2)]
+    shapes = [_shapes(each) for each in draws]
+    if shapes[0] != shapes[1]:
+        raise ValueError(f"get_inputs() gives {shapes[0]}, and then {shapes[1]}")
+    args, kwargs = draws[1]
+    held: list[torch.Tensor] = []
+
+    def index(tensor: torch.Tensor) -> int:
+        held.append(tensor.detach().clone() if tensor.requires_grad else tensor)
+        return len(held) - 1
+
+    told = tools["encode"]([list(args), kwargs], index)
+    before = tools["write_tensors"](aside / "inputs", held)
+    held.clear()
+    output = _often(request, model, args, kwargs)
+    shown = tools["encode"](tools["plain"](output), index)
+    after = tools["write_tensors"](aside / "outputs", held)
+    return {"inputs": told, "given": before, "output": shown, "made": after}
+
+
+def _often(request: dict[str, Any], model: Any, args: Any, kwargs: Any) -> Any:
+    """What a model gives. A component gives the same the second time, and with gradients on.
+
+    A quick one is called more often: as many calls as 30 milliseconds have.
+    """
+    again = request["often"] and not request["training"]
+    started, calls = time.monotonic(), 0
+    while again and calls < _CALLS and (calls < 2 or time.monotonic() - started < _QUICK_S):
+        calls += 1
+        _seed(request["number"])
+        copies, named = _copies(args), _copies(kwargs)
+        with torch.no_grad():
+            model(*copies, **named)
+    _seed(request["number"])
+    copies, named = _copies(args), _copies(kwargs)
+    if again:
+        try:
+            with torch.enable_grad():
+                return model(*copies, **named)
+        except RuntimeError:  # it writes into a weight, which takes no gradients then
+            copies, named = _copies(args), _copies(kwargs)
+            _seed(request["number"])
+    with torch.no_grad():
+        return model(*copies, **named)
+
+
+def _copies(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.clone(memory_format=torch.preserve_format)
+    if isinstance(value, dict):
+        return {key: _copies(item) for key, item in value.items()}
+    return type(value)(map(_copies, value)) if type(value) in (list, tuple) else value
+
+
+def _inputs(request: dict[str, Any], module: Any, given: list[Any], tools: dict[str, Any]) -> Any:
+    _seed(request["number"])
+    if request["inputs"] is not None:
+        return tools["decode"](request["inputs"], given.__getitem__)
+    kwargs = module.get_input_kwargs() if hasattr(module, "get_input_kwargs") else {}
+    return module.get_inputs(), kwargs
+
+
+def _shapes(inputs: Any) -> list[Any]:
+    args, kwargs = inputs
+    values = [*args, *kwargs.values()]
+    return [(v.dtype, tuple(v.shape)) for v in values if isinstance(v, torch.Tensor)]
+
+
+def _seed(number: int) -> None:
+    torch.manual_seed(number)
+    random.seed(number)
+    if numpy := sys.modules.get("numpy"):
+        numpy.random.seed(number % 2**32)

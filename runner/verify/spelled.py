@@ -1,0 +1,214 @@
+"""Asks the recogniser whether what a kernel was seen to do is one operation.
+
+The operations that the judge made again are written as a program of a few lines, which is text of
+kdrun's own; that is captured and recognised as any problem is.
+"""
+
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from runner.errors import KdrunError
+from runner.problems import known_level, read_problem
+from runner.verify.replica import Model
+
+_LONGEST_LITERAL = 4096
+_SMALL = 64
+"""An operation on one part in so many of the largest tensor's elements prepares what reads it."""
+_NUMBERS = 16
+"""Elements up to which a tensor is a handful of numbers."""
+_NEVER_SMALL = {"contraction", "softmax", "normalization", "pooling", "scan"}
+_OF_LEVEL_1 = {
+    frozenset({"matmul", "triu"}),
+    frozenset({"matmul", "tril"}),
+    frozenset({"mul", "cumsum"}),
+    frozenset({"cumsum", "cat"}),
+}
+"""Operations that are one problem of KernelBench's first level together."""
+_GATED = {frozenset({name, "mul"}) for name in ("silu", "gelu", "relu", "sigmoid")}
+"""What a model calls one operation by its place in it: a gate of two tensors."""
+_CONTRACTIONS = {"matmul", "einsum", "bmm", "linear"}
+_SHOWN = 6
+
+
+def more_than_one(model: Model, original: Path | None, aside: Path) -> str | None:
+    """What makes a kernel more than one operation, in one line.
+
+    `original`: the problem's file, where the kernel is all of it.
+    """
+    program = Program(model)
+    file = aside / "seen.py"
+    file.write_text(program.text(), encoding="utf-8")
+    try:
+        found = _recognized(file)
+    except (KdrunError, NotImplementedError) as error:
+        return f"cannot be recognised as one operation: {error}"
+    if len(found) <= 1 or (len(found) == 2 and frozenset(found) in _GATED):
+        return None
+    if len(found) == 2 and found[0] in _CONTRACTIONS and found[1] == "add" and program.adds_weight:
+        return None
+    level_1 = original is not None and (
+        frozenset(found) in _OF_LEVEL_1 or known_level(original) == "level1"
+    )
+    if level_1:
+        return None
+    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    return f"is more than one operation: {', '.join(found[:_SHOWN])}{more}"
+
+
+def _recognized(file: Path) -> list[str]:
+    """Names of the operations of a program, but for those that prepare small tensors for others."""
+    from runner.graph.capture import capture  # a second, which only foreign kernels need
+    from runner.graph.normalize import normalize
+    from runner.graph.recognize import recognize
+
+    graph = normalize(capture(read_problem(file), "eval"))
+    largest = max((prod(value.shape) for value in graph.values.values()), default=0)
+    small = max(_NUMBERS, largest // _SMALL)
+    found = []
+    for kernel in recognize(graph):
+        outputs = [name for n in kernel.members for name in graph.operations[n].outputs if name]
+        size = max((prod(graph.values[name].shape) for name in outputs), default=0)
+        found.append((kernel.operation, kernel.kind in _NEVER_SMALL or size > small))
+    large = [name for name, counts in found if counts]
+    return large or [name for name, _ in found][-1:]
+
+
+class Program:
+    """The last program of a model, as text."""
+
+    def __init__(self, model: Model) -> None:
+        assert model.last is not None
+        program, inputs, weights = model.last
+        self._program = program
+        self._names = {n: f"x{n}" for n in range(len(inputs))}
+        self._registered: list[str] = []
+        for n, tensor in weights.items():
+            if n not in self._names:
+                self._names[n] = f"self.w{n}"
+                made = f"torch.zeros({list(tensor.shape)}, dtype={tensor.dtype})"
+                if isinstance(tensor, torch.nn.Parameter):
+                    made = f"nn.Parameter({made}, requires_grad=False)"
+                    self._registered.append(f"self.w{n} = {made}")
+                else:
+                    self._registered.append(f'self.register_buffer("w{n}", {made})')
+        self._inputs = inputs
+        self.adds_weight = False
+        """Whether a weight is added to something."""
+        self._lines: list[str] = []
+        for item in program["items"]:
+            self._add(item)
+
+    def text(self) -> str:
+        """A problem's file."""
+        given = ", ".join(f"x{n}" for n in range(len(self._inputs)))
+        drawn = ", ".join(
+            f"torch.empty_strided({list(t.shape)}, {list(t.stride())}, dtype={t.dtype}).zero_()"
+            for t in self._inputs
+        )
+        lines = [
+            "import torch",
+            "from torch import nn",
+            "class Model(nn.Module):",
+            "    def __init__(self):",
+            "        super().__init__()",
+            *(f"        {line}" for line in self._registered),
+            f"    def forward(self, {given}):",
+            *(f"        {line}" for line in self._lines),
+            f"        return {self._value(self._program['output'])}",
+            "def get_inputs():",
+            f"    return [{drawn}]",
+            "def get_init_inputs():",
+            "    return []",
+        ]
+        return "\n".join(lines) + "\n"
+
+    def _add(self, item: list[Any]) -> None:
+        match item[0]:
+            case "function" | "operation":
+                self._call(item)
+            case "given":
+                tensor = self._program["given"][item[2]]
+                name = self._names[item[1]] = f"t{item[1]}"
+                if tensor.numel() <= _LONGEST_LITERAL and not tensor.is_complex():
+                    made = f"torch.tensor({tensor.tolist()}, dtype={tensor.dtype})"
+                    self._lines.append(f"{name} = {made}".replace("nan", "float('nan')"))
+                else:
+                    self._registered.append(
+                        f'self.register_buffer("{name}", '
+                        f"torch.zeros({list(tensor.shape)}, dtype={tensor.dtype}))"
+                    )
+                    self._names[item[1]] = f"self.{name}"
+            case "alias":
+                _, number, base, shape, stride, offset, *_ = item
+                name = self._names[number] = f"t{number}"
+                shown = f"{self._names[base]}.as_strided({shape}, {stride}, {offset})"
+                self._lines.append(f"{name} = {shown}")
+
+    def _call(self, item: list[Any]) -> None:
+        _, name, args, kwargs, shown, _ = item
+        called = name
+        if item[0] == "operation":
+            space, _, rest = name.partition("::")
+            plain, _, overload = rest.partition(".")
+            called = f"torch.ops.{space}.{plain}.{overload or 'default'}"
+            if plain == "lift_fresh":
+                self._names[shown["t"]] = self._names[args["u"][0]["t"]]
+                return
+        given = [self._value(value) for value in args["u"]]
+        given += [f"{key}={self._value(value)}" for key, value in kwargs["d"]]
+        call = f"{called}({', '.join(given)})"
+        if called in {"torch.Tensor.add", "torch.add", "torch.Tensor.add_"}:
+            self.adds_weight |= any(value.startswith("self.w") for value in given)
+        if shown is None:
+            self._lines.append(call)
+        elif isinstance(shown, dict) and "t" in shown:
+            known = self._names.get(shown["t"])
+            name = known or self._names.setdefault(shown["t"], f"t{shown['t']}")
+            self._lines.append(call if known else f"{name} = {call}")
+        else:
+            self._lines.append(f"r = {call}")
+            self._unpack(shown, "r")
+
+    def _unpack(self, shown: Any, place: str) -> None:
+        items = shown if isinstance(shown, list) else shown.get("u", ())
+        for n, item in enumerate(items):
+            if isinstance(item, dict) and "t" in item:
+                name = self._names.setdefault(item["t"], f"t{item['t']}")
+                self._lines.append(f"{name} = {place}[{n}]")
+            elif isinstance(item, dict | list):
+                self._unpack(item, f"{place}[{n}]")
+
+    def _value(self, value: Any) -> str:
+        """An argument as Python spells it."""
+        if isinstance(value, float):
+            return f"float('{value}')" if value != value or value in _INFINITE else repr(value)
+        if isinstance(value, list):
+            return f"[{', '.join(map(self._value, value))}]"
+        if not isinstance(value, dict):
+            return repr(value)
+        ((kind, told),) = value.items()
+        match kind:
+            case "t":
+                return self._names[told]
+            case "u":
+                return f"({''.join(f'{self._value(item)}, ' for item in told)})"
+            case "d":
+                pairs = (f"{self._value(key)}: {self._value(item)}" for key, item in told)
+                return f"{{{', '.join(pairs)}}}"
+            case "s":
+                return f"slice({', '.join(map(self._value, told))})"
+            case "e":
+                return "..."
+            case "v":
+                return f"torch.device('{told}')"
+            case "k":
+                return f"torch.{told}"
+            case "c":
+                return f"complex({told[0]}, {told[1]})"
+        return f"torch.Size({told})"
+
+
+_INFINITE = (float("inf"), float("-inf"))

@@ -1,0 +1,253 @@
+"""Writes what judge and worker tell each other: values as JSON, tensors as files of their bytes.
+
+Neither side runs what it reads: there is no pickle, and no name that is looked up but torch's own.
+This file imports torch alone: a process that has nothing else runs it, too.
+"""
+
+import ctypes
+import json
+import socket
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+_LARGEST = 1 << 30
+"""Bytes of one message; tensors are not in it."""
+_PLAIN = (type(None), bool, int, float, str)
+
+
+class NotToldError(Exception):
+    """A value is of a kind that is not told: an object, a function."""
+
+
+class ConnectionLostError(Exception):
+    """The other side ended, or says what is no message."""
+
+
+def encode(value: Any, tensor: Callable[[torch.Tensor], Any]) -> Any:
+    """A value as JSON has it; `tensor` names each tensor. NotToldError for other objects."""
+    if isinstance(value, torch.Tensor):
+        return {"t": tensor(value)}
+    if type(value) in _PLAIN:
+        return value
+    if isinstance(value, torch.Size):
+        return {"z": list(value)}
+    if isinstance(value, tuple):
+        return {"u": [encode(item, tensor) for item in value]}
+    if isinstance(value, list):
+        return [encode(item, tensor) for item in value]
+    if isinstance(value, Mapping):
+        return {"d": [[encode(k, tensor), encode(v, tensor)] for k, v in value.items()]}
+    if isinstance(value, bool | int | float | str):  # of a class of its own: an enum, NumPy's
+        return next(kind(value) for kind in (bool, int, float, str) if isinstance(value, kind))
+    if isinstance(value, complex):
+        return {"c": [value.real, value.imag]}
+    if isinstance(value, slice):
+        return {"s": [encode(v, tensor) for v in (value.start, value.stop, value.step)]}
+    if value is Ellipsis:
+        return {"e": 0}
+    if isinstance(value, torch.device):
+        return {"v": str(value)}
+    if isinstance(value, torch.dtype | torch.layout | torch.memory_format):
+        return {"k": str(value).removeprefix("torch.")}
+    raise NotToldError(type(value).__name__)
+
+
+def decode(value: Any, tensor: Callable[[Any], Any]) -> Any:
+    """The value again; `tensor` finds each by its name. ConnectionLostError for anything else."""
+    if type(value) in _PLAIN:
+        return value
+    if isinstance(value, list):
+        return [decode(item, tensor) for item in value]
+    if not isinstance(value, dict) or len(value) != 1:
+        raise ConnectionLostError("no value")
+    ((kind, told),) = value.items()
+    match kind:
+        case "t":
+            return tensor(told)
+        case "z":
+            return torch.Size(told)
+        case "u":
+            return tuple(decode(item, tensor) for item in told)
+        case "d":
+            return {decode(k, tensor): decode(v, tensor) for k, v in told}
+        case "c":
+            return complex(*told)
+        case "s":
+            return slice(*(decode(v, tensor) for v in told))
+        case "e":
+            return ...
+        case "v":
+            return torch.device(told)
+        case "k" if isinstance(found := vars(torch).get(told), _KINDS):
+            return found
+    raise ConnectionLostError(f"no value of kind {kind!r}")
+
+
+_KINDS = (torch.dtype, torch.layout, torch.memory_format)
+
+
+def write_tensors(file: Path, tensors: list[torch.Tensor]) -> list[Any]:
+    """Write the storages of tensors into one file; return what it takes to read them."""
+    places: dict[int, int] = {}
+    told = []
+    with file.open("wb") as stream:
+        for tensor in tensors:
+            plain = tensor.detach()
+            if tensor.layout is not torch.strided:
+                raise NotToldError(f"a tensor of layout {tensor.layout}")
+            if plain.is_conj() or plain.is_neg():
+                plain = plain.resolve_conj().resolve_neg()
+            if not tensor.is_meta:
+                plain = plain.cpu()
+                storage = plain.untyped_storage()
+                key = storage.data_ptr()
+                if key not in places:
+                    places[key] = stream.tell()
+                    _write(stream, storage)
+            told.append(
+                {
+                    "at": None if tensor.is_meta else places[plain.untyped_storage().data_ptr()],
+                    "bytes": plain.untyped_storage().nbytes(),
+                    "dtype": str(plain.dtype).removeprefix("torch."),
+                    "shape": list(plain.shape),
+                    "stride": list(plain.stride()),
+                    "offset": plain.storage_offset(),
+                    "parameter": isinstance(tensor, torch.nn.Parameter),
+                    "gradients": tensor.requires_grad,
+                }
+            )
+    return told
+
+
+def _write(stream: Any, storage: torch.UntypedStorage) -> None:
+    size = storage.nbytes()
+    if size:
+        stream.write((ctypes.c_char * size).from_address(storage.data_ptr()))
+    stream.write(bytes(-stream.tell() % 64))
+
+
+def read_tensors(file: Path, told: list[Any]) -> list[torch.Tensor]:
+    """The tensors again. Nobody else's writing into the file reaches them.
+
+    ConnectionLostError where they do not lie in it.
+    """
+    storages: dict[tuple[int, int], torch.UntypedStorage] = {}
+    found = []
+    try:
+        with file.open("rb") as stream:
+            for each in told:
+                dtype = vars(torch)[each["dtype"]]
+                shape, stride, offset = each["shape"], each["stride"], each["offset"]
+                if each["at"] is None:
+                    tensor = torch.empty_strided(shape, stride, dtype=dtype, device="meta")
+                else:
+                    place = each["at"], each["bytes"]
+                    if place not in storages:
+                        storages[place] = _read(stream, *place)
+                    tensor = torch.empty(0, dtype=dtype)
+                    tensor.set_(storages[place], offset, shape, stride)
+                if each["parameter"]:
+                    tensor = torch.nn.Parameter(tensor, requires_grad=each["gradients"])
+                elif each["gradients"]:
+                    tensor.requires_grad_()
+                found.append(tensor)
+    except (OSError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise ConnectionLostError(f"no tensor: {error}") from error
+    return found
+
+
+def _read(stream: Any, place: int, size: int) -> torch.UntypedStorage:
+    storage = torch.UntypedStorage(size)  # type: ignore[no-untyped-call]
+    if size:
+        stream.seek(place)
+        if stream.readinto((ctypes.c_char * size).from_address(storage.data_ptr())) != size:
+            raise ValueError("the file is too short")
+    return storage
+
+
+class Channel:
+    """Messages over a socket, each with its length before it."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self._socket = end
+
+    def send(self, message: Any) -> None:
+        """ConnectionLostError where nobody reads."""
+        data = json.dumps(message, separators=(",", ":")).encode()
+        try:
+            self._socket.sendall(len(data).to_bytes(8, "big") + data)
+        except OSError as error:
+            raise ConnectionLostError(str(error)) from error
+
+    def receive(self) -> Any:
+        """The next message. ConnectionLostError where there is none."""
+        size = int.from_bytes(self._take(8), "big")
+        if size > _LARGEST:
+            raise ConnectionLostError(f"a message of {size} bytes")
+        try:
+            return json.loads(self._take(size))
+        except (ValueError, RecursionError) as error:
+            raise ConnectionLostError(f"no message: {error}") from error
+
+    def _take(self, size: int) -> bytes:
+        data = bytearray()
+        while len(data) < size:
+            try:
+                part = self._socket.recv(min(size - len(data), 1 << 20))
+            except OSError as error:
+                raise ConnectionLostError(str(error)) from error
+            if not part:
+                raise ConnectionLostError("it ended")
+            data += part
+        return bytes(data)
+
+    def close(self) -> None:
+        """Hang up."""
+        self._socket.close()
+
+
+def tensor_at(model: torch.nn.Module, place: list[str]) -> Any:
+    """The tensor at a place of a model: a parameter's or buffer's name, or an attribute."""
+    kind, name, *keys = place
+    if kind != "plain":
+        path, _, leaf = name.rpartition(".")
+        return getattr(model.get_submodule(path), leaf, None)
+    found: Any = model.get_submodule(name)
+    for key in keys:
+        found = _item(found, key)
+    return found
+
+
+def _item(holder: Any, key: str) -> Any:
+    if isinstance(holder, dict):
+        return holder.get(key, holder.get(int(key)) if key.isdecimal() else None)
+    if isinstance(holder, list | tuple):
+        return holder[int(key)] if key.isdecimal() and int(key) < len(holder) else None
+    return getattr(holder, key, None)
+
+
+def put_tensor(model: torch.nn.Module, place: list[str], tensor: torch.Tensor) -> None:
+    """Give a model other numbers there; a tensor that is not on `meta` stays the same object."""
+    old = tensor_at(model, place)
+    if isinstance(old, torch.Tensor) and not old.is_meta and old.shape == tensor.shape:
+        old.requires_grad_(tensor.requires_grad)
+        old.data = tensor.detach().to(old.device)
+        return
+    kind, name, *keys = place
+    if kind != "plain":
+        path, _, leaf = name.rpartition(".")
+        setattr(model.get_submodule(path), leaf, tensor)
+        return
+    holder: Any = model.get_submodule(name)
+    for key in keys[:-1]:
+        holder = _item(holder, key)
+    last = keys[-1]
+    if isinstance(holder, dict):
+        holder[last if last in holder else int(last)] = tensor
+    elif isinstance(holder, list):
+        holder[int(last)] = tensor
+    else:
+        setattr(holder, last, tensor)

@@ -1,0 +1,408 @@
+"""The process that runs files of a directory that somebody else wrote, and says what they did.
+
+It is a fork of the judge, which imports none of those files. What it says are claims: the judge
+makes each operation again. What it is asked for, `Worker` lists.
+"""
+
+import base64
+import contextlib
+import os
+import random
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import traceback
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import nn
+
+from runner.errors import MissingError
+from runner.problems import LoadedProblem, load_problem, plain, read_problem
+from runner.problems.simulated_device import simulated_device
+from runner.verify.apart import Apart
+from runner.verify.components import components_in, computed, defining_file, made
+from runner.verify.device_gate import DeviceGate
+from runner.verify.drawing import RepeatedDraws
+from runner.verify.findings import Findings
+from runner.verify.layout import ORIGINAL, read_layout
+from runner.verify.loading_files import CannotJudge, Files, foreign_code
+from runner.verify.options import VerifyOptions
+from runner.verify.recording import Recorder, watching_calls
+from runner.verify.running import Bench
+from runner.verify.sandbox import confine, installed
+from runner.verify.watching import Watch
+from runner.verify.weights import plain_tensors
+from runner.verify.wire import (
+    Channel,
+    ConnectionLostError,
+    NotToldError,
+    decode,
+    encode,
+    put_tensor,
+    read_tensors,
+    tensor_at,
+    write_tensors,
+)
+
+TOLD = (
+    *("Model", "RefactoredModel", "ComposedModel", "get_inputs", "get_init_inputs"),
+    *("get_expected_output_shape", "run_tests", "WEIGHTS"),
+)
+"""Names of a file that a judge asks for."""
+_ROOM = 4 << 30
+"""Bytes that memory must have for files; containers often give it 64 MiB."""
+
+
+def start(
+    directory: Path, options: VerifyOptions, aside: Path, name: str, *, whole: bool
+) -> tuple[int, Channel, Path]:
+    """Fork a worker; return its process, the channel to it and the folder that it may write to.
+
+    `whole`: it runs the problem's own file, which may read whatever this process may.
+    """
+    folder = aside / name
+    folder.mkdir()
+    mine, its = socket.socketpair()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    process = os.fork()
+    if process:
+        its.close()
+        return process, Channel(mine), folder
+    try:
+        mine.close()
+        keep = its.fileno()
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115  (lives as long as this process)
+        sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115
+        os.closerange(3, keep)
+        os.closerange(keep + 1, os.sysconf("SC_OPEN_MAX"))
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        if len([*Path("/proc/self/task").iterdir()]) != 1 or torch.get_num_threads() != 1:
+            torch.set_num_threads(1)  # threads of a pool do not survive a fork
+        sys.pycache_prefix = str(folder)  # bytecode beside a source is not its source
+        for name in ("TMPDIR", "MPLCONFIGDIR", "NUMBA_CACHE_DIR"):
+            os.environ[name] = str(folder)
+        readable = None if whole else [*installed(), Path(__file__).parents[1], directory, aside]
+        confine(folder, readable)
+        Worker(directory, options, folder, Channel(its)).serve()
+    except BaseException:  # nothing may return into the judge's own code
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(0)
+
+
+@contextlib.contextmanager
+def workers(directory: Path, options: VerifyOptions) -> Iterator[tuple[Apart, Apart, Apart]]:
+    """Processes for the components, for the problem's own file, and for the device gate."""
+    with tempfile.TemporaryDirectory(prefix="kdrun-", dir=shared_memory()) as folder:
+        begun: list[Apart] = []
+        try:
+            for name, whole in (("parts", False), ("original", True), ("device", True)):
+                process = start(directory, options, Path(folder), name, whole=whole)
+                begun.append(Apart(*process))
+            parts, original, device = begun
+            yield parts, original, device
+        finally:
+            for each in begun:
+                each.close()
+
+
+def shared_memory() -> str | None:
+    """A folder in memory, where there is one with room; None means the usual temporary one."""
+    place = Path("/dev/shm")
+    if not os.access(place, os.W_OK) or shutil.disk_usage(place).free < _ROOM:
+        return None
+    return str(place)
+
+
+class Worker:
+    """Answers requests until the judge hangs up; each has a method of its own."""
+
+    def __init__(
+        self, directory: Path, options: VerifyOptions, folder: Path, channel: Channel
+    ) -> None:
+        self._directory, self._folder, self._channel = directory, folder, channel
+        self._bench = Bench(directory, options)
+        self._files = Files(directory)
+        self._modules: list[ModuleType | LoadedProblem] = []
+        self._models: dict[int, nn.Module] = {}
+        self._slots: dict[int, list[list[str]]] = {}
+        """Of each model, the places of its weights and other tensors."""
+        self._sent = self._built = 0
+
+    def serve(self) -> None:
+        """Answer until nobody asks."""
+        with self._files:
+            while True:
+                try:
+                    request = self._channel.receive()
+                except ConnectionLostError:
+                    return
+                self._channel.send(self._answer(request))
+
+    def _answer(self, request: Any) -> Any:
+        try:
+            return {"ok": getattr(self, f"do_{request['do']}")(request)}
+        except MemoryError as error:
+            return {"memory": str(error)}
+        except CannotJudge as error:
+            missing = error.__cause__
+            package = ""
+            if isinstance(missing, MissingError):
+                package = str(getattr(missing.__cause__, "name", "")).partition(".")[0]
+                return {
+                    "error": str(error),
+                    "missing": package,
+                    "what": missing.missing,
+                    "where": missing.what.removeprefix(missing.missing),
+                    "hint": missing.hint,
+                }
+            return {"error": str(error)}
+        except Exception as error:
+            traceback.print_exc()
+            return {"error": f"{request.get('what', 'it')}: {type(error).__name__}: {error}"}
+
+    def _with_tensors(self, answer: dict[str, Any], held: list[torch.Tensor]) -> dict[str, Any]:
+        self._sent += 1
+        file = self._folder / f"{self._sent}.tensors"
+        try:
+            answer["tensors"] = write_tensors(file, held)
+        except NotToldError as error:
+            raise CannotJudge(f"holds {error}") from error
+        except OSError as error:
+            raise MemoryError(f"no room for tensors in {file.parent}: {error}") from error
+        answer["file"] = file.name
+        return answer
+
+    @contextlib.contextmanager
+    def _computing(self, answer: dict[str, Any]) -> Iterator[None]:
+        """Tell what files compute while they are imported or a model is built."""
+        watch = Watch(self._directory)
+        with watch:
+            yield
+        found = dict.fromkeys(computed(watch))
+        answer["computed"] = [[name, where] for name, where in found if where != "elsewhere"]
+
+    # What a judge asks for
+
+    def do_load(self, request: Any) -> Any:
+        """Run a file; which of its names there are."""
+        answer: dict[str, Any] = {}
+        with self._computing(answer):
+            if request["step"]:
+                module = self._files.load_step(self._directory / request["step"])
+            elif request["text"] is not None:
+                module = self._files.load_text(self._directory / request["file"], request["text"])
+            else:
+                module = self._files.load(self._directory / request["file"])
+        return self._loaded(module, answer)
+
+    def _loaded(self, module: ModuleType, answer: dict[str, Any]) -> Any:
+        self._modules.append(module)
+        names = vars(module)
+        answer["module"] = len(self._modules) - 1
+        answer["names"] = [name for name in TOLD if name in names]
+        if "WEIGHTS" in names:
+            try:
+                answer["weights"] = encode(names["WEIGHTS"], _no_tensor)
+            except NotToldError as error:
+                answer["weights"] = f"{error}"
+        return answer
+
+    def do_problem(self, request: Any) -> Any:
+        """Run the problem's own file."""
+        with foreign_code(ORIGINAL, self._directory), self._bench.default_dtype(ORIGINAL):
+            problem = load_problem(read_problem(self._directory / ORIGINAL))
+        self._modules.append(problem)
+        return {"module": len(self._modules) - 1, "packages": sorted(sys.modules)}
+
+    def do_value(self, request: Any) -> Any:
+        """What a function without arguments returns."""
+        module = self._modules[request["module"]]
+        with foreign_code(request["what"], self._directory):
+            return encode(vars(module)[request["name"]](), _no_tensor)
+
+    def do_inputs(self, request: Any) -> Any:
+        """Inputs, drawn from a seed."""
+        bench = self._seeded(request["number"])
+        module = self._modules[request["module"]]
+
+        def get_inputs() -> Any:
+            if isinstance(module, LoadedProblem):
+                return module.get_inputs()
+            inputs = vars(module)["get_inputs"]()
+            if not isinstance(inputs, list | tuple):
+                kind = type(inputs).__name__
+                raise CannotJudge(f"{request['file']}: get_inputs() returned {kind}, not a list")
+            return tuple(inputs), {}
+
+        drawn = bench.draw(request["what"], get_inputs, 0, repeated=request["repeated"])
+        held: list[torch.Tensor] = []
+        told = encode(plain(drawn), lambda tensor: _place(tensor, held))
+        return self._with_tensors({"inputs": told}, held)
+
+    def do_build(self, request: Any) -> Any:
+        """Build a model; its modules and what they hold."""
+        bench, what = self._seeded(request["number"]), request["what"]
+        module, answer = self._modules[request["module"]], dict[str, Any]()
+        with self._computing(answer):
+            build = bench.build_bare if request["bare"] else bench.build
+            if isinstance(module, LoadedProblem):
+                model = build(what, module.build, 0)
+            else:
+                model = build(what, lambda: _made(module, request["class"]), 0)
+        self._built += 1
+        number = self._built
+        self._models[number] = model
+        return self._described(model, number, answer)
+
+    def _described(self, model: nn.Module, number: int, answer: dict[str, Any]) -> Any:
+        held: list[torch.Tensor] = []
+        firsts: dict[int, str] = {}
+        modules: list[list[Any]] = []
+        weights: list[tuple[str, list[str], bool, int]] = []
+        for path, module in model.named_modules(remove_duplicate=False):
+            first = firsts.setdefault(id(module), path)
+            file = None
+            if first == path:
+                file = defining_file(module, self._directory, self._directory)
+            own = "forward" in vars(module)
+            modules.append([path, first, file, own])
+        kinds = (("parameter", model.named_parameters), ("buffer", model.named_buffers))
+        for kind, named in kinds:
+            for name, tensor in named(remove_duplicate=False):
+                path, _, leaf = name.rpartition(".")
+                stays = leaf not in model.get_submodule(path)._non_persistent_buffers_set
+                if tensor.layout is torch.strided:
+                    weights.append((kind, [name], stays, _place(tensor, held)))
+        for name, tensor in plain_tensors(model).items():
+            if tensor.layout is torch.strided:
+                keys = list(self._keys(model, name))
+                weights.append(("plain", keys, True, _place(tensor, held)))
+        self._slots[number] = [[kind, *keys] for kind, keys, _, _ in weights]
+        answer |= {"model": number, "modules": modules, "weights": weights}
+        return self._with_tensors(answer, held)
+
+    def _keys(self, model: nn.Module, name: str) -> Iterator[str]:
+        """The path of the module that holds a tensor, then what leads to it from there."""
+        paths = {path for path, _ in model.named_modules()}
+        parts = name.split(".")
+        path = next(p for n in range(len(parts), -1, -1) if (p := ".".join(parts[:n])) in paths)
+        yield path
+        yield from name[len(path) + 1 if path else 0 :].split(".")
+
+    def do_device(self, request: Any) -> Any:
+        """Judge whether all files run on a device that is not the CPU; the gate's checks."""
+        simulated_device()
+        findings = Findings(lambda gate: None)
+        layout = read_layout(self._directory)
+        DeviceGate(self._files, layout, self._bench, findings).judge()
+        checks = findings.checks("device")
+        return {
+            "checks": [[check.component, check.verdict.value, check.reason] for check in checks],
+            "warnings": findings.warnings,
+        }
+
+    def do_forget(self, request: Any) -> Any:
+        """Let a model go."""
+        del self._models[request["model"]], self._slots[request["model"]]
+
+    def do_forward(self, request: Any) -> Any:
+        """Run a model, or one of its modules, and tell everything that it did."""
+        whole = self._models[request["model"]]
+        model = whole.get_submodule(request["path"])
+        given = self._read(request)
+        self._set(whole, request, given)
+        inputs = given[: request["inputs"]]
+        args, kwargs = (decode(request[name], inputs.__getitem__) for name in ("args", "kwargs"))
+        slots = [tensor_at(whole, slot) for slot in self._slots[request["model"]]]
+        known = dict(enumerate(inputs))
+        for n, tensor in enumerate(slots):
+            if isinstance(tensor, torch.Tensor) and not any(tensor is t for t in known.values()):
+                known[len(inputs) + n] = tensor
+        before = set(known)
+        folder = self._directory / request["children"] if request["children"] else None
+        components = components_in(model, folder, self._directory) if folder else {}
+        recorder = Recorder(self._directory, known, functions=request["functions"])
+        whole.train(request["training"])
+        self._seed(request)
+        with (
+            foreign_code(request["what"], self._directory),
+            torch.set_grad_enabled(request["gradients"]),
+            self._bench.default_dtype(request["what"]),
+            watching_calls(recorder, components),
+        ):
+            dtype = str(torch.get_default_dtype()).removeprefix("torch.")
+            with recorder.recording():
+                output = plain(model(*args, **kwargs))
+            told = recorder.outputs(output)
+        rebound = []
+        for n, slot in enumerate(self._slots[request["model"]]):
+            now = tensor_at(whole, slot)
+            if now is not slots[n] and isinstance(now, torch.Tensor):
+                rebound.append([n, recorder.number(now)])
+        del output, args, kwargs, inputs, given, known, slots
+        answer = {
+            "items": recorder.items,
+            "output": told,
+            "dtype": dtype,
+            "rebound": rebound,
+            "again": recorder.same_for_other_values,
+            "kept": recorder.kept(before),
+        }
+        return self._with_tensors(answer, recorder.given)
+
+    def _read(self, request: Any) -> list[torch.Tensor]:
+        if not request["tensors"]:
+            return []
+        return read_tensors(self._folder.parent / request["file"], request["tensors"])
+
+    def _set(self, model: nn.Module, request: Any, given: list[torch.Tensor]) -> None:
+        """Give a model the weights that changed."""
+        for slot, n in zip(request["slots"], request["values"], strict=True):
+            place = self._slots[request["model"]][slot]
+            put_tensor(model, place, given[n])
+
+    def _seed(self, request: Any) -> None:
+        torch.manual_seed(request["number"])
+        random.seed(request["number"])
+        if numpy := sys.modules.get("numpy"):
+            numpy.random.seed(request["number"] % 2**32)
+        state = bytearray(base64.b64decode(request["state"]))
+        torch.set_rng_state(torch.frombuffer(state, dtype=torch.uint8))
+
+    def _seeded(self, number: int) -> Bench:
+        options = replace(self._bench.options, seed=number)
+        return Bench(self._directory, options, dtypes=self._bench.dtypes)
+
+
+def _made(module: ModuleType, name: str) -> Any:
+    """A model of a component or of a parent that is put together of them."""
+    names = vars(module)
+    arguments = None if name == "ComposedModel" else names.get("get_init_inputs")
+    with RepeatedDraws():
+        return made(names[name], arguments)
+
+
+def _place(tensor: torch.Tensor, held: list[torch.Tensor]) -> int:
+    for n, other in enumerate(held):
+        if other is tensor:
+            return n
+    held.append(tensor)
+    return len(held) - 1
+
+
+def _no_tensor(tensor: torch.Tensor) -> Any:
+    raise NotToldError("Tensor")

@@ -1,0 +1,72 @@
+"""A confined process writes to its folder alone, and reaches nothing else."""
+
+import ctypes
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """
+import os, socket, sys
+from pathlib import Path
+from runner.verify.sandbox import confine
+
+folder = Path(sys.argv[1])
+import torch
+confine(folder, [folder.parent / "readable", Path("/usr"), Path("/lib")])
+try:
+    {does}
+except (OSError, RuntimeError):
+    print("refused")
+else:
+    print("done")
+"""
+FORBIDDEN = {
+    "writes beside its folder": "(folder.parent / 'other').write_text('x')",
+    "changes a file by torch": "torch.from_file(str(folder.parent / 'kept'), shared=True, size=1)",
+    "removes a file": "(folder.parent / 'kept').unlink()",
+    "reads another folder": "(folder.parent / 'kept').read_text()",
+    "ends its parent": "os.kill(os.getppid(), 0)",
+    "uses the network": "socket.create_connection(('127.0.0.1', 9))",
+    "reads its parent's memory": "open(f'/proc/{os.getppid()}/mem', 'rb')",
+}
+ALLOWED = {
+    "writes to its folder": "(folder / 'own').write_text('x')",
+    "reads what it is given": "(folder.parent / 'readable' / 'a').read_text()",
+}
+
+
+def outcome(tmp_path: Path, does: str) -> str:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "readable").mkdir()
+    (tmp_path / "readable" / "a").write_text("text")
+    (tmp_path / "kept").write_text("kept")
+    program = textwrap.dedent(PROGRAM).format(does=does)
+    ended = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "own")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (tmp_path / "kept").read_text() == "kept"
+    return ended.stdout.strip()
+
+
+@pytest.fixture(autouse=True)
+def needs_landlock() -> None:
+    version = ctypes.CDLL(None).syscall(444, None, 0, 1)
+    if version < 6:
+        pytest.skip(f"this kernel's Landlock is version {version}; 6 restricts all of this")
+
+
+@pytest.mark.parametrize("does", FORBIDDEN.values(), ids=FORBIDDEN)
+def test_it_is_refused(tmp_path, does):
+    assert outcome(tmp_path, does) == "refused"
+
+
+@pytest.mark.parametrize("does", ALLOWED.values(), ids=ALLOWED)
+def test_it_may_do_this(tmp_path, does):
+    assert outcome(tmp_path, does) == "done"
