@@ -42,13 +42,18 @@ def blocks(flow: KernelFlow, region: Region, fused: set[int]) -> list[Block]:
     `fused` holds the ids of regions that are fusions.
     """
     found: list[Block] = []
+    held: set[int] = set()
     tokens = [_token(flow, item) for item in region.items]
     for repeat in repeats(tokens, _crossing(flow, region)):
-        for block in _blocks(flow, region, repeat, fused):
+        made = _blocks(flow, region, repeat, fused)
+        kernels = {k for block in made for k in block.region().kernels()}
+        if not held.isdisjoint(kernels):
+            continue  # a loop within the turns of another one
+        for block in made:
             number = sum(other.stem == block.stem for other in found)
             found.append(replace(block, number=number))
-    held = sum(1 for block in found for _ in block.region().kernels())
-    return found if held >= _SHARE * sum(1 for _ in region.kernels()) else []
+        held |= kernels
+    return found if len(held) >= _SHARE * sum(1 for _ in region.kernels()) else []
 
 
 def loops(flow: KernelFlow, region: Region, fused: set[int]) -> list[list[list[int]]]:
