@@ -266,7 +266,6 @@ argsort.stable          self.argsort(stable=..., dim=-1, descending=False)
 searchsorted.Tensor     torch.searchsorted(sorted_sequence, self, out_int32=False, right=False, side=None, sorter=None)
 bucketize.Tensor        torch.bucketize(self, boundaries, out_int32=False, right=False)
 bincount.default        torch.bincount(self, weights=None, minlength=0)
-unique_consecutive.default  torch.unique_consecutive(self, return_inverse=..., return_counts=..., dim=None)
 # indexing
 embedding.default       F.embedding(indices, weight, padding_idx=-1) | scale_grad_by_freq=False, sparse=False
 embedding_bag.default   torch.embedding_bag(weight, indices, offsets, scale_grad_by_freq=False, mode=0, sparse=False, per_sample_weights=None, include_last_offset=False)
