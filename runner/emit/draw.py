@@ -49,6 +49,9 @@ beside these; those between 0 and 1, of which all roots and powers are finite; a
 one number that arrived."""
 
 
+_CHOOSING = {"nonzero", "nonzero_numpy", "argwhere"}
+
+
 class Arrived(NamedTuple):
     """The numbers of a value in a run of the model."""
 
@@ -226,6 +229,8 @@ class _Draw:
         number = self._is_number(value)
         if name in program.graph.seen or (number and (self.tame or not d.structured)):
             return None
+        if _chosen(program, part, value) is not None:
+            return None
         if readers(program, part, value) & (NEEDS_OVER_ONE | NEEDS_UNIT | NEEDS_DEFINITE):
             return None
         if not is_positive(d) and must_be_positive(program, part, value, or_divides=False):
@@ -312,6 +317,10 @@ class _Draw:
         positive = must_be_positive(program, part, name, or_divides=not spec.floating)
         if self.tame and self._fills_with_infinity(name):
             return Text(f"torch.zeros({size}, dtype=torch.bool)")
+        if (chosen := _chosen(program, part, name)) is not None:
+            view = "" if len(shape) == 1 else f".view({size})"
+            kind = "" if spec.dtype == "bool" else f".to(torch.{spec.dtype})"
+            return Text(f"(torch.arange({spec.numel}) < {chosen}){view}{kind}")
         if spec.dtype == "bool":  # at least one of a mask by whose sum something is divided
             share = min(max(d.mean, 0.1), 0.9) if d.low >= 0 and d.high <= 1 else 0.5
             draw = Text(f"torch.rand({size}) < {rounded(share)}", COMPARISON)
@@ -357,6 +366,16 @@ class _Draw:
         if spec.nbytes >= LARGE_BYTES:
             return like_in_place(d, f"torch.randn({size}{dtype})")
         return like(d, size, as_tuple, dtype)
+
+
+def _chosen(program: Program, part: Part, name: str) -> int | None:
+    """How many elements of a value are not zero, where an operation of a part asks for those."""
+    for i in part.operations:
+        op = program.graph.operations[i]
+        made = next((output for output in op.outputs if output in program.graph.values), None)
+        if op.name in _CHOOSING and next(op.refs(), None) == name and made is not None:
+            return program.spec(made).shape[0]
+    return None
 
 
 def _is_square(shape: tuple[int, ...]) -> bool:
