@@ -49,6 +49,18 @@ ODD: dict[str, dict[str, str]] = {
         "forward": "y = torch.atleast_2d(self.fc(x))\na, b = torch.hsplit(y, 2)\n"
         "return torch.cat((b, a), 1).relu()",
     },
+    "runs of equal numbers, counted": {
+        "init": "self.fc = nn.Linear(16, 16)",
+        "forward": "y = self.fc(x)\nkinds = torch.tensor([0, 0, 1, 2, 2, 2])\n"
+        "found, counts = torch.unique_consecutive(kinds, return_counts=True)\n"
+        "return y[:, : len(found)] * counts.to(y.dtype)",
+    },
+    "places that a computed mask of numbers chooses": {
+        "init": "self.fc = nn.Linear(16, 16)",
+        "forward": "near = torch.tril(torch.ones(8, 16)) * (torch.arange(16) % 3 > 0)\n"
+        "rows, columns = near.nonzero(as_tuple=True)\n"
+        "return self.fc(x)[:, columns] + rows",
+    },
     "a branch that a value takes": {
         "init": "self.a = nn.Linear(16, 16)\nself.b = nn.Linear(16, 16)",
         "forward": "if x.sum() > 0:\n    return self.a(x).relu()\nreturn self.b(x).tanh()",

@@ -60,7 +60,8 @@ def _cat(values: Values, op: Operation) -> Distribution:
 def _scattered(values: Values, op: Operation) -> Distribution:
     """Values written into some places of a tensor."""
     base = values.of(op.args[0])
-    source: Arg = op.arg("src") or op.arg("value") or op.args[1]
+    named = (op.arg(name) for name in ("src", "value", "values"))
+    source: Arg = next((given for given in named if given), op.args[1])
     if op.name == "scatter":
         source = op.args[3] if len(op.args) > 3 else source
     places = op.arg("index") if op.name.startswith("scatter") else source
