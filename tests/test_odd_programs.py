@@ -49,6 +49,11 @@ ODD: dict[str, dict[str, str]] = {
         "forward": "y = torch.atleast_2d(self.fc(x))\na, b = torch.hsplit(y, 2)\n"
         "return torch.cat((b, a), 1).relu()",
     },
+    "a triangular system of equations": {
+        "init": "self.fc = nn.Linear(16, 16)",
+        "forward": "lower = torch.tril(self.fc.weight, -1) * (self.fc.weight > 0.2)\n"
+        "return torch.linalg.solve_triangular(lower + torch.eye(16), x.t(), upper=False).t()",
+    },
     "runs of equal numbers, counted": {
         "init": "self.fc = nn.Linear(16, 16)",
         "forward": "y = self.fc(x)\nkinds = torch.tensor([0, 0, 1, 2, 2, 2])\n"

@@ -14,7 +14,10 @@ NEEDS_UNIT = {
     "special_ndtri",
 }  # fmt: skip
 # Need a symmetric matrix with positive eigenvalues.
-NEEDS_DEFINITE = {"linalg_cholesky", "linalg_cholesky_ex", "cholesky"}
+NEEDS_DEFINITE = {
+    *("linalg_cholesky", "linalg_cholesky_ex", "cholesky", "cholesky_solve", "cholesky_inverse"),
+    *("linalg_solve_triangular", "triangular_solve"),
+}
 # What is positive before them is so afterwards, if all else that they take is a positive number.
 _KEEPS_POSITIVE = {"add", "mul", "div", "sum", "mean", "clamp", "clamp_min", "to", "_to_copy"}
 _SAME_RANGE = {

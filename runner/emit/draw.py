@@ -342,7 +342,7 @@ class _Draw:
         reading = readers(program, part, name)
         if reading & NEEDS_OVER_ONE:
             return Text(f"torch.rand({size}{dtype}).add(1.01)")
-        definite = reading & NEEDS_DEFINITE or (self.tame == "definite" and _is_square(shape))
+        definite = _is_square(shape) and (reading & NEEDS_DEFINITE or self.tame == "definite")
         if self.tame and not definite and name in self.arrived:
             seen = self.arrived[name]
             if self.tame == "one":

@@ -27,8 +27,8 @@ _OF_LEVEL_1 = {
     frozenset({"cumsum", "cat"}),
 }
 """Operations that are one problem of KernelBench's first level together."""
-_GATED = {frozenset({name, "mul"}) for name in ("silu", "gelu", "relu", "sigmoid")}
-"""What a model calls one operation by its place in it: a gate of two tensors."""
+_GATED = {frozenset({name, "mul"}) for name in ("silu", "gelu", "relu", "sigmoid", "add")}
+"""What is one operation by its place in a model: a gate of two tensors, a scaled sum."""
 _CONTRACTIONS = {"matmul", "einsum", "bmm", "linear"}
 _SHOWN = 6
 
@@ -98,8 +98,12 @@ class Program:
         self.adds_weight = False
         """Whether a weight is added to something."""
         self._lines: list[str] = []
+        self._where: object = None
+        """Of the last line, the line of the file that it comes from."""
         for item in program["items"]:
+            first = len(self._lines)
             self._add(item)
+            self._join(first, item[-1] if item[0] in {"function", "operation"} else None)
 
     def text(self) -> str:
         """A problem's file."""
@@ -124,6 +128,14 @@ class Program:
             "    return []",
         ]
         return "\n".join(lines) + "\n"
+
+    def _join(self, first: int, where: object) -> None:
+        """Put what one line of the file asks for in one line: a formula may be told by its line."""
+        made = self._lines[first:]
+        if made and where is not None:
+            again = first > 0 and where == self._where
+            self._lines[first - again :] = ["; ".join(self._lines[first - again :])]
+            self._where = where
 
     def _add(self, item: list[Any]) -> None:
         match item[0]:
