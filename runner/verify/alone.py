@@ -104,9 +104,12 @@ class Alone:
         layout: Layout,
         bench: Bench,
         tests: SelfTests,
+        as_the_author_calls: set[str],
         findings: Findings,
     ) -> None:
+        """`as_the_author_calls`: kernel files that are one call of the original's author."""
         self._files, self._layout = files, layout
+        self._as_the_author_calls = as_the_author_calls
         self._tests, self._findings = tests, findings
         number = bench.options.seed if bench.options.specialised else secrets.randbelow(_MORE)
         self._bench = replace(bench, options=replace(bench.options, seed=number))
@@ -203,7 +206,7 @@ class Alone:
     def _compared(self, asked: _Asked) -> tuple[Inputs, str | None]:
         bench = self._bench
         generator = torch.Generator().manual_seed(bench.options.seed)
-        vary(asked.model, generator)
+        vary(asked.model, generator, only_defaults=True)  # the others are random already
         inputs, expected = self._run(asked)
         contract = self._tests.contracts.get(asked.file)
         given = tuple(map(meta_of, tensors(list(inputs))))
@@ -235,7 +238,8 @@ class Alone:
         root = tree.root if tree else None
         lone = root is not None and root.path == asked.file
         original = self._files.directory / ORIGINAL if lone else None
-        return more_than_one(asked.model.kdrun_link.model, original, self._aside)
+        called = asked.file in self._as_the_author_calls
+        return more_than_one(asked.model.kdrun_link.model, original, self._aside, called=called)
 
     def _run(self, asked: _Asked) -> tuple[Inputs, Any]:
         self._count += 1

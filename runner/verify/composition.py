@@ -32,7 +32,7 @@ from runner.verify.components import (
     shown,
     what_ran,
 )
-from runner.verify.coverage import coverage_fault, covered, unread
+from runner.verify.coverage import calls_of_the_author, coverage_fault, covered, unread, work_of
 from runner.verify.difference import Difference
 from runner.verify.findings import Findings
 from runner.verify.health import (
@@ -90,6 +90,8 @@ class CompositionGate:
         self._root = RootGate(files, layout, bench, spill, tests, steps, findings)
         self.kernels_not_finite: set[str] = set()
         """Kernel files that gave NaN or infinity on the original's own inputs."""
+        self.as_the_author_calls: set[str] = set()
+        """Kernel files that do what one call of a function or module of the author's does."""
         self._marks: set[object] = set()
         self._other_strides: list[str] = []
         """Kernel files that the model calls with other strides than their own inputs have."""
@@ -328,8 +330,11 @@ class CompositionGate:
         coverage = covered(MODEL, seen, ran)
         findings.cover(coverage)
         findings.found("coverage", MODEL, coverage_fault(coverage))
+        authors = calls_of_the_author(seen.trace.events)
         for component in sorted({call.component for call in trace.calls} | self._kernel_files()):
             calls = [call for call in trace.calls if call.component == component]
+            if all(work_of(trace.events[slice(*c.operations)]) in authors for c in calls):
+                self.as_the_author_calls.add(component)
             self._judge_calls(component, calls, self.layout.nodes(component))
             self._judge_kernel(component, calls, trace.events)
         if self._other_strides:

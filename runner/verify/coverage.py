@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from math import prod
+from math import gcd, prod
 
 from runner.counting import counted
 from runner.verify.operation import Operation
@@ -11,6 +11,8 @@ from runner.verify.running import Seen
 from runner.verify.watching import Event
 
 _SHOWN_PLACES = 3
+Work = frozenset[tuple[Operation, int]]
+"""Operations and how often each ran."""
 
 
 def covered(component: str, original: Seen, kernels: Seen) -> Coverage:
@@ -54,6 +56,48 @@ def covered(component: str, original: Seen, kernels: Seen) -> Coverage:
         missing=_listed(without(wanted - reaching), required),
         extra=_listed(without(have - wanted - optional), [event for event, _ in ran]),
     )
+
+
+def calls_of_the_author(events: Iterable[Event]) -> set[Work]:
+    """What each call of an author's function or module computed, below the model's own forward.
+
+    Of calls in a row from one line, that is what one of them did.
+    """
+    found: set[Work] = set()
+    open_calls: list[tuple[str, Counter[Operation]]] = []
+
+    def close(depth: int) -> None:
+        for _, work in open_calls[depth:]:
+            times = gcd(*work.values()) if work else 1
+            found.add(frozenset((o, n) for o, n in work.items()))
+            found.add(frozenset((o, n // times) for o, n in work.items()))
+        del open_calls[depth:]
+
+    for event in events:
+        if event.constant:
+            continue
+        lines = event.calls
+        same = 0
+        while same < min(len(lines), len(open_calls)) and open_calls[same][0] == _caller(
+            lines, same
+        ):
+            same += 1
+        close(same)
+        open_calls += [(_caller(lines, n), Counter()) for n in range(same, len(lines))]
+        for _, work in open_calls:
+            work[event.operation] += 1
+    close(0)
+    return found
+
+
+def _caller(lines: tuple[str, ...], n: int) -> str:
+    """A call: the line that calls and the function that is called, which may be at any line."""
+    return f"{lines[n - 1] if n else ''} {lines[n].rpartition(':')[0]}"
+
+
+def work_of(events: Iterable[Event]) -> Work:
+    """What was computed, as `calls_of_the_author` has it."""
+    return frozenset(Counter(e.operation for e in events if not e.constant).items())
 
 
 def unread(

@@ -123,7 +123,9 @@ def _judge(
         power.finish()
         if isinstance(files, ForeignFiles):
             with findings.gate("self-test"):
-                alone = Alone(files, layout, bench, tests, findings)
+                alone = Alone(
+                    files, layout, bench, tests, composition.as_the_author_calls, findings
+                )
                 (alone.judge if findings.all_good else alone.judge_kernels)()
         with findings.gate("device"):
             if isinstance(files, ForeignFiles):

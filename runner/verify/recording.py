@@ -22,6 +22,7 @@ from torch.overrides import (
     resolve_name,
 )
 
+import runner
 from runner.problems import plain
 from runner.torch_internals import (
     DisableTorchFunction,
@@ -35,6 +36,7 @@ from runner.verify.wire import NotToldError, encode
 Item = list[Any]
 """One thing that a forward did; Player reads them."""
 _OF_TORCH = str(Path(torch.__file__).parent)
+_OURS = str(Path(runner.__file__).parent)
 _UNKNOWN = (torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape)
 """Operations after which another program may run for other values."""
 _NEVER = frozenset(
@@ -165,7 +167,8 @@ class Recorder:
         if any(tag in _UNKNOWN for tag in func.tags):
             self.same_for_other_values = False
         result = func(*args, **kwargs)
-        self.record(["operation", func.name(), *told, self._result(result), where])
+        item = ["operation", func.name(), *told, self._result(result), where]
+        self.record(item if self._functions else [*item, self._author_calls()])
         return result
 
     def function(self, func: Any, args: Any, kwargs: Any) -> Any:
@@ -230,6 +233,21 @@ class Recorder:
             if caller == str(id(frame)):
                 return place
         return f"{frame.f_code.co_filename[len(self._directory) :]}:{frame.f_lineno}"
+
+    def _author_calls(self) -> list[str]:
+        """The calls of functions and modules that are no code of torch's, outermost first."""
+        found = []
+        frame: FrameType | None = sys._getframe(2)
+        while frame is not None and not frame.f_code.co_filename.startswith(_OURS):
+            frame = frame.f_back  # this file's own and torch's frames around it are no calls
+        while frame is not None:
+            code = frame.f_code
+            if not code.co_filename.startswith((_OURS, _OF_TORCH, "<frozen")):
+                found.append(f"{code.co_filename}:{code.co_qualname}:{frame.f_lineno}")
+            elif code.co_name == "do_forward":
+                break
+            frame = frame.f_back
+        return found[::-1]
 
     def _asking(self) -> FrameType | None:
         frame: FrameType | None = sys._getframe(2)

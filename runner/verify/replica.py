@@ -154,7 +154,9 @@ class Model:
     ) -> Any:
         looks = [(tuple(t.shape), tuple(t.stride()), t.dtype, t.requires_grad) for t in inputs]
         mode = self.root.training, torch.is_grad_enabled()
-        key = repr((path, told, looks, mode))
+        first: dict[int, int] = {}
+        tied = [first.setdefault(id(tensor), n) for n, tensor in enumerate(weights)]
+        key = repr((path, told, looks, mode, tied))
         if key in self._again:
             return self._again[key]
         changed = [
@@ -208,7 +210,7 @@ class Player:
             self._play()
             return decode(self._program["output"], self._tensor)
         finally:
-            Watch.place = None
+            Watch.place, Watch.calls = None, ()
 
     def inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A component's part of it, on arguments that may be others than the worker's."""
@@ -251,9 +253,9 @@ class Player:
     def _do(self, function: Any, item: list[Any]) -> None:
         if function is None:
             raise ConnectionLostError(f"{item[1]} is no function of torch")
-        _, _, args, kwargs, shown, where = item
+        _, _, args, kwargs, shown, where, *calls = item
         given = decode(args, self._tensor), decode(kwargs, self._tensor)
-        Watch.place = where
+        Watch.place, Watch.calls = where, tuple(calls[0]) if calls else ()
         result = function(*given[0], **given[1])
         if shown is not None:
             _bind(shown, result, self.env)

@@ -33,21 +33,24 @@ _CONTRACTIONS = {"matmul", "einsum", "bmm", "linear"}
 _SHOWN = 6
 
 
-def more_than_one(model: Model, original: Path | None, aside: Path) -> str | None:
+def more_than_one(model: Model, original: Path | None, aside: Path, *, called: bool) -> str | None:
     """What makes a kernel more than one operation, in one line.
 
-    `original`: the problem's file, where the kernel is all of it.
+    `original`: the problem's file, where the kernel is all of it. `called`: the original's author
+    has a function or module that does this and nothing else, such as an activation of his own.
     """
     program = Program(model)
     file = aside / "seen.py"
     file.write_text(program.text(), encoding="utf-8")
     try:
-        found = _recognized(file)
+        found, kinds = _recognized(file)
     except (KdrunError, NotImplementedError) as error:
         return f"cannot be recognised as one operation: {error}"
     if len(found) <= 1 or (len(found) == 2 and frozenset(found) in _GATED):
         return None
     if len(found) == 2 and found[0] in _CONTRACTIONS and found[1] == "add" and program.adds_weight:
+        return None
+    if called and sum(kind in _NEVER_SMALL for kind in kinds) <= ("contraction" not in kinds):
         return None
     level_1 = original is not None and (
         frozenset(found) in _OF_LEVEL_1 or known_level(original) == "level1"
@@ -58,8 +61,8 @@ def more_than_one(model: Model, original: Path | None, aside: Path) -> str | Non
     return f"is more than one operation: {', '.join(found[:_SHOWN])}{more}"
 
 
-def _recognized(file: Path) -> list[str]:
-    """Names of the operations of a program, but for those that prepare small tensors for others."""
+def _recognized(file: Path) -> tuple[list[str], list[str]]:
+    """Names and kinds of a program's operations, but for those that prepare small tensors."""
     from runner.graph.capture import capture  # a second, which only foreign kernels need
     from runner.graph.normalize import normalize
     from runner.graph.recognize import recognize
@@ -67,13 +70,17 @@ def _recognized(file: Path) -> list[str]:
     graph = normalize(capture(read_problem(file), "eval"))
     largest = max((prod(value.shape) for value in graph.values.values()), default=0)
     small = max(_NUMBERS, largest // _SMALL)
-    found = []
+    found: list[tuple[str, str]] = []
+    prepares: list[tuple[str, str]] = []
     for kernel in recognize(graph):
         outputs = [name for n in kernel.members for name in graph.operations[n].outputs if name]
         size = max((prod(graph.values[name].shape) for name in outputs), default=0)
-        found.append((kernel.operation, kernel.kind in _NEVER_SMALL or size > small))
-    large = [name for name, counts in found if counts]
-    return large or [name for name, _ in found][-1:]
+        if kernel.kind in _NEVER_SMALL or size > small:
+            found.append((kernel.operation, kernel.kind))
+        else:
+            prepares.append((kernel.operation, kernel.kind))
+    found = found or prepares[-1:]
+    return [name for name, _ in found], [kind for _, kind in found]
 
 
 class Program:
@@ -103,7 +110,7 @@ class Program:
         for item in program["items"]:
             first = len(self._lines)
             self._add(item)
-            self._join(first, item[-1] if item[0] in {"function", "operation"} else None)
+            self._join(first, item[5] if item[0] in {"function", "operation"} else None)
 
     def text(self) -> str:
         """A problem's file."""
@@ -160,7 +167,7 @@ class Program:
                 self._lines.append(f"{name} = {shown}")
 
     def _call(self, item: list[Any]) -> None:
-        _, name, args, kwargs, shown, _ = item
+        _, name, args, kwargs, shown, *_ = item
         called = name
         if item[0] == "operation":
             space, _, rest = name.partition("::")

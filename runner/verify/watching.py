@@ -53,6 +53,8 @@ class Event:
     """`file:line` of the program that asked for it."""
     inside: str | None
     """The component that was running, where components are watched."""
+    calls: tuple[str, ...] = ()
+    """The author's calls that it is in, outermost first, where a worker told them."""
     into_part: bool = False
     relaid: bool = False
     """In place, on a tensor that does not lie row by row: a new one may lie in another order."""
@@ -105,6 +107,8 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     place: ClassVar[str | None] = None
     """`file:line`, where a worker's forward is done again: no frame here says it."""
+    calls: ClassVar[tuple[str, ...]] = ()
+    """The calls of the author's functions and modules that ask, outermost first."""
 
     def __init__(
         self,
@@ -304,6 +308,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 not live or nested or moves,
                 where,
                 inside,
+                Watch.calls,
                 into_part,
                 relaid,
             )
