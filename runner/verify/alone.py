@@ -148,7 +148,7 @@ class Alone:
                 load = partial(self._files.load_step, directory / step.folder)
                 ask = partial(self._parent, file, "RefactoredModel", load, inputs)
                 self._asking("rules", file, ask)
-        author = self._asking("composition", ORIGINAL, self._original)
+        author = self._asking("rules", ORIGINAL, self._original)
         if author is not None:
             load = partial(self._files.load, directory / COMPOSITION_TEST)
             ask = partial(self._parent, COMPOSITION_TEST, "ComposedModel", load, author)
@@ -261,6 +261,7 @@ class Alone:
             "file": str(file),
             "class": asked.cls,
             "arguments": asked.cls == "Model" or self._has_arguments(asked),
+            "paths": sys.path if asked.file == ORIGINAL else [],
             "often": asked.cls == "Model" and asked.file != ORIGINAL,
             "training": self._bench.options.mode == "train",
             "weights": places,

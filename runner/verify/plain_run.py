@@ -68,6 +68,7 @@ def _answer(request: dict[str, Any], aside: Path, tools: dict[str, Any]) -> dict
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
     sys.path.insert(0, str(path.parent))
+    sys.path += [place for place in request["paths"] if place not in sys.path]
     spec.loader.exec_module(module)
     arguments = module.get_init_inputs() if request["arguments"] else []
     _seed(request["number"])

@@ -9,6 +9,7 @@ import os
 import struct
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
@@ -28,9 +29,14 @@ _OF_THE_SYSTEM = (
 
 def installed() -> list[Path]:
     """What a program has to read that imports torch and the standard library."""
-    torch = sys.modules["torch"].__file__
-    roots = {sys.prefix, sys.base_prefix, str(Path(str(torch)).parents[1])}
-    return [*(Path("/", name) for name in _OF_THE_SYSTEM), *map(Path, sorted(roots))]
+    roots = {Path(sys.prefix), Path(sys.base_prefix)}
+    for folder in (Path(entry) for entry in sys.path if entry.endswith("-packages")):
+        roots |= {folder, folder.resolve()}
+        with suppress(OSError):  # some installers make links to a cache of packages
+            roots |= {each.resolve() for each in folder.iterdir() if each.is_symlink()}
+    torch = Path(str(sys.modules["torch"].__file__))
+    roots |= {torch.parents[1], torch.resolve().parents[1]}
+    return [*(Path("/", name) for name in _OF_THE_SYSTEM), *sorted(roots)]
 
 
 def confine(folder: Path, readable: Iterable[Path] | None) -> bool:

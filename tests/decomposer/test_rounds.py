@@ -167,7 +167,7 @@ def test_a_whole_model_is_no_kernel(take: Take) -> None:
 
     assert result.status == "failed"
     assert result.reason is not None
-    assert "is more than one operation: convolution, relu" in result.reason
+    assert "is more than one operation: conv2d, relu" in result.reason
 
 
 def test_the_original_is_the_problems_file_whatever_is_delivered(take: Take, place: Path) -> None:
