@@ -35,11 +35,9 @@ class ForeignProblem:
 class ForeignFiles:
     """What `Files` does, with nothing of the files in this process."""
 
-    def __init__(
-        self, directory: Path, parts: Apart, original: Apart, device: Apart, draws: Draws
-    ) -> None:
+    def __init__(self, directory: Path, parts: Apart, original: Apart, draws: Draws) -> None:
         self.directory = directory.resolve()
-        self._parts, self._original, self._device = parts, original, device
+        self._parts, self._original = parts, original
         self._draws = draws
         self._programs: dict[tuple[str, str], dict[str, Any]] = {}
         """What models of a file's class do, by file and class."""
@@ -73,7 +71,7 @@ class ForeignFiles:
     def judge_devices(self, findings: Findings) -> None:
         """What a worker says of the files on a device that is not the CPU."""
         try:
-            answer, _ = self._device.ask({"do": "device", "what": "device"}, [])
+            answer, _ = self._original.ask({"do": "device", "what": "device"}, [])
         except CannotJudge as error:
             findings.broken("device", "model", str(error))
             return

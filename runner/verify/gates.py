@@ -144,9 +144,9 @@ def _files(directory: Path, bench: Bench, *, own: bool) -> Iterator[Files | Fore
         with Files(directory) as files:
             yield files
     else:
-        with workers(directory, bench.options) as (parts, original, device):
+        with workers(directory, bench.options) as (parts, original):
             start()
-            yield ForeignFiles(directory, parts, original, device, bench.draws)
+            yield ForeignFiles(directory, parts, original, bench.draws)
 
 
 def _reads_values(files: ForeignFiles, bench: Bench) -> bool:

@@ -104,16 +104,16 @@ def start(
 
 
 @contextlib.contextmanager
-def workers(directory: Path, options: VerifyOptions) -> Iterator[tuple[Apart, Apart, Apart]]:
-    """Processes for the components, for the problem's own file, and for the device gate."""
+def workers(directory: Path, options: VerifyOptions) -> Iterator[tuple[Apart, Apart]]:
+    """Processes for the components, and for the problem's own file and the device gate."""
     with tempfile.TemporaryDirectory(prefix="kdrun-", dir=shared_memory()) as folder:
         begun: list[Apart] = []
         try:
-            for name, whole in (("parts", False), ("original", True), ("device", True)):
+            for name, whole in (("parts", False), ("original", True)):
                 process = start(directory, options, Path(folder), name, whole=whole)
                 begun.append(Apart(*process))
-            parts, original, device = begun
-            yield parts, original, device
+            parts, original = begun
+            yield parts, original
         finally:
             for each in begun:
                 each.close()
