@@ -67,7 +67,7 @@ def calls_of_the_author(events: Iterable[Event]) -> set[Work]:
     open_calls: list[tuple[str, Counter[Operation]]] = []
 
     def close(depth: int) -> None:
-        for _, work in open_calls[depth:]:
+        for _, work in open_calls[max(depth, 1) :]:  # the first is the model's own forward
             times = gcd(*work.values()) if work else 1
             found.add(frozenset((o, n) for o, n in work.items()))
             found.add(frozenset((o, n // times) for o, n in work.items()))

@@ -48,6 +48,9 @@ def _run(request: dict[str, Any], tools: dict[str, Any]) -> None:
         torch.set_num_threads(request["threads"])
         os.chdir(request["folder"])
         readable = request["readable"]
+        if readable is None:  # packages of a problem keep what they compile
+            for name in ("TMPDIR", "MPLCONFIGDIR", "NUMBA_CACHE_DIR"):
+                os.environ[name] = str(aside)
         confine(aside, None if readable is None else [Path(path) for path in readable])
         answer = _answer(request, aside, tools)
     except BaseException as error:  # whatever the file raises
