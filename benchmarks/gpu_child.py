@@ -33,7 +33,7 @@ def do_items(argument: str) -> str:
     torch.backends.mha.set_fastpath_enabled(False)
     directory, device = Path(asked["directory"]), asked["device"]
     work = {"run_file": run_file, "time_file": time_file}[asked["function"]]
-    with Files(directory, lambda file: None) as files, Path(asked["rows"]).open("a") as rows:
+    with Files(directory) as files, Path(asked["rows"]).open("a") as rows:
         for item in asked["items"]:
             if time.time() > asked["until"]:
                 break

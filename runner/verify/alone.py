@@ -229,17 +229,18 @@ class Alone:
         return inputs, f"imported and run by itself, it gives something else: {found.reason}"
 
     def _kernel_fault(self, asked: _Asked, events: list[Event]) -> str | None:
-        if not events:
-            return "computes nothing: a view belongs into the parent"
-        if sum(not event.constant for event in events) == 1:
-            return None
         assert isinstance(asked.model, Replica)
+        model = asked.model.kdrun_link.model
+        if not events and not model.asks_for("_unsafe_view"):  # which torch itself takes
+            return "computes nothing: a view belongs into the parent"
+        if sum(not event.constant for event in events) < 2:
+            return None
         tree = self._layout.tree
         root = tree.root if tree else None
         lone = root is not None and root.path == asked.file
         original = self._files.directory / ORIGINAL if lone else None
         called = asked.file in self._as_the_author_calls
-        return more_than_one(asked.model.kdrun_link.model, original, self._aside, called=called)
+        return more_than_one(model, original, self._aside, called=called)
 
     def _run(self, asked: _Asked) -> tuple[Inputs, Any]:
         self._count += 1

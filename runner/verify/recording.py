@@ -7,7 +7,7 @@ judge makes (a function of the author's, a value that is not told) what it dispa
 import sys
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from types import FrameType
@@ -39,6 +39,7 @@ _OF_TORCH = str(Path(torch.__file__).parent)
 _OURS = str(Path(runner.__file__).parent)
 _UNKNOWN = (torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape)
 """Operations after which another program may run for other values."""
+_READ = {"tolist", "numpy", "item", "__array__", "__bool__", "__int__", "__float__", "__index__"}
 _NEVER = frozenset(
     {"torch.Tensor.backward", "torch.Tensor.register_hook", "torch.Tensor.__setstate__"}
 )
@@ -89,7 +90,7 @@ class Recorder:
     @contextmanager
     def recording(self) -> Iterator[None]:
         """Record what runs meanwhile."""
-        with _Operations(self), _Functions(self) if self._functions else nullcontext():
+        with _Operations(self), _Functions(self) if self._functions else _Readings(self):
             yield
 
     def outputs(self, value: Any) -> Any:
@@ -279,6 +280,24 @@ class _Functions(TorchFunctionMode):
             return self._recorder.function(func, args, kwargs or {})
         with self:  # a function that only says it is one of torch's
             return func(*args, **(kwargs or {}))
+
+
+class _Readings(TorchFunctionMode):
+    """Notes what reads a tensor's numbers into Python, and records what replaces its data."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self._recorder = recorder
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        name = _names().get(func, "")
+        if name.rpartition(".")[2] in _READ:
+            self._recorder.same_for_other_values = False
+        if name == "torch.Tensor.data.__set__":
+            return self._recorder.function(func, args, kwargs or {})
+        return func(*args, **(kwargs or {}))
 
 
 def is_of_torch(function: Any) -> bool:

@@ -102,6 +102,11 @@ class Model:
         """Whether the program that ran last may be another one for other values."""
         return self.last is not None and not self.last[0]["again"]
 
+    def asks_for(self, operation: str) -> bool:
+        """Whether the program that ran last has an operation of this name."""
+        items = self.last[0]["items"] if self.last is not None else []
+        return any(operation in item[1] for item in items if item[0] in {"operation", "function"})
+
     def places(self) -> tuple[list[Any], list[torch.Tensor]]:
         """Where each of its tensors is, with its number among them."""
         found = [

@@ -42,6 +42,8 @@ def more_than_one(model: Model, original: Path | None, aside: Path, *, called: b
     program = Program(model)
     file = aside / "seen.py"
     file.write_text(program.text(), encoding="utf-8")
+    if any(model.asks_for(f"torch.{name}") for name in ("gru", "lstm", "rnn_tanh", "rnn_relu")):
+        return None  # a recurrent layer, with what it packs and unpacks
     try:
         found, kinds = _recognized(file)
     except (KdrunError, NotImplementedError) as error:

@@ -8,6 +8,7 @@ import ctypes
 import json
 import socket
 from collections.abc import Callable, Mapping
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,12 @@ def encode(value: Any, tensor: Callable[[torch.Tensor], Any]) -> Any:
         return {"d": [[encode(k, tensor), encode(v, tensor)] for k, v in value.items()]}
     if isinstance(value, bool | int | float | str):  # of a class of its own: an enum, NumPy's
         return next(kind(value) for kind in (bool, int, float, str) if isinstance(value, kind))
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real):
+        return float(value)
+    if isinstance(value, torch.Generator):
+        return {"g": value.get_state().numpy().tobytes().hex()}
     if isinstance(value, complex):
         return {"c": [value.real, value.imag]}
     if isinstance(value, slice):
@@ -79,6 +86,9 @@ def decode(value: Any, tensor: Callable[[Any], Any]) -> Any:
             return slice(*(decode(v, tensor) for v in told))
         case "e":
             return ...
+        case "g":
+            state = bytearray.fromhex(told)
+            return torch.Generator().set_state(torch.frombuffer(state, dtype=torch.uint8))
         case "v":
             return torch.device(told)
         case "k" if isinstance(found := vars(torch).get(told), _KINDS):

@@ -257,11 +257,11 @@ class Worker:
         """Build a model; its modules and what they hold."""
         bench, what = self._seeded(request["number"]), request["what"]
         module, answer = self._modules[request["module"]], dict[str, Any]()
-        with self._computing(answer):
-            build = bench.build_bare if request["bare"] else bench.build
-            if isinstance(module, LoadedProblem):
-                model = build(what, module.build, 0)
-            else:
+        build = bench.build_bare if request["bare"] else bench.build
+        if isinstance(module, LoadedProblem):
+            model, answer["computed"] = build(what, module.build, 0), []
+        else:
+            with self._computing(answer):
                 model = build(what, lambda: _made(module, request["class"]), 0)
         self._built += 1
         number = self._built
