@@ -42,6 +42,8 @@ from runner.verify.results import Verdict, findings, given_bad_inputs
 rows_of_all_formulas()  # It takes 0.15 s; here the server does it once for all its children.
 
 _PACKAGE = Path(__file__).parents[1]
+_PROCESSES = 9
+"""Copies of a model's weights and activations while files of others' are judged from outside."""
 SMALL = 8
 """Operations up to which a problem of no level is hardly more than one fusion."""
 
@@ -191,6 +193,10 @@ def _verified(
         if streamed and problem is None:
             needed = too_large(tree.metadata.estimated_peak_bytes, task.most_memory_bytes)
             reason = f"{needed}; weights are streamed only where kdrun has just written the files"
+            return Record(status="too_large", reason=reason, stage="verify")
+        apart = _PROCESSES * tree.metadata.estimated_peak_bytes
+        if problem is None and apart > task.memory_bytes:
+            reason = f"{too_large(apart, task.most_memory_bytes)}: several processes hold the model"
             return Record(status="too_large", reason=reason, stage="verify")
     with stages("verify"):
         torch.empty(0, device=device)  # A device starts here, not while a component's file runs.
