@@ -33,7 +33,6 @@ from torch._subclasses.fake_tensor import (
 )
 from torch._subclasses.fake_tensor import FakeTensorMode as _FakeTensorMode
 from torch.fx.proxy import TracerBase
-from torch.nn.modules import module as modules_of_torch
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import (
     SUPPORTED_NODES,
@@ -89,13 +88,6 @@ class FakeTensorMode(_FakeTensorMode):  # type: ignore[no-untyped-call]
 
 without_modes = _disable_current_modes
 """Context in which operations run as if no mode watched them."""
-
-PRIVATE_NAMESPACES = (
-    *("torch._tensor", "torch._VF", "torch._C", "torch._C._nn", "torch._ops"),
-    "torch.utils._python_dispatch",
-)
-"""Modules whose names a judged program could replace; one that is not there cannot be."""
-
 
 # Operators and storages
 
@@ -162,11 +154,6 @@ def decompositions_replaced(
             operator._dispatch_cache.clear()
 
 
-def replaced_kernels() -> frozenset[str]:
-    """Return the names under which Python functions are registered in place of torch's kernels."""
-    return frozenset(torch.library._impls)
-
-
 # Modes and hooks
 
 
@@ -180,16 +167,7 @@ def pop_modes(functions: int, operators: int) -> None:
     while torch._C._len_torch_function_stack() > functions:
         torch._C._pop_torch_function_stack()
     while torch._C._len_torch_dispatch_stack() > operators:
-        torch._C._pop_torch_dispatch_stack()
-
-
-def global_hooks() -> list[dict[int, Any]]:
-    """Return the tables of hooks that run in every module's forward."""
-    return [
-        value
-        for name, value in vars(modules_of_torch).items()
-        if name.startswith("_global_") and isinstance(value, dict)
-    ]
+        torch._C._pop_torch_dispatch_stack(None)
 
 
 # Tracing
