@@ -56,9 +56,9 @@ class Event:
     calls: tuple[str, ...] = ()
     """The author's calls that it is in, outermost first, where a worker told them."""
     into_part: bool = False
+    """Computed in place on a part of a tensor."""
     relaid: bool = False
     """In place, on a tensor that does not lie row by row: a new one may lie in another order."""
-    """Computed in place on a part of a tensor."""
 
 
 @dataclass(frozen=True, slots=True)
