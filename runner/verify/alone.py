@@ -1,10 +1,9 @@
 """The last question to each file: what does it do where nobody watches, on numbers it cannot know?
 
-Each runs once more in a process that looks like anybody's, on weights and a seed that are drawn
-for this. It has to give what the operations give that it was seen to make.
+Each runs once more in a process that looks like anybody's, on weights and inputs that it draws
+there from a seed drawn for this. It has to give what the operations give that it was seen to make.
 """
 
-import json
 import os
 import secrets
 import shutil
@@ -12,6 +11,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ from torch import nn
 
 from runner.problems import structure
 from runner.torch_internals import without_modes
-from runner.verify import plain_run, sandbox, wire
+from runner.verify import memory, plain_run, sandbox, wire
 from runner.verify.compare import STEP, compare, compared_elements
 from runner.verify.components import SelfTests, components_in, load_component, shown
 from runner.verify.findings import Findings
@@ -34,21 +34,25 @@ from runner.verify.health import constant_output
 from runner.verify.layout import COMPOSITION_TEST, KERNEL_FOLDER, ORIGINAL, Layout
 from runner.verify.leaves import tensors
 from runner.verify.loading_files import CannotJudge
+from runner.verify.memory import Block, Memory, NoTensorError
 from runner.verify.operation import meta_of
-from runner.verify.replica import Replica
+from runner.verify.replica import Model, Replica
 from runner.verify.results import GateName
 from runner.verify.running import Bench, Inputs
 from runner.verify.sandbox import installed
 from runner.verify.spelled import more_than_one
 from runner.verify.watching import Event
-from runner.verify.weights import vary
-from runner.verify.wire import Channel, ConnectionLostError, decode, encode, read_tensors
-from runner.verify.worker import shared_memory
+from runner.verify.weights import vary, weights_of
+from runner.verify.wire import Channel, ConnectionLostError, decode, encode
 
-_TOOLS = (wire, sandbox, structure)
+_TOOLS = (memory, wire, sandbox, structure)
 _MORE = 1 << 31
 _FEW = 16
 """Numbers that may well be one by chance."""
+_SIDE_BY_SIDE = 256 << 20
+"""Bytes of weights up to which the next file begins while one is judged."""
+_HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "PYTHONMALLOC": "malloc"}
+"""Fewer pages: a fork takes 3 ms and not 14. Elsewhere than on Linux it means nothing."""
 
 
 class _Server:
@@ -57,9 +61,13 @@ class _Server:
     def __init__(self) -> None:
         mine, its = socket.socketpair()
         self.process = subprocess.Popen(
-            [sys.executable, "-P", "-"], stdin=subprocess.PIPE, pass_fds=[its.fileno()]
+            [sys.executable, "-P", "-"],
+            stdin=subprocess.PIPE,
+            pass_fds=[its.fileno()],
+            env=os.environ | _HUGE_PAGES,
         )
-        texts = [_text(plain_run), "tools = {}"]
+        unset = [f"os.environ.pop({name!r}, None)" for name in _HUGE_PAGES]
+        texts = [_text(plain_run), *unset, "tools = {}"]
         texts += [f"exec({_text(tool)!r}, tools)" for tool in _TOOLS]
         texts.append(f"serve({its.fileno()}, tools)")
         assert self.process.stdin is not None
@@ -70,7 +78,9 @@ class _Server:
 
 
 def _text(module: ModuleType) -> str:
-    return Path(str(module.__file__)).read_text(encoding="utf-8")
+    """A file of kdrun's without what it imports of kdrun: that is in the same names already."""
+    lines = Path(str(module.__file__)).read_text(encoding="utf-8").splitlines()
+    return "\n".join(line for line in lines if not line.startswith("from runner."))
 
 
 @lru_cache(maxsize=1)
@@ -90,9 +100,27 @@ class _Asked:
 
     file: str
     cls: str
-    model: nn.Module
+    replica: nn.Module
     inputs: Inputs | None = None
     """None where the file draws its own."""
+
+    @property
+    def model(self) -> Model:
+        """What is known of it."""
+        assert isinstance(self.replica, Replica)
+        return self.replica.kdrun_link.model
+
+
+@dataclass(slots=True)
+class _Begun:
+    """A file that runs by itself."""
+
+    gate: GateName
+    asked: _Asked
+    answers: Channel
+    aside: Path
+    then: Callable[[Inputs, nn.Module], None]
+    """What is done once its inputs are known, and its weights are in the judge's model."""
 
 
 class Alone:
@@ -114,12 +142,13 @@ class Alone:
         number = bench.options.seed if bench.options.specialised else secrets.randbelow(_MORE)
         self._bench = replace(bench, options=replace(bench.options, seed=number))
         self._count = 0
+        self._memory = Memory()
         self._silent: set[str] = set()
         """Kernels whose output on their own inputs is constant."""
 
     def judge(self) -> None:
         """Every file of the directory."""
-        with tempfile.TemporaryDirectory(prefix="files-", dir=shared_memory()) as folder:
+        with tempfile.TemporaryDirectory(prefix="files-") as folder:
             self._aside, self._copy = Path(folder), Path(folder, "copy")
             shutil.copytree(self._files.directory, self._copy, ignore=_but_texts)
             self._judge()
@@ -131,33 +160,79 @@ class Alone:
             self._aside = Path(folder)
             for path in filter(self._layout.is_kernel, self._layout.components):
                 with suppress(CannotJudge):  # why it does not run, its self-test says
-                    asked = self._component(path)
-                    inputs = load_component(self._files, bench, path, path).draw(0)
-                    watch = bench.watch(asked.model)
-                    bench.forward(f"{path}: forward", asked.model, inputs, 0, watch)
+                    component = load_component(self._files, bench, path, path)
+                    asked = _Asked(path, "Model", component.build(0))
+                    watch = bench.watch(asked.replica)
+                    bench.forward(f"{path}: forward", asked.replica, component.draw(0), 0, watch)
                     fault = self._kernel_fault(asked, watch.trace.events)
                     self._findings.found("rules", path, fault)
 
     def _judge(self) -> None:
-        directory = self._bench.directory
+        """All files, the next one while one is judged."""
+        self._waiting = deque[Callable[[], None]]()
+        self._running = deque[_Begun]()
         for path in self._layout.components:
-            inputs = self._asking("self-test", path, partial(self._component, path))
-            step = self._layout.step_of(path)
-            if step is not None and inputs is not None:
-                file = f"{step.folder}/refactored.py"
-                load = partial(self._files.load_step, directory / step.folder)
-                ask = partial(self._parent, file, "RefactoredModel", load, inputs)
-                self._asking("rules", file, ask)
-        author = self._asking("rules", ORIGINAL, self._original)
-        if author is not None:
-            load = partial(self._files.load, directory / COMPOSITION_TEST)
-            ask = partial(self._parent, COMPOSITION_TEST, "ComposedModel", load, author)
-            self._asking("rules", COMPOSITION_TEST, ask)
-            if self._silent:
-                self._hear(ask().model, author)
+            ask = partial(self._component, path)
+            then = partial(self._refactored, path)
+            self._waiting.append(partial(self._begin, "self-test", path, ask, then))
+        self._waiting.append(
+            partial(self._begin, "rules", ORIGINAL, self._original, self._composed)
+        )
+        while self._waiting or self._running:
+            while self._waiting and (not self._running or self._small()):
+                self._waiting.popleft()()
+            if self._running:
+                self._finish(self._running.popleft())
 
-    def _hear(self, composed: nn.Module, inputs: Inputs) -> None:
+    def _small(self) -> bool:
+        """Whether another file may run beside the one that runs."""
+        held = weights_of(self._running[0].asked.replica).values()
+        return len(self._running) < 2 and sum(t.nbytes for t in held) < _SIDE_BY_SIDE
+
+    def _refactored(self, path: str, inputs: Inputs, _: nn.Module) -> None:
+        step = self._layout.step_of(path)
+        if step is not None:
+            file = f"{step.folder}/refactored.py"
+            load = partial(self._files.load_step, self._bench.directory / step.folder)
+            ask = partial(self._parent, file, "RefactoredModel", load, inputs)
+            self._waiting.appendleft(partial(self._begin, "rules", file, ask, _nothing))
+
+    def _composed(self, inputs: Inputs, _: nn.Module) -> None:
+        load = partial(self._files.load, self._bench.directory / COMPOSITION_TEST)
+        ask = partial(self._parent, COMPOSITION_TEST, "ComposedModel", load, inputs)
+        self._waiting.append(partial(self._begin, "rules", COMPOSITION_TEST, ask, self._hear))
+
+    def _begin(
+        self,
+        gate: GateName,
+        file: str,
+        ask: Callable[[], _Asked],
+        then: Callable[[Inputs, nn.Module], None],
+    ) -> None:
+        try:
+            asked = ask()
+            self._running.append(_Begun(gate, asked, *self._run(asked), then))
+        except CannotJudge as error:
+            self._findings.broken(gate, file, str(error))
+
+    def _finish(self, begun: _Begun) -> None:
+        file = begun.asked.file
+        try:
+            inputs, fault = self._compared(begun)
+        except CannotJudge as error:
+            self._findings.broken(begun.gate, file, str(error))
+            return
+        finally:
+            begun.answers.close()
+            shutil.rmtree(begun.aside, ignore_errors=True)
+        if fault:
+            self._findings.found(begun.gate, file, fault)
+        begun.then(inputs, begun.asked.replica)
+
+    def _hear(self, inputs: Inputs, composed: nn.Module) -> None:
         """Blame kernels whose own inputs give one number throughout, if the model's do not."""
+        if not self._silent:
+            return
         directory = self._bench.directory
         found = components_in(composed, directory / KERNEL_FOLDER, directory)
         heard: set[str] = set()
@@ -180,34 +255,21 @@ class Alone:
 
     def _component(self, path: str) -> _Asked:
         module = self._files.load(self._bench.directory / path)
-        return _Asked(path, "Model", self._bench.build(path, module.Model, 0))
+        return _Asked(path, "Model", self._bench.build_bare(path, module.Model, 0))
 
     def _original(self) -> _Asked:
         build = self._files.problem().build
-        return _Asked(ORIGINAL, "Model", self._bench.build(f"{ORIGINAL}: Model", build, 0))
+        return _Asked(ORIGINAL, "Model", self._bench.build_bare(f"{ORIGINAL}: Model", build, 0))
 
     def _parent(
         self, file: str, cls: str, load: Callable[[], ModuleType], inputs: Inputs
     ) -> _Asked:
-        model = self._bench.build(f"{file}: {cls}", getattr(load(), cls), 0)
-        return _Asked(file, cls, model, inputs)
+        replica = self._bench.build_bare(f"{file}: {cls}", getattr(load(), cls), 0)
+        return _Asked(file, cls, replica, inputs)
 
-    def _asking(self, gate: GateName, file: str, ask: Callable[[], _Asked]) -> Inputs | None:
-        """Run one file; the inputs that it ran on."""
-        try:
-            inputs, fault = self._compared(ask())
-        except CannotJudge as error:
-            self._findings.broken(gate, file, str(error))
-            return None
-        if fault:
-            self._findings.found(gate, file, fault)
-        return inputs
-
-    def _compared(self, asked: _Asked) -> tuple[Inputs, str | None]:
-        bench = self._bench
-        generator = torch.Generator().manual_seed(bench.options.seed)
-        vary(asked.model, generator, only_defaults=True)  # the others are random already
-        inputs, expected = self._run(asked)
+    def _compared(self, begun: _Begun) -> tuple[Inputs, str | None]:
+        bench, asked = self._bench, begun.asked
+        inputs = self._given(begun)
         contract = self._tests.contracts.get(asked.file)
         given = tuple(map(meta_of, tensors(list(inputs))))
         if contract is not None and contract.inputs != given:
@@ -215,9 +277,10 @@ class Alone:
             return inputs, f"imported by itself, get_inputs() gives {shown(given)}, {watched}"
         bench.seed(0)
         kernel = self._layout.is_kernel(asked.file)
-        watch = bench.watch(asked.model) if kernel else None
+        watch = bench.watch(asked.replica) if kernel else None
         what = f"{asked.file}: forward"
-        actual, seen = bench.forward(what, asked.model, _again(inputs), 0, watch)
+        actual, seen = bench.forward(what, asked.replica, _again(inputs), 0, watch)
+        expected = self._output(begun)
         if kernel and constant_output(expected) and compared_elements(expected) > _FEW:
             self._silent.add(asked.file)
         if seen:
@@ -229,8 +292,7 @@ class Alone:
         return inputs, f"imported and run by itself, it gives something else: {found.reason}"
 
     def _kernel_fault(self, asked: _Asked, events: list[Event]) -> str | None:
-        assert isinstance(asked.model, Replica)
-        model = asked.model.kdrun_link.model
+        model = asked.model
         if not events and not model.asks_for("_unsafe_view"):  # which torch itself takes
             return "computes nothing: a view belongs into the parent"
         if sum(not event.constant for event in events) < 2:
@@ -242,7 +304,8 @@ class Alone:
         called = asked.file in self._as_the_author_calls
         return more_than_one(model, original, self._aside, called=called)
 
-    def _run(self, asked: _Asked) -> tuple[Inputs, Any]:
+    def _run(self, asked: _Asked) -> tuple[Channel, Path]:
+        """Let a file run by itself; what it answers over, and its folder."""
         self._count += 1
         aside = self._aside / f"alone{self._count}"
         aside.mkdir()
@@ -252,10 +315,9 @@ class Alone:
             folder.mkdir()
             shutil.copy(self._copy / asked.file, folder)
         file = folder / (asked.file if folder is self._copy else Path(asked.file).name)
-        assert isinstance(asked.model, Replica)
-        places, held = asked.model.kdrun_link.model.places()
+        held: list[torch.Tensor] = []
         inputs = None if asked.inputs is None else encode(asked.inputs, lambda t: _add(t, held))
-        values = self._aside / f"alone{self._count}.values"
+        told, blocks = self._memory.write(held)
         request = {
             "folder": str(folder),
             "aside": str(aside),
@@ -265,50 +327,81 @@ class Alone:
             "paths": sys.path if asked.file == ORIGINAL else [],
             "often": asked.cls == "Model" and asked.file != ORIGINAL,
             "training": self._bench.options.mode == "train",
-            "weights": places,
+            "weights": asked.model.slots,
             "inputs": inputs,
             "number": self._bench.options.seed,
             "threads": torch.get_num_threads(),
             "readable": None
             if asked.file == ORIGINAL
-            else [str(path) for path in [*installed(), folder, values]],
-            "values": str(values),
-            "tensors": wire.write_tensors(values, held),
+            else [str(path) for path in [*installed(), folder]],
+            "tensors": told,
         }
-        server = _server(os.getpid())
+        mine, its = socket.socketpair()
         try:
-            server.channel.send(request)
-            code = server.channel.receive()
+            _server(os.getpid()).channel.send(request, [Block(its.detach()), *blocks])
         except ConnectionLostError as error:
             _server.cache_clear()
             raise CannotJudge(f"{asked.file}: the process that runs it alone is gone") from error
-        finally:
-            values.unlink(missing_ok=True)
-        try:
-            return self._read(asked, aside, code)
-        finally:
-            shutil.rmtree(aside, ignore_errors=True)
+        return Channel(mine), aside
 
     def _has_arguments(self, asked: _Asked) -> bool:
         text = (self._copy / asked.file).read_text(encoding="utf-8", errors="replace")
         return asked.cls == "RefactoredModel" and "def get_init_inputs" in text
 
-    def _read(self, asked: _Asked, aside: Path, code: object) -> tuple[Inputs, Any]:
-        where = f"{asked.file}: imported and run by itself"
+    def _given(self, begun: _Begun) -> Inputs:
+        """The inputs that a file drew. Its weights are the judge's, and both move the defaults."""
+        answer, held = self._heard(begun)
+        model = begun.asked.model
         try:
-            answer = json.loads((aside / "answer.json").read_bytes())
-        except (OSError, ValueError):
-            raise CannotJudge(f"{where}, it ends with exit code {code}") from None
+            weights = [None if n is None else held[n] for n in answer["weights"]]
+            args, kwargs = decode(answer["inputs"], held.__getitem__)
+            model.put(weights)
+        except (ConnectionLostError, LookupError, TypeError, ValueError) as error:
+            raise CannotJudge(f"{_alone(begun)}, it says what cannot be read: {error}") from error
+        generator = torch.Generator().manual_seed(self._bench.options.seed)
+        before = [None if t is None else t._version for t in weights]
+        vary(begun.asked.replica, generator, only_defaults=True)  # the others are random already
+        changed = [
+            (slot, tensor)
+            for slot, tensor, version in zip(model.slots, weights, before, strict=True)
+            if tensor is not None and tensor._version != version
+        ]
+        told, blocks = self._memory.write([tensor for _, tensor in changed])
+        change = {"places": [slot for slot, _ in changed], "tensors": told}
+        with suppress(ConnectionLostError):  # then it has ended, and gives no output
+            begun.answers.send(change, blocks)
+        return tuple(args), kwargs
+
+    def _output(self, begun: _Begun) -> Any:
+        """What it gave."""
+        answer, held = self._heard(begun)
+        try:
+            return decode(answer["output"], held.__getitem__)
+        except (ConnectionLostError, LookupError, TypeError, ValueError) as error:
+            raise CannotJudge(f"{_alone(begun)}, it says what cannot be read: {error}") from error
+
+    def _heard(self, begun: _Begun) -> tuple[Any, list[torch.Tensor]]:
+        try:
+            answer, blocks = begun.answers.receive()
+        except ConnectionLostError:
+            raise CannotJudge(f"{_alone(begun)}, it ends before it has answered") from None
+        if not isinstance(answer, dict):
+            raise CannotJudge(f"{_alone(begun)}, it says what cannot be read")
         if "error" in answer:
             said = " ".join(str(answer["error"]).split())[:300]
-            raise CannotJudge(f"{where}, it fails: {said}")
+            raise CannotJudge(f"{_alone(begun)}, it fails: {said}")
         try:
-            given = read_tensors(aside / "inputs", answer["given"])
-            made = read_tensors(aside / "outputs", answer["made"])
-            args, kwargs = decode(answer["inputs"], given.__getitem__)
-            return (tuple(args), kwargs), decode(answer["output"], made.__getitem__)
-        except (ConnectionLostError, LookupError, TypeError, ValueError) as error:
-            raise CannotJudge(f"{where}, it says what cannot be read: {error}") from error
+            return answer, self._memory.read(answer["tensors"], blocks)
+        except (NoTensorError, LookupError, TypeError) as error:
+            raise CannotJudge(f"{_alone(begun)}, it says what cannot be read: {error}") from error
+
+
+def _alone(begun: _Begun) -> str:
+    return f"{begun.asked.file}: imported and run by itself"
+
+
+def _nothing(_: Inputs, __: nn.Module) -> None:
+    """Nothing follows."""
 
 
 def _but_texts(folder: str, names: list[str]) -> Iterable[str]:

@@ -2,7 +2,6 @@
 
 import os
 import signal
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -10,13 +9,8 @@ import torch
 from runner.errors import MissingError
 from runner.torch_internals import DisableTorchFunction, without_modes
 from runner.verify.loading_files import CannotJudge
-from runner.verify.wire import (
-    Channel,
-    ConnectionLostError,
-    NotToldError,
-    read_tensors,
-    write_tensors,
-)
+from runner.verify.memory import Block, Memory, NoTensorError, NotToldError
+from runner.verify.wire import Channel, ConnectionLostError
 
 COMPUTED: list[tuple[str, str]] = []
 """What files computed while they were imported or a model was built: operation and place."""
@@ -25,9 +19,8 @@ COMPUTED: list[tuple[str, str]] = []
 class Apart:
     """One worker, asked for one thing at a time."""
 
-    def __init__(self, process: int, channel: Channel, folder: Path) -> None:
-        self._process, self._channel, self._folder = process, channel, folder
-        self._sent = 0
+    def __init__(self, process: int, channel: Channel, memory: Memory) -> None:
+        self._process, self._channel, self._memory = process, channel, memory
         self._ended: str | None = None
         self._forgotten: list[int] = []
 
@@ -37,49 +30,42 @@ class Apart:
         if self._ended is not None:
             raise CannotJudge(f"{what}: the process that runs the files {self._ended}")
         while self._forgotten:
-            self._exchange({"do": "forget", "model": self._forgotten.pop()}, what)
-        file = None
+            self._exchange({"do": "forget", "model": self._forgotten.pop()}, [], what)
         with without_modes(), DisableTorchFunction():
-            if held or "inputs" in request:
-                self._sent += 1
-                file = self._folder.parent / f"{self._folder.name}.{self._sent}.tensors"
-                try:
-                    request |= {"file": file.name, "tensors": write_tensors(file, held)}
-                except NotToldError as error:
-                    raise CannotJudge(f"{what}: is given {error}") from error
-                except OSError as error:
-                    raise MemoryError(f"no room for tensors: {error}") from error
             try:
-                answer = self._exchange(request, what)
+                told, blocks = self._memory.write(held)
+            except NotToldError as error:
+                raise CannotJudge(f"{what}: is given {error}") from error
+            except OSError as error:
+                raise MemoryError(f"no room for tensors: {error}") from error
+            try:
+                answer, blocks = self._exchange(request | {"tensors": told}, blocks, what)
                 tensors: list[Any] = []
                 if isinstance(answer, dict) and answer.get("tensors"):
-                    came = self._folder / Path(answer["file"]).name
-                    tensors = read_tensors(came, answer["tensors"])
-                    came.unlink(missing_ok=True)
+                    tensors = self._memory.read(answer["tensors"], blocks)
                 return answer, tensors
-            except ConnectionLostError as error:
+            except (ConnectionLostError, NoTensorError) as error:
                 self._ended = f"said what cannot be read: {error}"
                 raise CannotJudge(
                     f"{what}: the process that runs the files {self._ended}"
                 ) from error
-            finally:
-                if file is not None:
-                    file.unlink(missing_ok=True)
 
     def forget(self, model: int) -> None:
         """Let a worker's model go, with the next request."""
         self._forgotten.append(model)
 
-    def _exchange(self, request: dict[str, Any], what: str) -> Any:
+    def _exchange(
+        self, request: dict[str, Any], held: list[Block], what: str
+    ) -> tuple[Any, list[Block]]:
         try:
-            self._channel.send(request)
-            answer = self._channel.receive()
+            self._channel.send(request, held)
+            answer, blocks = self._channel.receive()
         except ConnectionLostError:
             self._ended = self.close()
             raise CannotJudge(f"{what}: the process that runs the files {self._ended}") from None
         match answer:
             case {"ok": ok}:
-                return ok
+                return ok, blocks
             case {"memory": str(said)}:
                 raise MemoryError(said)
             case {"error": str(said)}:

@@ -145,9 +145,15 @@ class ForeignFiles:
         functions = children == KERNEL_FOLDER or file.startswith(f"{KERNEL_FOLDER}/")
         what = f"{file}: forward"
         known = self._programs.setdefault((file, name), {}) if number not in self._texts else {}
-        return Model(
-            worker, answer, held, what, children=children, functions=functions, known=known
-        ).root
+        model = Model(
+            worker,
+            _number(answer, "model"),
+            what,
+            children=children,
+            functions=functions,
+            known=known,
+        )
+        return model.built(answer, held)
 
 
 def _note(answer: Any) -> None:

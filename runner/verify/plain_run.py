@@ -1,14 +1,15 @@
 """Runs a file of a decomposition as anybody would: imported by a process that has only torch.
 
-A judge starts it as `python -P -` with this text on standard input, and the texts of wire.py,
-sandbox.py and structure.py after it: no frame, module, argument or file name says who asks. It
-reads requests from a socket; each runs in a fork that may write to its own folder alone.
+A judge starts it as `python -P -` with this text on standard input, and the texts of memory.py,
+wire.py, sandbox.py and structure.py after it: no frame, module, argument or file name says who
+asks. It reads requests from a socket; each runs in a fork that may write to its own folder alone,
+and answers over a socket that comes with the request.
 """
 
 import importlib.util
-import json
 import os
 import random
+import signal
 import socket
 import sys
 import time
@@ -17,7 +18,7 @@ from typing import Any
 
 import torch
 
-_CALLS, _QUICK_S = 16, 0.03
+_CALLS, _QUICK_S = 16, 0.01
 
 
 def serve(end: int, tools: dict[str, Any]) -> None:
@@ -26,24 +27,24 @@ def serve(end: int, tools: dict[str, Any]) -> None:
     torch.backends.opt_einsum.enabled = False
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them
     channel = tools["Channel"](socket.socket(fileno=end))
     while True:
         try:
-            request = channel.receive()
+            request, blocks = channel.receive()
         except tools["ConnectionLostError"]:
             os._exit(0)
-        process = os.fork()
-        if process == 0:
+        if os.fork() == 0:
             os.close(end)
-            _run(request, tools)
-        _, status = os.waitpid(process, 0)
-        channel.send(os.waitstatus_to_exitcode(status))
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            answers = tools["Channel"](socket.socket(fileno=os.dup(blocks.pop(0).file)))
+            _run(request, blocks, answers, tools)
+        del request, blocks
 
 
-def _run(request: dict[str, Any], tools: dict[str, Any]) -> None:
-    """Leave answer.json in the request's folder: what came out, or what was raised."""
+def _run(request: dict[str, Any], blocks: list[Any], answers: Any, tools: dict[str, Any]) -> None:
+    """Say what came out, or what was raised."""
     aside, confine = Path(request["aside"]), tools["confine"]
-    answer: dict[str, Any]
     try:
         torch.set_num_threads(request["threads"])
         os.chdir(request["folder"])
@@ -52,18 +53,20 @@ def _run(request: dict[str, Any], tools: dict[str, Any]) -> None:
             for name in ("TMPDIR", "MPLCONFIGDIR", "NUMBA_CACHE_DIR"):
                 os.environ[name] = str(aside)
         confine(aside, None if readable is None else [Path(path) for path in readable])
-        answer = _answer(request, aside, tools)
+        _answer(request, blocks, answers, tools)
     except BaseException as error:  # whatever the file raises
-        answer = {"error": f"{type(error).__name__}: {error}"}
-    (aside / "answer.json").write_text(json.dumps(answer))
+        answers.send({"error": f"{type(error).__name__}: {error}"})
     sys.stdout.flush()
     os._exit(0)
 
 
-def _answer(request: dict[str, Any], aside: Path, tools: dict[str, Any]) -> dict[str, Any]:
-    path = Path(request["file"])
+def _answer(
+    request: dict[str, Any], blocks: list[Any], answers: Any, tools: dict[str, Any]
+) -> None:
+    """Tell weights and inputs; take the weights that the judge changes; tell the output."""
+    path, memory = Path(request["file"]), tools["Memory"]()
     sys.argv = [path.name]
-    given = tools["read_tensors"](Path(request["values"]), request["tensors"])
+    given = memory.read(request["tensors"], blocks)
     _seed(request["number"])
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
@@ -78,52 +81,58 @@ def _answer(request: dict[str, Any], aside: Path, tools: dict[str, Any]) -> dict
     cls = getattr(module, request["class"])
     model = cls(**arguments) if isinstance(arguments, dict) else cls(*arguments)
     model.train(request["training"])
-    for place, n in request["weights"]:
-        tools["put_tensor"](model, place, given[n])
     draws = [_inputs(request, module, given, tools) for _ in range(2)]
     shapes = [_shapes(each) for each in draws]
     if shapes[0] != shapes[1]:
         raise ValueError(f"get_inputs() gives {shapes[0]}, and then {shapes[1]}")
-    args, kwargs = draws[1]
+    args, kwargs = draws.pop()
+    draws.clear()
     held: list[torch.Tensor] = []
 
-    def index(tensor: torch.Tensor) -> int:
-        held.append(tensor.detach().clone() if tensor.requires_grad else tensor)
+    def index(tensor: Any) -> int | None:
+        if not isinstance(tensor, torch.Tensor):
+            return None
+        for n, other in enumerate(held):
+            if other is tensor:
+                return n
+        held.append(tensor)
         return len(held) - 1
 
+    weights = [index(tools["tensor_at"](model, place)) for place in request["weights"]]
     told = tools["encode"]([list(args), kwargs], index)
-    before = tools["write_tensors"](aside / "inputs", held)
+    metas, files = memory.write(held)
+    answers.send({"weights": weights, "inputs": told, "tensors": metas}, files)
+    change, files = answers.receive()
+    changed = memory.read(change["tensors"], files)
+    for place, tensor in zip(change["places"], changed, strict=True):
+        tools["put_tensor"](model, place, tensor)
     held.clear()
-    output = _often(request, model, args, kwargs)
-    shown = tools["encode"](tools["plain"](output), index)
-    after = tools["write_tensors"](aside / "outputs", held)
-    return {"inputs": told, "given": before, "output": shown, "made": after}
+    output = tools["encode"](tools["plain"](_often(request, model, args, kwargs)), index)
+    metas, files = memory.write([tensor.detach() for tensor in held])
+    answers.send({"output": output, "tensors": metas}, files)
 
 
 def _often(request: dict[str, Any], model: Any, args: Any, kwargs: Any) -> Any:
     """What a model gives. A component gives the same the second time, and with gradients on.
 
-    A quick one is called more often: as many calls as 30 milliseconds have.
+    A quick one is called more often: as many calls as 10 milliseconds have.
     """
     again = request["often"] and not request["training"]
     started, calls = time.monotonic(), 0
-    while again and calls < _CALLS and (calls < 2 or time.monotonic() - started < _QUICK_S):
+    while again and calls < _CALLS and (not calls or time.monotonic() - started < _QUICK_S):
         calls += 1
         _seed(request["number"])
-        copies, named = _copies(args), _copies(kwargs)
         with torch.no_grad():
-            model(*copies, **named)
+            model(*_copies(args), **_copies(kwargs))
     _seed(request["number"])
-    copies, named = _copies(args), _copies(kwargs)
     if again:
         try:
             with torch.enable_grad():
-                return model(*copies, **named)
+                return model(*_copies(args), **_copies(kwargs))
         except RuntimeError:  # it writes into a weight, which takes no gradients then
-            copies, named = _copies(args), _copies(kwargs)
             _seed(request["number"])
     with torch.no_grad():
-        return model(*copies, **named)
+        return model(*args, **kwargs)
 
 
 def _copies(value: Any) -> Any:

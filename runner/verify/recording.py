@@ -31,7 +31,8 @@ from runner.torch_internals import (
     without_modes,
 )
 from runner.verify.leaves import tensors
-from runner.verify.wire import NotToldError, encode
+from runner.verify.memory import NotToldError
+from runner.verify.wire import encode
 
 Item = list[Any]
 """One thing that a forward did; Player reads them."""

@@ -5,6 +5,7 @@ Nothing of the file that defines the model is in this process.
 """
 
 import base64
+import weakref
 from typing import Any
 
 import torch
@@ -50,15 +51,14 @@ class Model:
     """A worker's model and its replica."""
 
     __slots__ = (
-        *("_again", "_apart", "_kept", "_known", "_number", "_slots"),
-        *("children", "functions", "last", "player", "root", "what"),
+        *("_again", "_apart", "_kept", "_known", "_number"),
+        *("_root", "children", "functions", "last", "player", "slots", "what"),
     )
 
     def __init__(
         self,
         apart: Apart,
-        described: Any,
-        held: list[torch.Tensor],
+        number: int,
         what: str,
         *,
         children: str | None,
@@ -74,11 +74,14 @@ class Model:
         self.last: tuple[Any, list[torch.Tensor], dict[int, torch.Tensor]] | None = None
         """The program that ran last, its inputs, and its weights by their numbers in it."""
         self.player: Player | None = None
-        self._number = described["model"]
+        self._number = number
         self._again = known
         self._kept: list[torch.Tensor] = []
         self._known: dict[int, tuple[int, int, int]] = {}
         """By place, which tensor at which version the worker has."""
+
+    def built(self, described: Any, held: list[torch.Tensor]) -> Replica:
+        """The replica, as a worker describes it. It holds this object; nothing holds it."""
         modules: dict[str, Replica] = {}
         for path, first, file, own_forward in described["modules"]:
             if path != first:
@@ -89,13 +92,22 @@ class Model:
             if path:
                 above, _, name = path.rpartition(".")
                 setattr(modules[above], name, modules[path])
-        self._slots = [[kind, *keys] for kind, keys, _, _ in described["weights"]]
-        for (kind, *keys), (_, _, stays, n) in zip(self._slots, described["weights"], strict=True):
+        self.slots = [[kind, *keys] for kind, keys, _, _ in described["weights"]]
+        for (kind, *keys), (_, _, stays, n) in zip(self.slots, described["weights"], strict=True):
             _place(modules, kind, keys, held[n], stays)
-        self.root = modules[""]
+        root = modules[""]
+        self._root = weakref.ref(root)
+        return root
 
     def __del__(self) -> None:
         self._apart.forget(self._number)
+
+    @property
+    def root(self) -> Replica:
+        """The whole model."""
+        root = self._root()
+        assert root is not None
+        return root
 
     @property
     def reads_values(self) -> bool:
@@ -107,16 +119,17 @@ class Model:
         items = self.last[0]["items"] if self.last is not None else []
         return any(operation in item[1] for item in items if item[0] in {"operation", "function"})
 
-    def places(self) -> tuple[list[Any], list[torch.Tensor]]:
-        """Where each of its tensors is, with its number among them."""
-        found = [
-            (place, tensor) for place, tensor in zip(self._slots, self._tensors(), strict=True)
-        ]
-        held: list[torch.Tensor] = []
-        return [[p, _index(t, held)] for p, t in found if t is not None], held
+    def put(self, weights: list[torch.Tensor | None]) -> None:
+        """Give it the weights of its slots. ValueError where they are others than its own."""
+        for slot, tensor, own in zip(self.slots, weights, self._tensors(), strict=True):
+            if own is None and tensor is None:
+                continue
+            if own is None or tensor is None or _meta(own) != _meta(tensor):
+                raise ValueError(f"other weights: {slot[-1]}")
+            _rebind(self.root, slot, tensor)
 
     def _tensors(self) -> list[torch.Tensor | None]:
-        return [_at(self.root, slot) for slot in self._slots]
+        return [_at(self.root, slot) for slot in self.slots]
 
     def run(self, module: Replica, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Do what the worker's module does."""
@@ -146,7 +159,7 @@ class Model:
             torch.set_default_dtype(before)
             env, self.player = self.player.env, None
         for n, number in program["rebound"]:
-            _rebind(self.root, self._slots[n], env[number])
+            _rebind(self.root, self.slots[n], env[number])
         self._kept = [env[number] for number in program["kept"] if number in env]
         return output
 
@@ -290,6 +303,10 @@ class Player:
             return self.env[number]
         except KeyError:
             raise ConnectionLostError("it names a tensor that is not there") from None
+
+
+def _meta(tensor: torch.Tensor) -> tuple[object, ...]:
+    return tensor.shape, tensor.dtype, isinstance(tensor, nn.Parameter)
 
 
 def _matching(items: list[list[Any]], at: int) -> int:

@@ -205,7 +205,7 @@ def vary(
         if names is not None and name not in names:
             continue
         seen.add(id(tensor))
-        data = tensor.data
+        data = tensor.detach()  # not .data: others know by its version that it changed
         if data.layout != torch.strided or data.dtype.itemsize == 1 or overlapping(data):
             continue
         if only_defaults and not one_value(data):

@@ -1,26 +1,25 @@
-"""Writes what judge and worker tell each other: values as JSON, tensors as files of their bytes.
+"""Writes what judge and worker tell each other: values as JSON, tensors as files in memory.
 
 Neither side runs what it reads: there is no pickle, and no name that is looked up but torch's own.
-This file imports torch alone: a process that has nothing else runs it, too.
+This file imports torch and memory.py alone: a process that has nothing else runs it, too.
 """
 
-import ctypes
 import json
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
-from pathlib import Path
 from typing import Any
 
 import torch
 
+from runner.verify.memory import Block, NotToldError
+
+_FILES = 64
+"""Files that go over a socket at once; Linux takes 253."""
 _LARGEST = 1 << 30
 """Bytes of one message; tensors are not in it."""
+_MOST_FILES = 1 << 12
 _PLAIN = (type(None), bool, int, float, str)
-
-
-class NotToldError(Exception):
-    """A value is of a kind that is not told: an object, a function."""
 
 
 class ConnectionLostError(Exception):
@@ -99,108 +98,47 @@ def decode(value: Any, tensor: Callable[[Any], Any]) -> Any:
 _KINDS = (torch.dtype, torch.layout, torch.memory_format)
 
 
-def write_tensors(file: Path, tensors: list[torch.Tensor]) -> list[Any]:
-    """Write the storages of tensors into one file; return what it takes to read them."""
-    places: dict[int, int] = {}
-    told = []
-    with file.open("wb") as stream:
-        for tensor in tensors:
-            plain = tensor.detach()
-            if tensor.layout is not torch.strided:
-                raise NotToldError(f"a tensor of layout {tensor.layout}")
-            if plain.is_conj() or plain.is_neg():
-                plain = plain.resolve_conj().resolve_neg()
-            if not tensor.is_meta:
-                plain = plain.cpu()
-                storage = plain.untyped_storage()
-                key = storage.data_ptr()
-                if key not in places:
-                    places[key] = stream.tell()
-                    _write(stream, storage)
-            told.append(
-                {
-                    "at": None if tensor.is_meta else places[plain.untyped_storage().data_ptr()],
-                    "bytes": plain.untyped_storage().nbytes(),
-                    "dtype": str(plain.dtype).removeprefix("torch."),
-                    "shape": list(plain.shape),
-                    "stride": list(plain.stride()),
-                    "offset": plain.storage_offset(),
-                    "parameter": isinstance(tensor, torch.nn.Parameter),
-                    "gradients": tensor.requires_grad,
-                }
-            )
-    return told
-
-
-def _write(stream: Any, storage: torch.UntypedStorage) -> None:
-    size = storage.nbytes()
-    if size:
-        stream.write((ctypes.c_char * size).from_address(storage.data_ptr()))
-    stream.write(bytes(-stream.tell() % 64))
-
-
-def read_tensors(file: Path, told: list[Any]) -> list[torch.Tensor]:
-    """The tensors again. Nobody else's writing into the file reaches them.
-
-    ConnectionLostError where they do not lie in it.
-    """
-    storages: dict[tuple[int, int], torch.UntypedStorage] = {}
-    found = []
-    try:
-        with file.open("rb") as stream:
-            for each in told:
-                dtype = vars(torch)[each["dtype"]]
-                shape, stride, offset = each["shape"], each["stride"], each["offset"]
-                if each["at"] is None:
-                    tensor = torch.empty_strided(shape, stride, dtype=dtype, device="meta")
-                else:
-                    place = each["at"], each["bytes"]
-                    if place not in storages:
-                        storages[place] = _read(stream, *place)
-                    tensor = torch.empty(0, dtype=dtype)
-                    tensor.set_(storages[place], offset, shape, stride)
-                if each["parameter"]:
-                    tensor = torch.nn.Parameter(tensor, requires_grad=each["gradients"])
-                elif each["gradients"]:
-                    tensor.requires_grad_()
-                found.append(tensor)
-    except (OSError, KeyError, TypeError, ValueError, RuntimeError) as error:
-        raise ConnectionLostError(f"no tensor: {error}") from error
-    return found
-
-
-def _read(stream: Any, place: int, size: int) -> torch.UntypedStorage:
-    storage = torch.UntypedStorage(size)  # type: ignore[no-untyped-call]
-    if size:
-        stream.seek(place)
-        if stream.readinto((ctypes.c_char * size).from_address(storage.data_ptr())) != size:
-            raise ValueError("the file is too short")
-    return storage
-
-
 class Channel:
-    """Messages over a socket, each with its length before it."""
+    """Messages over a socket: the lengths of what follows, files, then the text."""
 
     def __init__(self, end: socket.socket) -> None:
         self._socket = end
 
-    def send(self, message: Any) -> None:
+    def send(self, message: Any, blocks: Sequence[Block] = ()) -> None:
         """ConnectionLostError where nobody reads."""
         data = json.dumps(message, separators=(",", ":")).encode()
+        files = [block.file for block in blocks]
         try:
-            self._socket.sendall(len(data).to_bytes(8, "big") + data)
+            self._socket.sendall(len(data).to_bytes(8, "big") + len(files).to_bytes(8, "big"))
+            for start in range(0, len(files), _FILES):
+                socket.send_fds(self._socket, [b"f"], files[start : start + _FILES])
+            self._socket.sendall(data)
         except OSError as error:
             raise ConnectionLostError(str(error)) from error
 
-    def receive(self) -> Any:
-        """The next message. ConnectionLostError where there is none."""
-        size = int.from_bytes(self._take(8), "big")
-        if size > _LARGEST:
-            raise ConnectionLostError(f"a message of {size} bytes")
+    def receive(self) -> tuple[Any, list[Block]]:
+        """The next message and its files. ConnectionLostError where there is none."""
+        lengths = self._take(16)
+        size, count = int.from_bytes(lengths[:8], "big"), int.from_bytes(lengths[8:], "big")
+        if size > _LARGEST or count > _MOST_FILES:
+            raise ConnectionLostError(f"a message of {size} bytes and {count} files")
+        blocks: list[Block] = []
+        while len(blocks) < count:
+            blocks += self._take_files(min(_FILES, count - len(blocks)))
         try:
-            return json.loads(self._take(size))
+            return json.loads(self._take(size)), blocks
         except (ValueError, RecursionError) as error:
             raise ConnectionLostError(f"no message: {error}") from error
+
+    def _take_files(self, count: int) -> list[Block]:
+        try:
+            part, files, _, _ = socket.recv_fds(self._socket, 1, count)
+        except OSError as error:
+            raise ConnectionLostError(str(error)) from error
+        blocks = [Block(file) for file in files]
+        if not part or len(blocks) != count:
+            raise ConnectionLostError("files are missing")
+        return blocks
 
     def _take(self, size: int) -> bytes:
         data = bytearray()

@@ -8,7 +8,6 @@ import base64
 import contextlib
 import os
 import random
-import shutil
 import signal
 import socket
 import sys
@@ -33,6 +32,7 @@ from runner.verify.drawing import RepeatedDraws
 from runner.verify.findings import Findings
 from runner.verify.layout import ORIGINAL, read_layout
 from runner.verify.loading_files import CannotJudge, Files, foreign_code
+from runner.verify.memory import Block, Memory, NotToldError
 from runner.verify.options import VerifyOptions
 from runner.verify.recording import Recorder, watching_calls
 from runner.verify.running import Bench
@@ -42,13 +42,10 @@ from runner.verify.weights import plain_tensors
 from runner.verify.wire import (
     Channel,
     ConnectionLostError,
-    NotToldError,
     decode,
     encode,
     put_tensor,
-    read_tensors,
     tensor_at,
-    write_tensors,
 )
 
 TOLD = (
@@ -56,14 +53,14 @@ TOLD = (
     *("get_expected_output_shape", "run_tests", "WEIGHTS"),
 )
 """Names of a file that a judge asks for."""
-_ROOM = 4 << 30
-"""Bytes that memory must have for files; containers often give it 64 MiB."""
+_TWICE = 16 << 20
+"""Bytes from which on a weight is not kept besides what the judge was handed of it."""
 
 
 def start(
     directory: Path, options: VerifyOptions, aside: Path, name: str, *, whole: bool
-) -> tuple[int, Channel, Path]:
-    """Fork a worker; return its process, the channel to it and the folder that it may write to.
+) -> tuple[int, Channel]:
+    """Fork a worker; return its process and the channel to it. It may write to `name` in `aside`.
 
     `whole`: it runs the problem's own file, which may read whatever this process may.
     """
@@ -75,7 +72,7 @@ def start(
     process = os.fork()
     if process:
         its.close()
-        return process, Channel(mine), folder
+        return process, Channel(mine)
     try:
         mine.close()
         keep = its.fileno()
@@ -91,9 +88,9 @@ def start(
         sys.pycache_prefix = str(folder)  # bytecode beside a source is not its source
         for name in ("TMPDIR", "MPLCONFIGDIR", "NUMBA_CACHE_DIR"):
             os.environ[name] = str(folder)
-        readable = None if whole else [*installed(), Path(__file__).parents[1], directory, aside]
+        readable = None if whole else [*installed(), Path(__file__).parents[1], directory]
         confine(folder, readable)
-        Worker(directory, options, folder, Channel(its)).serve()
+        Worker(directory, options, Channel(its)).serve()
     except BaseException:  # nothing may return into the judge's own code
         traceback.print_exc()
     finally:
@@ -106,12 +103,13 @@ def start(
 @contextlib.contextmanager
 def workers(directory: Path, options: VerifyOptions) -> Iterator[tuple[Apart, Apart]]:
     """Processes for the components, and for the problem's own file and the device gate."""
-    with tempfile.TemporaryDirectory(prefix="kdrun-", dir=shared_memory()) as folder:
+    memory = Memory()
+    with tempfile.TemporaryDirectory(prefix="kdrun-") as folder:
         begun: list[Apart] = []
         try:
             for name, whole in (("parts", False), ("original", True)):
                 process = start(directory, options, Path(folder), name, whole=whole)
-                begun.append(Apart(*process))
+                begun.append(Apart(*process, memory))
             parts, original = begun
             yield parts, original
         finally:
@@ -119,41 +117,36 @@ def workers(directory: Path, options: VerifyOptions) -> Iterator[tuple[Apart, Ap
                 each.close()
 
 
-def shared_memory() -> str | None:
-    """A folder in memory, where there is one with room; None means the usual temporary one."""
-    place = Path("/dev/shm")
-    if not os.access(place, os.W_OK) or shutil.disk_usage(place).free < _ROOM:
-        return None
-    return str(place)
-
-
 class Worker:
     """Answers requests until the judge hangs up; each has a method of its own."""
 
-    def __init__(
-        self, directory: Path, options: VerifyOptions, folder: Path, channel: Channel
-    ) -> None:
-        self._directory, self._folder, self._channel = directory, folder, channel
+    def __init__(self, directory: Path, options: VerifyOptions, channel: Channel) -> None:
+        self._directory, self._channel = directory, channel
         self._bench = Bench(directory, options)
         self._files = Files(directory)
         self._modules: list[ModuleType | LoadedProblem] = []
         self._models: dict[int, nn.Module] = {}
         self._slots: dict[int, list[list[str]]] = {}
         """Of each model, the places of its weights and other tensors."""
-        self._sent = self._built = 0
+        self._built = 0
+        self._memory = Memory()
+        self._blocks: list[Block] = []
 
     def serve(self) -> None:
         """Answer until nobody asks."""
         with self._files:
             while True:
                 try:
-                    request = self._channel.receive()
+                    request, self._blocks = self._channel.receive()
                 except ConnectionLostError:
                     return
-                self._channel.send(self._answer(request))
+                answer = self._answer(request)
+                self._channel.send(answer, self._blocks)
 
     def _answer(self, request: Any) -> Any:
         try:
+            request["given"] = self._memory.read(request.pop("tensors", []), self._blocks)
+            self._blocks = []
             return {"ok": getattr(self, f"do_{request['do']}")(request)}
         except MemoryError as error:
             return {"memory": str(error)}
@@ -175,15 +168,12 @@ class Worker:
             return {"error": f"{request.get('what', 'it')}: {type(error).__name__}: {error}"}
 
     def _with_tensors(self, answer: dict[str, Any], held: list[torch.Tensor]) -> dict[str, Any]:
-        self._sent += 1
-        file = self._folder / f"{self._sent}.tensors"
         try:
-            answer["tensors"] = write_tensors(file, held)
+            answer["tensors"], self._blocks = self._memory.write(held)
         except NotToldError as error:
             raise CannotJudge(f"holds {error}") from error
         except OSError as error:
-            raise MemoryError(f"no room for tensors in {file.parent}: {error}") from error
-        answer["file"] = file.name
+            raise MemoryError(f"no room for tensors: {error}") from error
         return answer
 
     @contextlib.contextmanager
@@ -293,7 +283,12 @@ class Worker:
                 weights.append(("plain", keys, True, _place(tensor, held)))
         self._slots[number] = [[kind, *keys] for kind, keys, _, _ in weights]
         answer |= {"model": number, "modules": modules, "weights": weights}
-        return self._with_tensors(answer, held)
+        answer = self._with_tensors(answer, held)
+        mapped = self._memory.read(answer["tensors"], self._blocks)
+        for tensor, same in zip(held, mapped, strict=True):
+            if tensor.untyped_storage().nbytes() > _TWICE and not tensor.is_meta:
+                tensor.data = same.data
+        return answer
 
     def _keys(self, model: nn.Module, name: str) -> Iterator[str]:
         """The path of the module that holds a tensor, then what leads to it from there."""
@@ -323,7 +318,7 @@ class Worker:
         """Run a model, or one of its modules, and tell everything that it did."""
         whole = self._models[request["model"]]
         model = whole.get_submodule(request["path"])
-        given = self._read(request)
+        given = request.pop("given")
         self._set(whole, request, given)
         inputs = given[: request["inputs"]]
         args, kwargs = (decode(request[name], inputs.__getitem__) for name in ("args", "kwargs"))
@@ -363,11 +358,6 @@ class Worker:
             "kept": recorder.kept(before),
         }
         return self._with_tensors(answer, recorder.given)
-
-    def _read(self, request: Any) -> list[torch.Tensor]:
-        if not request["tensors"]:
-            return []
-        return read_tensors(self._folder.parent / request["file"], request["tensors"])
 
     def _set(self, model: nn.Module, request: Any, given: list[torch.Tensor]) -> None:
         """Give a model the weights that changed."""

@@ -1,0 +1,242 @@
+"""Hands tensors to other processes in files in memory, which each side maps and nobody copies.
+
+A file is sealed once it is written (memfd_create(2), fcntl(2): F_ADD_SEALS), so that its writer
+cannot change what others have mapped. Where there are no seals, the reader copies.
+This file imports torch alone: a process that has nothing else runs it, too.
+"""
+
+import ctypes
+import fcntl
+import mmap
+import os
+import tempfile
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils.weak import WeakTensorKeyDictionary
+
+_BLOCK = 64 << 20
+"""Bytes from which on the next storage begins a file of its own."""
+_LARGE = 1 << 16
+"""Bytes from which on a storage is written once, and not each time that it is handed over."""
+_ALIGNED = 64
+
+
+class NotToldError(Exception):
+    """A value is of a kind that is not told: an object, a function."""
+
+
+class NoTensorError(Exception):
+    """What another process says of a tensor is not so."""
+
+
+class Block:
+    """A file in memory; it is closed when nobody has it any more."""
+
+    def __init__(self, file: int) -> None:
+        self.file, self._process = file, os.getpid()
+
+    def __del__(self) -> None:
+        if os.getpid() == self._process:  # in a fork the number may be another file's
+            os.close(self.file)
+
+    @property
+    def sealed(self) -> bool:
+        """Whether nobody can change what it holds."""
+        try:
+            seals = fcntl.fcntl(self.file, fcntl.F_GET_SEALS)
+        except (AttributeError, OSError):
+            return False
+        return seals & _seals() == _seals()
+
+
+def _seals() -> int:
+    return fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
+
+
+@dataclass(slots=True)
+class _Lies:
+    """Where a storage lies, and which of the tensors that show it were seen, at which version."""
+
+    storage: StorageWeakRef
+    block: Block
+    place: int
+    versions: WeakTensorKeyDictionary
+
+    def holds(self, tensor: torch.Tensor) -> bool:
+        """Whether nothing was written through this tensor since; its versions are torch's own."""
+        known: int | None = self.versions.get(tensor)  # type: ignore[no-untyped-call]
+        if known is None and tensor._version in {0, *self.versions.values()}:  # type: ignore[no-untyped-call]
+            known = self.versions[tensor] = tensor._version
+        return known == tensor._version and not self.storage.expired()  # type: ignore[no-untyped-call]
+
+
+class Memory:
+    """What this process has written for others, or was given by them."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, _Lies] = {}
+
+    def write(self, tensors: list[torch.Tensor]) -> tuple[list[Any], list[Block]]:
+        """What it takes to read these tensors, and the files that hold them.
+
+        OSError where no memory is left, NotToldError for a sparse tensor.
+        """
+        self._known = {
+            key: lies
+            for key, lies in self._known.items()
+            if not lies.storage.expired()  # type: ignore[no-untyped-call]
+        }
+        writer = _Writer()
+        told: list[Any] = []
+        blocks: list[Block] = []
+        for tensor in tensors:
+            if tensor.layout is not torch.strided:
+                raise NotToldError(f"a tensor of layout {tensor.layout}")
+            plain = tensor.detach()
+            if plain.is_conj() or plain.is_neg():
+                plain = plain.resolve_conj().resolve_neg()
+            place = None
+            if not tensor.is_meta:
+                plain = plain.cpu()
+                block, place = self._place(tensor, plain, writer)
+                if block not in blocks:
+                    blocks.append(block)
+            told.append(
+                {
+                    "block": None if place is None else blocks.index(block),
+                    "at": place,
+                    "bytes": plain.untyped_storage().nbytes(),
+                    "dtype": str(plain.dtype).removeprefix("torch."),
+                    "shape": list(plain.shape),
+                    "stride": list(plain.stride()),
+                    "offset": plain.storage_offset(),
+                    "parameter": isinstance(tensor, torch.nn.Parameter),
+                    "gradients": tensor.requires_grad,
+                }
+            )
+        writer.seal()
+        return told, blocks
+
+    def _place(
+        self, tensor: torch.Tensor, plain: torch.Tensor, writer: "_Writer"
+    ) -> tuple[Block, int]:
+        storage = plain.untyped_storage()
+        key, size = storage.data_ptr(), storage.nbytes()
+        if key in writer.places:
+            return writer.places[key]
+        if size < _LARGE:
+            return writer.write(storage)
+        lies = self._known.get(key)
+        if lies is None or not lies.holds(tensor):
+            lies = _Lies(_weakly(storage), *writer.write(storage), WeakTensorKeyDictionary())
+            lies.versions[tensor] = tensor._version
+            self._known[key] = lies
+        return lies.block, lies.place
+
+    def read(self, told: list[Any], blocks: list[Block]) -> list[torch.Tensor]:
+        """The tensors again; what is written to them stays in this process.
+
+        NoTensorError where they do not lie in the files; MemoryError where none is left.
+        """
+        storages: dict[tuple[int, int, int], torch.UntypedStorage] = {}
+        maps: dict[int, memoryview] = {}
+        found = []
+        try:
+            for each in told:
+                dtype = vars(torch)[each["dtype"]]
+                shape, stride, offset = each["shape"], each["stride"], each["offset"]
+                if each["at"] is None:
+                    tensor = torch.empty_strided(shape, stride, dtype=dtype, device="meta")
+                else:
+                    number, place, size = each["block"], each["at"], each["bytes"]
+                    if number not in maps:
+                        maps[number] = _mapped(blocks[number])
+                    key = number, place, size
+                    if key not in storages:
+                        storages[key] = _part(maps[number], place, size)
+                    tensor = torch.empty(0, dtype=dtype)
+                    tensor.set_(storages[key], offset, shape, stride)
+                if each["parameter"]:
+                    tensor = torch.nn.Parameter(tensor, requires_grad=each["gradients"])
+                elif each["gradients"]:
+                    tensor.requires_grad_()
+                found.append(tensor)
+                if each["at"] is not None and size >= _LARGE and blocks[number].sealed:
+                    self._known.setdefault(
+                        storages[key].data_ptr(),
+                        _Lies(
+                            _weakly(storages[key]),
+                            blocks[number],
+                            place,
+                            WeakTensorKeyDictionary(),
+                        ),
+                    ).versions[tensor] = tensor._version
+        except (LookupError, TypeError, ValueError, RuntimeError, OSError) as error:
+            raise NoTensorError(str(error)) from error
+        return found
+
+
+def _weakly(storage: torch.UntypedStorage) -> StorageWeakRef:
+    return StorageWeakRef(storage)  # type: ignore[no-untyped-call]
+
+
+class _Writer:
+    """Writes storages into files of their own, a few in each."""
+
+    def __init__(self) -> None:
+        self.places: dict[int, tuple[Block, int]] = {}
+        self._blocks: list[Block] = []
+        self._end = 0
+
+    def write(self, storage: torch.UntypedStorage) -> tuple[Block, int]:
+        """Write a storage; the file that holds it now, and where."""
+        if not self._blocks or self._end >= _BLOCK:
+            self._blocks.append(_new_block())
+            self._end = 0
+        block, size = self._blocks[-1], storage.nbytes()
+        place = self._end
+        if size:
+            data = memoryview((ctypes.c_char * size).from_address(storage.data_ptr())).cast("B")
+            written = 0
+            while written < size:
+                written += os.pwrite(
+                    block.file, data[written : written + (1 << 30)], place + written
+                )
+        self._end = place + size + -size % _ALIGNED
+        self.places[storage.data_ptr()] = block, place
+        return block, place
+
+    def seal(self) -> None:
+        """From now on nobody can change the files."""
+        for block in self._blocks:
+            if hasattr(fcntl, "F_ADD_SEALS") and hasattr(os, "memfd_create"):
+                fcntl.fcntl(block.file, fcntl.F_ADD_SEALS, _seals())
+
+
+def _new_block() -> Block:
+    if hasattr(os, "memfd_create"):
+        return Block(os.memfd_create("tensors", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING))
+    with tempfile.TemporaryFile() as file:
+        return Block(os.dup(file.fileno()))
+
+
+def _mapped(block: Block) -> memoryview:
+    """A file's bytes: mapped where nobody can change them, else copied."""
+    size = os.fstat(block.file).st_size
+    if not size:
+        return memoryview(bytearray())
+    if block.sealed:
+        return memoryview(mmap.mmap(block.file, size, mmap.MAP_PRIVATE))
+    with os.fdopen(os.dup(block.file), "rb") as file:
+        file.seek(0)
+        return memoryview(bytearray(file.read()))
+
+
+def _part(whole: memoryview, place: int, size: int) -> torch.UntypedStorage:
+    if not size:
+        return torch.UntypedStorage(0)  # type: ignore[no-untyped-call]
+    part = torch.frombuffer(whole, dtype=torch.uint8, count=size, offset=place)
+    return part.untyped_storage()
