@@ -2,12 +2,14 @@
 
     python benchmarks/verification_cost.py [DATA] [--level N]... [--problem GLOB]... [--trials N]
     python benchmarks/verification_cost.py [DATA] --results output
+    python benchmarks/verification_cost.py [DATA] --as-others
 
 The plain program is: build the model, get_inputs(), one eager forward. kdrun captures, decomposes,
 writes and verifies. Both run in children of the same kind, with the same threads; with --results,
 what kdrun took is read from the results of a run, problems that passed alone. The goals, with one
-trial: at most 3 times the time in all, 1.3 times the memory (median). At the end: what each stage
-and gate took, and where composition and original differ in a bit.
+trial: at most 3 times the time in all, 1.3 times the memory (median). With --as-others, what is
+measured is `kdrun verify` of what kdrun wrote, as if others had: twice that time. At the end: what
+each stage and gate took, and where composition and original differ in a bit.
 """
 
 from __future__ import annotations
@@ -25,6 +27,9 @@ from statistics import median, quantiles
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from runner.batch.task import Task
     from runner.problems import Problem
 
 GOAL_TIME, GOAL_MEMORY = 3.0, 1.3
@@ -118,6 +123,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--memory-gib", type=float, help="for each child; default: what is free")
     parser.add_argument("--power", action="store_true", help="make each kernel wrong, too")
     parser.add_argument("--results", type=Path, metavar="DIR", help="output of a run, not run anew")
+    parser.add_argument("--as-others", action="store_true", help="measure kdrun verify")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all rows there")
     return parser.parse_args()
 
@@ -130,6 +136,8 @@ def measure(problem: Problem, room: Path, options: argparse.Namespace) -> Row | 
             return None
     else:
         kdrun = in_child("run_kdrun", problem, room / "kdrun", options)
+        if options.as_others and not kdrun.error:
+            kdrun = in_child("run_verify", problem, room / "kdrun", options)
     plain = in_child("run_plain", problem, room / "plain", options)
     return Row(problem.source_level, problem.name, plain, kdrun)
 
@@ -161,7 +169,7 @@ def in_child(function: str, problem: Problem, room: Path, options: argparse.Name
     from runner.store.result import RunOptions
 
     scratch = room / "scratch"
-    scratch.mkdir(parents=True)
+    scratch.mkdir(parents=True, exist_ok=True)
     memory = usable_bytes(int(options.memory_gib * GIB) if options.memory_gib else None)
     task = Task(
         problem=problem.path.absolute(),
@@ -210,13 +218,30 @@ def run_plain(argument: str) -> str:
 
 def run_kdrun(argument: str) -> str:
     """In a child: everything that kdrun does to a problem."""
-    from runner.batch.task import Record, Task
+    from runner.batch.task import Task
     from runner.batch.work import decompose
 
     task = Task.model_validate_json(argument)
     task.built.mkdir(parents=True)
+    return cost_of(decompose, argument, task)
+
+
+def run_verify(argument: str) -> str:
+    """In a child: `kdrun verify` of what run_kdrun has written."""
+    from runner.batch.task import Task
+    from runner.batch.work import verify
+
+    task = Task.model_validate_json(argument)
+    written = task.model_copy(update={"directory": task.built})
+    return cost_of(verify, written.model_dump_json(), task)
+
+
+def cost_of(work: Callable[[str], str], argument: str, task: Task) -> str:
+    """Cost of a piece of work, with what the verdict says of it."""
+    from runner.batch.task import Record
+
     wall, cpu = time.perf_counter(), time.process_time()
-    record = Record.model_validate_json(decompose(argument))
+    record = Record.model_validate_json(work(argument))
     cost = spent(wall, cpu)
     stages = {name: took for name, took in record.seconds.items() if name != "verify"}
     results = task.built / "verification" / "test_results.json"

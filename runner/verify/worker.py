@@ -6,6 +6,7 @@ makes each operation again. What it is asked for, `Worker` lists.
 
 import base64
 import contextlib
+import gc
 import os
 import random
 import signal
@@ -74,6 +75,7 @@ def start(
         its.close()
         return process, Channel(mine)
     try:
+        gc.freeze()  # what the judge holds closes no file here: its number may be another's
         mine.close()
         keep = its.fileno()
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
