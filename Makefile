@@ -49,7 +49,7 @@ run: $(INSTALLED)
 	@echo "kdrun is in .venv: \`source .venv/bin/activate\`, then \`kdrun --help\`"
 
 test: $(INSTALLED)
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check runner tests benchmarks docs
