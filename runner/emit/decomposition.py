@@ -25,6 +25,7 @@ from runner.errors import CaptureError
 from runner.graph.cost import flops, moved_bytes
 from runner.graph.ir import Graph, Mode, TensorSpec
 from runner.graph.memory import peak
+from runner.graph.operations import constants
 from runner.graph.recognize import recognize
 from runner.problems import Problem, imported_packages
 from runner.tree.document import ROOT, Edge, Metadata, Node, Tree
@@ -34,6 +35,9 @@ from runner.tree.part import Part
 from runner.tree.partition import partition
 from runner.tree.source_location import call_lines
 from runner.tree.workload import Workload, workloads
+
+
+_ELSEWHERE = "NumPy, SciPy and C code compute without torch: write it with torch's operations"
 
 
 def decompose(problem: Problem, directory: Path, *, mode: Mode = "eval") -> Tree:
@@ -54,9 +58,16 @@ def captured(problem: Problem, *, mode: Mode = "eval") -> Graph:
     from runner.graph.normalize import normalize
 
     try:
-        return normalize(capture(problem, mode))
+        graph = normalize(capture(problem, mode))
     except NotImplementedError as error:
         raise CaptureError(problem.path, str(error)) from error
+    if graph.inputs and graph.specialisations:
+        unmoved = constants(graph, of_weights=True)
+        if unmoved.issuperset(graph.output_names()):
+            where = graph.specialisations[0]
+            reason = f"cannot be captured: no input reaches an output through torch ({where})"
+            raise CaptureError(problem.path, reason, hint=_ELSEWHERE)
+    return graph
 
 
 def write(

@@ -226,6 +226,24 @@ def test_a_write_that_cannot_be_followed_is_refused_with_a_reason(decomposed: De
         )
 
 
+def test_what_is_computed_outside_of_torch_is_refused_with_its_line(decomposed: Decomposed) -> None:
+    with pytest.raises(CaptureError, match=r"no input reaches an output through torch \(line \d+"):
+        decomposed(
+            """
+            class Model(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.fc = nn.Linear(8, 8)
+
+                def forward(self, x):
+                    return self.fc(torch.from_numpy(x.numpy().cumsum(1)))
+
+            def get_inputs(): return [torch.rand(4, 8)]
+            def get_init_inputs(): return []
+            """
+        )
+
+
 def test_training_mode_is_a_decomposition_of_its_own(decomposed: Decomposed) -> None:
     source = """
         class Model(nn.Module):
