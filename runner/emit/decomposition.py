@@ -36,7 +36,6 @@ from runner.tree.partition import partition
 from runner.tree.source_location import call_lines
 from runner.tree.workload import Workload, workloads
 
-
 _ELSEWHERE = "NumPy, SciPy and C code compute without torch: write it with torch's operations"
 
 
