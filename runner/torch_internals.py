@@ -97,6 +97,30 @@ def schema(operator: Any) -> Any:
     return operator._schema
 
 
+FUNCTIONS = frozenset(dir(torch._C._VariableFunctions))
+"""Torch's functions of tensors, those with private names too."""
+
+
+def operator_named(name: str) -> OpOverload | None:
+    """The operator that the dispatcher knows by a name such as `aten::add.Tensor`; no other name.
+
+    TorchScript has others (`aten::save` writes a file), and torch.ops has methods of its own
+    (`load_library`).
+    """
+    try:
+        known = torch._C._dispatch_has_kernel(name)
+    except RuntimeError:
+        return None
+    if not known:
+        return None
+    namespace, _, rest = name.partition("::")
+    plain, _, overload = rest.partition(".")
+    found: Any = torch.ops
+    for part in (namespace, plain, overload or "default"):
+        found = getattr(found, part, None)
+    return found if isinstance(found, OpOverload) else None
+
+
 def name_of(operator: Any) -> str:
     """Return an operator's name without `aten::` and without its overload."""
     return str(operator._schema.name).partition("::")[2]

@@ -12,7 +12,7 @@ from itertools import accumulate, pairwise
 
 from runner.graph.ir import Ref, substitute
 from runner.tree.fusing import FEWEST_TURNS, KernelFlow, is_join, lines
-from runner.tree.regions import Region
+from runner.tree.regions import Region, callers
 from runner.tree.repeats import Repeat, repeats
 
 SMALLEST = 3
@@ -82,7 +82,8 @@ def _turns(
 ) -> list[list[int | Region]]:
     """The items of a loop, a list for each turn; `units`: those of equal turns, from anywhere on.
 
-    A turn begins where the loop's first statement runs again, or the first module that it calls.
+    A turn begins where the loop's first statement runs again, or the first module that it calls:
+    the lowest line, where the units begin in the middle of a turn.
     The first and the last turn may hold other operations. There are none where the units are not
     of the same statements and modules, or turns are not as long as they.
     """
@@ -92,18 +93,37 @@ def _turns(
         return []
     inside = [item for item in region.items if _statement(flow, item) in body]
     places = [_statement(flow, item) for item in inside]
-    begins = [
-        n for n, at in enumerate(places) if at == places[0] and (not n or places[n - 1] != at)
-    ]
+    lowest = _lowest(flow, unit)
+    first = places[0] if lowest is None else _statement(flow, lowest)
+    begins = [n for n, at in enumerate(places) if at == first and (not n or places[n - 1] != at)]
+    if begins[0]:
+        begins.insert(0, 0)
     turns = [inside[a:b] for a, b in pairwise([*begins, len(inside)])]
     return turns if abs(len(turns) - len(inside) / len(unit)) < 1 else []
 
 
+def _lowest(flow: KernelFlow, unit: list[int | Region]) -> int | Region | None:
+    """The item of a loop's body before which its lines go backwards, where they do so once."""
+    kernels = [next(_kernels([item])) for item in unit]
+    own = [len(callers(flow, item)) for item in unit if isinstance(item, int)]
+    if not own:
+        return None
+    lines_ = [callers(flow, k)[: min(own)][-1] for k in kernels]
+    back = [item for a, b, item in zip(lines_, lines_[1:], unit[1:], strict=False) if b < a]
+    return back[0] if len(back) == 1 else None
+
+
 def _statement(flow: KernelFlow, item: int | Region) -> Hashable:
-    """What of a loop's body an item is: the module that is called, or the statement that runs."""
+    """What of a loop's body an item is: the module that is called, or the statement that runs.
+
+    The elements of a list are one: each turn calls another.
+    """
     if isinstance(item, int):
         return flow.places([item])[0]
-    return item.scope and (item.scope.path, item.scope.method)
+    if item.scope is None:
+        return None
+    path = item.scope.path.split(".")
+    return tuple(piece for piece in path if not piece.isdigit()), item.scope.method
 
 
 def _blocks(flow: KernelFlow, region: Region, repeat: Repeat, fused: set[int]) -> list[Block]:
@@ -113,12 +133,14 @@ def _blocks(flow: KernelFlow, region: Region, repeat: Repeat, fused: set[int]) -
     units = _turns(flow, region, units) or units
     joins = any(isinstance(item, int) and is_join(flow, item) for item in units[0])
     units = _without_what_differs(flow, units)
-    if not all(_is_block(flow, unit) for unit in units):
+    first, last = 0 if _is_block(flow, units[0]) else 1, len(units)
+    last -= 0 if _is_block(flow, units[-1]) else 1
+    units = units[first:last]  # a first or last turn of less is no block
+    if len(units) < 2 or not all(_is_block(flow, unit) for unit in units):
         return []
-    shared = len(units) > 1 and (
-        _modules(units[-1]) == _modules(units[-2]) != set()
-        or _states(flow, units[-1]) == _states(flow, units[-2])
-    )
+    shared = _modules(units[-1]) == _modules(units[-2]) != set() or _states(
+        flow, units[-1]
+    ) == _states(flow, units[-2])
     stem = "step" if shared else "block" if joins else "stage"
     return [Block(tuple(unit), stem, len(units)) for unit in units]
 

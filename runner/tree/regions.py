@@ -149,7 +149,7 @@ def _add_what_runs_between(flow: KernelFlow, region: Region) -> None:
         between = [k for gap in gaps for k in gap if isinstance(k, int)]
         if len(between) < sum(map(len, gaps)) or not between:
             continue
-        depth = len(_callers(flow, between[0])) - 1
+        depth = len(callers(flow, between[0])) - 1
         first = _line(flow, next(turns[-1].kernels()), depth)
         around = {_line(flow, k, depth) for k in between}
         before = _run(
@@ -172,7 +172,7 @@ def _run(
     return items[: next((n for n, inside in enumerate(stand) if not inside), len(items))]
 
 
-def _callers(flow: KernelFlow, k: int) -> list[int]:
+def callers(flow: KernelFlow, k: int) -> list[int]:
     """The lines of the statements that lead to a kernel, one for each forward."""
     origin = flow.program.graph.operations[flow.kernels[k].members[-1]].origin
     if origin is None:
@@ -183,7 +183,7 @@ def _callers(flow: KernelFlow, k: int) -> list[int]:
 
 def _line(flow: KernelFlow, k: int, depth: int) -> int:
     """The line of a forward, `depth` forwards below the model's, that leads to a kernel."""
-    return _callers(flow, k)[min(depth, len(_callers(flow, k)) - 1)]
+    return callers(flow, k)[min(depth, len(callers(flow, k)) - 1)]
 
 
 def _feeds_only(flow: KernelFlow, item: int | Region, inside: set[int]) -> bool:

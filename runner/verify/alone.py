@@ -26,6 +26,8 @@ from torch import nn
 from runner.problems import structure
 from runner.torch_internals import without_modes
 from runner.verify import memory, plain_run, sandbox, wire
+from runner.verify.apart import one_line, reading
+from runner.verify.claims import check_value
 from runner.verify.compare import STEP, compare, compared_elements
 from runner.verify.components import SelfTests, components_in, load_component, shown
 from runner.verify.findings import Findings
@@ -46,7 +48,8 @@ from runner.verify.weights import vary, weights_of
 from runner.verify.wire import Channel, ConnectionLostError, decode, encode
 
 _TOOLS = (memory, wire, sandbox, structure)
-_MORE = 1 << 31
+_SEEDS = 1000
+"""Small ones, as people take."""
 _FEW = 16
 """Numbers that may well be one by chance."""
 _SIDE_BY_SIDE = 256 << 20
@@ -139,16 +142,18 @@ class Alone:
         self._files, self._layout = files, layout
         self._as_the_author_calls = as_the_author_calls
         self._tests, self._findings = tests, findings
-        number = bench.options.seed if bench.options.specialised else secrets.randbelow(_MORE)
+        number = bench.options.seed if bench.options.specialised else secrets.randbelow(_SEEDS)
         self._bench = replace(bench, options=replace(bench.options, seed=number))
         self._count = 0
         self._memory = Memory()
         self._silent: set[str] = set()
         """Kernels whose output on their own inputs is constant."""
+        self._reading: set[str] = set()
+        """Files whose program may be another one for other values."""
 
     def judge(self) -> None:
         """Every file of the directory."""
-        with tempfile.TemporaryDirectory(prefix="files-") as folder:
+        with tempfile.TemporaryDirectory(prefix="tmp") as folder:
             self._aside, self._copy = Path(folder), Path(folder, "copy")
             shutil.copytree(self._files.directory, self._copy, ignore=_but_texts)
             self._judge()
@@ -156,7 +161,7 @@ class Alone:
     def judge_kernels(self) -> None:
         """Whether each kernel is one operation, where something else is wrong already."""
         bench = self._bench
-        with tempfile.TemporaryDirectory(prefix="files-") as folder:
+        with tempfile.TemporaryDirectory(prefix="tmp") as folder:
             self._aside = Path(folder)
             for path in filter(self._layout.is_kernel, self._layout.components):
                 with suppress(CannotJudge):  # why it does not run, its self-test says
@@ -197,7 +202,12 @@ class Alone:
             ask = partial(self._parent, file, "RefactoredModel", load, inputs)
             self._waiting.appendleft(partial(self._begin, "rules", file, ask, _nothing))
 
-    def _composed(self, inputs: Inputs, _: nn.Module) -> None:
+    def _composed(self, inputs: Inputs, original: nn.Module) -> None:
+        assert isinstance(original, Replica)
+        if not original.kdrun_link.model.reads_values:
+            for file in sorted(self._reading):
+                fault = "reads values to decide what it computes; original.py reads none"
+                self._findings.found("rules", file, fault)
         load = partial(self._files.load, self._bench.directory / COMPOSITION_TEST)
         ask = partial(self._parent, COMPOSITION_TEST, "ComposedModel", load, inputs)
         self._waiting.append(partial(self._begin, "rules", COMPOSITION_TEST, ask, self._hear))
@@ -279,17 +289,22 @@ class Alone:
         kernel = self._layout.is_kernel(asked.file)
         watch = bench.watch(asked.replica) if kernel else None
         what = f"{asked.file}: forward"
-        actual, seen = bench.forward(what, asked.replica, _again(inputs), 0, watch)
-        expected = self._output(begun)
-        if kernel and constant_output(expected) and compared_elements(expected) > _FEW:
+        after = _again(inputs)
+        actual, seen = bench.forward(what, asked.replica, after, 0, watch)
+        outputs = self._outputs(begun)
+        if kernel and constant_output(actual) and compared_elements(actual) > _FEW:
             self._silent.add(asked.file)
+        if asked.model.reads_values:
+            self._reading.add(asked.file)
         if seen:
             fault = self._kernel_fault(asked, seen.trace.events)
             self._findings.found("rules", asked.file, fault)
-        found = compare(expected, actual, STEP)
-        if not found.reason:
-            return inputs, None
-        return inputs, f"imported and run by itself, it gives something else: {found.reason}"
+        for expected, left in outputs:
+            if reason := compare(expected, actual, STEP).reason:
+                return inputs, f"imported and run by itself, it gives something else: {reason}"
+            if reason := compare(left, tensors(list(after)), STEP).reason:
+                return inputs, f"imported and run by itself, it changes its inputs: {reason}"
+        return inputs, None
 
     def _kernel_fault(self, asked: _Asked, events: list[Event]) -> str | None:
         model = asked.model
@@ -302,16 +317,17 @@ class Alone:
         lone = root is not None and root.path == asked.file
         original = self._files.directory / ORIGINAL if lone else None
         called = asked.file in self._as_the_author_calls
-        return more_than_one(model, original, self._aside, called=called)
+        with reading(f"{asked.file}: forward"):
+            return more_than_one(model, original, self._aside, called=called)
 
     def _run(self, asked: _Asked) -> tuple[Channel, Path]:
         """Let a file run by itself; what it answers over, and its folder."""
         self._count += 1
-        aside = self._aside / f"alone{self._count}"
+        aside = self._aside / str(self._count)
         aside.mkdir()
         folder = self._copy
         if asked.cls == "Model" and asked.file != ORIGINAL:  # it stands alone
-            folder = aside / "file"
+            folder = aside / "kernels"
             folder.mkdir()
             shutil.copy(self._copy / asked.file, folder)
         file = folder / (asked.file if folder is self._copy else Path(asked.file).name)
@@ -324,6 +340,7 @@ class Alone:
             "file": str(file),
             "class": asked.cls,
             "arguments": asked.cls == "Model" or self._has_arguments(asked),
+            "whole": asked.file == ORIGINAL,
             "paths": sys.path if asked.file == ORIGINAL else [],
             "often": asked.cls == "Model" and asked.file != ORIGINAL,
             "training": self._bench.options.mode == "train",
@@ -354,6 +371,7 @@ class Alone:
         model = begun.asked.model
         try:
             weights = [None if n is None else held[n] for n in answer["weights"]]
+            check_value(answer["inputs"])
             args, kwargs = decode(answer["inputs"], held.__getitem__)
             model.put(weights)
         except (ConnectionLostError, LookupError, TypeError, ValueError) as error:
@@ -372,11 +390,13 @@ class Alone:
             begun.answers.send(change, blocks)
         return tuple(args), kwargs
 
-    def _output(self, begun: _Begun) -> Any:
-        """What it gave."""
+    def _outputs(self, begun: _Begun) -> list[tuple[Any, list[torch.Tensor]]]:
+        """What it gave, and its inputs afterwards, for each call that counts."""
         answer, held = self._heard(begun)
         try:
-            return decode(answer["output"], held.__getitem__)
+            check_value(answer["outputs"])
+            decoded = decode(answer["outputs"], held.__getitem__)
+            return [(output, tensors(after)) for output, after in decoded]
         except (ConnectionLostError, LookupError, TypeError, ValueError) as error:
             raise CannotJudge(f"{_alone(begun)}, it says what cannot be read: {error}") from error
 
@@ -388,8 +408,7 @@ class Alone:
         if not isinstance(answer, dict):
             raise CannotJudge(f"{_alone(begun)}, it says what cannot be read")
         if "error" in answer:
-            said = " ".join(str(answer["error"]).split())[:300]
-            raise CannotJudge(f"{_alone(begun)}, it fails: {said}")
+            raise CannotJudge(f"{_alone(begun)}, it fails: {one_line(answer['error'])[:300]}")
         try:
             return answer, self._memory.read(answer["tensors"], blocks)
         except (NoTensorError, LookupError, TypeError) as error:

@@ -2,6 +2,8 @@
 
 import os
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import torch
@@ -12,8 +14,33 @@ from runner.verify.loading_files import CannotJudge
 from runner.verify.memory import Block, Memory, NoTensorError, NotToldError
 from runner.verify.wire import Channel, ConnectionLostError
 
+_LONGEST = 4000
+"""Characters of a reason that a worker gives."""
+TOLD = (
+    *("Model", "RefactoredModel", "ComposedModel", "get_inputs", "get_init_inputs"),
+    *("get_expected_output_shape", "run_tests", "WEIGHTS"),
+)
+"""Names of a file that a judge asks for."""
 COMPUTED: list[tuple[str, str]] = []
 """What files computed while they were imported or a model was built: operation and place."""
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Read what a worker says. CannotJudge where it cannot be read."""
+    try:
+        yield
+    except (ConnectionLostError, LookupError, TypeError, ValueError, AttributeError) as error:
+        said = one_line(f"{type(error).__name__}: {error}")
+        raise CannotJudge(
+            f"{what}: the process that runs the files said what cannot be read: {said}"
+        ) from error
+
+
+def one_line(text: object) -> str:
+    """What a worker says as one line that only shows: nothing that moves a cursor."""
+    line = " ".join(str(text).split())
+    return "".join(c if c.isprintable() else "?" for c in line)[:_LONGEST]
 
 
 class Apart:
@@ -67,9 +94,9 @@ class Apart:
             case {"ok": ok}:
                 return ok, blocks
             case {"memory": str(said)}:
-                raise MemoryError(said)
+                raise MemoryError(one_line(said))
             case {"error": str(said)}:
-                raise CannotJudge(said) from _cause(answer)
+                raise CannotJudge(one_line(said)) from _cause(answer)
         raise ConnectionLostError("no answer")
 
     def close(self) -> str:
@@ -78,8 +105,9 @@ class Apart:
         if self._ended is not None:
             return self._ended
         process, status = os.waitpid(self._process, os.WNOHANG)
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process, signal.SIGKILL)
         if not process:
-            os.kill(self._process, signal.SIGKILL)
             os.waitpid(self._process, 0)
             return "hung up"
         code = os.waitstatus_to_exitcode(status)
@@ -90,7 +118,7 @@ def _cause(answer: dict[str, Any]) -> Exception | None:
     """The error of a problem that imports what is not there."""
     if "missing" not in answer:
         return None
-    hint = answer["hint"]
-    cause = MissingError("original.py", str(answer["what"]), str(answer["where"]), hint=hint)
-    cause.__cause__ = ModuleNotFoundError(name=str(answer["missing"]))
+    said = {name: one_line(answer.get(name, "")) for name in ("what", "where", "hint", "missing")}
+    cause = MissingError("original.py", said["what"], said["where"], hint=said["hint"])
+    cause.__cause__ = ModuleNotFoundError(name=said["missing"])
     return cause

@@ -10,7 +10,8 @@ import torch
 from torch import nn
 
 from runner.problems import Problem, read_problem
-from runner.verify.apart import COMPUTED, Apart
+from runner.verify.apart import COMPUTED, TOLD, Apart, one_line, reading
+from runner.verify.claims import check_model, check_value
 from runner.verify.drawing import Draws
 from runner.verify.findings import Findings
 from runner.verify.layout import COMPOSITION_TEST, KERNEL_FOLDER, ORIGINAL
@@ -71,32 +72,38 @@ class ForeignFiles:
     def judge_devices(self, findings: Findings) -> None:
         """What a worker says of the files on a device that is not the CPU."""
         try:
-            answer, _ = self._original.ask({"do": "device", "what": "device"}, [])
+            self._judge_devices(findings)
         except CannotJudge as error:
             findings.broken("device", "model", str(error))
-            return
-        for component, verdict, reason in answer["checks"]:
-            match Verdict(verdict):
-                case Verdict.BROKEN:
-                    findings.broken("device", str(component), str(reason))
-                case Verdict.NOTHING_TO_CHECK:
-                    findings.nothing("device", str(component))
-                case Verdict.PASSED:
-                    findings.found("device", str(component), None)
-                case _:
-                    findings.found("device", str(component), str(reason))
-        for warning in answer["warnings"]:
-            findings.warn(str(warning))
+
+    def _judge_devices(self, findings: Findings) -> None:
+        answer, _ = self._parts.ask({"do": "device", "what": "device"}, [])
+        with reading("device"):
+            for component, verdict, reason in answer["checks"]:
+                file, why = one_line(component), one_line(reason)
+                match Verdict(verdict):
+                    case Verdict.BROKEN:
+                        findings.broken("device", file, why)
+                    case Verdict.NOTHING_TO_CHECK:
+                        findings.nothing("device", file)
+                    case Verdict.PASSED:
+                        findings.found("device", file, None)
+                    case _:
+                        findings.found("device", file, why)
+            for warning in answer["warnings"]:
+                findings.warn(one_line(warning))
 
     def _load(self, file: str, how: dict[str, Any]) -> ModuleType:
         answer, _ = self._parts.ask({"do": "load", "what": file, "file": file, **how}, [])
-        _note(answer)
         number = _number(answer, "module")
+        with reading(file):
+            _note(answer)
+            names = [name for name in answer["names"] if name in TOLD]
         if how["text"] is not None:
             self._texts.add(number)
         module = ModuleType(file)
         module.__file__ = str(self.directory / file)
-        for name in answer["names"]:
+        for name in names:
             setattr(module, name, self._named(name, number, file, answer))
         return module
 
@@ -104,7 +111,9 @@ class ForeignFiles:
         if name.endswith("Model"):
             return lambda *_, **__: self._build(self._parts, number, file, name)
         if name == "WEIGHTS":
-            return decode(answer["weights"], _no_tensor)
+            with reading(file):
+                check_value(answer["weights"])
+                return decode(answer["weights"], _no_tensor)
         if name == "get_init_inputs":
             return list  # the worker asks for them where it builds a model
         if name == "get_inputs":
@@ -114,7 +123,10 @@ class ForeignFiles:
     def _value(self, number: int, file: str, name: str) -> Any:
         what = f"{file}: {name}()"
         asked = {"do": "value", "what": what, "module": number, "name": name}
-        return decode(self._parts.ask(asked, [])[0], _no_tensor)
+        answer, _ = self._parts.ask(asked, [])
+        with reading(what):
+            check_value(answer)
+            return decode(answer, _no_tensor)
 
     def _inputs(self, worker: Apart, number: int, file: str) -> Inputs:
         asked = {
@@ -126,7 +138,12 @@ class ForeignFiles:
             "repeated": self._draws.repeating,
         }
         answer, held = worker.ask(asked, [])
-        return decode(answer["inputs"], held.__getitem__)  # type: ignore[no-any-return]
+        with reading(file):
+            check_value(answer["inputs"])
+            args, kwargs = decode(answer["inputs"], held.__getitem__)
+            if any(tensor.is_meta for tensor in held):
+                raise ValueError("an input without numbers")
+            return args, kwargs
 
     def _build(self, worker: Apart, number: int, file: str, name: str) -> nn.Module:
         asked = {
@@ -138,7 +155,9 @@ class ForeignFiles:
             "bare": torch.get_default_device().type == "meta",
         }
         answer, held = worker.ask(asked, [])
-        _note(answer)
+        with reading(file):
+            check_model(answer)
+            _note(answer)
         children = KERNEL_FOLDER if file == COMPOSITION_TEST else None
         if file.endswith("/refactored.py"):
             children = f"{file.rpartition('/')[0]}/{CHILDREN}"
@@ -157,7 +176,9 @@ class ForeignFiles:
 
 
 def _note(answer: Any) -> None:
-    COMPUTED.extend((str(operation), str(place)) for operation, place in answer["computed"])
+    COMPUTED.extend(
+        (one_line(operation), one_line(place)) for operation, place in answer["computed"]
+    )
 
 
 def _number(answer: Any, name: str) -> int:

@@ -26,10 +26,11 @@ from runner.verify.power import PowerGate
 from runner.verify.replica import Replica
 from runner.verify.results import Verification
 from runner.verify.running import Bench, spelled_operations
-from runner.verify.sources import import_fault, parsed, surroundings_fault, without_docstring
+from runner.verify.sources import import_fault, parsed, without_docstring
 from runner.verify.spilling import Spill
 from runner.verify.steps import StepGate
 from runner.verify.streaming import Streaming, told
+from runner.verify.surroundings import surroundings_fault
 from runner.verify.worker import workers
 
 
@@ -210,7 +211,8 @@ def _judge_documents(layout: Layout, findings: Findings, *, own: bool) -> None:
     for component in layout.components:
         with findings.judging("rules", component):
             tree = parsed(layout.directory / component, component)
-            fault = import_fault(tree) or surroundings_fault(tree)
+            kernel = layout.is_kernel(component)
+            fault = import_fault(tree) or surroundings_fault(tree, kernel=kernel)
             folder = component.partition("/")[0]
             same = known.setdefault((folder, without_docstring(tree)), component)
             if same != component and not own:

@@ -129,12 +129,19 @@ def _refused(directory: Path, tree: Tree | None) -> dict[str, str]:
         name = path.relative_to(directory).as_posix()
         if not path.is_symlink() and not path.is_file() and not path.is_dir():
             found[name] = "is neither a file nor a folder"
-        if path.is_symlink() and not path.resolve().is_relative_to(directory):
+        if path.is_symlink() and not _leads_inside(path, directory):
             found[name] = f"is a symbolic link to {path.readlink()}, outside of the directory"
     for node in tree.nodes.values() if tree else ():
         if not Path(os.path.normpath(directory / node.path)).is_relative_to(directory):
             found.setdefault(TREE_FILE, f"{node.id}: {node.path} is outside of the directory")
     return found
+
+
+def _leads_inside(link: Path, directory: Path) -> bool:
+    try:
+        return link.resolve().is_relative_to(directory)
+    except (RuntimeError, OSError):  # it leads to itself
+        return False
 
 
 def _step(directory: Path, folder: Path, texts: dict[str, bytes | None]) -> Step:

@@ -6,6 +6,7 @@ asks. It reads requests from a socket; each runs in a fork that may write to its
 and answers over a socket that comes with the request.
 """
 
+import contextlib
 import importlib.util
 import os
 import random
@@ -13,6 +14,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,19 +30,38 @@ def serve(end: int, tools: dict[str, Any]) -> None:
     torch.backends.opt_einsum.enabled = False
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them
     channel = tools["Channel"](socket.socket(fileno=end))
+    children: list[int] = []
     while True:
         try:
             request, blocks = channel.receive()
         except tools["ConnectionLostError"]:
+            for child in children:
+                _end(child)
             os._exit(0)
-        if os.fork() == 0:
+        children = [child for child in children if not _ended(child)]
+        child = os.fork()
+        if child:
+            children.append(child)
+        else:
+            os.setpgid(0, 0)  # what it starts ends with it
             os.close(end)
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             answers = tools["Channel"](socket.socket(fileno=os.dup(blocks.pop(0).file)))
             _run(request, blocks, answers, tools)
         del request, blocks
+
+
+def _ended(child: int) -> bool:
+    """Whether a child has ended; then all that it started ends, too."""
+    if os.waitpid(child, os.WNOHANG) == (0, 0):
+        return False
+    _end(child)
+    return True
+
+
+def _end(child: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child, signal.SIGKILL)
 
 
 def _run(request: dict[str, Any], blocks: list[Any], answers: Any, tools: dict[str, Any]) -> None:
@@ -48,6 +69,10 @@ def _run(request: dict[str, Any], blocks: list[Any], answers: Any, tools: dict[s
     aside, confine = Path(request["aside"]), tools["confine"]
     try:
         torch.set_num_threads(request["threads"])
+        if not request["whole"]:  # as torch is when nobody has set anything
+            torch.backends.mha.set_fastpath_enabled(True)
+            torch.use_deterministic_algorithms(False)
+            torch.utils.deterministic.fill_uninitialized_memory = True  # type: ignore[attr-defined]
         os.chdir(request["folder"])
         readable = request["readable"]
         if readable is None:  # packages of a problem keep what they compile
@@ -107,37 +132,54 @@ def _answer(
     changed = memory.read(change["tensors"], files)
     for place, tensor in zip(change["places"], changed, strict=True):
         tools["put_tensor"](model, place, tensor)
+    outputs = []
     held.clear()
-    output = tools["encode"](tools["plain"](_often(request, model, args, kwargs)), index)
+    for output, after in _calls(request, model, args, kwargs, tools):
+        outputs.append([tools["encode"](value, index) for value in (output, after)])
     metas, files = memory.write([tensor.detach() for tensor in held])
-    answers.send({"output": output, "tensors": metas}, files)
+    answers.send({"outputs": outputs, "tensors": metas}, files)
 
 
-def _often(request: dict[str, Any], model: Any, args: Any, kwargs: Any) -> Any:
-    """What a model gives. A component gives the same the second time, and with gradients on.
+def _calls(
+    request: dict[str, Any], model: Any, args: Any, kwargs: Any, tools: dict[str, Any]
+) -> Iterator[tuple[Any, Any]]:
+    """What a model gives, and its inputs afterwards: with gradients on, and in inference mode.
 
-    A quick one is called more often: 4 times if a quarter of a second is enough, and as often as
-    10 milliseconds are, up to 16 times.
+    A component gives the same the second time. A quick one is called more often: 4 times if a
+    quarter of a second is enough, and as often as 10 milliseconds are, up to 16 times.
+    The problem's own file and what is in training mode are called once.
     """
-    again = request["often"] and not request["training"]
+    keep = _state(request, model, tools)
+
+    def called(context: Any) -> tuple[Any, Any]:
+        _seed(request["number"])
+        given = _copies(args), _copies(kwargs)
+        with context:
+            output = tools["plain"](model(*given[0], **given[1]))
+        for place, tensor in keep:
+            tools["put_tensor"](model, place, tensor.clone())
+        return output, [list(given[0]), given[1]]
+
+    if request["whole"] or request["training"]:
+        yield called(torch.no_grad())
+        return
     started, calls, took = time.monotonic(), 0, 0.0
-    while again and (
+    while request["often"] and (
         not calls or (calls < _SOME and took < _SOME_S) or (calls < _MANY and took < _MANY_S)
     ):
+        called(torch.no_grad())
         calls += 1
         took = time.monotonic() - started
-        _seed(request["number"])
-        with torch.no_grad():
-            model(*_copies(args), **_copies(kwargs))
-    _seed(request["number"])
-    if again:
-        try:
-            with torch.enable_grad():
-                return model(*_copies(args), **_copies(kwargs))
-        except RuntimeError:  # it writes into a weight, which takes no gradients then
-            _seed(request["number"])
-    with torch.no_grad():
-        return model(*args, **kwargs)
+    with contextlib.suppress(RuntimeError):  # it writes into a weight, which takes no gradients
+        yield called(torch.enable_grad())
+    yield called(torch.inference_mode())
+
+
+def _state(request: dict[str, Any], model: Any, tools: dict[str, Any]) -> list[tuple[Any, Any]]:
+    """What a forward may write to, as it is before."""
+    places = [place for place in request["weights"] if place[0] != "parameter"]
+    held = [(place, tools["tensor_at"](model, place)) for place in places]
+    return [(place, tensor.clone()) for place, tensor in held if isinstance(tensor, torch.Tensor)]
 
 
 def _copies(value: Any) -> Any:

@@ -180,6 +180,8 @@ class Recorder:
         if name is not None:
             with suppress(NotToldError):
                 told = [encode(args, self.number), encode(kwargs, self.number)]
+        if name is not None and name.rpartition(".")[2] in _READ:
+            self.same_for_other_values = False
         begun = len(self.items)
         result = func(*args, **kwargs)
         if told is None or name is None:

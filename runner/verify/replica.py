@@ -11,15 +11,26 @@ from typing import Any
 import torch
 from torch import nn
 
-from runner.torch_internals import DisableTorchFunction, without_modes
-from runner.verify.apart import Apart
+from runner.torch_internals import DisableTorchFunction, operator_named, without_modes
+from runner.verify.apart import Apart, reading
+from runner.verify.claims import check_program
 from runner.verify.loading_files import CannotJudge
 from runner.verify.recording import public_functions
 from runner.verify.watching import Watch
 from runner.verify.wire import ConnectionLostError, decode, encode
 
-_REFUSED = frozenset({"from_file", "record_stream", "_print", "set_data"})
-"""Operations that do something else than computing."""
+_REFUSED = frozenset(
+    {
+        *("from_file", "record_stream", "_print", "set_data"),
+        *("_sparse_coo_tensor_unsafe", "_sparse_compressed_tensor_unsafe"),
+        *("_sparse_csr_tensor_unsafe", "_sparse_csc_tensor_unsafe", "_sparse_bsr_tensor_unsafe"),
+        "_sparse_bsc_tensor_unsafe",
+    }
+)
+_NO_COMPUTING = frozenset(
+    {"profiler", "c10d", "_c10d_functional", "symm_mem", "debugprims", "debug_mode_ops", "_test"}
+)
+"""Operators, and families of them, that do something else than computing: files, processes."""
 
 
 class Link:
@@ -81,7 +92,14 @@ class Model:
         """By place, which tensor at which version the worker has."""
 
     def built(self, described: Any, held: list[torch.Tensor]) -> Replica:
-        """The replica, as a worker describes it. It holds this object; nothing holds it."""
+        """The replica, as a worker describes it. It holds this object; nothing holds it.
+
+        CannotJudge where the description is of no model.
+        """
+        with reading(self.what):
+            return self._built(described, held)
+
+    def _built(self, described: Any, held: list[torch.Tensor]) -> Replica:
         modules: dict[str, Replica] = {}
         for path, first, file, own_forward in described["modules"]:
             if path != first:
@@ -153,7 +171,7 @@ class Model:
         try:
             torch.set_default_dtype(vars(torch)[program["dtype"]])
             output = self.player.whole()
-        except (ConnectionLostError, KeyError, TypeError) as error:
+        except (ConnectionLostError, LookupError, TypeError) as error:
             raise CannotJudge(f"what it does cannot be done again: {error}") from error
         finally:
             torch.set_default_dtype(before)
@@ -204,6 +222,8 @@ class Model:
             },
             sent,
         )
+        with reading(self.what):
+            check_program(program)
         for n in changed:
             tensor = weights[n]
             assert tensor is not None
@@ -273,6 +293,8 @@ class Player:
             raise ConnectionLostError(f"{item[1]} is no function of torch")
         _, _, args, kwargs, shown, where, *calls = item
         given = decode(args, self._tensor), decode(kwargs, self._tensor)
+        if item[1].startswith("aten::_reshape_alias"):  # which believes what it is told
+            torch.as_strided(given[0][0], *given[0][1:3])
         Watch.place, Watch.calls = where, tuple(calls[0]) if calls else ()
         result = function(*given[0], **given[1])
         if shown is not None:
@@ -319,16 +341,12 @@ def _matching(items: list[list[Any]], at: int) -> int:
     raise ConnectionLostError("a call has no end")
 
 
-def _operation(name: str) -> Any:
-    """One of torch's operators, or of a package that is imported here."""
-    namespace, _, rest = name.partition("::")
-    plain, _, overload = rest.partition(".")
-    if plain in _REFUSED or not plain.isidentifier():
+def _operation(name: object) -> Any:
+    """One of torch's operators, or of a package that is imported here, that computes."""
+    namespace, _, rest = str(name).partition("::")
+    if namespace in _NO_COMPUTING or rest.partition(".")[0] in _REFUSED:
         return None
-    try:
-        return getattr(getattr(getattr(torch.ops, namespace), plain), overload or "default")
-    except AttributeError:
-        return None
+    return operator_named(str(name))
 
 
 def _bind(told: Any, value: Any, env: dict[int, torch.Tensor]) -> None:

@@ -1,11 +1,13 @@
 """Lets a process write to its own folder alone, where the kernel can be asked for that.
 
-Linux' Landlock (5.13 and newer) needs no rights and no namespaces:
-https://docs.kernel.org/userspace-api/landlock.html. Elsewhere nothing is restricted.
+Linux' Landlock (5.13 and newer) and seccomp need no rights and no namespaces:
+https://docs.kernel.org/userspace-api/landlock.html, .../seccomp_filter.html. Elsewhere nothing is
+restricted.
 """
 
 import ctypes
 import os
+import platform
 import struct
 import sys
 from collections.abc import Iterable
@@ -21,6 +23,22 @@ _BY_VERSION = {2: 1 << 13, 3: 1 << 14, 5: 1 << 15}
 """Kernel's version of Landlock -> what it restricts besides: moving, truncating, devices."""
 _NETWORK_FROM, _SCOPES_FROM = 4, 6
 _TCP, _SIGNALS_AND_SOCKETS = 3, 3
+_SECCOMP, _FILTER = 22, 2
+_ALLOW, _REFUSE = 0x7FFF0000, 0x00050001
+"""What a filter says of a system call: let it be, or fail with EPERM."""
+_UNIX = 1
+_NO_COMPONENT = {
+    "x86_64": (90, 91, 92, 93, 94, 132, 235, 260, 261, 268, 280, 452, *range(188, 191), 109, 112),
+    "aarch64": (5, 6, 7, 52, 53, 54, 55, 88, 452, 154, 157),
+}
+"""chmod, chown, utime, setxattr and their kin, setpgid, setsid: by the machine."""
+_NOBODY = {
+    "x86_64": (101, 165, 248, 249, 250, 272, 308, 310, 311, 321, 323, 424, 425, 438),
+    "aarch64": (40, 97, 117, 217, 218, 219, 268, 270, 271, 280, 282, 424, 425, 438),
+}
+"""ptrace, mount, keys, namespaces, memory of others, bpf, userfaultfd, pidfds, io_uring."""
+_MACHINES = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)}
+"""What a filter knows a machine by, and its number for socket()."""
 _OF_THE_SYSTEM = (
     *("lib", "lib64", "usr", "etc", "sys", "opt", "bin", "dev/urandom"),
     *("proc/self", "proc/cpuinfo", "proc/meminfo", "proc/stat"),
@@ -43,7 +61,8 @@ def confine(folder: Path, readable: Iterable[Path] | None) -> bool:
     """Restrict this process and all that it starts for good; return whether the kernel does so.
 
     It may write to `folder` and /dev/null, and read `readable`, or everything where that is None.
-    It has no network, and reaches no process but its own.
+    It has no network, and reaches no process but its own. One that may not read everything cannot
+    change whose files are, their modes and times either, nor leave its process group.
     """
     if sys.platform != "linux":
         return False
@@ -68,7 +87,27 @@ def confine(folder: Path, readable: Iterable[Path] | None) -> bool:
     libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
     confined = bool(libc.syscall(_RESTRICT_SELF, ruleset, 0) == 0)
     os.close(ruleset)
+    _filter(libc, component=readable is not None)
     return confined
+
+
+def _filter(libc: ctypes.CDLL, *, component: bool) -> None:
+    """Refuse sockets but those of this machine, and what a program that computes never asks."""
+    machine = platform.machine()
+    if machine not in _MACHINES:
+        return
+    architecture, socket = _MACHINES[machine]
+    refused = [*_NOBODY[machine], *(_NO_COMPONENT[machine] if component else ())]
+    load, equal, at_least, answer = 0x20, 0x15, 0x35, 0x06
+    steps = [(load, 0, 0, 4), (equal, 1, 0, architecture), (answer, 0, 0, _ALLOW), (load, 0, 0, 0)]
+    steps.append((at_least, len(refused) + 3, 0, 1 << 30))  # numbers of another interface
+    for left, number in zip(range(len(refused), 0, -1), refused, strict=True):
+        steps.append((equal, left + 2, 0, number))
+    steps += [(equal, 0, 3, socket), (load, 0, 0, 16), (equal, 1, 0, _UNIX)]
+    steps += [(answer, 0, 0, _REFUSE), (answer, 0, 0, _ALLOW)]
+    program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
+    described = struct.pack("HxxxxxxP", len(steps), ctypes.addressof(program))
+    libc.prctl(_SECCOMP, _FILTER, ctypes.create_string_buffer(described), 0, 0)
 
 
 def _allow(libc: ctypes.CDLL, ruleset: int, path: Path, rights: int) -> None:

@@ -30,16 +30,6 @@ _STATEMENTS = (
     *(ast.If, ast.Assert),
 )
 _NAMESPACES = {"torch", "F", "Tensor"}
-_TESTS = {"run_tests", "main"}
-_COMPUTING = {
-    *("torch", "__future__", "math", "cmath", "functools", "itertools", "operator", "typing"),
-    *("collections", "dataclasses", "enum", "abc", "numbers", "copy", "types", "random", "string"),
-    *("contextlib", "warnings", "statistics", "fractions", "decimal", "bisect", "heapq", "re"),
-    *("typing_extensions", "textwrap", "json", "logging", "unittest", "array", "struct"),
-}
-"""Modules that know nothing of where a program runs."""
-_FILES = {"load", "save", "from_file", "hub", "profiler", "package", "distributed", "jit"}
-"""Of torch: what reads and writes files, or reaches other processes."""
 THE_LANGUAGES_OWN = {"torch", "__future__"} | set(sys.stdlib_module_names)
 
 
@@ -73,36 +63,6 @@ def import_fault(tree: ast.Module) -> str | None:
             if name.partition(".")[0] not in THE_LANGUAGES_OWN:
                 line = getattr(node, "lineno", 0)
                 return f"imports {name} (line {line}); a component imports torch alone"
-    return None
-
-
-def surroundings_fault(tree: ast.Module) -> str | None:
-    """A component computes from its inputs and weights: it asks nobody where or when it runs.
-
-    Its tests may: `run_tests`, `main` and what runs under `if __name__ == "__main__"`.
-    """
-    asking = {"__file__", "__name__", "__import__", "exec", "eval", "globals", "open", "compile"}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            origin = node.module if isinstance(node, ast.ImportFrom) else None
-            for alias in node.names:
-                if (origin or alias.name).partition(".")[0] not in _COMPUTING:
-                    asking.add((alias.asname or alias.name).partition(".")[0])
-    for part in tree.body:
-        tests = isinstance(part, ast.FunctionDef) and part.name in _TESTS
-        if tests or (isinstance(part, ast.If) and "__name__" in ast.unparse(part.test)):
-            continue
-        for node in ast.walk(part):
-            name = None
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-                name = node.id if node.id in asking else None
-            elif isinstance(node, ast.Attribute) and _root(node) == "torch":
-                name = f"torch.{node.attr}" if node.attr in _FILES else None
-            if name is not None:
-                why = "a component computes from its inputs and weights alone"
-                return (
-                    f"uses {name} (line {getattr(node, 'lineno', 0)}) outside of its tests; {why}"
-                )
     return None
 
 

@@ -11,12 +11,13 @@ from typing import Any
 import torch
 
 from runner.errors import KdrunError
+from runner.graph.ir import Operation
 from runner.problems import known_level, read_problem
 from runner.verify.replica import Model
 
 _LONGEST_LITERAL = 4096
 _SMALL = 64
-"""An operation on one part in so many of the largest tensor's elements prepares what reads it."""
+"""An operation on one part in so many of the largest tensor's elements may prepare another."""
 _NUMBERS = 16
 """Elements up to which a tensor is a handful of numbers."""
 _NEVER_SMALL = {"contraction", "softmax", "normalization", "pooling", "scan"}
@@ -64,7 +65,10 @@ def more_than_one(model: Model, original: Path | None, aside: Path, *, called: b
 
 
 def _recognized(file: Path) -> tuple[list[str], list[str]]:
-    """Names and kinds of a program's operations, but for those that prepare small tensors."""
+    """Names and kinds of a program's operations, but for those that prepare small tensors.
+
+    What nothing else reads prepares nothing.
+    """
     from runner.graph.capture import capture  # a second, which only foreign kernels need
     from runner.graph.normalize import normalize
     from runner.graph.recognize import recognize
@@ -73,16 +77,27 @@ def _recognized(file: Path) -> tuple[list[str], list[str]]:
     largest = max((prod(value.shape) for value in graph.values.values()), default=0)
     small = max(_NUMBERS, largest // _SMALL)
     found: list[tuple[str, str]] = []
-    prepares: list[tuple[str, str]] = []
-    for kernel in recognize(graph):
-        outputs = [name for n in kernel.members for name in graph.operations[n].outputs if name]
+    needed: set[str] = set()
+    """What operations read that count."""
+    last = {max(kernel.members): kernel for kernel in recognize(graph)}
+    for place, operation in reversed([*enumerate(graph.operations)]):
+        kernel = last.get(place)
+        if kernel is None:
+            needed.update(operation.refs() if operation.view and needed & _made(operation) else ())
+            continue
+        outputs = set[str]().union(*(_made(graph.operations[n]) for n in kernel.members))
         size = max((prod(graph.values[name].shape) for name in outputs), default=0)
-        if kernel.kind in _NEVER_SMALL or size > small:
+        if kernel.kind in _NEVER_SMALL or size > small or not needed & outputs:
             found.append((kernel.operation, kernel.kind))
-        else:
-            prepares.append((kernel.operation, kernel.kind))
-    found = found or prepares[-1:]
+        for n in kernel.members:
+            needed.update(graph.operations[n].refs())
+    found.reverse()
     return [name for name, _ in found], [kind for _, kind in found]
+
+
+def _made(operation: Operation) -> set[str]:
+    """Names of what an operation gives."""
+    return {name for name in operation.outputs if name}
 
 
 class Program:

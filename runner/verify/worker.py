@@ -26,7 +26,7 @@ from torch import nn
 from runner.errors import MissingError
 from runner.problems import LoadedProblem, load_problem, plain, read_problem
 from runner.problems.simulated_device import simulated_device
-from runner.verify.apart import Apart
+from runner.verify.apart import TOLD, Apart
 from runner.verify.components import components_in, computed, defining_file, made
 from runner.verify.device_gate import DeviceGate
 from runner.verify.drawing import RepeatedDraws
@@ -49,11 +49,6 @@ from runner.verify.wire import (
     tensor_at,
 )
 
-TOLD = (
-    *("Model", "RefactoredModel", "ComposedModel", "get_inputs", "get_init_inputs"),
-    *("get_expected_output_shape", "run_tests", "WEIGHTS"),
-)
-"""Names of a file that a judge asks for."""
 _TWICE = 16 << 20
 """Bytes from which on a weight is not kept besides what the judge was handed of it."""
 
@@ -83,6 +78,7 @@ def start(
         sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115
         os.closerange(3, keep)
         os.closerange(keep + 1, os.sysconf("SC_OPEN_MAX"))
+        os.setpgid(0, 0)  # what it starts ends with it
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         if len([*Path("/proc/self/task").iterdir()]) != 1 or torch.get_num_threads() != 1:

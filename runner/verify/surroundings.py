@@ -1,0 +1,191 @@
+"""What a component's source may not say: it computes from its inputs and weights alone.
+
+A component that asks where, when or how it runs could be right for a judge and wrong for its users.
+What can be seen when it runs is watched and compared; this reads what it could ask before.
+"""
+
+import ast
+from collections.abc import Iterator
+
+from torch import nn
+
+from runner.torch_internals import FUNCTIONS
+
+_TESTS = {"run_tests", "main"}
+"""Functions that may ask anything: no component calls them."""
+_DRAWING = {"get_inputs", "get_init_inputs"}
+_COMPUTING = {
+    *("torch", "__future__", "math", "cmath", "functools", "itertools", "operator", "typing"),
+    *("collections", "dataclasses", "enum", "abc", "numbers", "copy", "types", "random", "string"),
+    *("contextlib", "warnings", "statistics", "fractions", "decimal", "bisect", "heapq", "re"),
+    *("typing_extensions", "textwrap", "json", "logging", "unittest", "array", "struct"),
+}
+"""Modules that know nothing of where a program runs."""
+_BUILTINS = {
+    *("__file__", "__name__", "__import__", "exec", "eval", "globals", "locals", "open", "compile"),
+    *("vars", "setattr", "delattr", "__builtins__", "__spec__"),
+}
+_OF_TORCH = {
+    *("load", "save", "from_file", "hub", "profiler", "package", "distributed", "jit"),
+    *("backends", "overrides", "utils", "library", "classes", "multiprocessing", "version"),
+    *("are_deterministic_algorithms_enabled", "is_grad_enabled", "is_inference_mode_enabled"),
+    *("is_autocast_enabled", "is_autocast_cpu_enabled", "get_rng_state", "initial_seed", "seed"),
+    *("use_deterministic_algorithms", "get_num_threads", "get_num_interop_threads", "compiler"),
+    *("is_deterministic_algorithms_warn_only_enabled", "get_deterministic_debug_mode"),
+    *("is_inference", "is_warn_always_enabled", "get_default_device", "default_generator"),
+}
+"""Of torch: files, other processes, and what says how a program runs."""
+_OF_ANYTHING = {
+    *("sys", "_sys", "os", "_os", "builtins", "gc", "inspect", "importlib", "ctypes"),
+    *("f_back", "f_globals", "f_locals", "f_code", "gi_frame", "cr_frame", "tb_frame", "tb_next"),
+    *("co_filename", "requires_grad", "is_leaf", "grad_fn", "is_inference", "is_meta", "data_ptr"),
+    *("untyped_storage", "storage", "_version", "_cdata", "_base", "numpy", "__array__"),
+}
+"""Attributes of whatever it is."""
+_DUNDERS = {"__init__", "__class__", "__name__", "__call__", "__len__", "__getitem__", "__doc__"}
+_BY_MODE = ("dropout", "alpha_dropout", "feature_", "batch_norm", "instance_norm", "rrelu")
+"""Beginnings of functions that take whether a model is in training mode."""
+_OWN_METHODS = {"__init__", "forward", "extra_repr", "reset_parameters", "__repr__"}
+"""Methods of nn.Module that a model may have of its own."""
+
+
+def surroundings_fault(tree: ast.Module, *, kernel: bool) -> str | None:
+    """What a component asks, or changes, besides its inputs and weights; None where it is nothing.
+
+    Its tests may: `run_tests`, `main` and what runs under `if __name__ == "__main__"`.
+    """
+    of_torch, asking = _imported(tree)
+    for part in tree.body:
+        if isinstance(part, ast.FunctionDef) and part.name in _TESTS:
+            continue
+        if isinstance(part, ast.If) and "__name__" in ast.unparse(part.test):
+            if fault := _main_fault(part):
+                return fault
+            continue
+        for node in ast.walk(part):
+            name: str | None = _asked(node, of_torch, asking) or _changed(node, of_torch)
+            if name == "torch.manual_seed" and getattr(part, "name", "") in _DRAWING:
+                continue
+            if name:
+                return _fault(f"uses {name}", node)
+        if kernel and (where := _decides_by_mode(part)):
+            return _fault("decides by self.training what it computes", where)
+        if isinstance(part, ast.ClassDef) and (method := _replaced(part)):
+            return _fault(f"replaces nn.Module's {method.name}", method)
+    return None
+
+
+def _fault(what: str, node: ast.AST) -> str:
+    line = getattr(node, "lineno", 0)
+    why = "a component computes from its inputs and weights alone"
+    return f"{what} (line {line}) outside of its tests; {why}"
+
+
+def _imported(tree: ast.Module) -> tuple[set[str], set[str]]:
+    """Names that are torch or a part of it; names that a component may not ask."""
+    of_torch, asking = {"torch"}, set(_BUILTINS)
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Import | ast.ImportFrom):
+            continue
+        origin = node.module if isinstance(node, ast.ImportFrom) else None
+        for alias in node.names:
+            name = (alias.asname or alias.name).partition(".")[0]
+            top = (origin or alias.name).partition(".")[0]
+            pieces = {*(origin or "").split("."), *alias.name.split(".")}
+            if top not in _COMPUTING or (top != "torch" and pieces & _OF_ANYTHING):
+                asking.add(name)
+            elif top == "torch":
+                of_torch.add(name)
+                if pieces & _OF_TORCH or any(map(_is_private, pieces)):
+                    asking.add(name)
+    return of_torch, asking
+
+
+def _asked(node: ast.AST, of_torch: set[str], asking: set[str]) -> str | None:
+    """What a piece of a program asks, by its name."""
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+        return node.id if node.id in asking else None
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "getattr":
+        return None if node.args and _root(node.args[0]) == "self" else "getattr"
+    if not isinstance(node, ast.Attribute):
+        return None
+    torchs = _root(node) in of_torch
+    if torchs and (node.attr in _OF_TORCH or node.attr.startswith("set_")):
+        inside_nn = isinstance(node.value, ast.Attribute) or _root(node) != "torch"
+        if not (inside_nn and node.attr == "utils"):  # torch.nn.utils
+            return f"torch.{node.attr}"
+    private = _is_private(node.attr) and node.attr not in FUNCTIONS
+    if torchs and (node.attr == "manual_seed" or private):
+        return f"torch.{node.attr}"
+    dunder = node.attr.startswith("__") and node.attr.endswith("__")
+    if node.attr in _OF_ANYTHING or (dunder and node.attr not in _DUNDERS):
+        return node.attr if isinstance(node.ctx, ast.Load) else None
+    return None
+
+
+def _changed(node: ast.AST, of_torch: set[str]) -> str | None:
+    """What a piece of a program changes for everybody: a function or a class of torch's."""
+    if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+        return f"torch: {ast.unparse(node)} = ..." if _root(node) in of_torch else None
+    return None
+
+
+def _is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
+def _root(node: ast.expr) -> str | None:
+    """The name that an expression such as `a.b[0].c` starts from."""
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def _decides_by_mode(part: ast.stmt) -> ast.AST | None:
+    """Where `self.training` is anything but an argument of an operation that takes it."""
+    allowed: set[int] = set()
+    for node in ast.walk(part):
+        if isinstance(node, ast.Call):
+            allowed.update(map(id, _about_mode(node)))
+    return next(
+        (
+            node
+            for node in ast.walk(part)
+            if isinstance(node, ast.Attribute)
+            and node.attr == "training"
+            and isinstance(node.ctx, ast.Load)
+            and id(node) not in allowed
+        ),
+        None,
+    )
+
+
+def _about_mode(call: ast.Call) -> Iterator[ast.AST]:
+    """What of a call's arguments may be `self.training`."""
+    function = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    takes = function.lstrip("_").startswith(_BY_MODE)
+    for argument in (*call.args, *call.keywords):
+        value = argument.value if isinstance(argument, ast.keyword) else argument
+        name = argument.arg if isinstance(argument, ast.keyword) else ""
+        probability = name in {"dropout_p", "p"} or takes
+        if takes:
+            yield from ast.walk(value)
+        if probability and isinstance(value, ast.IfExp):
+            yield value.test
+
+
+def _replaced(cls: ast.ClassDef) -> ast.FunctionDef | None:
+    """A method that changes what nn.Module does for whoever uses the model."""
+    methods = (node for node in cls.body if isinstance(node, ast.FunctionDef))
+    return next(
+        (m for m in methods if hasattr(nn.Module, m.name) and m.name not in _OWN_METHODS), None
+    )
+
+
+def _main_fault(part: ast.If) -> str | None:
+    """Under `if __name__ == "__main__"` a file runs its tests: it is no other file then."""
+    for node in ast.walk(part):
+        defines = isinstance(node, ast.ClassDef | ast.FunctionDef)
+        if defines or (isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)):
+            return f"is another file where it is run (line {getattr(node, 'lineno', 0)})"
+    return None
