@@ -155,7 +155,7 @@ class Alone:
         """Every file of the directory."""
         with tempfile.TemporaryDirectory(prefix="tmp") as folder:
             self._aside, self._copy = Path(folder), Path(folder, "copy")
-            shutil.copytree(self._files.directory, self._copy, ignore=_but_texts)
+            shutil.copytree(self._files.directory, self._copy, symlinks=True, ignore=_but_texts)
             self._judge()
 
     def judge_kernels(self) -> None:

@@ -16,6 +16,7 @@ _NAME = re.compile(r"[A-Za-z_][\w.:]*")
 _PLAIN = (type(None), bool, int, float, str)
 _MOST = 1 << 20
 """Things in one answer."""
+_MOST_MODULES = 20_000
 
 
 def check_program(program: Any) -> None:
@@ -36,6 +37,7 @@ def check_model(described: Any) -> None:
     _that(isinstance(described, dict) and keys <= described.keys())
     _number(described["model"])
     _each(described["modules"], _module)
+    _that(len(described["modules"]) <= _MOST_MODULES)
     _each(described["weights"], _weight)
     _each(described["computed"], lambda pair: _that(len(list(map(_text, pair))) == 2))
 

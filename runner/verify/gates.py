@@ -1,5 +1,6 @@
 """This file knows about the order in which a decomposition is judged, from its files alone."""
 
+import ast
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -14,12 +15,13 @@ from runner.tree.document import LEVEL_FOLDER, TREE_FILE, Tree
 from runner.verify.advice import MOST_KERNELS, advice
 from runner.verify.alone import Alone, start
 from runner.verify.arithmetic import exact_arithmetic
+from runner.verify.beside import faults
 from runner.verify.components import SelfTests, documented, self_test, settle
 from runner.verify.composition import CompositionGate
 from runner.verify.device_gate import DeviceGate
 from runner.verify.findings import Findings
 from runner.verify.foreign import ForeignFiles
-from runner.verify.layout import ORIGINAL, Layout, read_layout
+from runner.verify.layout import COMPOSITION_TEST, ORIGINAL, Layout, read_layout
 from runner.verify.loading_files import CannotJudge, Files
 from runner.verify.options import VerifyOptions
 from runner.verify.power import PowerGate
@@ -30,7 +32,7 @@ from runner.verify.sources import import_fault, parsed, without_docstring
 from runner.verify.spilling import Spill
 from runner.verify.steps import StepGate
 from runner.verify.streaming import Streaming, told
-from runner.verify.surroundings import surroundings_fault
+from runner.verify.surroundings import parents_fault, surroundings_fault
 from runner.verify.worker import workers
 
 
@@ -207,6 +209,10 @@ def _judge_documents(layout: Layout, findings: Findings, *, own: bool) -> None:
         findings.broken("rules", TREE_FILE, layout.tree_fault or "missing")
     else:
         findings.found("rules", TREE_FILE, _tree_fault(layout, layout.tree))
+    if not own:
+        for file, wrong in faults(layout.directory):
+            findings.found("rules", file, wrong)
+        _judge_parents(layout, findings)
     known: dict[tuple[str, str], str] = {}
     for component in layout.components:
         with findings.judging("rules", component):
@@ -220,6 +226,22 @@ def _judge_documents(layout: Layout, findings: Findings, *, own: bool) -> None:
             if fault is None and layout.tree is not None and not layout.nodes(component):
                 fault = "is in no node of the tree"
             findings.found("rules", component, fault)
+
+
+def _judge_parents(layout: Layout, findings: Findings) -> None:
+    """What the files that put children together ask, or do besides."""
+    for step in layout.steps:
+        file = f"{step.folder}/refactored.py"
+        with findings.judging("rules", file):
+            fault = parents_fault(parsed(layout.directory / file, file))
+            if fault:
+                findings.found("rules", file, fault)
+    with findings.judging("rules", COMPOSITION_TEST):
+        body = parsed(layout.directory / COMPOSITION_TEST, COMPOSITION_TEST).body
+        composed = [n for n in body if isinstance(n, ast.ClassDef) and n.name == "ComposedModel"]
+        fault = surroundings_fault(ast.Module(list(composed), []), kernel=True)
+        if fault:
+            findings.found("rules", COMPOSITION_TEST, fault)
 
 
 def _tree_fault(layout: Layout, tree: Tree) -> str | None:

@@ -107,12 +107,11 @@ def _answer(
     cls = getattr(module, request["class"])
     model = cls(**arguments) if isinstance(arguments, dict) else cls(*arguments)
     model.train(request["training"])
-    draws = [_inputs(request, module, given, tools) for _ in range(2)]
+    draws = [_inputs(request, module, given, tools, n) for n in (request["number"] + 1, None)]
     shapes = [_shapes(each) for each in draws]
     if shapes[0] != shapes[1]:
         raise ValueError(f"get_inputs() gives {shapes[0]}, and then {shapes[1]}")
-    args, kwargs = draws.pop()
-    draws.clear()
+    args, kwargs = draws[1]
     held: list[torch.Tensor] = []
 
     def index(tensor: Any) -> int | None:
@@ -134,26 +133,26 @@ def _answer(
         tools["put_tensor"](model, place, tensor)
     outputs = []
     held.clear()
-    for output, after in _calls(request, model, args, kwargs, tools):
+    for output, after in _calls(request, model, draws, tools):
         outputs.append([tools["encode"](value, index) for value in (output, after)])
     metas, files = memory.write([tensor.detach() for tensor in held])
     answers.send({"outputs": outputs, "tensors": metas}, files)
 
 
 def _calls(
-    request: dict[str, Any], model: Any, args: Any, kwargs: Any, tools: dict[str, Any]
+    request: dict[str, Any], model: Any, draws: list[Any], tools: dict[str, Any]
 ) -> Iterator[tuple[Any, Any]]:
     """What a model gives, and its inputs afterwards: with gradients on, and in inference mode.
 
-    A component gives the same the second time. A quick one is called more often: 4 times if a
-    quarter of a second is enough, and as often as 10 milliseconds are, up to 16 times.
+    Before, a component is called on other inputs: once; 4 times if a quarter of a second is enough,
+    and as often as 10 milliseconds are, up to 16 times.
     The problem's own file and what is in training mode are called once.
     """
     keep = _state(request, model, tools)
 
-    def called(context: Any) -> tuple[Any, Any]:
+    def called(context: Any, inputs: Any = draws[1]) -> tuple[Any, Any]:
         _seed(request["number"])
-        given = _copies(args), _copies(kwargs)
+        given = _copies(inputs[0]), _copies(inputs[1])
         with context:
             output = tools["plain"](model(*given[0], **given[1]))
         for place, tensor in keep:
@@ -167,7 +166,7 @@ def _calls(
     while request["often"] and (
         not calls or (calls < _SOME and took < _SOME_S) or (calls < _MANY and took < _MANY_S)
     ):
-        called(torch.no_grad())
+        called(torch.no_grad(), draws[0])
         calls += 1
         took = time.monotonic() - started
     with contextlib.suppress(RuntimeError):  # it writes into a weight, which takes no gradients
@@ -190,8 +189,15 @@ def _copies(value: Any) -> Any:
     return type(value)(map(_copies, value)) if type(value) in (list, tuple) else value
 
 
-def _inputs(request: dict[str, Any], module: Any, given: list[Any], tools: dict[str, Any]) -> Any:
-    _seed(request["number"])
+def _inputs(
+    request: dict[str, Any],
+    module: Any,
+    given: list[Any],
+    tools: dict[str, Any],
+    number: int | None,
+) -> Any:
+    """What a file draws, from the request's seed or another one; or what the request gives."""
+    _seed(request["number"] if number is None else number)
     if request["inputs"] is not None:
         return tools["decode"](request["inputs"], given.__getitem__)
     kwargs = module.get_input_kwargs() if hasattr(module, "get_input_kwargs") else {}

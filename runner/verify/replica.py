@@ -246,6 +246,8 @@ class Player:
         """All of it; the forward's result."""
         try:
             self._play()
+            if self._at < len(self._items):
+                raise ConnectionLostError("it ends before it has ended")
             return decode(self._program["output"], self._tensor)
         finally:
             Watch.place, Watch.calls = None, ()
@@ -281,16 +283,12 @@ class Player:
                 case "alias" | "given":
                     with without_modes(), DisableTorchFunction():
                         self.env[item[1]] = self._shown(item)
-                case "operation":
-                    self._do(_operation(item[1]), item)
-                case "function":
-                    self._do(public_functions().get(item[1]), item)
+                case "operation" | "function":
+                    self._do(called(item), item)
                 case other:
                     raise ConnectionLostError(f"no item {other!r}")
 
     def _do(self, function: Any, item: list[Any]) -> None:
-        if function is None:
-            raise ConnectionLostError(f"{item[1]} is no function of torch")
         _, _, args, kwargs, shown, where, *calls = item
         given = decode(args, self._tensor), decode(kwargs, self._tensor)
         if item[1].startswith("aten::_reshape_alias"):  # which believes what it is told
@@ -341,12 +339,21 @@ def _matching(items: list[list[Any]], at: int) -> int:
     raise ConnectionLostError("a call has no end")
 
 
-def _operation(name: object) -> Any:
-    """One of torch's operators, or of a package that is imported here, that computes."""
-    namespace, _, rest = str(name).partition("::")
-    if namespace in _NO_COMPUTING or rest.partition(".")[0] in _REFUSED:
-        return None
-    return operator_named(str(name))
+def called(item: list[Any]) -> Any:
+    """The function or operator of torch, or of a package that is imported here, that an item names.
+
+    ConnectionLostError where it names nothing that computes.
+    """
+    name: str = item[1]
+    if item[0] == "function":
+        found: Any = public_functions().get(name)
+    else:
+        namespace, _, rest = name.partition("::")
+        refused = namespace in _NO_COMPUTING or rest.partition(".")[0] in _REFUSED
+        found = None if refused else operator_named(name)
+    if found is None:
+        raise ConnectionLostError(f"{name} is no function of torch")
+    return found
 
 
 def _bind(told: Any, value: Any, env: dict[int, torch.Tensor]) -> None:

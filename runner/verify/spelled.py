@@ -11,9 +11,9 @@ from typing import Any
 import torch
 
 from runner.errors import KdrunError
-from runner.graph.ir import Operation
 from runner.problems import known_level, read_problem
 from runner.verify.replica import Model
+from runner.verify.replica import called as function_of
 
 _LONGEST_LITERAL = 4096
 _SMALL = 64
@@ -43,8 +43,6 @@ def more_than_one(model: Model, original: Path | None, aside: Path, *, called: b
     program = Program(model)
     file = aside / "seen.py"
     file.write_text(program.text(), encoding="utf-8")
-    if any(model.asks_for(f"torch.{name}") for name in ("gru", "lstm", "rnn_tanh", "rnn_relu")):
-        return None  # a recurrent layer, with what it packs and unpacks
     try:
         found, kinds = _recognized(file)
     except (KdrunError, NotImplementedError) as error:
@@ -67,7 +65,7 @@ def more_than_one(model: Model, original: Path | None, aside: Path, *, called: b
 def _recognized(file: Path) -> tuple[list[str], list[str]]:
     """Names and kinds of a program's operations, but for those that prepare small tensors.
 
-    What nothing else reads prepares nothing.
+    What is returned prepares nothing.
     """
     from runner.graph.capture import capture  # a second, which only foreign kernels need
     from runner.graph.normalize import normalize
@@ -77,27 +75,20 @@ def _recognized(file: Path) -> tuple[list[str], list[str]]:
     largest = max((prod(value.shape) for value in graph.values.values()), default=0)
     small = max(_NUMBERS, largest // _SMALL)
     found: list[tuple[str, str]] = []
-    needed: set[str] = set()
-    """What operations read that count."""
+    returned = set(graph.output_names())
     last = {max(kernel.members): kernel for kernel in recognize(graph)}
     for place, operation in reversed([*enumerate(graph.operations)]):
         kernel = last.get(place)
         if kernel is None:
-            needed.update(operation.refs() if operation.view and needed & _made(operation) else ())
+            if operation.view and not returned.isdisjoint(operation.outputs):
+                returned.update(operation.refs())
             continue
-        outputs = set[str]().union(*(_made(graph.operations[n]) for n in kernel.members))
+        outputs = {name for n in kernel.members for name in graph.operations[n].outputs if name}
         size = max((prod(graph.values[name].shape) for name in outputs), default=0)
-        if kernel.kind in _NEVER_SMALL or size > small or not needed & outputs:
+        if kernel.kind in _NEVER_SMALL or size > small or not returned.isdisjoint(outputs):
             found.append((kernel.operation, kernel.kind))
-        for n in kernel.members:
-            needed.update(graph.operations[n].refs())
     found.reverse()
     return [name for name, _ in found], [kind for _, kind in found]
-
-
-def _made(operation: Operation) -> set[str]:
-    """Names of what an operation gives."""
-    return {name for name in operation.outputs if name}
 
 
 class Program:
@@ -185,6 +176,7 @@ class Program:
 
     def _call(self, item: list[Any]) -> None:
         _, name, args, kwargs, shown, *_ = item
+        function_of(item)  # nothing else gets into a text that runs here
         called = name
         if item[0] == "operation":
             space, _, rest = name.partition("::")

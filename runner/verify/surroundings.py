@@ -6,6 +6,7 @@ What can be seen when it runs is watched and compared; this reads what it could 
 
 import ast
 from collections.abc import Iterator
+from typing import TypeGuard
 
 from torch import nn
 
@@ -14,11 +15,13 @@ from runner.torch_internals import FUNCTIONS
 _TESTS = {"run_tests", "main"}
 """Functions that may ask anything: no component calls them."""
 _DRAWING = {"get_inputs", "get_init_inputs"}
+_ANSWERING = {*_DRAWING, "get_expected_output_shape", "get_input_kwargs"}
 _COMPUTING = {
     *("torch", "__future__", "math", "cmath", "functools", "itertools", "operator", "typing"),
     *("collections", "dataclasses", "enum", "abc", "numbers", "copy", "types", "random", "string"),
     *("contextlib", "warnings", "statistics", "fractions", "decimal", "bisect", "heapq", "re"),
     *("typing_extensions", "textwrap", "json", "logging", "unittest", "array", "struct"),
+    "children",
 }
 """Modules that know nothing of where a program runs."""
 _BUILTINS = {
@@ -33,6 +36,7 @@ _OF_TORCH = {
     *("use_deterministic_algorithms", "get_num_threads", "get_num_interop_threads", "compiler"),
     *("is_deterministic_algorithms_warn_only_enabled", "get_deterministic_debug_mode"),
     *("is_inference", "is_warn_always_enabled", "get_default_device", "default_generator"),
+    *("cuda", "mps", "xpu", "accelerator"),
 }
 """Of torch: files, other processes, and what says how a program runs."""
 _OF_ANYTHING = {
@@ -40,13 +44,18 @@ _OF_ANYTHING = {
     *("f_back", "f_globals", "f_locals", "f_code", "gi_frame", "cr_frame", "tb_frame", "tb_next"),
     *("co_filename", "requires_grad", "is_leaf", "grad_fn", "is_inference", "is_meta", "data_ptr"),
     *("untyped_storage", "storage", "_version", "_cdata", "_base", "numpy", "__array__"),
+    *("is_cuda", "is_cpu", "is_mps", "is_xpu", "get_device"),
 }
 """Attributes of whatever it is."""
 _DUNDERS = {"__init__", "__class__", "__name__", "__call__", "__len__", "__getitem__", "__doc__"}
 _BY_MODE = ("dropout", "alpha_dropout", "feature_", "batch_norm", "instance_norm", "rrelu")
 """Beginnings of functions that take whether a model is in training mode."""
-_OWN_METHODS = {"__init__", "forward", "extra_repr", "reset_parameters", "__repr__"}
-"""Methods of nn.Module that a model may have of its own."""
+_OWN_METHODS = {
+    *("__init__", "forward", "extra_repr", "reset_parameters", "__repr__", "__str__", "__len__"),
+    *("__iter__", "__getitem__", "__contains__", "__post_init__", "__enter__", "__exit__"),
+    *("__eq__", "__hash__", "__next__"),
+}
+"""Methods of nn.Module, or of Python's own, that a class may have of its own."""
 
 
 def surroundings_fault(tree: ast.Module, *, kernel: bool) -> str | None:
@@ -55,14 +64,18 @@ def surroundings_fault(tree: ast.Module, *, kernel: bool) -> str | None:
     Its tests may: `run_tests`, `main` and what runs under `if __name__ == "__main__"`.
     """
     of_torch, asking = _imported(tree)
+    used = _used(tree)
     for part in tree.body:
-        if isinstance(part, ast.FunctionDef) and part.name in _TESTS:
+        if isinstance(part, ast.FunctionDef) and part.name not in used:
             continue
-        if isinstance(part, ast.If) and "__name__" in ast.unparse(part.test):
+        if _is_main(part):
             if fault := _main_fault(part):
                 return fault
             continue
+        named = {id(call.args[0]) for call in ast.walk(part) if _names_a_logger(call)}
         for node in ast.walk(part):
+            if id(node) in named:
+                continue
             name: str | None = _asked(node, of_torch, asking) or _changed(node, of_torch)
             if name == "torch.manual_seed" and getattr(part, "name", "") in _DRAWING:
                 continue
@@ -70,9 +83,36 @@ def surroundings_fault(tree: ast.Module, *, kernel: bool) -> str | None:
                 return _fault(f"uses {name}", node)
         if kernel and (where := _decides_by_mode(part)):
             return _fault("decides by self.training what it computes", where)
+        if where := _compares_device(part):
+            return _fault("decides by a device what it computes", where)
         if isinstance(part, ast.ClassDef) and (method := _replaced(part)):
             return _fault(f"replaces nn.Module's {method.name}", method)
     return None
+
+
+def _is_main(part: ast.stmt) -> TypeGuard[ast.If]:
+    return isinstance(part, ast.If) and "__name__" in ast.unparse(part.test)
+
+
+def _used(tree: ast.Module) -> set[str]:
+    """Names of functions that a component's model and inputs use; the others serve its tests."""
+    functions = {part.name: part for part in tree.body if isinstance(part, ast.FunctionDef)}
+    tests = {name for name in functions if name in _TESTS}
+    waiting: list[ast.AST] = [
+        part
+        for part in tree.body
+        if not _is_main(part) and not (isinstance(part, ast.FunctionDef) and part.name in tests)
+    ]
+    own = set(functions) - tests - _ANSWERING
+    waiting = [part for part in waiting if getattr(part, "name", None) not in own]
+    used = set(_ANSWERING)
+    while waiting:
+        for node in ast.walk(waiting.pop()):
+            name = node.id if isinstance(node, ast.Name) else None
+            if name in own and name not in used:
+                used.add(name)
+                waiting.append(functions[name])
+    return used
 
 
 def _fault(what: str, node: ast.AST) -> str:
@@ -123,6 +163,13 @@ def _asked(node: ast.AST, of_torch: set[str], asking: set[str]) -> str | None:
     return None
 
 
+def _names_a_logger(node: ast.AST) -> TypeGuard[ast.Call]:
+    """`logging.getLogger(__name__)`."""
+    if not isinstance(node, ast.Call) or len(node.args) != 1:
+        return False
+    return isinstance(node.func, ast.Attribute) and node.func.attr == "getLogger"
+
+
 def _changed(node: ast.AST, of_torch: set[str]) -> str | None:
     """What a piece of a program changes for everybody: a function or a class of torch's."""
     if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
@@ -160,6 +207,22 @@ def _decides_by_mode(part: ast.stmt) -> ast.AST | None:
     )
 
 
+def _compares_device(part: ast.stmt) -> ast.AST | None:
+    """Where a device, its type or its name is compared."""
+    for node in ast.walk(part):
+        if isinstance(node, ast.Compare) and any(map(_is_device, (node.left, *node.comparators))):
+            return node
+    return None
+
+
+def _is_device(value: ast.expr) -> bool:
+    while isinstance(value, ast.Call) and value.args:  # str(x.device)
+        value = value.args[0]
+    while isinstance(value, ast.Attribute) and value.attr in {"type", "index"}:
+        value = value.value
+    return isinstance(value, ast.Attribute) and value.attr == "device"
+
+
 def _about_mode(call: ast.Call) -> Iterator[ast.AST]:
     """What of a call's arguments may be `self.training`."""
     function = call.func.attr if isinstance(call.func, ast.Attribute) else ""
@@ -178,7 +241,13 @@ def _replaced(cls: ast.ClassDef) -> ast.FunctionDef | None:
     """A method that changes what nn.Module does for whoever uses the model."""
     methods = (node for node in cls.body if isinstance(node, ast.FunctionDef))
     return next(
-        (m for m in methods if hasattr(nn.Module, m.name) and m.name not in _OWN_METHODS), None
+        (
+            method
+            for method in methods
+            if (hasattr(nn.Module, method.name) or method.name.startswith("__"))
+            and method.name not in _OWN_METHODS
+        ),
+        None,
     )
 
 
@@ -189,3 +258,12 @@ def _main_fault(part: ast.If) -> str | None:
         if defines or (isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)):
             return f"is another file where it is run (line {getattr(node, 'lineno', 0)})"
     return None
+
+
+def parents_fault(tree: ast.Module) -> str | None:
+    """What the file of a step's parent asks or changes; None where it is nothing."""
+    if fault := surroundings_fault(tree, kernel=True):
+        return fault
+    calls = (part for part in tree.body if isinstance(part, ast.Expr))
+    called = next((part for part in calls if not isinstance(part.value, ast.Constant)), None)
+    return _fault("does something when it is imported", called) if called is not None else None

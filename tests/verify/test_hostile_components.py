@@ -62,7 +62,7 @@ def test_a_function_that_claims_to_be_one_operation_is_seen_through(fusion, judg
     kernel = lone(fusion, "self.conv = nn.Conv2d(3, 4, kernel_size=3)", body)
     at_import(fusion, "from torch.overrides import has_torch_function_unary as H", "all.py")
 
-    assert "is more than one operation" in complaints(judged(fusion, trials=1), "rules")[kernel]
+    assert "uses H (line " in complaints(judged(fusion, trials=1), "rules")[kernel]
 
 
 def test_two_contractions_are_two_kernels(softmax, judged, complaints):
@@ -189,7 +189,7 @@ def test_a_weight_that_is_there_and_not_used_is_told(fusion, judged, complaints)
 
 def test_an_output_that_is_kept_for_the_next_call_is_told(fusion, judged, complaints):
     at_import(fusion, "CACHE = {}")
-    in_forward(fusion, "return CACHE.setdefault(torch.initial_seed(), F.relu(x))")
+    in_forward(fusion, "return CACHE.setdefault('once', F.relu(x))")
 
     said = complaints(judged(fusion, trials=1), "rules")[RELU]
 
@@ -197,7 +197,7 @@ def test_an_output_that_is_kept_for_the_next_call_is_told(fusion, judged, compla
 
 
 def test_an_output_that_was_computed_beforehand_is_told(fusion, judged, complaints):
-    at_import(fusion, "torch.manual_seed(0)\nDONE = F.relu(torch.randn(2, 4, 6, 6))")
+    at_import(fusion, "DONE = F.relu(torch.randn(2, 4, 6, 6))")
     in_forward(fusion, "F.relu(x)\n        return DONE")
 
     verification = judged(fusion, trials=1)

@@ -30,9 +30,15 @@ FORBIDDEN = {
     "reads another folder": "(folder.parent / 'kept').read_text()",
     "ends its parent": "os.kill(os.getppid(), 0)",
     "uses the network": "socket.create_connection(('127.0.0.1', 9))",
+    "sends a datagram": "socket.socket(socket.AF_INET, socket.SOCK_DGRAM)",
+    "lets others write a file": "(folder.parent / 'kept').chmod(0o777)",
+    "sets a file's time": "os.utime(folder.parent / 'kept')",
+    "leaves its session": "os.setsid()",
     "reads its parent's memory": "open(f'/proc/{os.getppid()}/mem', 'rb')",
 }
 ALLOWED = {
+    "starts another process": "os.waitpid(os.posix_spawn('/usr/bin/true', ['true'], {}), 0)",
+    "talks to what it has started": "socket.socketpair()",
     "writes to its folder": "(folder / 'own').write_text('x')",
     "reads what it is given": "(folder.parent / 'readable' / 'a').read_text()",
 }

@@ -1,0 +1,56 @@
+"""Nothing lies beside a decomposition's files that would run for its users alone."""
+
+import importlib.util
+import py_compile
+from pathlib import Path
+
+import pytest
+
+from runner.verify.beside import faults
+
+
+def write(directory: Path, name: str, text: str = "") -> None:
+    (directory / name).parent.mkdir(parents=True, exist_ok=True)
+    (directory / name).write_text(text)
+
+
+@pytest.mark.parametrize(
+    "name", ["level_0_kernel/torch.py", "steps/a/statistics/__init__.py", "verification/math.so"]
+)
+def test_what_hides_a_module_is_told(tmp_path, name):
+    write(tmp_path, name)
+
+    ((_, fault),) = faults(tmp_path)
+
+    assert fault.startswith("hides the module")
+
+
+def test_an_init_that_does_something_is_told(tmp_path):
+    write(tmp_path, "steps/a/children/__init__.py", "import torch\ntorch.relu = torch.abs\n")
+
+    assert [*faults(tmp_path)] == [
+        ("steps/a/children/__init__.py", "does something when it is imported: leave it empty")
+    ]
+
+
+def test_bytecode_that_is_not_checked_is_told(tmp_path):
+    write(tmp_path, "level_0_kernel/relu.py", "x = 1\n")
+    file = tmp_path / "level_0_kernel/relu.py"
+    unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH
+    py_compile.compile(str(file), invalidation_mode=unchecked)
+
+    ((name, fault),) = faults(tmp_path)
+
+    assert (
+        name == Path(importlib.util.cache_from_source(str(file))).relative_to(tmp_path).as_posix()
+    )
+    assert "is bytecode" in fault
+
+
+def test_what_python_leaves_is_fine(tmp_path):
+    write(tmp_path, "level_0_kernel/relu.py", "x = 1\n")
+    write(tmp_path, "level_0_kernel/__init__.py", '"""Kernels."""\n')
+    write(tmp_path, "notes/statistics.md", "1, 2, 3")
+    py_compile.compile(str(tmp_path / "level_0_kernel/relu.py"))
+
+    assert not [*faults(tmp_path)]

@@ -1,0 +1,135 @@
+"""A component's source asks nothing but its inputs and weights, and changes nothing for others."""
+
+import ast
+import textwrap
+
+import pytest
+
+from runner.verify.surroundings import parents_fault, surroundings_fault
+
+FILE = """
+import math
+import torch
+import torch.nn.functional as F
+from torch import nn
+{top}
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.p = 0.5
+
+    def forward(self, x):
+{body}
+{methods}
+
+def get_inputs():
+    torch.manual_seed(0)
+    return [torch.randn(2, 3)]
+
+def run_tests():
+    import os
+    assert os.sep and torch.backends.cudnn is not None
+"""
+ASKED = {
+    "the modules, through a module": "return x * len(torch.sys.modules)",
+    "deterministic algorithms": "return x * torch.are_deterministic_algorithms_enabled()",
+    "fast paths": "return x * torch.backends.mha.get_fastpath_enabled()",
+    "gradients": "return x.abs() if torch.is_grad_enabled() else F.relu(x)",
+    "inference mode": "return x * torch.is_inference_mode_enabled()",
+    "autocast": "return x * torch.is_autocast_enabled('cpu')",
+    "the seed": "return x * torch.initial_seed()",
+    "whether an input takes gradients": "return x * x.requires_grad",
+    "who made an input": "return x if x.grad_fn is None else -x",
+    "the file's name": "return x * len(type(self).forward.__code__.co_filename)",
+    "its module's name": "return x * len(type(self).__module__)",
+    "torch's inner parts": "return x * torch._C._len_torch_dispatch_stack()",
+    "a name that is put together": "return getattr(torch, 'sys' + 'tem')(x)",
+    "its own globals": "return x * len(globals())",
+    "whether a GPU is there": "return x * torch.cuda.is_available()",
+    "the device's type": "return x if x.device.type == 'cpu' else -x",
+    "the device's name": "return x if str(x.device) == 'cpu' else -x",
+    "whether a tensor is on a GPU": "return -x if x.is_cuda else x",
+    "memory": "x.numpy()[...] = 7\nreturn x",
+    "the mode": "return x * 2 if self.training else x",
+    "the mode, as a number": "return torch.add(x, x, alpha=self.training)",
+}
+CHANGED = {
+    "a function of torch's": "torch.sigmoid = torch.tanh",
+    "a class of torch's": "nn.Sigmoid.forward = lambda self, x: x",
+    "a functional": "F.softmax = lambda x, dim: x",
+    "settings": "torch.set_flush_denormal(True)",
+    "algorithms": "torch.use_deterministic_algorithms(False)",
+    "an inner part": "from torch import _C as inner\ninner.x()",
+    "an inner part by another name": "import torch.utils._python_dispatch as modes\nmodes.x()",
+}
+METHODS = ("eval", "to", "float", "load_state_dict", "__deepcopy__", "__reduce__", "__call__")
+HONEST = {
+    "a shape": "return x.reshape(x.shape[0], -1) / math.sqrt(x.shape[1])",
+    "a tensor on the device of an input": "return x + torch.arange(3, device=x.device)",
+    "a mask": "return x * (torch.arange(3, device=x.device) >= 1)",
+    "dropout": "return F.dropout(x, self.p, self.training)",
+    "batch_norm": "return F.batch_norm(x, x[0], x[1], training=self.training)",
+    "attention": (
+        "p = self.p\nreturn F.scaled_dot_product_attention("
+        "x, x, x, dropout_p=p if self.training else 0.0)"
+    ),
+    "a private function": "return torch._weight_norm(x, x[:, :1], 1)",
+    "its own attribute by name": "return x * getattr(self, 'p')",
+    "a warning": "import warnings\nwarnings.warn('slow')\nreturn x",
+    "a parameter called input": "input = x\nreturn input * 2",
+}
+
+
+def fault(body: str = "return x", top: str = "", methods: str = "") -> str | None:
+    text = FILE.format(
+        top=top, body=textwrap.indent(body, " " * 8), methods=textwrap.indent(methods, " " * 4)
+    )
+    return surroundings_fault(ast.parse(text), kernel=True)
+
+
+@pytest.mark.parametrize("body", ASKED.values(), ids=ASKED)
+def test_what_a_forward_asks_besides_is_told(body):
+    assert "a component computes from its inputs and weights alone" in str(fault(body))
+
+
+@pytest.mark.parametrize("top", CHANGED.values(), ids=CHANGED)
+def test_what_is_changed_for_everybody_is_told(top):
+    assert "uses " in str(fault(top=top))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_that_replaces_one_of_every_module_is_told(name):
+    assert f"replaces nn.Module's {name}" in str(
+        fault(methods=f"def {name}(self, *a): return self")
+    )
+
+
+def test_a_file_that_is_another_one_where_it_is_run_is_told():
+    top = 'if __name__ == "__main__":\n    Model.forward = None'
+
+    assert fault(top=top) == "is another file where it is run (line 7)"
+
+
+@pytest.mark.parametrize("body", HONEST.values(), ids=HONEST)
+def test_what_computes_from_inputs_and_weights_is_fine(body):
+    assert fault(body) is None
+
+
+@pytest.mark.parametrize(
+    "top",
+    [
+        "import logging\nlog = logging.getLogger(__name__)",
+        "import time\ndef timed(f):\n    return time.time()",
+        'if __name__ == "__main__":\n    import sys\n    sys.exit(0)',
+    ],
+    ids=["a logger", "a helper of its tests", "what runs as a program"],
+)
+def test_what_no_forward_uses_is_fine(top):
+    assert fault(top=top) is None
+
+
+def test_a_parents_file_does_nothing_when_it_is_imported():
+    text = "import torch\nfrom children.a import Model as A\nprint(A)\n"
+
+    assert "does something when it is imported (line 3)" in str(parents_fault(ast.parse(text)))
