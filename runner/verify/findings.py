@@ -179,8 +179,16 @@ class Findings:
 
     def _add(self, check: Check) -> None:
         """The first bad verdict on a component stays; what is wrong says more than what broke."""
+        check = check.model_copy(
+            update={"component": _encodable(check.component), "reason": _encodable(check.reason)}
+        )
         key = (check.gate, check.component)
         before = self._checks.get(key)
         broke = before is not None and before.verdict is Verdict.BROKEN
         if before is None or before.verdict in GOOD or (broke and check.verdict is Verdict.FAILED):
             self._checks[key] = check
+
+
+def _encodable(text: str | None) -> str | None:
+    """Names of files may hold what no report can: bytes that are no UTF-8."""
+    return text.encode("utf-8", "replace").decode() if text is not None else None

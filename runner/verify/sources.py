@@ -27,7 +27,7 @@ _FACTS = {"shape", "ndim", "dtype", "device", "training"}
 _PACKING = {"append", "extend", "items", "values", "keys", "get", "pop", "insert"}
 _STATEMENTS = (
     *(ast.Assign, ast.AnnAssign, ast.Return, ast.Expr, ast.For, ast.Pass, ast.Delete, ast.Raise),
-    *(ast.If, ast.Assert),
+    *(ast.If, ast.Assert, ast.While),
 )
 _NAMESPACES = {"torch", "F", "Tensor"}
 THE_LANGUAGES_OWN = {"torch", "__future__"} | set(sys.stdlib_module_names)
@@ -125,6 +125,8 @@ class _Forward:
                 self.numbers |= {t.id for t in node.targets if isinstance(t, ast.Name)}
             if isinstance(node, ast.Assign) and _is_shape(node.value):
                 self.numbers |= {n.id for t in node.targets for n in _names(t)}
+            if isinstance(node, ast.AugAssign) and self._number(node.target):
+                return None if self._number(node.value) else "adds to a number what is none"
             return None if isinstance(node, _STATEMENTS) else f"{type(node).__name__} statement"
         if isinstance(node, ast.BinOp | ast.BoolOp | ast.Compare | ast.UnaryOp):
             is_test = isinstance(node, ast.Compare) and all(
@@ -144,10 +146,10 @@ class _Forward:
         if isinstance(function, ast.Name):
             return function.id in _PLAIN | self.locals | self.helpers
         if isinstance(function, ast.Subscript):
-            return _root(function) == "self"
+            return root_name(function) == "self"
         if not isinstance(function, ast.Attribute):
             return False
-        root = _root(function.value)
+        root = root_name(function.value)
         if root == "self":
             return True  # a child, or a method of this class, which is read too
         if root in _NAMESPACES:
@@ -166,7 +168,7 @@ class _Forward:
         if isinstance(node, ast.Constant):
             return isinstance(node.value, int | float)
         if isinstance(node, ast.Attribute):
-            return node.attr == "ndim" or _root(node) == "self"
+            return node.attr == "ndim" or root_name(node) == "self"
         if isinstance(node, ast.Name):
             return node.id in self.numbers
         if isinstance(node, ast.UnaryOp):
@@ -201,7 +203,7 @@ def _is_fact(node: ast.expr) -> bool:
     if isinstance(node, ast.Tuple | ast.List):
         return all(map(_is_fact, node.elts))
     if isinstance(node, ast.Attribute):
-        return node.attr in _FACTS or _root(node) == "torch"
+        return node.attr in _FACTS or root_name(node) == "torch"
     return isinstance(node, ast.Constant) or _is_shape(node)
 
 
@@ -227,7 +229,7 @@ def _in_order(body: list[ast.stmt]) -> list[ast.stmt | ast.expr]:
     return sorted(nodes, key=lambda node: (node.lineno, node.col_offset))
 
 
-def _root(node: ast.expr) -> str | None:
+def root_name(node: ast.expr) -> str | None:
     """The name at the left end of `a.b[0].c`."""
     while isinstance(node, ast.Attribute | ast.Subscript):
         node = node.value

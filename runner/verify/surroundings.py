@@ -11,6 +11,7 @@ from typing import TypeGuard
 from torch import nn
 
 from runner.torch_internals import FUNCTIONS
+from runner.verify.sources import root_name
 
 _TESTS = {"run_tests", "main"}
 """Functions that may ask anything: no component calls them."""
@@ -146,12 +147,12 @@ def _asked(node: ast.AST, of_torch: set[str], asking: set[str]) -> str | None:
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
         return node.id if node.id in asking else None
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "getattr":
-        return None if node.args and _root(node.args[0]) == "self" else "getattr"
+        return None if node.args and root_name(node.args[0]) == "self" else "getattr"
     if not isinstance(node, ast.Attribute):
         return None
-    torchs = _root(node) in of_torch
+    torchs = root_name(node) in of_torch
     if torchs and (node.attr in _OF_TORCH or node.attr.startswith("set_")):
-        inside_nn = isinstance(node.value, ast.Attribute) or _root(node) != "torch"
+        inside_nn = isinstance(node.value, ast.Attribute) or root_name(node) != "torch"
         if not (inside_nn and node.attr == "utils"):  # torch.nn.utils
             return f"torch.{node.attr}"
     private = _is_private(node.attr) and node.attr not in FUNCTIONS
@@ -173,19 +174,12 @@ def _names_a_logger(node: ast.AST) -> TypeGuard[ast.Call]:
 def _changed(node: ast.AST, of_torch: set[str]) -> str | None:
     """What a piece of a program changes for everybody: a function or a class of torch's."""
     if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
-        return f"torch: {ast.unparse(node)} = ..." if _root(node) in of_torch else None
+        return f"torch: {ast.unparse(node)} = ..." if root_name(node) in of_torch else None
     return None
 
 
 def _is_private(name: str) -> bool:
     return name.startswith("_") and not name.startswith("__")
-
-
-def _root(node: ast.expr) -> str | None:
-    """The name that an expression such as `a.b[0].c` starts from."""
-    while isinstance(node, ast.Attribute | ast.Subscript):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else None
 
 
 def _decides_by_mode(part: ast.stmt) -> ast.AST | None:

@@ -3,6 +3,7 @@
 import pytest
 from attacks import Attacks, assert_caught
 from changing_files import RELU, at_import, in_forward
+from decompositions_of_expressions import lone
 
 AFRESH = Attacks()
 
@@ -70,3 +71,30 @@ def leads_to_itself(made):
 @pytest.mark.parametrize("attack", AFRESH, ids=str)
 def test_it_is_caught(attack, tmp_path, judged):
     assert_caught(judged(attack.on(tmp_path), trials=1), attack)
+
+
+RNN = tuple(f"rnn.{kind}_{of}_l0" for kind in ("weight", "bias") for of in ("ih", "hh"))
+SEVERAL = {
+    "what follows a recurrent layer": (
+        "torch.softmax(torch.relu(self.rnn(x)[0]), 1)",
+        {"init": "self.rnn = nn.LSTM(16, 16)", "weights": RNN},
+    ),
+    "small ones after a large one": (
+        "torch.exp(torch.tanh(self.fc(x).mean(1)))",
+        {
+            "init": "self.fc = nn.Linear(16, 16)",
+            "weights": ("fc.weight", "fc.bias"),
+            "output": (4,),
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_several_operations_are_told(name, tmp_path, judged, complaints):
+    text, options = SEVERAL[name]
+    made = lone(tmp_path / "made", text, **options)
+
+    said = complaints(judged(made, trials=1), "rules")["level_0_kernel/kernel.py"]
+
+    assert "is more than one operation" in said

@@ -110,6 +110,13 @@ PARENTS = {
     "a script's end": [
         ("import torch\n", "import torch\n\nif __name__ == '__main__':\n    print('PASS')\n")
     ],
+    "a count": [
+        (
+            BODY,
+            "n = 0\n        while n < 2:\n            "
+            "x = self.conv(x) if n == 0 else self.relu(x)\n            n += 1\n        return x",
+        )
+    ],
     "an early deletion": [(BODY, "y = self.conv(x)\n        del x\n        return self.relu(y)")],
 }
 
