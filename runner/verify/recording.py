@@ -66,9 +66,12 @@ def _names() -> dict[Any, str]:
 class Recorder:
     """One forward, as it happens."""
 
-    def __init__(self, directory: Path, known: dict[int, torch.Tensor], *, functions: bool) -> None:
+    def __init__(
+        self, directory: Path, known: dict[int, torch.Tensor], first: int, *, functions: bool
+    ) -> None:
         """`known`: by number, the tensors that the judge has: inputs and weights.
 
+        `first`: the number of the first tensor that it does not have.
         `functions`: record calls of torch's functions as such, and not what they dispatch.
         """
         self._functions = functions
@@ -80,7 +83,7 @@ class Recorder:
         self._numbers: dict[int, tuple[int, weakref.ref[torch.Tensor]]] = {}
         self._storages: dict[int, list[int]] = {}
         """Storage -> the tensors that show it."""
-        self._next = max(known, default=-1) + 1
+        self._next = first
         self._dead: list[int] = []
         self._made: dict[int, StorageWeakRef] = {}
         self._inside: list[str] = []

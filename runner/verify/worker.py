@@ -328,7 +328,8 @@ class Worker:
         before = set(known)
         folder = self._directory / request["children"] if request["children"] else None
         components = components_in(model, folder, self._directory) if folder else {}
-        recorder = Recorder(self._directory, known, functions=request["functions"])
+        first = len(inputs) + len(slots)
+        recorder = Recorder(self._directory, known, first, functions=request["functions"])
         whole.train(request["training"])
         self._seed(request)
         with (
