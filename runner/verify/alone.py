@@ -153,7 +153,7 @@ class Alone:
 
     def judge(self) -> None:
         """Every file of the directory."""
-        with tempfile.TemporaryDirectory(prefix="tmp") as folder:
+        with tempfile.TemporaryDirectory() as folder:
             self._aside, self._copy = Path(folder), Path(folder, "copy")
             shutil.copytree(self._files.directory, self._copy, symlinks=True, ignore=_but_texts)
             self._judge()
@@ -161,7 +161,7 @@ class Alone:
     def judge_kernels(self) -> None:
         """Whether each kernel is one operation, where something else is wrong already."""
         bench = self._bench
-        with tempfile.TemporaryDirectory(prefix="tmp") as folder:
+        with tempfile.TemporaryDirectory() as folder:
             self._aside = Path(folder)
             for path in filter(self._layout.is_kernel, self._layout.components):
                 with suppress(CannotJudge):  # why it does not run, its self-test says
@@ -396,6 +396,8 @@ class Alone:
         try:
             check_value(answer["outputs"])
             decoded = decode(answer["outputs"], held.__getitem__)
+            if not decoded:
+                raise ValueError("no output")
             return [(output, tensors(after)) for output, after in decoded]
         except (ConnectionLostError, LookupError, TypeError, ValueError) as error:
             raise CannotJudge(f"{_alone(begun)}, it says what cannot be read: {error}") from error
