@@ -119,6 +119,7 @@ def _cause(answer: dict[str, Any]) -> Exception | None:
     if "missing" not in answer:
         return None
     said = {name: one_line(answer.get(name, "")) for name in ("what", "where", "hint", "missing")}
-    cause = MissingError("original.py", said["what"], said["where"], hint=said["hint"])
+    where = f" {said['where']}" if said["where"] else ""
+    cause = MissingError("original.py", said["what"], where, hint=said["hint"])
     cause.__cause__ = ModuleNotFoundError(name=said["missing"])
     return cause

@@ -3,7 +3,7 @@
 import ast
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,7 +32,7 @@ from runner.verify.sources import import_fault, parsed, without_docstring
 from runner.verify.spilling import Spill
 from runner.verify.steps import StepGate
 from runner.verify.streaming import Streaming, told
-from runner.verify.surroundings import parents_fault, surroundings_fault
+from runner.verify.surroundings import parents_fault, seeds_generators, surroundings_fault
 from runner.verify.worker import workers
 
 
@@ -214,11 +214,14 @@ def _judge_documents(layout: Layout, findings: Findings, *, own: bool) -> None:
             findings.found("rules", file, wrong)
         _judge_parents(layout, findings)
     known: dict[tuple[str, str], str] = {}
+    seeds = False
+    with suppress(CannotJudge):  # the composition says what is wrong with it
+        seeds = seeds_generators(parsed(layout.directory / ORIGINAL, ORIGINAL))
     for component in layout.components:
         with findings.judging("rules", component):
             tree = parsed(layout.directory / component, component)
             kernel = layout.is_kernel(component)
-            fault = import_fault(tree) or surroundings_fault(tree, kernel=kernel)
+            fault = import_fault(tree) or surroundings_fault(tree, kernel=kernel, seeds=seeds)
             folder = component.partition("/")[0]
             same = known.setdefault((folder, without_docstring(tree)), component)
             if same != component and not own:

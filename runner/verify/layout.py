@@ -129,10 +129,10 @@ def _refused(directory: Path, tree: Tree | None) -> dict[str, str]:
         name = path.relative_to(directory).as_posix()
         if not path.is_symlink() and not path.is_file() and not path.is_dir():
             found[name] = "is neither a file nor a folder"
-        if path.is_symlink() and path.is_dir():
-            found[name] = "is a link to a folder: put the folder itself there"
-        elif path.is_symlink() and not _leads_inside(path, directory):
+        if path.is_symlink() and not _leads_inside(path, directory):
             found[name] = f"is a symbolic link to {path.readlink()}, outside of the directory"
+        elif path.is_symlink() and path.is_dir():
+            found[name] = "is a link to a folder: put the folder itself there"
     for node in tree.nodes.values() if tree else ():
         if not Path(os.path.normpath(directory / node.path)).is_relative_to(directory):
             found.setdefault(TREE_FILE, f"{node.id}: {node.path} is outside of the directory")

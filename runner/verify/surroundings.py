@@ -59,10 +59,11 @@ _OWN_METHODS = {
 """Methods of nn.Module, or of Python's own, that a class may have of its own."""
 
 
-def surroundings_fault(tree: ast.Module, *, kernel: bool) -> str | None:
+def surroundings_fault(tree: ast.Module, *, kernel: bool, seeds: bool = False) -> str | None:
     """What a component asks, or changes, besides its inputs and weights; None where it is nothing.
 
-    Its tests may: `run_tests`, `main` and what runs under `if __name__ == "__main__"`.
+    `seeds`: it may seed torch's generator, as the original does. Its tests may ask anything:
+    `run_tests`, `main`, what these call, and what runs under `if __name__ == "__main__"`.
     """
     of_torch, asking = _imported(tree)
     used = _used(tree)
@@ -78,7 +79,7 @@ def surroundings_fault(tree: ast.Module, *, kernel: bool) -> str | None:
             if id(node) in named:
                 continue
             name: str | None = _asked(node, of_torch, asking) or _changed(node, of_torch)
-            if name == "torch.manual_seed" and getattr(part, "name", "") in _DRAWING:
+            if name == "torch.manual_seed" and (seeds or getattr(part, "name", "") in _DRAWING):
                 continue
             if name:
                 return _fault(f"uses {name}", node)
@@ -120,6 +121,11 @@ def _fault(what: str, node: ast.AST) -> str:
     line = getattr(node, "lineno", 0)
     why = "a component computes from its inputs and weights alone"
     return f"{what} (line {line}) outside of its tests; {why}"
+
+
+def seeds_generators(tree: ast.Module) -> bool:
+    """Whether a file seeds torch's generator anywhere."""
+    return any(isinstance(n, ast.Attribute) and n.attr == "manual_seed" for n in ast.walk(tree))
 
 
 def _imported(tree: ast.Module) -> tuple[set[str], set[str]]:
@@ -255,9 +261,22 @@ def _main_fault(part: ast.If) -> str | None:
 
 
 def parents_fault(tree: ast.Module) -> str | None:
-    """What the file of a step's parent asks or changes; None where it is nothing."""
-    if fault := surroundings_fault(tree, kernel=True):
+    """What the file of a step's parent asks or changes; None where it is nothing.
+
+    It may load what its tests use: names of the file that hold no model are not read.
+    """
+    names = (ast.Assign, ast.AnnAssign)
+    body = [part for part in tree.body if not isinstance(part, names) or _stores(part)]
+    if fault := surroundings_fault(ast.Module(body, []), kernel=True):
         return fault
     calls = (part for part in tree.body if isinstance(part, ast.Expr))
     called = next((part for part in calls if not isinstance(part.value, ast.Constant)), None)
     return _fault("does something when it is imported", called) if called is not None else None
+
+
+def _stores(part: ast.stmt) -> bool:
+    """Whether a statement changes something that it did not make."""
+    return any(
+        isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load)
+        for node in ast.walk(part)
+    )
