@@ -146,7 +146,8 @@ def _calls(
 
     Before, a component is called on other inputs: once; 4 times if a quarter of a second is enough,
     and as often as 10 milliseconds are, up to 16 times.
-    The problem's own file and what is in training mode are called once.
+    The problem's own file and what is in training mode are called once, and what is slow with
+    gradients on alone.
     """
     keep = _state(request, model, tools)
 
@@ -169,8 +170,13 @@ def _calls(
         called(torch.no_grad(), draws[0])
         calls += 1
         took = time.monotonic() - started
-    with contextlib.suppress(RuntimeError):  # it writes into a weight, which takes no gradients
+    started = time.monotonic()
+    try:
         yield called(torch.enable_grad())
+        if time.monotonic() - started > _SOME_S:
+            return
+    except RuntimeError:  # it writes into a weight, which takes no gradients
+        pass
     yield called(torch.inference_mode())
 
 
