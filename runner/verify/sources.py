@@ -27,7 +27,7 @@ _FACTS = {"shape", "ndim", "dtype", "device", "training"}
 _PACKING = {"append", "extend", "items", "values", "keys", "get", "pop", "insert"}
 _STATEMENTS = (
     *(ast.Assign, ast.AnnAssign, ast.Return, ast.Expr, ast.For, ast.Pass, ast.Delete, ast.Raise),
-    *(ast.If, ast.Assert, ast.While),
+    *(ast.If, ast.Assert),
 )
 _NAMESPACES = {"torch", "F", "Tensor"}
 THE_LANGUAGES_OWN = {"torch", "__future__"} | set(sys.stdlib_module_names)
@@ -127,7 +127,9 @@ class _Forward:
                 self.numbers |= {n.id for t in node.targets for n in _names(t)}
             if isinstance(node, ast.AugAssign) and self._number(node.target):
                 return None if self._number(node.value) else "adds to a number what is none"
-            return None if isinstance(node, _STATEMENTS) else f"{type(node).__name__} statement"
+            ends = isinstance(node, ast.While) and not isinstance(node.test, ast.Constant)
+            known = ends or isinstance(node, _STATEMENTS)
+            return None if known else f"{type(node).__name__} statement"
         if isinstance(node, ast.BinOp | ast.BoolOp | ast.Compare | ast.UnaryOp):
             is_test = isinstance(node, ast.Compare) and all(
                 isinstance(op, ast.Is | ast.IsNot) for op in node.ops
