@@ -1,50 +1,51 @@
-"""The last question to each file: what does it do where nobody watches, on numbers it cannot know?
+"""Each file once more, beside the judge's forward of it: what does it do where nobody watches?
 
-Each runs once more in a process that looks like anybody's, on weights and inputs that it draws
-there from a seed drawn for this. It has to give what the operations give that it was seen to make.
+It runs in a process that looks like anybody's, on weights and inputs of a seed that nobody knows.
+It has to give what the operations give that it was seen to make.
 """
 
 import os
 import secrets
 import shutil
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
-from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import nn
 
 from runner.problems import structure
-from runner.torch_internals import without_modes
+from runner.reading import LARGEST_SOURCE
+from runner.torch_internals import DisableTorchFunction, without_modes
 from runner.verify import memory, plain_run, sandbox, wire
 from runner.verify.apart import one_line, reading
 from runner.verify.claims import check_value
 from runner.verify.compare import STEP, compare, compared_elements
-from runner.verify.components import SelfTests, components_in, load_component, shown
+from runner.verify.components import components_in
 from runner.verify.findings import Findings
-from runner.verify.foreign import ForeignFiles
 from runner.verify.health import constant_output
 from runner.verify.layout import COMPOSITION_TEST, KERNEL_FOLDER, ORIGINAL, Layout
 from runner.verify.leaves import tensors
 from runner.verify.loading_files import CannotJudge
-from runner.verify.memory import Block, Memory, NoTensorError
-from runner.verify.operation import meta_of
+from runner.verify.memory import Block, Memory, NoTensorError, NotToldError
+from runner.verify.moving import moved
+from runner.verify.options import VerifyOptions
 from runner.verify.replica import Model, Replica
 from runner.verify.results import GateName
-from runner.verify.running import Bench, Inputs
+from runner.verify.running import Inputs
 from runner.verify.sandbox import installed
-from runner.verify.spelled import more_than_one
+from runner.verify.spelled import Several, more_than_one
 from runner.verify.watching import Event
-from runner.verify.weights import vary, weights_of
 from runner.verify.wire import Channel, ConnectionLostError, decode, encode
 
 _TOOLS = (memory, wire, sandbox, structure)
@@ -52,10 +53,18 @@ _SEEDS = 1000
 """Small ones, as people take."""
 _FEW = 16
 """Numbers that may well be one by chance."""
-_SIDE_BY_SIDE = 256 << 20
-"""Bytes of weights up to which the next file begins while one is judged."""
+_BEGUN, _BEGUN_BYTES = 2, 512 << 20
+"""Files that are imported before the judge needs them, and bytes that their weights may have."""
 _HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "PYTHONMALLOC": "malloc"}
 """Fewer pages: a fork takes 3 ms and not 14. Elsewhere than on Linux it means nothing."""
+
+_Name = tuple[str, str]
+"""A file, and the class in it that runs."""
+
+
+def secret_seed() -> int:
+    """A seed that no file can know."""
+    return secrets.randbelow(_SEEDS)
 
 
 class _Server:
@@ -97,157 +106,227 @@ def start() -> None:
     _server(os.getpid())
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """One file, and what of it is to run."""
-
-    file: str
-    cls: str
-    replica: nn.Module
-    inputs: Inputs | None = None
-    """None where the file draws its own."""
-
-    @property
-    def model(self) -> Model:
-        """What is known of it."""
-        assert isinstance(self.replica, Replica)
-        return self.replica.kdrun_link.model
-
-
 @dataclass(slots=True)
-class _Begun:
+class _Run:
     """A file that runs by itself."""
 
-    gate: GateName
-    asked: _Asked
+    file: str
     answers: Channel
     aside: Path
-    then: Callable[[Inputs, nn.Module], None]
-    """What is done once its inputs are known, and its weights are in the judge's model."""
+
+    @property
+    def called(self) -> str:
+        """How a sentence about it begins."""
+        return f"{self.file}: imported and run by itself"
+
+    def send(self, message: dict[str, Any], blocks: list[Block]) -> None:
+        """Say what to run it on."""
+        with suppress(ConnectionLostError):  # then it has ended, and has said why
+            self.answers.send(message, blocks)
 
 
 class Alone:
-    """Asks each file; what it does otherwise is a fault of its."""
+    """Runs each file by itself; what it does otherwise there is a fault of its."""
 
-    def __init__(
-        self,
-        files: ForeignFiles,
-        layout: Layout,
-        bench: Bench,
-        tests: SelfTests,
-        as_the_author_calls: set[str],
-        findings: Findings,
-    ) -> None:
-        """`as_the_author_calls`: kernel files that are one call of the original's author."""
-        self._files, self._layout = files, layout
-        self._as_the_author_calls = as_the_author_calls
-        self._tests, self._findings = tests, findings
-        number = bench.options.seed if bench.options.specialised else secrets.randbelow(_SEEDS)
-        self._bench = replace(bench, options=replace(bench.options, seed=number))
-        self._count = 0
+    def __init__(self, layout: Layout, options: VerifyOptions, findings: Findings) -> None:
+        """`options`: with a seed that no file knows."""
+        self._layout, self._options, self._findings = layout, options, findings
         self._memory = Memory()
+        self._waiting = _in_order(layout)
+        """Files that did not run yet, with the bytes of their weights."""
+        self._ready: dict[_Name, _Run] = {}
+        """Files that are imported, and wait for inputs."""
+        self._count = 0
         self._silent: set[str] = set()
         """Kernels whose output on their own inputs is constant."""
         self._reading: set[str] = set()
         """Files whose program may be another one for other values."""
+        self._original_reads = True
+        self._several: dict[str, Several] = {}
+        """Kernels that are more than one operation."""
 
-    def judge(self) -> None:
-        """Every file of the directory."""
-        with tempfile.TemporaryDirectory() as folder:
-            self._aside, self._copy = Path(folder), Path(folder, "copy")
-            shutil.copytree(self._files.directory, self._copy, symlinks=True, ignore=_but_texts)
-            self._judge()
+    def __enter__(self) -> Self:
+        self._folder = tempfile.TemporaryDirectory()
+        self._aside, self._copy = Path(self._folder.name), Path(self._folder.name, "copy")
+        shutil.copytree(self._layout.directory, self._copy, symlinks=True, ignore=_but_texts)
+        return self
 
-    def judge_kernels(self) -> None:
-        """Whether each kernel is one operation, where something else is wrong already."""
-        bench = self._bench
-        with tempfile.TemporaryDirectory() as folder:
-            self._aside = Path(folder)
-            for path in filter(self._layout.is_kernel, self._layout.components):
-                with suppress(CannotJudge):  # why it does not run, its self-test says
-                    component = load_component(self._files, bench, path, path)
-                    asked = _Asked(path, "Model", component.build(0))
-                    watch = bench.watch(asked.replica)
-                    bench.forward(f"{path}: forward", asked.replica, component.draw(0), 0, watch)
-                    fault = self._kernel_fault(asked, watch.trace.events)
-                    self._findings.found("rules", path, fault)
+    def __exit__(self, *_: object) -> None:
+        for run in self._ready.values():
+            run.answers.close()
+        self._folder.cleanup()
 
-    def _judge(self) -> None:
-        """All files, the next one while one is judged."""
-        self._waiting = deque[Callable[[], None]]()
-        self._running = deque[_Begun]()
-        for path in self._layout.components:
-            ask = partial(self._component, path)
-            then = partial(self._refactored, path)
-            self._waiting.append(partial(self._begin, "self-test", path, ask, then))
-        self._waiting.append(
-            partial(self._begin, "rules", ORIGINAL, self._original, self._composed)
-        )
-        while self._waiting or self._running:
-            while self._waiting and (not self._running or self._small()):
-                self._waiting.popleft()()
-            if self._running:
-                self._finish(self._running.popleft())
+    def beside(self, file: str, model: nn.Module, inputs: Inputs) -> Callable[[Any], None] | None:
+        """The judge is about to do what a file was seen to do: what takes the output.
 
-    def _small(self) -> bool:
-        """Whether another file may run beside the one that runs."""
-        held = weights_of(self._running[0].asked.replica).values()
-        return len(self._running) < 2 and sum(t.nbytes for t in held) < _SIDE_BY_SIDE
+        None where the file has run by itself already.
+        """
+        if not isinstance(model, Replica):
+            return None
+        known = model.kdrun_link.model
+        if file == ORIGINAL:
+            return lambda _: self._original_ran(known)
+        name = file, known.cls
+        if self._waiting.pop(name, None) is None:
+            return None
+        try:
+            run = self._ready.pop(name, None) or self._started(*name)
+            message, blocks = self._on(known, inputs)
+        except CannotJudge as error:
+            self._findings.broken(_gate(file), file, str(error))
+            return None
+        run.send(message, blocks)
+        self._begin_next()
+        end = self._listening(model) if file == COMPOSITION_TEST else None
 
-    def _refactored(self, path: str, inputs: Inputs, _: nn.Module) -> None:
-        step = self._layout.step_of(path)
-        if step is not None:
-            file = f"{step.folder}/refactored.py"
-            load = partial(self._files.load_step, self._bench.directory / step.folder)
-            ask = partial(self._parent, file, "RefactoredModel", load, inputs)
-            self._waiting.appendleft(partial(self._begin, "rules", file, ask, _nothing))
+        def done(output: Any) -> None:
+            if end:
+                end()
+            self._judge(run, known, output, inputs)
 
-    def _composed(self, inputs: Inputs, original: nn.Module) -> None:
-        assert isinstance(original, Replica)
-        if not original.kdrun_link.model.reads_values:
+        return done
+
+    def judge_operation(self, file: str, model: nn.Module, events: list[Event]) -> None:
+        """Whether what a kernel was just seen to do is one operation."""
+        assert isinstance(model, Replica)
+        known = model.kdrun_link.model
+        if not events and not known.asks_for("_unsafe_view"):  # which torch itself takes
+            fault = "computes nothing: a view belongs into the parent"
+            self._findings.found("rules", file, fault)
+        elif sum(not event.constant for event in events) > 1:
+            tree = self._layout.tree
+            lone = tree is not None and tree.root.path == file
+            original = self._layout.directory / ORIGINAL if lone else None
+            with reading(f"{file}: forward"):
+                several = more_than_one(known, original, self._aside)
+            if several:
+                self._several[file] = several
+
+    def finish(self, as_the_author_calls: set[str]) -> None:
+        """What can be said at the end. `as_the_author_calls`: kernels that are one call of his."""
+        found = self._findings.found
+        for file, several in self._several.items():
+            if not (several.excused and file in as_the_author_calls):
+                found("rules", file, several.fault)
+        if not self._original_reads:
             for file in sorted(self._reading):
                 fault = "reads values to decide what it computes; original.py reads none"
-                self._findings.found("rules", file, fault)
-        load = partial(self._files.load, self._bench.directory / COMPOSITION_TEST)
-        ask = partial(self._parent, COMPOSITION_TEST, "ComposedModel", load, inputs)
-        self._waiting.append(partial(self._begin, "rules", COMPOSITION_TEST, ask, self._hear))
+                found("rules", file, fault)
+        if self._findings.all_good:
+            for file, cls in self._waiting:
+                self._findings.broken(_gate(file), file, f"{cls} was not run by itself")
 
-    def _begin(
-        self,
-        gate: GateName,
-        file: str,
-        ask: Callable[[], _Asked],
-        then: Callable[[Inputs, nn.Module], None],
-    ) -> None:
-        try:
-            asked = ask()
-            self._running.append(_Begun(gate, asked, *self._run(asked), then))
-        except CannotJudge as error:
-            self._findings.broken(gate, file, str(error))
+    def _original_ran(self, model: Model) -> None:
+        self._original_reads = model.reads_values
 
-    def _finish(self, begun: _Begun) -> None:
-        file = begun.asked.file
+    def _begin_next(self) -> None:
+        """Import the files that run next, unless they are large."""
+        begun = 0
+        for name, size in [*self._waiting.items()][:_BEGUN]:
+            begun += size
+            if begun <= _BEGUN_BYTES and name not in self._ready:
+                with suppress(CannotJudge):  # said where it is needed
+                    self._ready[name] = self._started(*name)
+
+    def _started(self, file: str, cls: str) -> _Run:
+        """Let a file be imported by itself."""
+        self._count += 1
+        aside = self._aside / str(self._count)
+        aside.mkdir()
+        component = cls == "Model"
+        folder = aside / "kernels" if component else self._copy
+        if component:  # it stands alone
+            folder.mkdir()
+            with suppress(OSError):  # where it is missing, it is told so there
+                shutil.copy(self._copy / file, folder)
+        request = {
+            "folder": str(folder),
+            "aside": str(aside),
+            "file": str(folder / (Path(file).name if component else file)),
+            "class": cls,
+            "component": component,
+            "training": self._options.mode == "train",
+            "number": self._options.seed + self._options.seeds - 1,
+            "threads": torch.get_num_threads(),
+            "readable": [str(path) for path in [*installed(), folder]],
+        }
+        mine, its = socket.socketpair()
         try:
-            inputs, fault = self._compared(begun)
+            _server(os.getpid()).channel.send(request, [Block(its.detach())])
+        except ConnectionLostError as error:
+            _server.cache_clear()
+            raise CannotJudge(f"{file}: the process that runs it alone is gone") from error
+        return _Run(file, Channel(mine), aside)
+
+    def _on(self, model: Model, inputs: Inputs) -> tuple[dict[str, Any], list[Block]]:
+        """What a file is told to run on: the judge's weights and inputs, as they are now."""
+        held: list[torch.Tensor] = []
+        weights: list[list[Any]] = []
+        with without_modes(), DisableTorchFunction():
+            for place, tensor in zip(model.slots, model.tensors(), strict=True):
+                if tensor is not None:
+                    weights.append([place, _add(tensor, held)])
+            try:
+                told = encode([list(inputs[0]), inputs[1]], lambda t: _add(t, held))
+                metas, blocks = self._memory.write(held)
+            except NotToldError as error:
+                raise CannotJudge(f"{model.what}: is given {error}") from error
+            except OSError as error:
+                raise MemoryError(f"no room for tensors: {error}") from error
+        return {"weights": weights, "inputs": told, "tensors": metas}, blocks
+
+    def _judge(self, run: _Run, model: Model, output: Any, inputs: Inputs) -> None:
+        """Compare what a file gave with what the judge has, and its inputs afterwards."""
+        file = run.file
+        try:
+            fault = self._fault(run, output, inputs)
+            self._findings.found(_gate(file), file, fault)
         except CannotJudge as error:
-            self._findings.broken(begun.gate, file, str(error))
-            return
+            self._findings.broken(_gate(file), file, str(error))
         finally:
-            begun.answers.close()
-            shutil.rmtree(begun.aside, ignore_errors=True)
-        if fault:
-            self._findings.found(begun.gate, file, fault)
-        begun.then(inputs, begun.asked.replica)
+            run.answers.close()
+            shutil.rmtree(run.aside, ignore_errors=True)
+        if model.reads_values:
+            self._reading.add(file)
+        kernel = self._layout.is_kernel(file)
+        if kernel and constant_output(output) and compared_elements(output) > _FEW:
+            self._silent.add(file)
 
-    def _hear(self, inputs: Inputs, composed: nn.Module) -> None:
-        """Blame kernels whose own inputs give one number throughout, if the model's do not."""
-        if not self._silent:
-            return
-        directory = self._bench.directory
+    def _fault(self, run: _Run, output: Any, inputs: Inputs) -> str | None:
+        actual, given = moved((output, tensors(list(inputs))), "cpu")
+        for expected, left in self._outputs(run):
+            if reason := compare(expected, actual, STEP).reason:
+                return f"imported and run by itself, it gives something else: {reason}"
+            if reason := compare(left, given, STEP).reason:
+                return f"imported and run by itself, it changes its inputs: {reason}"
+        return None
+
+    def _outputs(self, run: _Run) -> list[tuple[Any, list[torch.Tensor]]]:
+        """What a file gave, and its inputs afterwards, for each call that counts."""
+        try:
+            answer, blocks = run.answers.receive()
+        except ConnectionLostError:
+            raise CannotJudge(f"{run.called}, it ends before it has answered") from None
+        if isinstance(answer, dict) and "error" in answer:
+            raise CannotJudge(f"{run.called}, it fails: {one_line(answer['error'])[:300]}")
+        try:
+            held = self._memory.read(answer["tensors"], blocks)
+            check_value(answer["outputs"])
+            decoded = decode(answer["outputs"], held.__getitem__)
+            if not decoded:
+                raise ValueError("no output")
+            return [(output, tensors(after)) for output, after in decoded]
+        except (ConnectionLostError, NoTensorError, LookupError, TypeError, ValueError) as error:
+            raise CannotJudge(f"{run.called}, it says what cannot be read: {error}") from error
+
+    def _listening(self, composed: nn.Module) -> Callable[[], None]:
+        """Hear which silent kernels give more than one number in the model; return what ends it."""
+        directory = self._layout.directory
         found = components_in(composed, directory / KERNEL_FOLDER, directory)
+        silent = [(module, file) for module, file in found.values() if file in self._silent]
         heard: set[str] = set()
 
-        def listening(file: str, forward: Callable[..., Any]) -> Callable[..., Any]:
+        def heard_by(file: str, forward: Callable[..., Any]) -> Callable[..., Any]:
             def listen(*args: Any, **kwargs: Any) -> Any:
                 output = forward(*args, **kwargs)
                 if constant_output(output) is None:
@@ -256,200 +335,72 @@ class Alone:
 
             return listen
 
-        for module, file in found.values():
-            module.forward = listening(file, module.forward)
-        self._bench.forward(f"{COMPOSITION_TEST}: forward", composed, _again(inputs), 0)
-        for file in sorted(self._silent & heard):
-            fault = "gives one number throughout on its own inputs, and others in the model"
-            self._findings.found("self-test", file, f"{fault}: draw what reaches it there")
+        before = [(module, vars(module).get("forward")) for module, _ in silent]
+        for module, file in silent:
+            module.forward = heard_by(file, module.forward)
 
-    def _component(self, path: str) -> _Asked:
-        module = self._files.load(self._bench.directory / path)
-        return _Asked(path, "Model", self._bench.build_bare(path, module.Model, 0))
+        def end() -> None:
+            for module, forward in before:
+                vars(module).pop("forward")
+                if forward is not None:
+                    module.forward = forward
+            for file in sorted(heard):
+                fault = "gives one number throughout on its own inputs, and others in the model"
+                self._findings.found("self-test", file, f"{fault}: draw what reaches it there")
 
-    def _original(self) -> _Asked:
-        build = self._files.problem().build
-        return _Asked(ORIGINAL, "Model", self._bench.build_bare(f"{ORIGINAL}: Model", build, 0))
-
-    def _parent(
-        self, file: str, cls: str, load: Callable[[], ModuleType], inputs: Inputs
-    ) -> _Asked:
-        replica = self._bench.build_bare(f"{file}: {cls}", getattr(load(), cls), 0)
-        return _Asked(file, cls, replica, inputs)
-
-    def _compared(self, begun: _Begun) -> tuple[Inputs, str | None]:
-        bench, asked = self._bench, begun.asked
-        inputs = self._given(begun)
-        contract = self._tests.contracts.get(asked.file)
-        given = tuple(map(meta_of, tensors(list(inputs))))
-        if contract is not None and contract.inputs != given:
-            watched = f"and {shown(contract.inputs)} where it is watched"
-            return inputs, f"imported by itself, get_inputs() gives {shown(given)}, {watched}"
-        bench.seed(0)
-        kernel = self._layout.is_kernel(asked.file)
-        watch = bench.watch(asked.replica) if kernel else None
-        what = f"{asked.file}: forward"
-        after = _again(inputs)
-        actual, seen = bench.forward(what, asked.replica, after, 0, watch)
-        outputs = self._outputs(begun)
-        if kernel and constant_output(actual) and compared_elements(actual) > _FEW:
-            self._silent.add(asked.file)
-        if asked.model.reads_values:
-            self._reading.add(asked.file)
-        if seen:
-            fault = self._kernel_fault(asked, seen.trace.events)
-            self._findings.found("rules", asked.file, fault)
-        for expected, left in outputs:
-            if reason := compare(expected, actual, STEP).reason:
-                return inputs, f"imported and run by itself, it gives something else: {reason}"
-            if reason := compare(left, tensors(list(after)), STEP).reason:
-                return inputs, f"imported and run by itself, it changes its inputs: {reason}"
-        return inputs, None
-
-    def _kernel_fault(self, asked: _Asked, events: list[Event]) -> str | None:
-        model = asked.model
-        if not events and not model.asks_for("_unsafe_view"):  # which torch itself takes
-            return "computes nothing: a view belongs into the parent"
-        if sum(not event.constant for event in events) < 2:
-            return None
-        tree = self._layout.tree
-        root = tree.root if tree else None
-        lone = root is not None and root.path == asked.file
-        original = self._files.directory / ORIGINAL if lone else None
-        called = asked.file in self._as_the_author_calls
-        with reading(f"{asked.file}: forward"):
-            return more_than_one(model, original, self._aside, called=called)
-
-    def _run(self, asked: _Asked) -> tuple[Channel, Path]:
-        """Let a file run by itself; what it answers over, and its folder."""
-        self._count += 1
-        aside = self._aside / str(self._count)
-        aside.mkdir()
-        folder = self._copy
-        if asked.cls == "Model" and asked.file != ORIGINAL:  # it stands alone
-            folder = aside / "kernels"
-            folder.mkdir()
-            shutil.copy(self._copy / asked.file, folder)
-        file = folder / (asked.file if folder is self._copy else Path(asked.file).name)
-        held: list[torch.Tensor] = []
-        inputs = None if asked.inputs is None else encode(asked.inputs, lambda t: _add(t, held))
-        told, blocks = self._memory.write(held)
-        request = {
-            "folder": str(folder),
-            "aside": str(aside),
-            "file": str(file),
-            "class": asked.cls,
-            "arguments": asked.cls == "Model" or self._has_arguments(asked),
-            "whole": asked.file == ORIGINAL,
-            "paths": sys.path if asked.file == ORIGINAL else [],
-            "often": asked.cls == "Model" and asked.file != ORIGINAL,
-            "training": self._bench.options.mode == "train",
-            "weights": asked.model.slots,
-            "inputs": inputs,
-            "number": self._bench.options.seed,
-            "threads": torch.get_num_threads(),
-            "readable": None
-            if asked.file == ORIGINAL
-            else [str(path) for path in [*installed(), folder]],
-            "tensors": told,
-        }
-        mine, its = socket.socketpair()
-        try:
-            _server(os.getpid()).channel.send(request, [Block(its.detach()), *blocks])
-        except ConnectionLostError as error:
-            _server.cache_clear()
-            raise CannotJudge(f"{asked.file}: the process that runs it alone is gone") from error
-        return Channel(mine), aside
-
-    def _has_arguments(self, asked: _Asked) -> bool:
-        text = (self._copy / asked.file).read_text(encoding="utf-8", errors="replace")
-        return asked.cls == "RefactoredModel" and "def get_init_inputs" in text
-
-    def _given(self, begun: _Begun) -> Inputs:
-        """The inputs that a file drew. Its weights are the judge's, and both move the defaults."""
-        answer, held = self._heard(begun)
-        model = begun.asked.model
-        try:
-            weights = [None if n is None else held[n] for n in answer["weights"]]
-            check_value(answer["inputs"])
-            args, kwargs = decode(answer["inputs"], held.__getitem__)
-            model.put(weights)
-        except (ConnectionLostError, LookupError, TypeError, ValueError) as error:
-            raise CannotJudge(f"{_alone(begun)}, it says what cannot be read: {error}") from error
-        generator = torch.Generator().manual_seed(self._bench.options.seed)
-        before = [None if t is None else t._version for t in weights]
-        vary(begun.asked.replica, generator, only_defaults=True)  # the others are random already
-        changed = [
-            (slot, tensor)
-            for slot, tensor, version in zip(model.slots, weights, before, strict=True)
-            if tensor is not None and tensor._version != version
-        ]
-        told, blocks = self._memory.write([tensor for _, tensor in changed])
-        change = {"places": [slot for slot, _ in changed], "tensors": told}
-        with suppress(ConnectionLostError):  # then it has ended, and gives no output
-            begun.answers.send(change, blocks)
-        return tuple(args), kwargs
-
-    def _outputs(self, begun: _Begun) -> list[tuple[Any, list[torch.Tensor]]]:
-        """What it gave, and its inputs afterwards, for each call that counts."""
-        answer, held = self._heard(begun)
-        try:
-            check_value(answer["outputs"])
-            decoded = decode(answer["outputs"], held.__getitem__)
-            if not decoded:
-                raise ValueError("no output")
-            return [(output, tensors(after)) for output, after in decoded]
-        except (ConnectionLostError, LookupError, TypeError, ValueError) as error:
-            raise CannotJudge(f"{_alone(begun)}, it says what cannot be read: {error}") from error
-
-    def _heard(self, begun: _Begun) -> tuple[Any, list[torch.Tensor]]:
-        try:
-            answer, blocks = begun.answers.receive()
-        except ConnectionLostError:
-            raise CannotJudge(f"{_alone(begun)}, it ends before it has answered") from None
-        if not isinstance(answer, dict):
-            raise CannotJudge(f"{_alone(begun)}, it says what cannot be read")
-        if "error" in answer:
-            raise CannotJudge(f"{_alone(begun)}, it fails: {one_line(answer['error'])[:300]}")
-        try:
-            return answer, self._memory.read(answer["tensors"], blocks)
-        except (NoTensorError, LookupError, TypeError) as error:
-            raise CannotJudge(f"{_alone(begun)}, it says what cannot be read: {error}") from error
+        return end
 
 
-def _alone(begun: _Begun) -> str:
-    return f"{begun.asked.file}: imported and run by itself"
+def _in_order(layout: Layout) -> dict[_Name, int]:
+    """Files as the judge will probably run them, and the bytes of their weights as the tree says.
+
+    Steps, kernels, then the root, its step, and the composed model.
+    """
+    root = layout.tree.root.path if layout.tree else None
+    files: dict[_Name, int] = {}
+
+    def add(component: str, *names: _Name) -> None:
+        shapes = [n.weight_shapes.values() for n in layout.nodes(component)[:1]]
+        size = 4 * sum(prod(shape) for each in shapes for shape in each)
+        for name in names:
+            files.setdefault(name, size)
+
+    steps = [(step.parent, f"{step.folder}/refactored.py") for step in layout.steps]
+    for last in (False, True):
+        if last:
+            for path in layout.components:
+                if path != root:
+                    add(path, (path, "Model"))
+        for parent, refactored in steps:
+            if parent is not None and (parent == root) == last:
+                add(parent, (parent, "Model"), (refactored, "RefactoredModel"))
+    if root:
+        add(root, (root, "Model"), (COMPOSITION_TEST, "ComposedModel"))
+    return files
 
 
-def _nothing(_: Inputs, __: nn.Module) -> None:
-    """Nothing follows."""
+def _gate(file: str) -> GateName:
+    """The gate that says what is wrong with a file."""
+    composed = file == COMPOSITION_TEST or file.endswith("/refactored.py")
+    return "rules" if composed else "self-test"
 
 
 def _but_texts(folder: str, names: list[str]) -> Iterable[str]:
     """What is not copied: all but folders and texts that files import, and originals of steps."""
     step = Path(folder).parent.name == "steps"
-    texts = {n for n in names if n.endswith((".py", ".json")) and not (step and n == ORIGINAL)}
-    return [n for n in names if n not in texts and not Path(folder, n).is_dir()]
+    return [n for n in names if not _is_imported(Path(folder, n)) or (step and n == ORIGINAL)]
+
+
+def _is_imported(path: Path) -> bool:
+    kind = path.lstat()
+    text = path.suffix in {".py", ".json"} and kind.st_size <= LARGEST_SOURCE
+    regular = stat.S_ISREG(kind.st_mode) or stat.S_ISLNK(kind.st_mode)
+    return stat.S_ISDIR(kind.st_mode) or (text and regular)
 
 
 def _add(tensor: torch.Tensor, held: list[torch.Tensor]) -> int:
+    for n, other in enumerate(held):
+        if other is tensor:
+            return n
     held.append(tensor)
     return len(held) - 1
-
-
-def _again(inputs: Inputs) -> Inputs:
-    """The same inputs, for a forward that may write into them."""
-    with without_modes():
-        copies = {id(t): t.clone() for t in tensors(list(inputs))}
-    args, kwargs = inputs
-    return tuple(_each(a, copies) for a in args), {k: _each(v, copies) for k, v in kwargs.items()}
-
-
-def _each(value: Any, copies: dict[int, torch.Tensor]) -> Any:
-    if isinstance(value, torch.Tensor):
-        return copies[id(value)]
-    if isinstance(value, dict):
-        return {key: _each(item, copies) for key, item in value.items()}
-    if type(value) in (tuple, list):
-        return type(value)(_each(item, copies) for item in value)
-    return value

@@ -122,21 +122,26 @@ def self_test(
     """Run one component on its own inputs; everything that it held is free afterwards."""
     with findings.judging("self-test", component), foreign_code(component, bench.directory):
         loaded = load_component(files, bench, component, component)
-        model = loaded.build(0)
-        inputs = loaded.draw(0)
+        trial = bench.last_trial if bench.beside else 0
+        model = loaded.build(trial)
+        if bench.beside:
+            bench.vary(model, trial)
+        inputs = loaded.draw(trial)
         note_contract(loaded, layout, model, inputs, tests, findings)
         if not layout.is_kernel(component):
-            output, _ = bench.forward(f"{component}: forward", model, inputs, 0)
+            output, _ = bench.forward(f"{component}: forward", model, inputs, trial)
             judge_output(loaded, layout, output, tests, findings)
             return
         watch = bench.watch(model)
-        output, _ = bench.forward(f"{component}: forward", model, inputs, 0, watch)
+        output, _ = bench.forward(f"{component}: forward", model, inputs, trial, watch)
         judge_output(loaded, layout, output, tests, findings)
         events = watch.trace.events
         contract = tests.contracts[component]
         tests.contracts[component] = replace(contract, operations=what_ran(events))
         del output
         findings.found("rules", component, watch.kept())
+        if bench.beside:
+            bench.beside.judge_operation(component, model, events)
 
 
 def note_contract(

@@ -163,14 +163,15 @@ class ForeignFiles:
             children = f"{file.rpartition('/')[0]}/{CHILDREN}"
         functions = children == KERNEL_FOLDER or file.startswith(f"{KERNEL_FOLDER}/")
         what = f"{file}: forward"
-        known = self._programs.setdefault((file, name), {}) if number not in self._texts else {}
+        text = number in self._texts
         model = Model(
             worker,
             _number(answer, "model"),
             what,
+            "" if text else name,
             children=children,
             functions=functions,
-            known=known,
+            known={} if text else self._programs.setdefault((file, name), {}),
         )
         return model.built(answer, held)
 

@@ -3,7 +3,7 @@
 import ast
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from runner.problems import imported_packages, known_as, out_of_memory
 from runner.reading import read_file
 from runner.tree.document import LEVEL_FOLDER, TREE_FILE, Tree
 from runner.verify.advice import MOST_KERNELS, advice
-from runner.verify.alone import Alone, start
+from runner.verify.alone import Alone, secret_seed, start
 from runner.verify.arithmetic import exact_arithmetic
 from runner.verify.beside import faults
 from runner.verify.components import SelfTests, documented, self_test, settle
@@ -58,7 +58,9 @@ def _judge(
     if streaming:
         findings.warn(told(options.seed))
     on_cpu = options.device == "cpu"
+    alone: Alone | None = None
     with (
+        ExitStack() as stack,
         streaming or nullcontext(),
         exact_arithmetic(options.device),
         spelled_operations(),
@@ -88,6 +90,11 @@ def _judge(
             for package, known in layout.tree.metadata.packages.items():
                 if known != (here := known_as(package)):
                     findings.warn(f"taken apart with {package} {known}; here it is {here}")
+        if isinstance(files, ForeignFiles):
+            if not steered and not options.seed:
+                bench = replace(bench, options=replace(bench.options, seed=secret_seed()))
+            alone = stack.enter_context(Alone(layout, bench.options, findings))
+            bench = replace(bench, beside=alone)
         missing = _missing_packages(directory / ORIGINAL)  # no file has run that could hide one
         power = PowerGate(files, layout, bench, spill, findings)
         with findings.gate("step"):
@@ -105,7 +112,7 @@ def _judge(
                     self_test(component, files, layout, bench, tests, findings)
             step_gate.judge_calls()
 
-        later = _may_be_witnessed(layout, options)
+        later = _may_be_witnessed(layout, bench)
         with findings.gate("self-test"):
             self_tests(component for component in layout.components if component not in later)
         with findings.gate("composition"):
@@ -124,12 +131,8 @@ def _judge(
             self_tests(layout.components)
             settle(layout, tests, composition.kernels_not_finite, findings)
         power.finish()
-        if isinstance(files, ForeignFiles):
-            with findings.gate("self-test"):
-                alone = Alone(
-                    files, layout, bench, tests, composition.as_the_author_calls, findings
-                )
-                (alone.judge if findings.all_good else alone.judge_kernels)()
+        if alone:
+            alone.finish(composition.as_the_author_calls)
         with findings.gate("device"):
             if isinstance(files, ForeignFiles):
                 files.judge_devices(findings)
@@ -185,17 +188,20 @@ def _missing_packages(path: Path) -> frozenset[str]:
     return frozenset(package for package, known in packages.items() if known == "missing")
 
 
-def _may_be_witnessed(layout: Layout, options: VerifyOptions) -> set[str]:
+def _may_be_witnessed(layout: Layout, bench: Bench) -> set[str]:
     """The root, and its kernels that may take the author's inputs.
 
     A root that is a kernel runs by itself where it is going to be made wrong: what it keeps for its
-    next call could not be seen.
+    next call could not be seen. So does each kernel that others wrote.
     """
     root = layout.tree.root if layout.tree else None
     step = layout.step_of(root.path) if root else None
+    alone = bench.options.power or bench.beside
     if root is None or step is None:
-        alone = root is not None and layout.is_kernel(root.path) and not options.power
-        return {root.path} if root is not None and alone else set()
+        kernel = root is not None and layout.is_kernel(root.path)
+        return {root.path} if root is not None and kernel and not alone else set()
+    if bench.beside:
+        return {root.path}
     inputs = set(documented(root))
     kernels = {path for path in step.children.values() if path and layout.is_kernel(path)}
     return {root.path} | {

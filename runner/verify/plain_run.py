@@ -26,10 +26,7 @@ _MANY, _MANY_S = 16, 0.01
 
 def serve(end: int, tools: dict[str, Any]) -> None:
     """Answer requests until nobody asks any more."""
-    torch.backends.mha.set_fastpath_enabled(False)  # these two choose other operations
-    torch.backends.opt_einsum.enabled = False
-    torch.use_deterministic_algorithms(True, warn_only=True)
-    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+    torch.backends.opt_einsum.enabled = False  # it would choose other operations
     channel = tools["Channel"](socket.socket(fileno=end))
     children: list[int] = []
     while True:
@@ -47,7 +44,7 @@ def serve(end: int, tools: dict[str, Any]) -> None:
             os.setpgid(0, 0)  # what it starts ends with it
             os.close(end)
             answers = tools["Channel"](socket.socket(fileno=os.dup(blocks.pop(0).file)))
-            _run(request, blocks, answers, tools)
+            _run(request, answers, tools)
         del request, blocks
 
 
@@ -64,35 +61,25 @@ def _end(child: int) -> None:
         os.killpg(child, signal.SIGKILL)
 
 
-def _run(request: dict[str, Any], blocks: list[Any], answers: Any, tools: dict[str, Any]) -> None:
+def _run(request: dict[str, Any], answers: Any, tools: dict[str, Any]) -> None:
     """Say what came out, or what was raised."""
-    aside, confine = Path(request["aside"]), tools["confine"]
     try:
         torch.set_num_threads(request["threads"])
-        if not request["whole"]:  # as torch is when nobody has set anything
-            torch.backends.mha.set_fastpath_enabled(True)
-            torch.use_deterministic_algorithms(False)
-            torch.utils.deterministic.fill_uninitialized_memory = True  # type: ignore[attr-defined]
         os.chdir(request["folder"])
-        readable = request["readable"]
-        if readable is None:  # packages of a problem keep what they compile
-            for name in ("TMPDIR", "MPLCONFIGDIR", "NUMBA_CACHE_DIR"):
-                os.environ[name] = str(aside)
-        confine(aside, None if readable is None else [Path(path) for path in readable])
-        _answer(request, blocks, answers, tools)
+        tools["confine"](Path(request["aside"]), [Path(path) for path in request["readable"]])
+        _answer(request, answers, tools)
     except BaseException as error:  # whatever the file raises
-        answers.send({"error": f"{type(error).__name__}: {error}"})
-    sys.stdout.flush()
+        with contextlib.suppress(Exception):
+            answers.send({"error": f"{type(error).__name__}: {error}"})
+    with contextlib.suppress(Exception):
+        sys.stdout.flush()
     os._exit(0)
 
 
-def _answer(
-    request: dict[str, Any], blocks: list[Any], answers: Any, tools: dict[str, Any]
-) -> None:
-    """Tell weights and inputs; take the weights that the judge changes; tell the output."""
+def _answer(request: dict[str, Any], answers: Any, tools: dict[str, Any]) -> None:
+    """Import a file and build its model; take weights and inputs; tell the outputs."""
     path, memory = Path(request["file"]), tools["Memory"]()
     sys.argv = [path.name]
-    given = memory.read(request["tensors"], blocks)
     _seed(request["number"])
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
@@ -100,18 +87,25 @@ def _answer(
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
     sys.path.insert(0, str(path.parent))
-    sys.path += [place for place in request["paths"] if place not in sys.path]
     spec.loader.exec_module(module)
-    arguments = module.get_init_inputs() if request["arguments"] else []
+    composed = request["class"] == "ComposedModel"
+    arguments: Any = [] if composed else getattr(module, "get_init_inputs", list)()
     _seed(request["number"])
     cls = getattr(module, request["class"])
     model = cls(**arguments) if isinstance(arguments, dict) else cls(*arguments)
     model.train(request["training"])
-    draws = [_inputs(request, module, given, tools, n) for n in (request["number"] + 1, None)]
-    shapes = [_shapes(each) for each in draws]
-    if shapes[0] != shapes[1]:
-        raise ValueError(f"get_inputs() gives {shapes[0]}, and then {shapes[1]}")
-    args, kwargs = draws[1]
+    others = _others(request, module)
+    message, files = answers.receive()
+    given = memory.read(message["tensors"], files)
+    for place, n in message["weights"]:
+        own = tools["tensor_at"](model, place)
+        if not isinstance(own, torch.Tensor) or _meta(own) != _meta(given[n]):
+            raise ValueError(f"its model has another {place[-1]}")
+        tools["put_tensor"](model, place, given[n])
+    inputs = tools["decode"](message["inputs"], given.__getitem__)
+    if others is not None and _shapes(others) != _shapes(inputs[0]):
+        shapes = f"{_shapes(others)}, and {_shapes(inputs[0])} where it is watched"
+        raise ValueError(f"get_inputs() gives {shapes}")
     held: list[torch.Tensor] = []
 
     def index(tensor: Any) -> int | None:
@@ -123,51 +117,41 @@ def _answer(
         held.append(tensor)
         return len(held) - 1
 
-    weights = [index(tools["tensor_at"](model, place)) for place in request["weights"]]
-    told = tools["encode"]([list(args), kwargs], index)
-    metas, files = memory.write(held)
-    answers.send({"weights": weights, "inputs": told, "tensors": metas}, files)
-    change, files = answers.receive()
-    changed = memory.read(change["tensors"], files)
-    for place, tensor in zip(change["places"], changed, strict=True):
-        tools["put_tensor"](model, place, tensor)
     outputs = []
-    held.clear()
-    for output, after in _calls(request, model, draws, tools):
+    keep = _state([place for place, _ in message["weights"]], model, tools)
+    for output, after in _calls(request, model, others, inputs, keep, tools):
         outputs.append([tools["encode"](value, index) for value in (output, after)])
     metas, files = memory.write([tensor.detach() for tensor in held])
     answers.send({"outputs": outputs, "tensors": metas}, files)
 
 
 def _calls(
-    request: dict[str, Any], model: Any, draws: list[Any], tools: dict[str, Any]
+    request: dict[str, Any], model: Any, others: Any, inputs: Any, keep: Any, tools: dict[str, Any]
 ) -> Iterator[tuple[Any, Any]]:
     """What a model gives, and its inputs afterwards: with gradients on, and in inference mode.
 
-    Before, a component is called on other inputs: once; 4 times if a quarter of a second is enough,
-    and as often as 10 milliseconds are, up to 16 times.
-    The problem's own file and what is in training mode are called once, and what is slow with
-    gradients on alone.
+    Before, a component is called on `others`: once; 4 times if a quarter of a second is enough,
+    and as often as 10 milliseconds are, up to 16 times. What is in training mode is called once,
+    and what is slow with gradients on alone. `keep`: what a forward may write to, as it is before.
     """
-    keep = _state(request, model, tools)
 
-    def called(context: Any, inputs: Any = draws[1]) -> tuple[Any, Any]:
+    def called(context: Any, args: Any = inputs[0], kwargs: Any = inputs[1]) -> tuple[Any, Any]:
         _seed(request["number"])
-        given = _copies(inputs[0]), _copies(inputs[1])
+        given = _copies(args), _copies(kwargs)
         with context:
             output = tools["plain"](model(*given[0], **given[1]))
         for place, tensor in keep:
             tools["put_tensor"](model, place, tensor.clone())
         return output, [list(given[0]), given[1]]
 
-    if request["whole"] or request["training"]:
+    if request["training"]:
         yield called(torch.no_grad())
         return
     started, calls, took = time.monotonic(), 0, 0.0
-    while request["often"] and (
+    while others is not None and (
         not calls or (calls < _SOME and took < _SOME_S) or (calls < _MANY and took < _MANY_S)
     ):
-        called(torch.no_grad(), draws[0])
+        called(torch.no_grad(), others, {})
         calls += 1
         took = time.monotonic() - started
     started = time.monotonic()
@@ -180,10 +164,9 @@ def _calls(
     yield called(torch.inference_mode())
 
 
-def _state(request: dict[str, Any], model: Any, tools: dict[str, Any]) -> list[tuple[Any, Any]]:
-    """What a forward may write to, as it is before."""
-    places = [place for place in request["weights"] if place[0] != "parameter"]
-    held = [(place, tools["tensor_at"](model, place)) for place in places]
+def _state(places: list[Any], model: Any, tools: dict[str, Any]) -> list[tuple[Any, Any]]:
+    """Copies of all tensors of a model but its parameters."""
+    held = [(p, tools["tensor_at"](model, p)) for p in places if p[0] != "parameter"]
     return [(place, tensor.clone()) for place, tensor in held if isinstance(tensor, torch.Tensor)]
 
 
@@ -195,25 +178,26 @@ def _copies(value: Any) -> Any:
     return type(value)(map(_copies, value)) if type(value) in (list, tuple) else value
 
 
-def _inputs(
-    request: dict[str, Any],
-    module: Any,
-    given: list[Any],
-    tools: dict[str, Any],
-    number: int | None,
-) -> Any:
-    """What a file draws, from the request's seed or another one; or what the request gives."""
-    _seed(request["number"] if number is None else number)
-    if request["inputs"] is not None:
-        return tools["decode"](request["inputs"], given.__getitem__)
-    kwargs = module.get_input_kwargs() if hasattr(module, "get_input_kwargs") else {}
-    return module.get_inputs(), kwargs
+def _others(request: dict[str, Any], module: Any) -> list[Any] | None:
+    """Inputs of another seed, which a component draws; drawn twice unless that is slow."""
+    if not request["component"]:
+        return None
+    _seed(request["number"] + 1)
+    started = time.monotonic()
+    drawn = list(module.get_inputs())
+    if time.monotonic() - started < _SOME_S and _shapes(again := module.get_inputs()) != _shapes(
+        drawn
+    ):
+        raise ValueError(f"get_inputs() gives {_shapes(drawn)}, and then {_shapes(again)}")
+    return drawn
 
 
 def _shapes(inputs: Any) -> list[Any]:
-    args, kwargs = inputs
-    values = [*args, *kwargs.values()]
-    return [(v.dtype, tuple(v.shape)) for v in values if isinstance(v, torch.Tensor)]
+    return [_meta(value) for value in inputs if isinstance(value, torch.Tensor)]
+
+
+def _meta(tensor: torch.Tensor) -> tuple[torch.dtype, tuple[int, ...]]:
+    return tensor.dtype, tuple(tensor.shape)
 
 
 def _seed(number: int) -> None:

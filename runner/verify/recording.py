@@ -167,6 +167,8 @@ class Recorder:
 
     def operation(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Run and record what torch dispatches."""
+        if func is torch.ops.prim.device.default:  # a tensor without numbers is asked where it is
+            return func(*args, **kwargs)
         told = [encode(args, self.number), encode(kwargs, self.number)]
         where = self.where()
         if any(tag in _UNKNOWN for tag in func.tags):

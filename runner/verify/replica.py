@@ -63,7 +63,7 @@ class Model:
 
     __slots__ = (
         *("_again", "_apart", "_kept", "_known", "_number"),
-        *("_root", "children", "functions", "last", "player", "slots", "what"),
+        *("_root", "children", "cls", "functions", "last", "player", "slots", "what"),
     )
 
     def __init__(
@@ -71,17 +71,19 @@ class Model:
         apart: Apart,
         number: int,
         what: str,
+        cls: str,
         *,
         children: str | None,
         functions: bool,
         known: dict[str, Any],
     ) -> None:
-        """`children`: the folder of what is a component in it. `functions`: see Recorder.
+        """`cls`: its class in a file; empty where that is no file of the directory.
 
+        `children`: the folder of what is a component in it. `functions`: see Recorder.
         `known`: programs of models of the same class that are the same for other values.
         """
         self._apart, self.what, self.children = apart, what, children
-        self.functions = functions
+        self.cls, self.functions = cls, functions
         self.last: tuple[Any, list[torch.Tensor], dict[int, torch.Tensor]] | None = None
         """The program that ran last, its inputs, and its weights by their numbers in it."""
         self.player: Player | None = None
@@ -137,16 +139,8 @@ class Model:
         items = self.last[0]["items"] if self.last is not None else []
         return any(operation in item[1] for item in items if item[0] in {"operation", "function"})
 
-    def put(self, weights: list[torch.Tensor | None]) -> None:
-        """Give it the weights of its slots. ValueError where they are others than its own."""
-        for slot, tensor, own in zip(self.slots, weights, self._tensors(), strict=True):
-            if own is None and tensor is None:
-                continue
-            if own is None or tensor is None or _meta(own) != _meta(tensor):
-                raise ValueError(f"other weights: {slot[-1]}")
-            _rebind(self.root, slot, tensor)
-
-    def _tensors(self) -> list[torch.Tensor | None]:
+    def tensors(self) -> list[torch.Tensor | None]:
+        """What its slots hold."""
         return [_at(self.root, slot) for slot in self.slots]
 
     def run(self, module: Replica, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -154,7 +148,7 @@ class Model:
         with without_modes(), DisableTorchFunction():
             inputs: list[torch.Tensor] = []
             told = [encode(given, lambda t: _index(t, inputs)) for given in (args, kwargs)]
-            weights = self._tensors()
+            weights = self.tensors()
             program = self._program(module.kdrun_link.path, told, inputs, weights)
             env = dict(enumerate(inputs))
             for n, tensor in enumerate(weights):
@@ -323,10 +317,6 @@ class Player:
             return self.env[number]
         except KeyError:
             raise ConnectionLostError("it names a tensor that is not there") from None
-
-
-def _meta(tensor: torch.Tensor) -> tuple[object, ...]:
-    return tensor.shape, tensor.dtype, isinstance(tensor, nn.Parameter)
 
 
 def _matching(items: list[list[Any]], at: int) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import nn
@@ -24,7 +24,7 @@ from runner.verify.moving import moved
 from runner.verify.options import VerifyOptions
 from runner.verify.spilling import compact
 from runner.verify.streaming import Streaming
-from runner.verify.watching import Trace, Watch, reaching
+from runner.verify.watching import Event, Trace, Watch, reaching
 from runner.verify.weights import vary, weights_of
 
 Inputs = tuple[tuple[Any, ...], dict[str, Any]]
@@ -49,6 +49,16 @@ class Seen:
         return any(not event.constant and not alive for event, alive in events)
 
 
+class Beside(Protocol):
+    """Runs files by themselves."""
+
+    def beside(self, file: str, model: nn.Module, inputs: Inputs) -> Callable[[Any], None] | None:
+        """A model of a file is about to run here: what takes its output, if anything does."""
+
+    def judge_operation(self, file: str, model: nn.Module, events: list[Event]) -> None:
+        """A kernel has run here by itself: what it was seen to do."""
+
+
 @dataclass(frozen=True, slots=True)
 class Bench:
     """Everything that both sides of a comparison have in common."""
@@ -62,6 +72,8 @@ class Bench:
         default_factory=lambda: {ORIGINAL: torch.get_default_dtype()}
     )
     """The default dtype that a problem's file set, maybe when it was captured."""
+    beside: "Beside | None" = None
+    """Where files are others', each runs by itself, too, in the last trial."""
 
     @contextmanager
     def default_dtype(self, what: str) -> Iterator[None]:
@@ -148,6 +160,9 @@ class Bench:
     ) -> tuple[Any, Seen | None]:
         """Run a model; what is random in it draws the same numbers on both sides."""
         args, kwargs = inputs
+        done = None
+        if self.beside and trial == self.last_trial:
+            done = self.beside.beside(what.partition(":")[0], model, inputs)
         self.seed(trial)
         if watch:
             watch.may_read(list(inputs))
@@ -161,7 +176,14 @@ class Bench:
         if watch:
             watch.returned(output)
         seen = _seen(watch, inputs, output) if watch else None
+        if done:
+            done(output)
         return compact(output), seen
+
+    @property
+    def last_trial(self) -> int:
+        """In which all weights are others than the author's, where there is more than one."""
+        return self.options.seeds - 1
 
     def seed(self, trial: int) -> None:
         """Every generator that a model may draw from."""

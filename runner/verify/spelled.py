@@ -4,6 +4,7 @@ The operations that the judge made again are written as a program of a few lines
 kdrun's own; that is captured and recognised as any problem is.
 """
 
+from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -34,11 +35,20 @@ _CONTRACTIONS = {"matmul", "einsum", "bmm", "linear"}
 _SHOWN = 6
 
 
-def more_than_one(model: Model, original: Path | None, aside: Path, *, called: bool) -> str | None:
-    """What makes a kernel more than one operation, in one line.
+@dataclass(frozen=True, slots=True)
+class Several:
+    """Why a kernel is more than one operation."""
 
-    `original`: the problem's file, where the kernel is all of it. `called`: the original's author
-    has a function or module that does this and nothing else, such as an activation of his own.
+    fault: str
+    """In one line."""
+    excused: bool = False
+    """Not where the original's author has a function or module that does this and nothing else."""
+
+
+def more_than_one(model: Model, original: Path | None, aside: Path) -> Several | None:
+    """What makes a kernel more than one operation; None if it is one.
+
+    `original`: the problem's file, where the kernel is all of it.
     """
     program = Program(model)
     file = aside / "seen.py"
@@ -46,12 +56,10 @@ def more_than_one(model: Model, original: Path | None, aside: Path, *, called: b
     try:
         found, kinds = _recognized(file)
     except (KdrunError, NotImplementedError) as error:
-        return f"cannot be recognised as one operation: {error}"
+        return Several(f"cannot be recognised as one operation: {error}")
     if len(found) <= 1 or (len(found) == 2 and frozenset(found) in _GATED):
         return None
     if len(found) == 2 and found[0] in _CONTRACTIONS and found[1] == "add" and program.adds_weight:
-        return None
-    if called and sum(kind in _NEVER_SMALL for kind in kinds) <= ("contraction" not in kinds):
         return None
     level_1 = original is not None and (
         frozenset(found) in _OF_LEVEL_1 or known_level(original) == "level1"
@@ -59,7 +67,11 @@ def more_than_one(model: Model, original: Path | None, aside: Path, *, called: b
     if level_1:
         return None
     more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-    return f"is more than one operation: {', '.join(found[:_SHOWN])}{more}"
+    large = sum(kind in _NEVER_SMALL for kind in kinds)
+    return Several(
+        f"is more than one operation: {', '.join(found[:_SHOWN])}{more}",
+        excused=large <= ("contraction" not in kinds),
+    )
 
 
 def _recognized(file: Path) -> tuple[list[str], list[str]]:

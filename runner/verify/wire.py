@@ -183,7 +183,12 @@ def put_tensor(model: torch.nn.Module, place: list[str], tensor: torch.Tensor) -
     if isinstance(old, torch.Tensor) and not old.is_meta and old.shape == tensor.shape:
         old.requires_grad_(tensor.requires_grad)
         old.data = tensor.detach().to(old.device)
-        return
+    else:
+        replace_tensor(model, place, tensor)
+
+
+def replace_tensor(model: torch.nn.Module, place: list[str], tensor: torch.Tensor) -> None:
+    """Put another tensor at a place of a model."""
     kind, name, *keys = place
     if kind != "plain":
         path, _, leaf = name.rpartition(".")

@@ -43,7 +43,9 @@ class Witness:
         self._expected[component.path] = component
 
     def waits_for(self, component: str) -> bool:
-        """Whether nothing is known yet about a kernel by itself."""
+        """Whether nothing is known yet about a kernel by itself, and a step may tell."""
+        if self._bench.beside:
+            return False
         known = self._findings.has("self-test", component) or component in self._tests.not_finite
         return self._layout.is_kernel(component) and not known
 

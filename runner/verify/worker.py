@@ -26,6 +26,7 @@ from torch import nn
 from runner.errors import MissingError
 from runner.problems import LoadedProblem, load_problem, plain, read_problem
 from runner.problems.simulated_device import simulated_device
+from runner.torch_internals import FakeTensorMode
 from runner.verify.apart import TOLD, Apart
 from runner.verify.components import components_in, computed, defining_file, made
 from runner.verify.device_gate import DeviceGate
@@ -46,9 +47,14 @@ from runner.verify.wire import (
     decode,
     encode,
     put_tensor,
+    replace_tensor,
     tensor_at,
 )
 
+_ANSWERED = object()
+"""A request that another process has answered."""
+_LARGE = 8 << 20
+"""Bytes of inputs and weights from which on a forward may take longer than a fork."""
 _TWICE = 16 << 20
 """Bytes from which on a weight is not kept besides what the judge was handed of it."""
 
@@ -139,13 +145,15 @@ class Worker:
                 except ConnectionLostError:
                     return
                 answer = self._answer(request)
-                self._channel.send(answer, self._blocks)
+                if answer is not None:
+                    self._channel.send(answer, self._blocks)
 
     def _answer(self, request: Any) -> Any:
         try:
             request["given"] = self._memory.read(request.pop("tensors", []), self._blocks)
             self._blocks = []
-            return {"ok": getattr(self, f"do_{request['do']}")(request)}
+            answer = getattr(self, f"do_{request['do']}")(request)
+            return None if answer is _ANSWERED else {"ok": answer}
         except MemoryError as error:
             return {"memory": str(error)}
         except CannotJudge as error:
@@ -315,10 +323,42 @@ class Worker:
     def do_forward(self, request: Any) -> Any:
         """Run a model, or one of its modules, and tell everything that it did."""
         whole = self._models[request["model"]]
-        model = whole.get_submodule(request["path"])
         given = request.pop("given")
         self._set(whole, request, given)
         inputs = given[: request["inputs"]]
+        del given
+        places = self._slots[request["model"]]
+        held = [*inputs, *filter(_is_tensor, (tensor_at(whole, place) for place in places))]
+        large = sum(tensor.nbytes for tensor in held) >= _LARGE
+        del held
+        if large and self._told_without_values(request, whole, inputs):
+            return _ANSWERED
+        return self._forward(request, whole, inputs)
+
+    def _told_without_values(
+        self, request: Any, whole: nn.Module, inputs: list[torch.Tensor]
+    ) -> bool:
+        """Answer from shapes alone, if that can be: what it does is asked, and no numbers.
+
+        In a process of its own, for code that keeps what it computes: that is without numbers.
+        """
+        process = os.fork()
+        if process:
+            return os.waitpid(process, 0)[1] == 0
+        try:
+            torch.set_num_threads(1)  # the others do not survive a fork
+            with FakeTensorMode(allow_non_fake_inputs=True) as fake:
+                for place in self._slots[request["model"]]:
+                    if _is_tensor(tensor := tensor_at(whole, place)):
+                        replace_tensor(whole, place, fake.from_tensor(tensor))
+                answer = self._forward(request, whole, [fake.from_tensor(t) for t in inputs])
+            self._channel.send({"ok": answer}, self._blocks)
+        except BaseException:  # whatever it is, the numbers are needed
+            os._exit(1)
+        os._exit(0)
+
+    def _forward(self, request: Any, whole: nn.Module, inputs: list[torch.Tensor]) -> Any:
+        model = whole.get_submodule(request["path"])
         args, kwargs = (decode(request[name], inputs.__getitem__) for name in ("args", "kwargs"))
         slots = [tensor_at(whole, slot) for slot in self._slots[request["model"]]]
         known = dict(enumerate(inputs))
@@ -347,7 +387,7 @@ class Worker:
             now = tensor_at(whole, slot)
             if now is not slots[n] and isinstance(now, torch.Tensor):
                 rebound.append([n, recorder.number(now)])
-        del output, args, kwargs, inputs, given, known, slots
+        del output, args, kwargs, inputs, known, slots
         answer = {
             "items": recorder.items,
             "output": told,
@@ -383,6 +423,10 @@ def _made(module: ModuleType, name: str) -> Any:
     arguments = None if name == "ComposedModel" else names.get("get_init_inputs")
     with RepeatedDraws():
         return made(names[name], arguments)
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, torch.Tensor)
 
 
 def _place(tensor: torch.Tensor, held: list[torch.Tensor]) -> int:
