@@ -329,8 +329,9 @@ class Alone:
         def heard_by(file: str, forward: Callable[..., Any]) -> Callable[..., Any]:
             def listen(*args: Any, **kwargs: Any) -> Any:
                 output = forward(*args, **kwargs)
-                if constant_output(output) is None:
-                    heard.add(file)
+                with without_modes():
+                    if constant_output(output) is None:
+                        heard.add(file)
                 return output
 
             return listen

@@ -7,6 +7,7 @@ and answers over a socket that comes with the request.
 """
 
 import contextlib
+import gc
 import importlib.util
 import os
 import random
@@ -28,6 +29,8 @@ def serve(end: int, tools: dict[str, Any]) -> None:
     """Answer requests until nobody asks any more."""
     torch.backends.opt_einsum.enabled = False  # it would choose other operations
     channel = tools["Channel"](socket.socket(fileno=end))
+    _seed(0)  # imports, which no fork does again
+    gc.freeze()  # a collection would write to what forks share
     children: list[int] = []
     while True:
         try:
