@@ -172,6 +172,7 @@ class Alone:
         try:
             run = self._ready.pop(name, None) or self._started(*name)
             message, blocks = self._on(known, inputs)
+            versions = [tensor._version for tensor in tensors(list(inputs))]
         except CannotJudge as error:
             self._findings.broken(_gate(file), file, str(error))
             return None
@@ -182,7 +183,9 @@ class Alone:
         def done(output: Any) -> None:
             if end:
                 end()
-            self._judge(run, known, output, inputs)
+            given = tensors(list(inputs))
+            changed = [t._version != n for t, n in zip(given, versions, strict=True)]
+            self._judge(run, known, output, [*zip(given, changed, strict=True)])
 
         return done
 
@@ -245,6 +248,7 @@ class Alone:
             "file": str(folder / (Path(file).name if component else file)),
             "class": cls,
             "component": component,
+            "kernel": self._layout.is_kernel(file),
             "training": self._options.mode == "train",
             "number": self._options.seed + self._options.seeds - 1,
             "threads": torch.get_num_threads(),
@@ -275,8 +279,13 @@ class Alone:
                 raise MemoryError(f"no room for tensors: {error}") from error
         return {"weights": weights, "inputs": told, "tensors": metas}, blocks
 
-    def _judge(self, run: _Run, model: Model, output: Any, inputs: Inputs) -> None:
-        """Compare what a file gave with what the judge has, and its inputs afterwards."""
+    def _judge(
+        self, run: _Run, model: Model, output: Any, inputs: list[tuple[torch.Tensor, bool]]
+    ) -> None:
+        """Compare what a file gave with what the judge has, and its inputs afterwards.
+
+        `inputs`: with whether the judge's forward changed them.
+        """
         file = run.file
         try:
             fault = self._fault(run, output, inputs)
@@ -292,17 +301,22 @@ class Alone:
         if kernel and constant_output(output) and compared_elements(output) > _FEW:
             self._silent.add(file)
 
-    def _fault(self, run: _Run, output: Any, inputs: Inputs) -> str | None:
-        actual, given = moved((output, tensors(list(inputs))), "cpu")
+    def _fault(self, run: _Run, output: Any, inputs: list[tuple[torch.Tensor, bool]]) -> str | None:
+        actual = moved(output, "cpu")
         for expected, left in self._outputs(run):
             if reason := compare(expected, actual, STEP).reason:
                 return f"imported and run by itself, it gives something else: {reason}"
-            if reason := compare(left, given, STEP).reason:
-                return f"imported and run by itself, it changes its inputs: {reason}"
+            if len(left) != len(inputs):
+                raise CannotJudge(f"{run.called}, it says what cannot be read: its inputs")
+            for own, (tensor, changed) in zip(left, inputs, strict=True):
+                if own is None and changed:
+                    return "imported and run by itself, it does not change its inputs"
+                if own is not None and (reason := compare(own, moved(tensor, "cpu"), STEP).reason):
+                    return f"imported and run by itself, it changes its inputs: {reason}"
         return None
 
-    def _outputs(self, run: _Run) -> list[tuple[Any, list[torch.Tensor]]]:
-        """What a file gave, and its inputs afterwards, for each call that counts."""
+    def _outputs(self, run: _Run) -> list[tuple[Any, list[torch.Tensor | None]]]:
+        """What a file gave, and its inputs where it changed them, for each call that counts."""
         try:
             answer, blocks = run.answers.receive()
         except ConnectionLostError:
@@ -315,7 +329,7 @@ class Alone:
             decoded = decode(answer["outputs"], held.__getitem__)
             if not decoded:
                 raise ValueError("no output")
-            return [(output, tensors(after)) for output, after in decoded]
+            return [(output, list(after)) for output, after in decoded]
         except (ConnectionLostError, NoTensorError, LookupError, TypeError, ValueError) as error:
             raise CannotJudge(f"{run.called}, it says what cannot be read: {error}") from error
 

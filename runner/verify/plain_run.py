@@ -23,6 +23,7 @@ import torch
 
 _SOME, _SOME_S = 4, 0.25
 _MANY, _MANY_S = 16, 0.01
+_NESTED = (list, tuple, dict)
 
 
 def serve(end: int, tools: dict[str, Any]) -> None:
@@ -131,11 +132,12 @@ def _answer(request: dict[str, Any], answers: Any, tools: dict[str, Any]) -> Non
 def _calls(
     request: dict[str, Any], model: Any, others: Any, inputs: Any, keep: Any, tools: dict[str, Any]
 ) -> Iterator[tuple[Any, Any]]:
-    """What a model gives, and its inputs afterwards: with gradients on, and in inference mode.
+    """What a model gives, and what it changed of its inputs: with gradients, in inference mode.
 
     Before, a component is called on `others`: once; 4 times if a quarter of a second is enough,
-    and as often as 10 milliseconds are, up to 16 times. What is in training mode is called once,
-    and what is slow with gradients on alone. `keep`: what a forward may write to, as it is before.
+    and as often as 10 milliseconds are, up to 16 times. What is slow is called with gradients
+    alone, and on `others` only if it is a kernel. What is in training mode is called once.
+    `keep`: what a forward may write to, as it is before.
     """
 
     def called(context: Any, args: Any = inputs[0], kwargs: Any = inputs[1]) -> tuple[Any, Any]:
@@ -145,18 +147,23 @@ def _calls(
             output = tools["plain"](model(*given[0], **given[1]))
         for place, tensor in keep:
             tools["put_tensor"](model, place, tensor.clone())
-        return output, [list(given[0]), given[1]]
+        changed = zip(_flat([*args, kwargs]), _flat([*given[0], given[1]]), strict=True)
+        return output, [None if torch.equal(one, now) else now for one, now in changed]
+
+    def rehearse() -> None:
+        started, calls, took = time.monotonic(), 0, 0.0
+        while others is not None and (
+            not calls or (calls < _SOME and took < _SOME_S) or (calls < _MANY and took < _MANY_S)
+        ):
+            called(torch.no_grad(), others, {})
+            calls += 1
+            took = time.monotonic() - started
 
     if request["training"]:
         yield called(torch.no_grad())
         return
-    started, calls, took = time.monotonic(), 0, 0.0
-    while others is not None and (
-        not calls or (calls < _SOME and took < _SOME_S) or (calls < _MANY and took < _MANY_S)
-    ):
-        called(torch.no_grad(), others, {})
-        calls += 1
-        took = time.monotonic() - started
+    if request["kernel"]:
+        rehearse()
     started = time.monotonic()
     try:
         yield called(torch.enable_grad())
@@ -164,6 +171,8 @@ def _calls(
             return
     except RuntimeError:  # it writes into a weight, which takes no gradients
         pass
+    if not request["kernel"]:
+        rehearse()
     yield called(torch.inference_mode())
 
 
@@ -179,6 +188,13 @@ def _copies(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _copies(item) for key, item in value.items()}
     return type(value)(map(_copies, value)) if type(value) in (list, tuple) else value
+
+
+def _flat(value: Any) -> list[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        return [value]
+    items = value.values() if isinstance(value, dict) else value
+    return [t for item in items for t in _flat(item)] if isinstance(value, _NESTED) else []
 
 
 def _others(request: dict[str, Any], module: Any) -> list[Any] | None:
