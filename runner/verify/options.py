@@ -29,6 +29,7 @@ class VerifyOptions:
     streamed: bool = False
     """The weights do not fit: each holds values only while an operation reads it."""
     seed: int = 0
+    """0 with others' files: one that no file knows is drawn, and the verdict says which."""
     power: bool = False
     """Make each kernel wrong, too, and see that a comparison fails."""
     specialised: bool = False
