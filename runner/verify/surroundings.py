@@ -45,7 +45,7 @@ _OF_ANYTHING = {
     *("f_back", "f_globals", "f_locals", "f_code", "gi_frame", "cr_frame", "tb_frame", "tb_next"),
     *("co_filename", "requires_grad", "is_leaf", "grad_fn", "is_inference", "is_meta", "data_ptr"),
     *("untyped_storage", "storage", "_version", "_cdata", "_base", "numpy", "__array__"),
-    *("is_cuda", "is_cpu", "is_mps", "is_xpu", "get_device"),
+    *("is_cuda", "is_cpu", "is_mps", "is_xpu", "get_device", "is_shared", "is_pinned"),
 }
 """Attributes of whatever it is."""
 _DUNDERS = {"__init__", "__class__", "__name__", "__call__", "__len__", "__getitem__", "__doc__"}

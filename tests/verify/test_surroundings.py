@@ -50,6 +50,7 @@ ASKED = {
     "the device's type": "return x if x.device.type == 'cpu' else -x",
     "the device's name": "return x if str(x.device) == 'cpu' else -x",
     "whether a tensor is on a GPU": "return -x if x.is_cuda else x",
+    "whether other processes see a tensor": "return -x if x.is_shared() else x",
     "memory": "x.numpy()[...] = 7\nreturn x",
     "the mode": "return x * 2 if self.training else x",
     "the mode, as a number": "return torch.add(x, x, alpha=self.training)",
