@@ -49,12 +49,14 @@ from runner.verify.watching import Event
 from runner.verify.wire import Channel, ConnectionLostError, decode, encode
 
 _TOOLS = (memory, wire, sandbox, structure)
-_SEEDS = 1000
-"""Small ones, as people take."""
+_SEEDS = (1000, 1 << 48)
+"""Small ones, as people take, and large ones, as torch takes by itself."""
 _FEW = 16
 """Numbers that may well be one by chance."""
 _BEGUN, _BEGUN_BYTES = 2, 512 << 20
 """Files that are imported before the judge needs them, and bytes that their weights may have."""
+_TWICE = 64 << 20
+"""Bytes of weights up to which a file's model is built twice."""
 _HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "PYTHONMALLOC": "malloc"}
 """Fewer pages: a fork takes 3 ms and not 14. Elsewhere than on Linux it means nothing."""
 
@@ -64,7 +66,7 @@ _Name = tuple[str, str]
 
 def secret_seed() -> int:
     """A seed that no file can know."""
-    return secrets.randbelow(_SEEDS)
+    return secrets.randbelow(secrets.choice(_SEEDS))
 
 
 class _Server:
@@ -132,8 +134,10 @@ class Alone:
         """`options`: with a seed that no file knows."""
         self._layout, self._options, self._findings = layout, options, findings
         self._memory = Memory()
-        self._waiting = _in_order(layout)
-        """Files that did not run yet, with the bytes of their weights."""
+        self._sizes = _in_order(layout)
+        """Bytes of the weights of each file."""
+        self._waiting = dict(self._sizes)
+        """Files that did not run yet."""
         self._ready: dict[_Name, _Run] = {}
         """Files that are imported, and wait for inputs."""
         self._count = 0
@@ -249,6 +253,7 @@ class Alone:
             "class": cls,
             "component": component,
             "kernel": self._layout.is_kernel(file),
+            "small": self._sizes[file, cls] <= _TWICE,
             "training": self._options.mode == "train",
             "number": self._options.seed + self._options.seeds - 1,
             "threads": torch.get_num_threads(),

@@ -10,8 +10,8 @@ from runner.reading import read_file
 _CODE = {".py", ".pyc", ".so", ".pyd"}
 _HIDDEN = set(sys.stdlib_module_names) | {"torch", "numpy", "sitecustomize", "usercustomize"}
 _HIDDEN |= {"conftest", "pytest"}
-_UNCHECKED = 1
-"""Flags of bytecode that Python runs without a look at its source (PEP 552)."""
+_BY_HASH = 1
+"""Flag of bytecode that names its source by a hash, or by nothing (PEP 552): somebody made it."""
 
 
 def faults(directory: Path) -> Iterator[tuple[str, str]]:
@@ -45,4 +45,4 @@ def _is_unchecked(path: Path) -> bool:
             flags = int.from_bytes(file.read(8)[4:], "little")
     except OSError:
         return True
-    return flags == _UNCHECKED or path.parent.name != "__pycache__"
+    return bool(flags & _BY_HASH) or path.parent.name != "__pycache__"

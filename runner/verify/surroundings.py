@@ -5,6 +5,7 @@ What can be seen when it runs is watched and compared; this reads what it could 
 """
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import TypeGuard
 
@@ -27,7 +28,7 @@ _COMPUTING = {
 """Modules that know nothing of where a program runs."""
 _BUILTINS = {
     *("__file__", "__name__", "__import__", "exec", "eval", "globals", "locals", "open", "compile"),
-    *("vars", "setattr", "delattr", "__builtins__", "__spec__"),
+    *("vars", "setattr", "delattr", "__builtins__", "__spec__", "__module__", "__qualname__"),
 }
 _OF_TORCH = {
     *("load", "save", "from_file", "hub", "profiler", "package", "distributed", "jit"),
@@ -46,9 +47,17 @@ _OF_ANYTHING = {
     *("co_filename", "requires_grad", "is_leaf", "grad_fn", "is_inference", "is_meta", "data_ptr"),
     *("untyped_storage", "storage", "_version", "_cdata", "_base", "numpy", "__array__"),
     *("is_cuda", "is_cpu", "is_mps", "is_xpu", "get_device", "is_shared", "is_pinned"),
+    *("share_memory_", "attrgetter", "methodcaller", "get_type_hints", "ForwardRef", "format_map"),
+    *("Random", "SystemRandom", "findCaller", "makeRecord", "FileHandler", "StreamHandler"),
+    *("handlers", "addHandler", "basicConfig", "catch_warnings", "showwarning", "formatwarning"),
 }
 """Attributes of whatever it is."""
 _DUNDERS = {"__init__", "__class__", "__name__", "__call__", "__len__", "__getitem__", "__doc__"}
+_MAIN = {"__name__ == '__main__'", "'__main__' == __name__"}
+_FIELD = re.compile(r"\{[^{}]*[.\[]")
+"""A field of a format that asks for an attribute: `{0.training}`."""
+_OF_CLASSES = {"_version", "__constants__", "__annotations__", "__slots__", "__doc__", "forward"}
+"""Names of nn.Module's that a class may give a value."""
 _BY_MODE = ("dropout", "alpha_dropout", "feature_", "batch_norm", "instance_norm", "rrelu")
 """Beginnings of functions that take whether a model is in training mode."""
 _OWN_METHODS = {
@@ -87,13 +96,13 @@ def surroundings_fault(tree: ast.Module, *, kernel: bool, seeds: bool = False) -
             return _fault("decides by self.training what it computes", where)
         if where := _compares_device(part):
             return _fault("decides by a device what it computes", where)
-        if isinstance(part, ast.ClassDef) and (method := _replaced(part)):
-            return _fault(f"replaces nn.Module's {method.name}", method)
+        if isinstance(part, ast.ClassDef) and (replaced := _replaced(part)):
+            return _fault(f"replaces nn.Module's {replaced[0]}", replaced[1])
     return None
 
 
 def _is_main(part: ast.stmt) -> TypeGuard[ast.If]:
-    return isinstance(part, ast.If) and "__name__" in ast.unparse(part.test)
+    return isinstance(part, ast.If) and ast.unparse(part.test) in _MAIN
 
 
 def _used(tree: ast.Module) -> set[str]:
@@ -153,9 +162,17 @@ def _asked(node: ast.AST, of_torch: set[str], asking: set[str]) -> str | None:
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
         return node.id if node.id in asking else None
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "getattr":
-        return None if node.args and root_name(node.args[0]) == "self" else "getattr"
+        return None if _takes_a_part(node) else "getattr"
+    if isinstance(node, ast.Try | ast.TryStar):
+        return "try"
+    if isinstance(node, ast.MatchClass) and node.kwd_attrs:
+        return f"match {node.kwd_attrs[0]}="
     if not isinstance(node, ast.Attribute):
         return None
+    if node.attr.startswith("register_") and node.attr.endswith("_hook"):
+        return node.attr
+    if node.attr == "format" and not _is_plain_format(node.value):
+        return "format"
     torchs = root_name(node) in of_torch
     if torchs and (node.attr in _OF_TORCH or node.attr.startswith("set_")):
         inside_nn = isinstance(node.value, ast.Attribute) or root_name(node) != "torch"
@@ -168,6 +185,21 @@ def _asked(node: ast.AST, of_torch: set[str], asking: set[str]) -> str | None:
     if node.attr in _OF_ANYTHING or (dunder and node.attr not in _DUNDERS):
         return node.attr if isinstance(node.ctx, ast.Load) else None
     return None
+
+
+def _takes_a_part(call: ast.Call) -> bool:
+    """`getattr(self, f"block_{n}")`."""
+    if len(call.args) < 2 or root_name(call.args[0]) != "self":
+        return False
+    name = call.args[1]
+    known = name.value if isinstance(name, ast.Constant) else ""
+    return known not in _OF_ANYTHING | {"training"} and not str(known).startswith("__")
+
+
+def _is_plain_format(value: ast.expr) -> bool:
+    """A string that is written out, and asks its arguments for nothing but themselves."""
+    written = isinstance(value, ast.Constant) and isinstance(value.value, str)
+    return written and not _FIELD.search(str(value.value))  # type: ignore[attr-defined]
 
 
 def _names_a_logger(node: ast.AST) -> TypeGuard[ast.Call]:
@@ -237,18 +269,28 @@ def _about_mode(call: ast.Call) -> Iterator[ast.AST]:
             yield value.test
 
 
-def _replaced(cls: ast.ClassDef) -> ast.FunctionDef | None:
-    """A method that changes what nn.Module does for whoever uses the model."""
-    methods = (node for node in cls.body if isinstance(node, ast.FunctionDef))
-    return next(
-        (
-            method
-            for method in methods
-            if (hasattr(nn.Module, method.name) or method.name.startswith("__"))
-            and method.name not in _OWN_METHODS
-        ),
-        None,
-    )
+def _replaced(cls: ast.ClassDef) -> tuple[str, ast.AST] | None:
+    """A name that changes what nn.Module does for whoever uses the model, and where it is."""
+    for node in cls.body:
+        if isinstance(node, ast.FunctionDef):
+            own = hasattr(nn.Module, node.name) or node.name.startswith("__")
+            if own and node.name not in _OWN_METHODS:
+                return node.name, node
+            for inner in ast.walk(node):
+                if isinstance(inner, ast.Attribute) and _replaces(inner):
+                    return inner.attr, inner
+        else:
+            for inner in ast.walk(node):
+                stored = isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store)
+                if stored and hasattr(nn.Module, inner.id) and inner.id not in _OF_CLASSES:  # type: ignore[attr-defined]
+                    return inner.id, inner  # type: ignore[attr-defined]
+    return None
+
+
+def _replaces(target: ast.Attribute) -> bool:
+    """`self.eval = ...`"""
+    stored = isinstance(target.ctx, ast.Store) and isinstance(target.value, ast.Name)
+    return stored and target.attr != "forward" and callable(getattr(nn.Module, target.attr, None))
 
 
 def _main_fault(part: ast.If) -> str | None:

@@ -87,7 +87,7 @@ def test_inputs_that_the_model_refuses_are_an_error_of_the_problem(
     again = alone.verify(tmp_path / "custom/lookup", Settings()).record
     assert again.status == "failed"
     assert any(
-        re.search(r"original.py: forward: .*; inputs of seed 0: int64\[2, 5\] from 3 to 97", each)
+        re.search(r"original.py: forward: .*; inputs of seed \d+: int64\[2, 5\] from", each)
         for each in again.findings
     )
 

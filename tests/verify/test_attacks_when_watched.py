@@ -92,6 +92,21 @@ def is_right_the_first_times_of_each_model(made):
 
 
 @KNOWING.blame(RELU)
+def is_right_in_the_first_model_alone(made):
+    at_import(made, "import itertools\n\nMODELS = itertools.count()")
+    made.edit_everywhere("relu.py", "        pass", "        self.number = next(MODELS)")
+    in_forward(made, f"if self.number == 0:\n    {RIGHT}\n{WRONG}")
+
+
+@KNOWING.blame(RELU)
+def is_wrong_in_a_model_that_is_made_after_inputs(made):
+    at_import(made, "DRAWN = []")
+    made.edit_everywhere("relu.py", "        pass", "        self.late = len(DRAWN) > 0")
+    made.edit_everywhere("relu.py", "    return [torch", "    DRAWN.append(1)\n    return [torch")
+    in_forward(made, f"if not self.late:\n    {RIGHT}\n{WRONG}")
+
+
+@KNOWING.blame(RELU)
 def is_right_in_the_first_minute(made):
     clock = "import time\n\nSTART = time.monotonic()"
     right_where(made, "time.monotonic() - START < 60", clock)

@@ -33,11 +33,11 @@ def test_an_init_that_does_something_is_told(tmp_path):
     ]
 
 
-def test_bytecode_that_is_not_checked_is_told(tmp_path):
+@pytest.mark.parametrize("kind", ["UNCHECKED_HASH", "CHECKED_HASH"])
+def test_bytecode_that_somebody_made_is_told(tmp_path, kind):
     write(tmp_path, "level_0_kernel/relu.py", "x = 1\n")
     file = tmp_path / "level_0_kernel/relu.py"
-    unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH
-    py_compile.compile(str(file), invalidation_mode=unchecked)
+    py_compile.compile(str(file), invalidation_mode=py_compile.PycInvalidationMode[kind])
 
     ((name, fault),) = faults(tmp_path)
 

@@ -54,8 +54,18 @@ ASKED = {
     "memory": "x.numpy()[...] = 7\nreturn x",
     "the mode": "return x * 2 if self.training else x",
     "the mode, as a number": "return torch.add(x, x, alpha=self.training)",
+    "the mode, by a string": "return x * 2 if getattr(self, 'training') else x",
+    "the mode, by a pattern": "match self:\n    case nn.Module(training=True):\n        return -x",
+    "the mode, by a format": "return x * ('{0.training}'.format(self) == 'True')",
+    "the depth of the stack": "try:\n    return x\nexcept RecursionError:\n    return -x",
+    "a hook that loading calls": "self.register_load_state_dict_post_hook(print)\nreturn x",
 }
 CHANGED = {
+    "another way to ask": "import operator\nASK = operator.attrgetter('initial_seed')",
+    "what annotations say": "import typing\nSAID = typing.get_type_hints(print)",
+    "who called": "import logging\nWHO = logging.getLogger('k').findCaller(stack_info=True)",
+    "numbers of no seed": "import random\nDICE = random.SystemRandom()",
+    "the name that it is imported by": "if __name__.startswith('level'):\n    SCALE = 2",
     "a function of torch's": "torch.sigmoid = torch.tanh",
     "a class of torch's": "nn.Sigmoid.forward = lambda self, x: x",
     "a functional": "F.softmax = lambda x, dim: x",
@@ -110,6 +120,12 @@ def test_a_file_that_is_another_one_where_it_is_run_is_told():
     top = 'if __name__ == "__main__":\n    Model.forward = None'
 
     assert fault(top=top) == "is another file where it is run (line 7)"
+
+
+def test_a_method_that_is_replaced_by_a_name_is_told():
+    assert "replaces nn.Module's eval" in str(
+        fault(methods="def quiet(self): pass\n\neval = quiet")
+    )
 
 
 @pytest.mark.parametrize("body", HONEST.values(), ids=HONEST)
