@@ -76,6 +76,7 @@ def surroundings_fault(tree: ast.Module, *, kernel: bool, seeds: bool = False) -
     """
     of_torch, asking = _imported(tree)
     used = _used(tree)
+    tries: ast.AST | None = None
     for part in tree.body:
         if isinstance(part, ast.FunctionDef) and part.name not in used:
             continue
@@ -92,13 +93,15 @@ def surroundings_fault(tree: ast.Module, *, kernel: bool, seeds: bool = False) -
                 continue
             if name:
                 return _fault(f"uses {name}", node)
+            if isinstance(node, ast.Try | ast.TryStar):
+                tries = tries or node  # what it tries says more
         if kernel and (where := _decides_by_mode(part)):
             return _fault("decides by self.training what it computes", where)
         if where := _compares_device(part):
             return _fault("decides by a device what it computes", where)
         if isinstance(part, ast.ClassDef) and (replaced := _replaced(part)):
             return _fault(f"replaces nn.Module's {replaced[0]}", replaced[1])
-    return None
+    return _fault("uses try", tries) if tries else None
 
 
 def _is_main(part: ast.stmt) -> TypeGuard[ast.If]:
@@ -163,8 +166,6 @@ def _asked(node: ast.AST, of_torch: set[str], asking: set[str]) -> str | None:
         return node.id if node.id in asking else None
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "getattr":
         return None if _takes_a_part(node) else "getattr"
-    if isinstance(node, ast.Try | ast.TryStar):
-        return "try"
     if isinstance(node, ast.MatchClass) and node.kwd_attrs:
         return f"match {node.kwd_attrs[0]}="
     if not isinstance(node, ast.Attribute):
