@@ -210,7 +210,10 @@ class Alone:
                 self._several[file] = several
 
     def finish(self, as_the_author_calls: set[str]) -> None:
-        """What can be said at the end. `as_the_author_calls`: kernels that are one call of his."""
+        """Report what needed all files: several operations, values that are read, files not run.
+
+        `as_the_author_calls`: kernels that do what one call of the original's author does.
+        """
         found = self._findings.found
         for file, several in self._several.items():
             if not (several.excused and file in as_the_author_calls):
@@ -268,7 +271,7 @@ class Alone:
         return _Run(file, Channel(mine), aside)
 
     def _on(self, model: Model, inputs: Inputs) -> tuple[dict[str, Any], list[Block]]:
-        """What a file is told to run on: the judge's weights and inputs, as they are now."""
+        """Return the message with the judge's weights and inputs, and the files that hold them."""
         held: list[torch.Tensor] = []
         weights: list[list[Any]] = []
         with without_modes(), DisableTorchFunction():
@@ -321,7 +324,10 @@ class Alone:
         return None
 
     def _outputs(self, run: _Run) -> list[tuple[Any, list[torch.Tensor | None]]]:
-        """What a file gave, and its inputs where it changed them, for each call that counts."""
+        """Return, for each call that is compared, the output and each input that it changed.
+
+        An input that the call left as it was is None. CannotJudge where the answer is an error.
+        """
         try:
             answer, blocks = run.answers.receive()
         except ConnectionLostError:

@@ -140,7 +140,7 @@ class Model:
         return any(operation in item[1] for item in items if item[0] in {"operation", "function"})
 
     def tensors(self) -> list[torch.Tensor | None]:
-        """What its slots hold."""
+        """Return the model's weights and other tensors, in the order of `slots`."""
         return [_at(self.root, slot) for slot in self.slots]
 
     def run(self, module: Replica, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -73,7 +73,7 @@ class Bench:
     )
     """The default dtype that a problem's file set, maybe when it was captured."""
     beside: "Beside | None" = None
-    """Where files are others', each runs by itself, too, in the last trial."""
+    """Runs each file of somebody else's directory in a plain process in the last trial."""
 
     @contextmanager
     def default_dtype(self, what: str) -> Iterator[None]:

@@ -46,7 +46,7 @@ class Several:
 
 
 def more_than_one(model: Model, original: Path | None, aside: Path) -> Several | None:
-    """What makes a kernel more than one operation; None if it is one.
+    """Return why a kernel is more than one operation, or None if it is one.
 
     `original`: the problem's file, where the kernel is all of it.
     """
