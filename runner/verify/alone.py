@@ -27,11 +27,12 @@ from torch import nn
 from runner.problems import structure
 from runner.reading import LARGEST_SOURCE
 from runner.torch_internals import DisableTorchFunction, without_modes
-from runner.verify import memory, plain_run, sandbox, wire
+from runner.verify import memory, plain_run, remembering, sandbox, wire
 from runner.verify.apart import one_line, reading
 from runner.verify.claims import check_value
 from runner.verify.compare import STEP, compare, compared_elements
 from runner.verify.components import components_in
+from runner.verify.constants import Constants
 from runner.verify.findings import Findings
 from runner.verify.health import constant_output
 from runner.verify.layout import COMPOSITION_TEST, KERNEL_FOLDER, ORIGINAL, Layout
@@ -48,7 +49,7 @@ from runner.verify.spelled import Several, more_than_one
 from runner.verify.watching import Event
 from runner.verify.wire import Channel, ConnectionLostError, decode, encode
 
-_TOOLS = (memory, wire, sandbox, structure)
+_TOOLS = (memory, wire, sandbox, remembering, structure)
 _SEEDS = (1000, 1 << 48)
 """Small ones, as people take, and large ones, as torch takes by itself."""
 _FEW = 16
@@ -127,6 +128,18 @@ class _Run:
             self.answers.send(message, blocks)
 
 
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What a file did by itself."""
+
+    outputs: list[tuple[Any, list[torch.Tensor | None]]]
+    """Of each call that is compared, what it gave, and each input; None where that stayed."""
+    constants: dict[str, torch.Tensor]
+    """Buffers that its model holds whatever the seed."""
+    keeps: str | None
+    """Where it holds something that a call changed."""
+
+
 class Alone:
     """Runs each file by itself; what it does otherwise there is a fault of its."""
 
@@ -148,6 +161,7 @@ class Alone:
         self._original_reads = True
         self._several: dict[str, Several] = {}
         """Kernels that are more than one operation."""
+        self._constants = Constants(layout, findings)
 
     def __enter__(self) -> Self:
         self._folder = tempfile.TemporaryDirectory()
@@ -215,6 +229,7 @@ class Alone:
         `as_the_author_calls`: kernels that do what one call of the original's author does.
         """
         found = self._findings.found
+        self._constants.judge()
         for file, several in self._several.items():
             if not (several.excused and file in as_the_author_calls):
                 found("rules", file, several.fault)
@@ -225,6 +240,10 @@ class Alone:
         if self._findings.all_good:
             for file, cls in self._waiting:
                 self._findings.broken(_gate(file), file, f"{cls} was not run by itself")
+
+    def original_built(self, model: nn.Module, trial: int) -> None:
+        """Learn from the original, with the weights of a trial's seed, what is constant in it."""
+        self._constants.original_built(model, trial)
 
     def _original_ran(self, model: Model) -> None:
         self._original_reads = model.reads_values
@@ -310,8 +329,11 @@ class Alone:
             self._silent.add(file)
 
     def _fault(self, run: _Run, output: Any, inputs: list[tuple[torch.Tensor, bool]]) -> str | None:
-        actual = moved(output, "cpu")
-        for expected, left in self._outputs(run):
+        actual, answer = moved(output, "cpu"), self._answered(run)
+        self._constants.of_file(run.file, answer.constants)
+        if answer.keeps is not None:
+            return f"keeps something from call to call: {one_line(answer.keeps)[:300]}"
+        for expected, left in answer.outputs:
             if reason := compare(expected, actual, STEP).reason:
                 return f"imported and run by itself, it gives something else: {reason}"
             if len(left) != len(inputs):
@@ -323,11 +345,8 @@ class Alone:
                     return f"imported and run by itself, it changes its inputs: {reason}"
         return None
 
-    def _outputs(self, run: _Run) -> list[tuple[Any, list[torch.Tensor | None]]]:
-        """Return, for each call that is compared, the output and each input that it changed.
-
-        An input that the call left as it was is None. CannotJudge where the answer is an error.
-        """
+    def _answered(self, run: _Run) -> _Answer:
+        """Return what a file answered. CannotJudge where that is an error, or no answer."""
         try:
             answer, blocks = run.answers.receive()
         except ConnectionLostError:
@@ -340,7 +359,9 @@ class Alone:
             decoded = decode(answer["outputs"], held.__getitem__)
             if not decoded:
                 raise ValueError("no output")
-            return [(output, list(after)) for output, after in decoded]
+            outputs = [(output, list(after)) for output, after in decoded]
+            constants = {name: held[n] for name, n in answer["constants"]}
+            return _Answer(outputs, constants, answer["keeps"])
         except (ConnectionLostError, NoTensorError, LookupError, TypeError, ValueError) as error:
             raise CannotJudge(f"{run.called}, it says what cannot be read: {error}") from error
 

@@ -234,6 +234,8 @@ class CompositionGate:
     ) -> tuple[object, Weights, WeightTable, Seen | None, Weights]:
         bench = self.bench
         model = bench.build(f"{ORIGINAL}: Model", problem.build, trial)
+        if bench.beside:
+            bench.beside.original_built(model, trial)
         bench.vary(model, trial, frozenset(mapping.values()))
         known, held = table_of(model), held_weights(model)
         given = inputs.get()

@@ -1,9 +1,9 @@
 """Runs a file of a decomposition as anybody would: imported by a process that has only torch.
 
 A judge starts it as `python -P -` with this text on standard input, and the texts of memory.py,
-wire.py, sandbox.py and structure.py after it: no frame, module, argument or file name says who
-asks. It reads requests from a socket; each runs in a fork that may write to its own folder alone,
-and answers over a socket that comes with the request.
+wire.py, sandbox.py, remembering.py and structure.py after it: no frame, module, argument or file
+name says who asks. It reads requests from a socket; each runs in a fork that may write to its own
+folder alone, and answers over a socket that comes with the request.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -96,8 +96,12 @@ def _answer(request: dict[str, Any], answers: Any, tools: dict[str, Any]) -> Non
     arguments: Any = [] if composed else getattr(module, "get_init_inputs", list)()
     model = _built(request, module, arguments)
     others = _others(request, module)
-    models = [model, _built(request, module, arguments)] if request["small"] else [model]
+    models = [model]
+    if request["small"]:
+        models.append(_built(request, module, arguments, other=1))
     message, files = answers.receive()
+    places = [place for place, _ in message["weights"]]
+    constants: list[Any] = _constants(places, models, tools)
     given = memory.read(message["tensors"], files)
     for each in models:
         for place, n in message["weights"]:
@@ -120,17 +124,25 @@ def _answer(request: dict[str, Any], answers: Any, tools: dict[str, Any]) -> Non
         held.append(tensor)
         return len(held) - 1
 
-    outputs = []
-    places = [place for place, _ in message["weights"]]
-    for output, after in _calls(request, models, places, others, inputs, tools):
+    outputs: list[Any] = []
+    first: list[Any] = []
+
+    def remember() -> None:
+        if not first:
+            first.append(tools["remembered"](model, module))
+
+    for output, after in _calls(request, models, places, others, inputs, remember, tools):
         outputs.append([tools["encode"](value, index) for value in (output, after)])
+    constants = [[name, index(tensor)] for name, tensor in constants]
     metas, files = memory.write([tensor.detach() for tensor in held])
-    answers.send({"outputs": outputs, "tensors": metas}, files)
+    keeps = tools["changed"](first[0], tools["remembered"](model, module))
+    told = {"outputs": outputs, "constants": constants, "keeps": keeps, "tensors": metas}
+    answers.send(told, files)
 
 
-def _built(request: dict[str, Any], module: Any, arguments: Any) -> Any:
-    """A model of the file's class."""
-    _seed(request["number"])
+def _built(request: dict[str, Any], module: Any, arguments: Any, other: int = 0) -> Any:
+    """A model of the file's class, of one seed or the other."""
+    _seed(request["number"] + other)
     cls = getattr(module, request["class"])
     model = cls(**arguments) if isinstance(arguments, dict) else cls(*arguments)
     return model.train(request["training"])
@@ -142,6 +154,7 @@ def _calls(
     places: list[Any],
     others: Any,
     inputs: Any,
+    remember: Callable[[], None],
     tools: dict[str, Any],
 ) -> Iterator[tuple[Any, Any]]:
     """What a model gives, and what it changed of its inputs: with gradients, in inference mode.
@@ -151,7 +164,8 @@ def _calls(
     Before, a component is called on `others`: once; 4 times if a quarter of a second is enough,
     and as often as 30 milliseconds of a processor are, up to 16 times. What is slow is called with
     gradients alone, and on `others` only if it is a kernel. In training mode there is one call.
-    `places`: where its weights and buffers are; a forward may write to these.
+    `places`: where its weights and buffers are; a forward may write to these. `remember` is called
+    after each call.
     """
     keeps = [_state(places, model, tools) for model in models]
 
@@ -165,6 +179,7 @@ def _calls(
             output = tools["plain"](model(*given[0], **given[1]))
         for place, tensor in keeps[which]:
             tools["put_tensor"](model, place, tensor.clone())
+        remember()
         changed = zip(_flat([*args, kwargs]), _flat([*given[0], given[1]]), strict=True)
         return output, [None if torch.equal(one, now) else now for one, now in changed]
 
@@ -198,6 +213,16 @@ def _state(places: list[Any], model: Any, tools: dict[str, Any]) -> list[tuple[A
     """Copies of all tensors of a model but its parameters."""
     held = [(p, tools["tensor_at"](model, p)) for p in places if p[0] != "parameter"]
     return [(place, tensor.clone()) for place, tensor in held if isinstance(tensor, torch.Tensor)]
+
+
+def _constants(places: list[Any], models: list[Any], tools: dict[str, Any]) -> list[Any]:
+    """Names and copies of the buffers that are the same in models of two seeds."""
+    found = []
+    for place in places if len(models) > 1 else ():
+        one, other = (tools["tensor_at"](model, place) for model in models)
+        if place[0] == "buffer" and _meta(one) == _meta(other) and torch.equal(one, other):
+            found.append((place[1], one.clone()))
+    return found
 
 
 def _copies(value: Any) -> Any:

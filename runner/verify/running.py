@@ -55,6 +55,9 @@ class Beside(Protocol):
     def beside(self, file: str, model: nn.Module, inputs: Inputs) -> Callable[[Any], None] | None:
         """A model of a file is about to run here: what takes its output, if anything does."""
 
+    def original_built(self, model: nn.Module, trial: int) -> None:
+        """The original has the weights that it makes from the seed of a trial."""
+
     def judge_operation(self, file: str, model: nn.Module, events: list[Event]) -> None:
         """A kernel has run here by itself: what it was seen to do."""
 

@@ -11,45 +11,24 @@ from typing import TypeGuard
 
 from torch import nn
 
-from runner.torch_internals import FUNCTIONS
+from runner.verify.offered import Modules, variables
 from runner.verify.sources import root_name
 
 _TESTS = {"run_tests", "main"}
 """Functions that may ask anything: no component calls them."""
 _DRAWING = {"get_inputs", "get_init_inputs"}
 _ANSWERING = {*_DRAWING, "get_expected_output_shape", "get_input_kwargs"}
-_COMPUTING = {
-    *("torch", "__future__", "math", "cmath", "functools", "itertools", "operator", "typing"),
-    *("collections", "dataclasses", "enum", "abc", "numbers", "copy", "types", "random", "string"),
-    *("contextlib", "warnings", "statistics", "fractions", "decimal", "bisect", "heapq", "re"),
-    *("typing_extensions", "textwrap", "json", "logging", "unittest", "array", "struct"),
-    "children",
-}
-"""Modules that know nothing of where a program runs."""
 _BUILTINS = {
-    *("__file__", "__name__", "__import__", "exec", "eval", "globals", "locals", "open", "compile"),
-    *("vars", "setattr", "delattr", "__builtins__", "__spec__", "__module__", "__qualname__"),
+    *("exec", "eval", "globals", "locals", "open", "compile", "vars", "setattr", "delattr"),
+    *("hash", "id", "repr", "ascii", "dir", "breakpoint", "__name__"),
 }
-_OF_TORCH = {
-    *("load", "save", "from_file", "hub", "profiler", "package", "distributed", "jit"),
-    *("backends", "overrides", "utils", "library", "classes", "multiprocessing", "version"),
-    *("are_deterministic_algorithms_enabled", "is_grad_enabled", "is_inference_mode_enabled"),
-    *("is_autocast_enabled", "is_autocast_cpu_enabled", "get_rng_state", "initial_seed", "seed"),
-    *("use_deterministic_algorithms", "get_num_threads", "get_num_interop_threads", "compiler"),
-    *("is_deterministic_algorithms_warn_only_enabled", "get_deterministic_debug_mode"),
-    *("is_inference", "is_warn_always_enabled", "get_default_device", "default_generator"),
-    *("cuda", "mps", "xpu", "accelerator"),
-}
-"""Of torch: files, other processes, and what says how a program runs."""
 _OF_ANYTHING = {
-    *("sys", "_sys", "os", "_os", "builtins", "gc", "inspect", "importlib", "ctypes"),
     *("f_back", "f_globals", "f_locals", "f_code", "gi_frame", "cr_frame", "tb_frame", "tb_next"),
     *("co_filename", "requires_grad", "is_leaf", "grad_fn", "is_inference", "is_meta", "data_ptr"),
     *("untyped_storage", "storage", "_version", "_cdata", "_base", "numpy", "__array__"),
     *("is_cuda", "is_cpu", "is_mps", "is_xpu", "get_device", "is_shared", "is_pinned"),
     *("share_memory_", "attrgetter", "methodcaller", "get_type_hints", "ForwardRef", "format_map"),
-    *("Random", "SystemRandom", "findCaller", "makeRecord", "FileHandler", "StreamHandler"),
-    *("handlers", "addHandler", "basicConfig", "catch_warnings", "showwarning", "formatwarning"),
+    *("cache_info", "from_file"),
 }
 """Attributes of whatever it is."""
 _DUNDERS = {"__init__", "__class__", "__name__", "__call__", "__len__", "__getitem__", "__doc__"}
@@ -74,8 +53,7 @@ def surroundings_fault(tree: ast.Module, *, kernel: bool, seeds: bool = False) -
     `seeds`: it may seed torch's generator, as the original does. Its tests may ask anything:
     `run_tests`, `main`, what these call, and what runs under `if __name__ == "__main__"`.
     """
-    of_torch, asking = _imported(tree)
-    used = _used(tree)
+    modules, used = Modules.of(tree), _used(tree)
     tries: ast.AST | None = None
     for part in tree.body:
         if isinstance(part, ast.FunctionDef) and part.name not in used:
@@ -84,14 +62,15 @@ def surroundings_fault(tree: ast.Module, *, kernel: bool, seeds: bool = False) -
             if fault := _main_fault(part):
                 return fault
             continue
+        draws = seeds or getattr(part, "name", "") in _DRAWING
+        if found := modules.fault(part, seeds=draws):
+            return _fault(f"uses {found[0]}", found[1])
         named = {id(call.args[0]) for call in ast.walk(part) if _names_a_logger(call)}
+        named |= variables(part)
         for node in ast.walk(part):
             if id(node) in named:
                 continue
-            name: str | None = _asked(node, of_torch, asking) or _changed(node, of_torch)
-            if name == "torch.manual_seed" and (seeds or getattr(part, "name", "") in _DRAWING):
-                continue
-            if name:
+            if name := _asked(node) or _changed(node, modules):
                 return _fault(f"uses {name}", node)
             if isinstance(node, ast.Try | ast.TryStar):
                 tries = tries or node  # what it tries says more
@@ -140,30 +119,10 @@ def seeds_generators(tree: ast.Module) -> bool:
     return any(isinstance(n, ast.Attribute) and n.attr == "manual_seed" for n in ast.walk(tree))
 
 
-def _imported(tree: ast.Module) -> tuple[set[str], set[str]]:
-    """Names that are torch or a part of it; names that a component may not ask."""
-    of_torch, asking = {"torch"}, set(_BUILTINS)
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Import | ast.ImportFrom):
-            continue
-        origin = node.module if isinstance(node, ast.ImportFrom) else None
-        for alias in node.names:
-            name = (alias.asname or alias.name).partition(".")[0]
-            top = (origin or alias.name).partition(".")[0]
-            pieces = {*(origin or "").split("."), *alias.name.split(".")}
-            if top not in _COMPUTING or (top != "torch" and pieces & _OF_ANYTHING):
-                asking.add(name)
-            elif top == "torch":
-                of_torch.add(name)
-                if pieces & _OF_TORCH or any(map(_is_private, pieces)):
-                    asking.add(name)
-    return of_torch, asking
-
-
-def _asked(node: ast.AST, of_torch: set[str], asking: set[str]) -> str | None:
+def _asked(node: ast.AST) -> str | None:
     """What a piece of a program asks, by its name."""
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-        return node.id if node.id in asking else None
+        return node.id if node.id in _BUILTINS or _is_inner(node.id) else None
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "getattr":
         return None if _takes_a_part(node) else "getattr"
     if isinstance(node, ast.MatchClass) and node.kwd_attrs:
@@ -174,18 +133,14 @@ def _asked(node: ast.AST, of_torch: set[str], asking: set[str]) -> str | None:
         return node.attr
     if node.attr == "format" and not _is_plain_format(node.value):
         return "format"
-    torchs = root_name(node) in of_torch
-    if torchs and (node.attr in _OF_TORCH or node.attr.startswith("set_")):
-        inside_nn = isinstance(node.value, ast.Attribute) or root_name(node) != "torch"
-        if not (inside_nn and node.attr == "utils"):  # torch.nn.utils
-            return f"torch.{node.attr}"
-    private = _is_private(node.attr) and node.attr not in FUNCTIONS
-    if torchs and (node.attr == "manual_seed" or private):
-        return f"torch.{node.attr}"
-    dunder = node.attr.startswith("__") and node.attr.endswith("__")
-    if node.attr in _OF_ANYTHING or (dunder and node.attr not in _DUNDERS):
+    if node.attr in _OF_ANYTHING or _is_inner(node.attr):
         return node.attr if isinstance(node.ctx, ast.Load) else None
     return None
+
+
+def _is_inner(name: str) -> bool:
+    """Whether Python gives a name to what it holds of its own: `__globals__`."""
+    return name.startswith("__") and name.endswith("__") and name not in _DUNDERS
 
 
 def _takes_a_part(call: ast.Call) -> bool:
@@ -210,15 +165,11 @@ def _names_a_logger(node: ast.AST) -> TypeGuard[ast.Call]:
     return isinstance(node.func, ast.Attribute) and node.func.attr == "getLogger"
 
 
-def _changed(node: ast.AST, of_torch: set[str]) -> str | None:
+def _changed(node: ast.AST, modules: Modules) -> str | None:
     """What a piece of a program changes for everybody: a function or a class of torch's."""
     if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
-        return f"torch: {ast.unparse(node)} = ..." if root_name(node) in of_torch else None
+        return f"torch: {ast.unparse(node)} = ..." if modules.is_of_torch(node) else None
     return None
-
-
-def _is_private(name: str) -> bool:
-    return name.startswith("_") and not name.startswith("__")
 
 
 def _decides_by_mode(part: ast.stmt) -> ast.AST | None:

@@ -107,6 +107,85 @@ def is_wrong_in_a_model_that_is_made_after_inputs(made):
 
 
 @KNOWING.blame(RELU)
+def is_right_for_a_thousand_calls(made):
+    right_where(made, "CALLS.append(1) or len(CALLS) < 1000", "CALLS = []")
+
+
+@KNOWING.blame(RELU)
+def counts_a_thousand_calls_with_an_iterator(made):
+    right_where(made, "next(CALLS) < 1000", "import itertools\n\nCALLS = itertools.count()")
+
+
+@KNOWING.blame(RELU)
+def counts_a_thousand_calls_in_its_model(made):
+    made.edit_everywhere("relu.py", "        pass", "        self.left = 1000")
+    in_forward(made, f"self.left -= 1\nif self.left >= 0:\n    {RIGHT}\n{WRONG}")
+
+
+@KNOWING.blame(RELU)
+def counts_a_thousand_calls_in_its_class(made):
+    made.edit_everywhere("relu.py", "        pass", "        Model.left = 1000")
+    in_forward(made, f"Model.left -= 1\nif Model.left >= 0:\n    {RIGHT}\n{WRONG}")
+
+
+@KNOWING.blame(RELU)
+def counts_a_thousand_calls_in_a_closure(made):
+    text = """
+def counting():
+    left = 1000
+
+    def lower():
+        nonlocal left
+        left -= 1
+        return left
+
+    return lower
+
+
+LEFT = counting()"""
+    right_where(made, "LEFT() >= 0", text)
+
+
+@KNOWING.blame(RELU)
+def counts_a_thousand_calls_in_a_default_argument(made):
+    text = "def left(kept=[1000]):\n    kept[0] -= 1\n    return kept[0]"
+    right_where(made, "left() >= 0", text)
+
+
+@KNOWING.blame(RELU)
+def counts_a_thousand_calls_in_an_object(made):
+    text = """
+class Left:
+    __slots__ = ("number",)
+
+    def __init__(self):
+        self.number = 1000
+
+    def lower(self):
+        self.number -= 1
+        return self.number
+
+
+LEFT = Left()"""
+    right_where(made, "LEFT.lower() >= 0", text)
+
+
+@KNOWING.blame(RELU)
+def is_right_most_of_the_time(made):
+    right_where(made, "random.random() < 0.999", "import random")
+
+
+@KNOWING.blame(RELU)
+def is_right_in_most_processes(made):
+    right_where(made, "hash('it') % 1000")
+
+
+@KNOWING.blame(RELU)
+def is_right_in_most_places_of_memory(made):
+    right_where(made, "id(x) % 100000 > 100")
+
+
+@KNOWING.blame(RELU)
 def is_right_in_the_first_minute(made):
     clock = "import time\n\nSTART = time.monotonic()"
     right_where(made, "time.monotonic() - START < 60", clock)

@@ -58,10 +58,29 @@ ASKED = {
     "the mode, by a pattern": "match self:\n    case nn.Module(training=True):\n        return -x",
     "the mode, by a format": "return x * ('{0.training}'.format(self) == 'True')",
     "the depth of the stack": "try:\n    return x\nexcept RecursionError:\n    return -x",
+    "a module, through torch": "return x * len(torch.platform.node())",
+    "a file, through a module": "return x * len(torch.serialization.io.open('a').read())",
+    "torch by another name": "t = torch\nreturn x * len(t.platform.node())",
+    "torch in a list": "return x * len([torch][0].platform.node())",
+    "torch behind a variable of a comprehension": (
+        "return [torch for torch in ()] or x * len((torch, 0)[0].platform.node())"
+    ),
+    "the module of its class": "return x * len(torch.typename(self))",
+    "where an object lies": "return -x if id(object()) % 64 else x",
+    "this process' salt": "return -x if hash('a') % 64 else x",
     "a hook that loading calls": "self.register_load_state_dict_post_hook(print)\nreturn x",
 }
 CHANGED = {
     "another way to ask": "import operator\nASK = operator.attrgetter('initial_seed')",
+    "the time, through a module": "import logging\nNOW = logging.time.time()",
+    "the time, through a record": "import logging\nMADE = logging.LogRecord",
+    "who logs": "import logging\nLOG = logging.getLogger()\nWHO = LOG.manager",
+    "a logger that goes on": "import logging\nWHO = logging.getLogger().manager",
+    "errors that nobody sees": "from contextlib import suppress\nQUIET = suppress(OSError)",
+    "code of bytes": "import types\nMADE = types.CodeType",
+    "numbers that differ": "import random\nDICE = random.random()",
+    "all of torch": "from torch import *",
+    "the package that it is in": "PACKAGE = __package__",
     "what annotations say": "import typing\nSAID = typing.get_type_hints(print)",
     "who called": "import logging\nWHO = logging.getLogger('k').findCaller(stack_info=True)",
     "numbers of no seed": "import random\nDICE = random.SystemRandom()",
@@ -88,6 +107,9 @@ HONEST = {
     "a private function": "return torch._weight_norm(x, x[:, :1], 1)",
     "its own attribute by name": "return x * getattr(self, 'p')",
     "a warning": "import warnings\nwarnings.warn('slow')\nreturn x",
+    "a size that is called like a module": "B, F = x.shape\nreturn x.reshape(F, B)",
+    "a part of torch by another name": "F = nn.functional\nreturn F.relu(x)",
+    "an inner function": "from functools import partial\nreturn partial(F.relu, inplace=False)(x)",
     "a parameter called input": "input = x\nreturn input * 2",
 }
 
@@ -136,7 +158,7 @@ def test_what_computes_from_inputs_and_weights_is_fine(body):
 @pytest.mark.parametrize(
     "top",
     [
-        "import logging\nlog = logging.getLogger(__name__)",
+        "import logging\nlog = logging.getLogger(__name__)\nlog.info('made')",
         "import time\ndef timed(f):\n    return time.time()",
         'if __name__ == "__main__":\n    import sys\n    sys.exit(0)',
     ],

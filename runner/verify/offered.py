@@ -1,0 +1,234 @@
+"""Which modules a component may use, and what of them: they know nothing of where a program runs.
+
+A module is used by its names alone, as `math.sqrt` or `F.relu`: what holds a module could ask it
+for anything.
+"""
+
+import ast
+import importlib
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
+from types import ModuleType
+from typing import Self
+
+from runner.torch_internals import FUNCTIONS
+
+_ALL: frozenset[str] = frozenset()
+"""All that a module has, but for private names and other modules."""
+_LOGGER = "a logger"
+_CHILDREN = "children"
+"""The package of a step's components."""
+_OFFERS: dict[str, frozenset[str]] = {
+    **dict.fromkeys(("math", "cmath", "itertools", "operator", "numbers", "__future__"), _ALL),
+    **dict.fromkeys(("typing", "typing_extensions", "collections", "collections.abc"), _ALL),
+    **dict.fromkeys(("torch", "torch.ops.aten", "torch.autograd"), _ALL),
+    **dict.fromkeys(
+        ("torch.autograd.function", "torch.fft", "torch.linalg", "torch.special"), _ALL
+    ),
+    **dict.fromkeys(
+        ("torch.nn", "torch.nn.functional", "torch.nn.init", "torch.nn.parameter"), _ALL
+    ),
+    **dict.fromkeys(("torch.nn.modules", "torch.nn.attention", "torch.nn.utils"), _ALL),
+    **dict.fromkeys(("torch.nn.utils.rnn", "torch.nn.utils.parametrize", "torch.amp"), _ALL),
+    **dict.fromkeys(("torch.nn.utils.parametrizations", "torch.nn.utils.fusion"), _ALL),
+    **dict.fromkeys(("torch.nested", "torch.sparse", "torch.func", "torch.types"), _ALL),
+    **dict.fromkeys(("torch.functional", "torch.signal", "torch.signal.windows"), _ALL),
+    "torch.ops": frozenset({"aten"}),
+    "enum": frozenset({"Enum", "IntEnum", "StrEnum", "Flag", "IntFlag", "auto", "unique"}),
+    "abc": frozenset({"ABC", "ABCMeta", "abstractmethod"}),
+    "copy": frozenset({"copy", "deepcopy"}),
+    "types": frozenset({"SimpleNamespace", "MappingProxyType", "NoneType"}),
+    "dataclasses": frozenset({"dataclass", "field", "fields", "asdict", "astuple", "replace"}),
+    "contextlib": frozenset({"nullcontext", "contextmanager"}),
+    "functools": frozenset(
+        {"partial", "partialmethod", "reduce", "wraps", "cache", "lru_cache", "cached_property"}
+    ),
+    "warnings": frozenset({"warn"}),
+    "logging": frozenset({"DEBUG", "INFO", "WARNING", "ERROR"}),
+    _LOGGER: frozenset(
+        {"debug", "info", "warning", "warn", "error", "exception", "critical", "log"}
+    ),
+}
+"""Module -> what of it a component may use."""
+
+
+_NOT_OF_TORCH = {
+    *("load", "save", "from_file", "get_file_path", "typename", "default_generator"),
+    *("are_deterministic_algorithms_enabled", "is_grad_enabled", "is_inference_mode_enabled"),
+    *("is_autocast_enabled", "is_autocast_cpu_enabled", "get_rng_state", "initial_seed", "seed"),
+    *("use_deterministic_algorithms", "get_num_threads", "get_num_interop_threads", "manual_seed"),
+    *("is_deterministic_algorithms_warn_only_enabled", "get_deterministic_debug_mode"),
+    *("is_inference", "is_warn_always_enabled", "get_default_device"),
+}
+"""Functions of torch's and its parts': files, and what says or sets how a program runs."""
+
+
+_SCOPES = (ast.ClassDef, ast.FunctionDef, ast.Lambda, ast.Global, ast.Nonlocal)
+
+
+class _NotOfferedError(Exception):
+    """What a component may not use of a module."""
+
+
+@lru_cache
+def _module(name: str) -> ModuleType | None:
+    """A module that a component may use; None where it may not."""
+    if name not in _OFFERS and not name.startswith("torch.nn.modules."):
+        return None
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
+
+
+def _taken(module: ModuleType, name: str) -> object:
+    """What a component takes of a module: its value, a module where it is one."""
+    offers = _OFFERS.get(module.__name__, _ALL)
+    value = getattr(module, name, None)
+    if isinstance(value, ModuleType):
+        offered = name in offers if offers else _module(value.__name__) is not None
+    else:
+        private = name.startswith("_") and name not in FUNCTIONS
+        of_torch = _top(module.__name__) == "torch"
+        unfit = of_torch and (name in _NOT_OF_TORCH or name.startswith("set_"))
+        offered = name in offers if offers else not (private or unfit)
+    if not offered:
+        raise _NotOfferedError
+    return value
+
+
+@dataclass(slots=True)
+class Modules:
+    """What a file's names for modules are."""
+
+    known: dict[str, ModuleType] = field(default_factory=dict)
+    """Name in the file -> module."""
+    other: set[str] = field(default_factory=set)
+    """Names of modules, and from modules, that a component may not use."""
+    _renamed: set[int] = field(default_factory=set)
+    """By id(): `nn.functional` in `F = nn.functional`, `logging.getLogger` in `log = ...`."""
+
+    @classmethod
+    def of(cls, tree: ast.Module) -> Self:
+        """Read what a file imports, wherever it does, and what it calls its modules."""
+        modules = cls()
+        for node in ast.walk(tree):
+            for alias in node.names if isinstance(node, ast.Import | ast.ImportFrom) else ():
+                if isinstance(node, ast.ImportFrom):
+                    modules._take(node, alias)
+                elif _top(alias.name) != _CHILDREN:
+                    modules._bind(alias)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Assign) and len(node.targets) == 1:
+                modules._rename(node.targets[0], node.value)
+        return modules
+
+    def fault(self, part: ast.AST, *, seeds: bool) -> tuple[str, ast.AST] | None:
+        """What a part of a file uses that no component may, and where; None where it is nothing.
+
+        `seeds`: it may seed torch's generator, and draw numbers of Python's.
+        """
+        inner = {id(node.value) for node in ast.walk(part) if isinstance(node, ast.Attribute)}
+        local = variables(part)
+        for node in ast.walk(part):
+            if isinstance(node, ast.alias) and node.name == "*":
+                return "import *", node
+            root = None if id(node) in self._renamed else _root(node)
+            if root is None or id(root) in local or not isinstance(root.ctx, ast.Load):
+                continue
+            if root.id in self.other and not (seeds and root.id == "random"):
+                return root.id, root
+            try:
+                value = self._value(node)
+            except _NotOfferedError:
+                if not (seeds and isinstance(node, ast.Attribute) and node.attr == "manual_seed"):
+                    return ast.unparse(node), node
+            else:
+                if isinstance(value, ModuleType) and id(node) not in inner:
+                    return f"{ast.unparse(node)} as a value", node
+        return None
+
+    def is_of_torch(self, node: ast.expr) -> bool:
+        """Whether something is torch, or of a part of it."""
+        root = _root(node)
+        module = self.known.get(root.id) if root else None
+        return module is not None and _top(module.__name__) == "torch"
+
+    def _bind(self, alias: ast.alias) -> None:
+        name = alias.asname or _top(alias.name)
+        module = _module(alias.name)
+        if module and not alias.asname:
+            module = _module(name)
+        if module:
+            self.known[name] = module
+        else:
+            self.other.add(name)
+
+    def _take(self, node: ast.ImportFrom, alias: ast.alias) -> None:
+        if _top(node.module or "") == _CHILDREN:
+            return
+        name, module = alias.asname or alias.name, _module(node.module or "")
+        try:
+            value = _taken(module, alias.name) if module and not node.level else None
+        except _NotOfferedError:
+            value = None
+        if isinstance(value, ModuleType):
+            self.known[name] = value
+        elif value is None:
+            self.other.add(name)
+
+    def _rename(self, target: ast.expr, value: ast.expr) -> None:
+        if not isinstance(target, ast.Name):
+            return
+        module: object = None
+        if isinstance(value, ast.Call) and ast.unparse(value.func) == "logging.getLogger":
+            value, module = value.func, ModuleType(_LOGGER)
+        elif isinstance(value, ast.Attribute):
+            with suppress(_NotOfferedError):
+                module = self._value(value)
+        if isinstance(module, ModuleType):
+            self.known[target.id] = module
+            self._renamed.add(id(value))
+
+    def _value(self, node: ast.AST) -> object:
+        """What `torch.nn.functional` is; None for what is of no module."""
+        if isinstance(node, ast.Name):
+            return self.known.get(node.id)
+        owner = self._value(node.value) if isinstance(node, ast.Attribute) else None
+        if isinstance(owner, ModuleType) and isinstance(node, ast.Attribute):
+            return _taken(owner, node.attr)
+        return None
+
+
+def _root(node: ast.AST) -> ast.Name | None:
+    """The `a` of `a` and of `a.b.c`."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node if isinstance(node, ast.Name) else None
+
+
+def _top(name: str) -> str:
+    return name.partition(".")[0]
+
+
+def variables(part: ast.AST) -> set[int]:
+    """By id(): names in functions which are variables of these there, whatever else has them.
+
+    Where other functions or classes are inside, no name is taken for a variable.
+    """
+    found: set[int] = set()
+    for function in ast.walk(part):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        nodes = [node for line in function.body for node in ast.walk(line)]
+        if any(isinstance(node, _SCOPES) for node in nodes):
+            continue
+        each = [n.target for n in nodes if isinstance(n, ast.comprehension)]
+        elsewhere = {id(node) for target in each for node in ast.walk(target)}
+        uses = [node for node in nodes if isinstance(node, ast.Name) and id(node) not in elsewhere]
+        given = function.args
+        own = {a.arg for a in (*given.posonlyargs, *given.args, *given.kwonlyargs)}
+        own |= {node.id for node in uses if isinstance(node.ctx, ast.Store)}
+        found.update(id(node) for node in uses if node.id in own)
+    return found
