@@ -63,7 +63,7 @@ class Model:
 
     __slots__ = (
         *("_again", "_apart", "_kept", "_known", "_number"),
-        *("_root", "children", "cls", "functions", "last", "player", "slots", "what"),
+        *("_root", "_shared", "children", "cls", "functions", "last", "player", "slots", "what"),
     )
 
     def __init__(
@@ -89,6 +89,11 @@ class Model:
         self.player: Player | None = None
         self._number = number
         self._again = known
+        self._shared: dict[int, tuple[int, torch.Tensor | None]] = {}
+        """Slot of a plain attribute -> slot of the weight that it shows, and the tensor there.
+
+        nn.LSTM has its weights in a list as well.
+        """
         self._kept: list[torch.Tensor] = []
         self._known: dict[int, tuple[int, int, int]] = {}
         """By place, which tensor at which version the worker has."""
@@ -117,6 +122,12 @@ class Model:
             _place(modules, kind, keys, held[n], stays)
         root = modules[""]
         self._root = weakref.ref(root)
+        numbers = [n for _, _, _, n in described["weights"]]
+        self._shared = {
+            slot: (numbers.index(n), _at(root, self.slots[slot]))
+            for slot, n in enumerate(numbers)
+            if self.slots[slot][0] == "plain" and self.slots[numbers.index(n)][0] != "plain"
+        }
         return root
 
     def __del__(self) -> None:
@@ -141,7 +152,11 @@ class Model:
 
     def tensors(self) -> list[torch.Tensor | None]:
         """Return the model's weights and other tensors, in the order of `slots`."""
-        return [_at(self.root, slot) for slot in self.slots]
+        found = [_at(self.root, slot) for slot in self.slots]
+        for slot, (registered, tensor) in self._shared.items():
+            if found[slot] is tensor:
+                found[slot] = found[registered]
+        return found
 
     def run(self, module: Replica, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Do what the worker's module does."""

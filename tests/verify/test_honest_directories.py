@@ -379,6 +379,16 @@ def test_a_table_of_the_model_is_a_buffer_of_its_kernel(persistent, mode, tmp_pa
     assert_passes(judged(made, trials=1, mode=mode))
 
 
+@pytest.mark.parametrize("layer", ["RNN", "GRU", "LSTM"])
+def test_a_layer_that_has_its_weights_in_a_list_too(layer, tmp_path, judged):
+    """The second trial gives each weight other values; both places show them."""
+    weights = tuple(f"rnn.{kind}_{of}_l0" for kind in ("weight", "bias") for of in ("ih", "hh"))
+    init = f"self.rnn = nn.{layer}(16, 16)"
+    made = lone(tmp_path / "made", "self.rnn(x)[0]", init=init, weights=weights)
+
+    assert_passes(judged(made, trials=2))
+
+
 @pytest.mark.parametrize("rate", [0.1, 0.5])
 @pytest.mark.parametrize(
     "spelled",
