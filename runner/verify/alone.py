@@ -12,8 +12,8 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
@@ -54,6 +54,8 @@ _SEEDS = (1000, 1 << 48)
 """Small ones, as people take, and large ones, as torch takes by itself."""
 _FEW = 16
 """Numbers that may well be one by chance."""
+_SEEN = 1 << 20
+"""Elements of an output that are looked at."""
 _BEGUN, _BEGUN_BYTES = 2, 512 << 20
 """Files that are imported before the judge needs them, and bytes that their weights may have."""
 _TWICE = 64 << 20
@@ -155,7 +157,9 @@ class Alone:
         """Files that are imported, and wait for inputs."""
         self._count = 0
         self._silent: set[str] = set()
-        """Kernels whose output on their own inputs is constant."""
+        """Files whose output on their own inputs is constant."""
+        self._heard: set[str] = set()
+        """Kernels whose output in the model is not."""
         self._reading: set[str] = set()
         """Files whose program may be another one for other values."""
         self._original_reads = True
@@ -196,11 +200,8 @@ class Alone:
             return None
         run.send(message, blocks)
         self._begin_next()
-        end = self._listening(model) if file == COMPOSITION_TEST else None
 
         def done(output: Any) -> None:
-            if end:
-                end()
             given = tensors(list(inputs))
             changed = [t._version != n for t, n in zip(given, versions, strict=True)]
             self._judge(run, known, output, [*zip(given, changed, strict=True)])
@@ -223,16 +224,21 @@ class Alone:
             if several:
                 self._several[file] = several
 
-    def finish(self, as_the_author_calls: set[str]) -> None:
+    def finish(self, as_the_author_calls: set[str], one_in_the_model: set[str]) -> None:
         """Report what needed all files: several operations, values that are read, files not run.
 
         `as_the_author_calls`: kernels that do what one call of the original's author does.
+        `one_in_the_model`: kernels of whose operations all but one depend on no input there.
         """
         found = self._findings.found
         self._constants.judge()
         for file, several in self._several.items():
-            if not (several.excused and file in as_the_author_calls):
+            excused = several.excused and file in as_the_author_calls
+            if not excused and file not in one_in_the_model:
                 found("rules", file, several.fault)
+        for file in sorted(self._silent & self._heard):
+            fault = "gives one number throughout on its own inputs, and others in the model"
+            found("self-test", file, f"{fault}: draw what reaches it there")
         if not self._original_reads:
             for file in sorted(self._reading):
                 fault = "reads values to decide what it computes; original.py reads none"
@@ -324,8 +330,8 @@ class Alone:
             shutil.rmtree(run.aside, ignore_errors=True)
         if model.reads_values:
             self._reading.add(file)
-        kernel = self._layout.is_kernel(file)
-        if kernel and constant_output(output) and compared_elements(output) > _FEW:
+        floats = any(tensor.is_floating_point() for tensor in tensors(output))
+        if floats and compared_elements(output) > _FEW and constant_output(output):
             self._silent.add(file)
 
     def _fault(self, run: _Run, output: Any, inputs: list[tuple[torch.Tensor, bool]]) -> str | None:
@@ -365,37 +371,40 @@ class Alone:
         except (ConnectionLostError, NoTensorError, LookupError, TypeError, ValueError) as error:
             raise CannotJudge(f"{run.called}, it says what cannot be read: {error}") from error
 
-    def _listening(self, composed: nn.Module) -> Callable[[], None]:
-        """Hear which silent kernels give more than one number in the model; return what ends it."""
+    @contextmanager
+    def listening(self, composed: nn.Module) -> Iterator[None]:
+        """Hear which kernels give more than one number in the composed model."""
         directory = self._layout.directory
         found = components_in(composed, directory / KERNEL_FOLDER, directory)
-        silent = [(module, file) for module, file in found.values() if file in self._silent]
-        heard: set[str] = set()
 
         def heard_by(file: str, forward: Callable[..., Any]) -> Callable[..., Any]:
             def listen(*args: Any, **kwargs: Any) -> Any:
                 output = forward(*args, **kwargs)
-                with without_modes():
-                    if constant_output(output) is None:
-                        heard.add(file)
+                if file not in self._heard:
+                    with without_modes():
+                        if any(map(_varies, tensors(output))):
+                            self._heard.add(file)
                 return output
 
             return listen
 
-        before = [(module, vars(module).get("forward")) for module, _ in silent]
-        for module, file in silent:
+        before = [(module, vars(module).get("forward")) for module, _ in found.values()]
+        for module, file in found.values():
             module.forward = heard_by(file, module.forward)
-
-        def end() -> None:
+        try:
+            yield
+        finally:
             for module, forward in before:
                 vars(module).pop("forward")
                 if forward is not None:
                     module.forward = forward
-            for file in sorted(heard):
-                fault = "gives one number throughout on its own inputs, and others in the model"
-                self._findings.found("self-test", file, f"{fault}: draw what reaches it there")
 
-        return end
+
+def _varies(tensor: torch.Tensor) -> bool:
+    """Whether the first elements are finite numbers of which two differ."""
+    some = tensor.detach().flatten()[:_SEEN]
+    finite = some[some.isfinite()]
+    return bool((finite != finite[:1]).any())
 
 
 def _in_order(layout: Layout) -> dict[_Name, int]:

@@ -92,6 +92,8 @@ class CompositionGate:
         """Kernel files that gave NaN or infinity on the original's own inputs."""
         self.as_the_author_calls: set[str] = set()
         """Kernel files that do what one call of a function or module of the author's does."""
+        self.one_in_the_model: set[str] = set()
+        """Kernel files that make one operation there; others are of what depends on no input."""
         self._marks: set[object] = set()
         self._other_strides: list[str] = []
         """Kernel files that the model calls with other strides than their own inputs have."""
@@ -337,6 +339,8 @@ class CompositionGate:
             calls = [call for call in trace.calls if call.component == component]
             if all(work_of(trace.events[slice(*c.operations)]) in authors for c in calls):
                 self.as_the_author_calls.add(component)
+            if all(_one(trace.events[slice(*c.operations)]) for c in calls):
+                self.one_in_the_model.add(component)
             self._judge_calls(component, calls, self.layout.nodes(component))
             self._judge_kernel(component, calls, trace.events)
         if self._other_strides:
@@ -400,6 +404,10 @@ class CompositionGate:
             self.findings.warn("the output holds NaN or infinity")
         if len(self._marks) == 1 and self.bench.options.seeds > 1 and total.reason is None:
             self.findings.warn("the output is the same for every seed")
+
+
+def _one(events: list[Event]) -> bool:
+    return sum(not event.constant for event in events) <= 1
 
 
 def _names(operations: Counter[str]) -> str:

@@ -44,14 +44,13 @@ class Constants:
         self._own[file] = own
 
     def judge(self) -> None:
-        """Each is what the original has in one of the places where the file is used."""
+        """Each is one of the original's: one file may stand for places that have different ones."""
         for file, own in self._own.items() if len(self._trials) > 1 else ():
             for name, tensor in own.items():
                 nodes = self._layout.nodes(file)
                 sources = {(node.weight_map or {name: name}).get(name) for node in nodes}
-                there = [self._original[source] for source in sources if source in self._original]
-                if len(there) < len(sources) or not there:
+                if not sources or not sources <= self._original.keys():
                     continue
-                if all(compare(each, tensor, STEP).reason for each in there):
+                if all(compare(t, tensor, STEP).reason for t in self._original.values()):
                     fault = f"its own {name} is not the original's {min(filter(None, sources))}"
                     self._findings.found("weights", file, fault)

@@ -132,7 +132,7 @@ def _judge(
             settle(layout, tests, composition.kernels_not_finite, findings)
         power.finish()
         if alone:
-            alone.finish(composition.as_the_author_calls)
+            alone.finish(composition.as_the_author_calls, composition.one_in_the_model)
         with findings.gate("device"):
             if isinstance(files, ForeignFiles):
                 files.judge_devices(findings)

@@ -6,7 +6,7 @@ No gradients, no fused fast paths: both sides of a comparison run the operations
 import random
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,7 +17,7 @@ from torch import nn
 from runner.problems import plain
 from runner.verify.drawing import Draws
 from runner.verify.generators import generator_states, set_generators
-from runner.verify.layout import ORIGINAL
+from runner.verify.layout import COMPOSITION_TEST, ORIGINAL
 from runner.verify.leaves import tensors
 from runner.verify.loading_files import CannotJudge, foreign_code
 from runner.verify.moving import moved
@@ -57,6 +57,9 @@ class Beside(Protocol):
 
     def original_built(self, model: nn.Module, trial: int) -> None:
         """The original has the weights that it makes from the seed of a trial."""
+
+    def listening(self, composed: nn.Module) -> AbstractContextManager[None]:
+        """Hear what kernels give in the composed model, which is about to run."""
 
     def judge_operation(self, file: str, model: nn.Module, events: list[Event]) -> None:
         """A kernel has run here by itself: what it was seen to do."""
@@ -164,8 +167,12 @@ class Bench:
         """Run a model; what is random in it draws the same numbers on both sides."""
         args, kwargs = inputs
         done = None
+        hearing: AbstractContextManager[None] = nullcontext()
+        file = what.partition(":")[0]
         if self.beside and trial == self.last_trial:
-            done = self.beside.beside(what.partition(":")[0], model, inputs)
+            done = self.beside.beside(file, model, inputs)
+        if self.beside and trial == 0 and file == COMPOSITION_TEST:
+            hearing = self.beside.listening(model)
         self.seed(trial)
         if watch:
             watch.may_read(list(inputs))
@@ -174,6 +181,7 @@ class Bench:
             torch.set_grad_enabled(gradients),
             self.default_dtype(what),
             watch or nullcontext(),
+            hearing,
         ):
             output = plain(model(*args, **kwargs))
         if watch:
