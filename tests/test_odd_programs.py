@@ -49,6 +49,11 @@ ODD: dict[str, dict[str, str]] = {
         "forward": "y = torch.atleast_2d(self.fc(x))\na, b = torch.hsplit(y, 2)\n"
         "return torch.cat((b, a), 1).relu()",
     },
+    "a grid of two computed axes": {
+        "init": "pass",
+        "forward": "rows, columns = torch.meshgrid(x[0].sin(), x[:, 0].cos(), indexing='xy')\n"
+        "return rows * columns + rows.T.sum()",
+    },
     "a triangular system of equations": {
         "init": "self.fc = nn.Linear(16, 16)",
         "forward": "lower = torch.tril(self.fc.weight, -1) * (self.fc.weight > 0.2)\n"

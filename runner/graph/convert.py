@@ -516,6 +516,8 @@ def _is_view(target: OpOverload, node: FxNode, results: Any) -> bool:
     name = target.overloadpacket.__name__
     if target.is_view and name not in _SAME_OR_COPY | _VIEW_OR_COPY:
         return True
+    if name == "meshgrid":  # each output is one of the inputs, expanded
+        return True
     source = node.args[0] if node.args else None
     before = source.meta.get("val") if isinstance(source, FxNode) else None
     after = results[0] if len(results) else None
