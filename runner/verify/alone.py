@@ -403,6 +403,8 @@ class Alone:
 def _varies(tensor: torch.Tensor) -> bool:
     """Whether the first elements are finite numbers of which two differ."""
     some = tensor.detach().flatten()[:_SEEN]
+    if some.dtype.itemsize == 1:  # torch compares no float8
+        some = some.float()
     finite = some[some.isfinite()]
     return bool((finite != finite[:1]).any())
 

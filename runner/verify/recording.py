@@ -41,6 +41,8 @@ _OURS = str(Path(runner.__file__).parent)
 _UNKNOWN = (torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape)
 """Operations after which another program may run for other values."""
 _READ = {"tolist", "numpy", "item", "__array__", "__bool__", "__int__", "__float__", "__index__"}
+_NEW_DATA = "torch.Tensor.data.__set__"
+"""`x.data = y`, which torch does not list among its functions."""
 _NEVER = frozenset(
     {"torch.Tensor.backward", "torch.Tensor.register_hook", "torch.Tensor.__setstate__"}
 )
@@ -49,7 +51,7 @@ _NEVER = frozenset(
 @lru_cache(maxsize=1)
 def public_functions() -> dict[str, Callable[..., Any]]:
     """Torch's public functions of tensors, by their names."""
-    found: dict[str, Callable[..., Any]] = {}
+    found: dict[str, Callable[..., Any]] = {_NEW_DATA: torch.Tensor.data.__set__}  # type: ignore[attr-defined]
     for functions in get_overridable_functions().values():
         for function in functions:
             name = resolve_name(function)
@@ -303,7 +305,7 @@ class _Readings(TorchFunctionMode):
         name = _names().get(func, "")
         if name.rpartition(".")[2] in _READ:
             self._recorder.same_for_other_values = False
-        if name == "torch.Tensor.data.__set__":
+        if name == _NEW_DATA:
             return self._recorder.function(func, args, kwargs or {})
         return func(*args, **(kwargs or {}))
 

@@ -16,8 +16,9 @@ VIEWS = {
     *("transpose", "permute", "t", "swapaxes", "swapdims", "movedim", "moveaxis", "adjoint"),
     *("squeeze", "unsqueeze", "select", "narrow", "diagonal", "unfold", "as_strided"),
     *("split", "split_with_sizes", "chunk", "tensor_split", "unbind", "hsplit", "vsplit", "dsplit"),
-    *("broadcast_to", "broadcast_tensors", "meshgrid", "view_as_real", "view_as_complex", "real", "imag"),
+    *("broadcast_to", "broadcast_tensors", "view_as_real", "view_as_complex", "real", "imag"),
     *("detach", "alias", "matrix_H", "conj", "ravel", "atleast_1d", "atleast_2d", "atleast_3d"),
+    "meshgrid",
 }
 _NUMBERS = {"size", "dim", "numel", "stride", "ndimension", "index", "count"}
 _PLAIN = {"tuple", "list", "dict", "len", "range", "zip", "enumerate", "int", "reversed", "iter"}
