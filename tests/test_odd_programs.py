@@ -544,6 +544,21 @@ def test_it_passes_every_gate(tmp_path: Path, what: str) -> None:
     assert verification.status == "passed"
 
 
+@pytest.mark.parametrize(
+    "what",
+    [
+        "a weight that is masked in place",
+        "a grid of two computed axes",
+        "vmap",
+        "numbers of 8 bits",
+        "experts that take their tokens",
+    ],
+)
+def test_it_passes_as_a_strangers_directory(tmp_path: Path, what: str) -> None:
+    directory = decomposed(tmp_path, **ODD[what])
+    assert verify(directory, VerifyOptions()).status == "passed"
+
+
 def test_what_values_steered_is_said_and_compared_on_those_alone(tmp_path: Path) -> None:
     directory = decomposed(tmp_path, **ODD["a branch that a value takes"])
     (steered,) = Tree.read(directory).metadata.specialisations

@@ -45,7 +45,7 @@ from runner.verify.replica import Model, Replica
 from runner.verify.results import GateName
 from runner.verify.running import Inputs
 from runner.verify.sandbox import installed
-from runner.verify.spelled import Several, more_than_one
+from runner.verify.spelled import Several, kernels_of, more_than_one, text_of
 from runner.verify.watching import Event
 from runner.verify.wire import Channel, ConnectionLostError, decode, encode
 
@@ -163,6 +163,8 @@ class Alone:
         self._reading: set[str] = set()
         """Files whose program may be another one for other values."""
         self._original_reads = True
+        self._original: str | None = None
+        """Its program, as a problem's file."""
         self._several: dict[str, Several] = {}
         """Kernels that are more than one operation."""
         self._constants = Constants(layout, findings)
@@ -232,9 +234,15 @@ class Alone:
         """
         found = self._findings.found
         self._constants.judge()
-        for file, several in self._several.items():
-            excused = several.excused and file in as_the_author_calls
-            if not excused and file not in one_in_the_model:
+        more = {
+            file: several
+            for file, several in self._several.items()
+            if not (several.excused and file in as_the_author_calls)
+            and file not in one_in_the_model
+        }
+        known = kernels_of(self._original, self._aside) if more and self._original else set()
+        for file, several in more.items():
+            if several.operations not in known:
                 found("rules", file, several.fault)
         for file in sorted(self._silent & self._heard):
             fault = "gives one number throughout on its own inputs, and others in the model"
@@ -253,6 +261,7 @@ class Alone:
 
     def _original_ran(self, model: Model) -> None:
         self._original_reads = model.reads_values
+        self._original = text_of(model)
 
     def _begin_next(self) -> None:
         """Import the files that run next, unless they are large."""

@@ -4,10 +4,11 @@ The operations that the judge made again are written as a program of a few lines
 kdrun's own; that is captured and recognised as any problem is.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -15,6 +16,10 @@ from runner.errors import KdrunError
 from runner.problems import known_level, read_problem
 from runner.verify.replica import Model
 from runner.verify.replica import called as function_of
+
+if TYPE_CHECKING:
+    from runner.graph.ir import Graph
+    from runner.graph.recognize import Kernel
 
 _LONGEST_LITERAL = 4096
 _SMALL = 64
@@ -43,6 +48,8 @@ class Several:
     """In one line."""
     excused: bool = False
     """Not where the original's author has a function or module that does this and nothing else."""
+    operations: tuple[str, ...] = ()
+    """All that the kernel computes, sorted."""
 
 
 def more_than_one(model: Model, original: Path | None, aside: Path) -> Several | None:
@@ -54,7 +61,7 @@ def more_than_one(model: Model, original: Path | None, aside: Path) -> Several |
     file = aside / "seen.py"
     file.write_text(program.text(), encoding="utf-8")
     try:
-        found, kinds = _recognized(file)
+        found, kinds, operations = _recognized(file)
     except (KdrunError, NotImplementedError) as error:
         return Several(f"cannot be recognised as one operation: {error}")
     if len(found) <= 1 or (len(found) == 2 and frozenset(found) in _GATED):
@@ -71,24 +78,58 @@ def more_than_one(model: Model, original: Path | None, aside: Path) -> Several |
     return Several(
         f"is more than one operation: {', '.join(found[:_SHOWN])}{more}",
         excused=large <= ("contraction" not in kinds),
+        operations=operations,
     )
 
 
-def _recognized(file: Path) -> tuple[list[str], list[str]]:
-    """Names and kinds of a program's operations, but for those that prepare small tensors.
+def text_of(model: Model) -> str | None:
+    """The last program of a model, as a problem's file; None where it cannot be written."""
+    try:
+        return Program(model).text()
+    except LookupError:
+        return None
 
-    What is returned prepares nothing.
-    """
+
+def kernels_of(text: str, aside: Path) -> set[tuple[str, ...]]:
+    """What each kernel of several operations computes that kdrun finds in a program, sorted."""
+    file = aside / "original.py"
+    file.write_text(text, encoding="utf-8")
+    try:
+        graph, kernels = _kernels(file)
+    except (KdrunError, NotImplementedError):
+        return set()
+    computed = {_computed(graph, kernel.members) for kernel in kernels}
+    return {operations for operations in computed if len(operations) > 1}
+
+
+def _kernels(file: Path) -> "tuple[Graph, tuple[Kernel, ...]]":
     from runner.graph.capture import capture  # a second, which only foreign kernels need
     from runner.graph.normalize import normalize
     from runner.graph.recognize import recognize
 
     graph = normalize(capture(read_problem(file), "eval"))
+    return graph, recognize(graph)
+
+
+def _computed(graph: "Graph", places: Iterable[int]) -> tuple[str, ...]:
+    """Names of the operations at some places that are no views, sorted."""
+    operations = [graph.operations[n] for n in places]
+    return tuple(
+        sorted(operation.name.strip("_") for operation in operations if not operation.view)
+    )
+
+
+def _recognized(file: Path) -> tuple[list[str], list[str], tuple[str, ...]]:
+    """Names and kinds of a program's operations, but for those that prepare small tensors.
+
+    What is returned prepares nothing. Then all that it computes, sorted.
+    """
+    graph, kernels = _kernels(file)
     largest = max((prod(value.shape) for value in graph.values.values()), default=0)
     small = max(_NUMBERS, largest // _SMALL)
     found: list[tuple[str, str]] = []
     returned = set(graph.output_names())
-    last = {max(kernel.members): kernel for kernel in recognize(graph)}
+    last = {max(kernel.members): kernel for kernel in kernels}
     for place, operation in reversed([*enumerate(graph.operations)]):
         kernel = last.get(place)
         if kernel is None:
@@ -100,7 +141,8 @@ def _recognized(file: Path) -> tuple[list[str], list[str]]:
         if kernel.kind in _NEVER_SMALL or size > small or not returned.isdisjoint(outputs):
             found.append((kernel.operation, kernel.kind))
     found.reverse()
-    return [name for name, _ in found], [kind for _, kind in found]
+    computed = _computed(graph, range(len(graph.operations)))
+    return [name for name, _ in found], [kind for _, kind in found], computed
 
 
 class Program:
