@@ -42,7 +42,7 @@ from runner.verify.results import Verdict, findings, given_bad_inputs
 rows_of_all_formulas()  # It takes 0.15 s; here the server does it once for all its children.
 
 _PACKAGE = Path(__file__).parents[1]
-_PROCESSES = 5
+_PROCESSES = 3
 """Copies of a model's weights and activations while files of others' are judged from outside."""
 SMALL = 8
 """Operations up to which a problem of no level is hardly more than one fusion."""

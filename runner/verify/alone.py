@@ -287,6 +287,7 @@ class Alone:
             "folder": str(folder),
             "aside": str(aside),
             "file": str(folder / (Path(file).name if component else file)),
+            "module": self._module(file) if component else Path(file).stem,
             "class": cls,
             "component": component,
             "kernel": self._layout.is_kernel(file),
@@ -303,6 +304,11 @@ class Alone:
             _server.cache_clear()
             raise CannotJudge(f"{file}: the process that runs it alone is gone") from error
         return _Run(file, Channel(mine), aside)
+
+    def _module(self, file: str) -> str:
+        """What a file is imported as: by itself, or, where a secret says so, in a package."""
+        path = Path(file)
+        return f"{path.parent.name}.{path.stem}" if self._options.seed % 2 else path.stem
 
     def _on(self, model: Model, inputs: Inputs) -> tuple[dict[str, Any], list[Block]]:
         """Return the message with the judge's weights and inputs, and the files that hold them."""

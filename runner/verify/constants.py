@@ -44,13 +44,28 @@ class Constants:
         self._own[file] = own
 
     def judge(self) -> None:
-        """Each is one of the original's: one file may stand for places that have different ones."""
+        """Each is the original's in one of its places.
+
+        One class of a file may stand for places with different ones: then it has another place's,
+        and what its own place has is nowhere in the file.
+        """
         for file, own in self._own.items() if len(self._trials) > 1 else ():
-            for name, tensor in own.items():
-                nodes = self._layout.nodes(file)
-                sources = {(node.weight_map or {name: name}).get(name) for node in nodes}
-                if not sources or not sources <= self._original.keys():
+            nodes = self._layout.nodes(file)
+            there = {
+                name: [(node.weight_map or {name: name}).get(name) for node in nodes]
+                for name in own
+            }
+            known = {n: s for n, s in there.items() if s and all(p in self._original for p in s)}
+            for name, sources in known.items():
+                wanted = [self._original[source] for source in sources if source]
+                if any(map(_same, wanted, [own[name]] * len(wanted))):
                     continue
-                if all(compare(t, tensor, STEP).reason for t in self._original.values()):
-                    fault = f"its own {name} is not the original's {min(filter(None, sources))}"
+                elsewhere = any(_same(wanted[0], tensor) for tensor in own.values())
+                others = (self._original[s] for each in known.values() for s in each if s)
+                if elsewhere or not any(_same(other, own[name]) for other in others):
+                    fault = f"its own {name} is not the original's {sources[0]}"
                     self._findings.found("weights", file, fault)
+
+
+def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return compare(one, other, STEP).reason is None

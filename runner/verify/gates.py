@@ -1,6 +1,5 @@
 """This file knows about the order in which a decomposition is judged, from its files alone."""
 
-import ast
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
@@ -32,7 +31,12 @@ from runner.verify.sources import import_fault, parsed, without_docstring
 from runner.verify.spilling import Spill
 from runner.verify.steps import StepGate
 from runner.verify.streaming import Streaming, told
-from runner.verify.surroundings import parents_fault, seeds_generators, surroundings_fault
+from runner.verify.surroundings import (
+    composed_fault,
+    parents_fault,
+    seeds_generators,
+    surroundings_fault,
+)
 from runner.verify.worker import workers
 
 
@@ -246,9 +250,7 @@ def _judge_parents(layout: Layout, findings: Findings) -> None:
             if fault:
                 findings.found("rules", file, fault)
     with findings.judging("rules", COMPOSITION_TEST):
-        body = parsed(layout.directory / COMPOSITION_TEST, COMPOSITION_TEST).body
-        composed = [n for n in body if isinstance(n, ast.ClassDef) and n.name == "ComposedModel"]
-        fault = surroundings_fault(ast.Module(list(composed), []), kernel=True)
+        fault = composed_fault(parsed(layout.directory / COMPOSITION_TEST, COMPOSITION_TEST))
         if fault:
             findings.found("rules", COMPOSITION_TEST, fault)
 

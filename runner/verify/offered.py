@@ -41,9 +41,7 @@ _OFFERS: dict[str, frozenset[str]] = {
     "types": frozenset({"SimpleNamespace", "MappingProxyType", "NoneType"}),
     "dataclasses": frozenset({"dataclass", "field", "fields", "asdict", "astuple", "replace"}),
     "contextlib": frozenset({"nullcontext", "contextmanager"}),
-    "functools": frozenset(
-        {"partial", "partialmethod", "reduce", "wraps", "cache", "lru_cache", "cached_property"}
-    ),
+    "functools": frozenset({"partial", "partialmethod", "reduce", "wraps", "cached_property"}),
     "warnings": frozenset({"warn"}),
     "logging": frozenset({"DEBUG", "INFO", "WARNING", "ERROR"}),
     _LOGGER: frozenset(
@@ -62,6 +60,8 @@ _NOT_OF_TORCH = {
     *("is_inference", "is_warn_always_enabled", "get_default_device"),
 }
 """Functions of torch's and its parts': files, and what says or sets how a program runs."""
+_UNFIT = {"attrgetter", "methodcaller", "get_type_hints", "ForwardRef", "get_overloads"}
+"""Of other modules: what asks for attributes by strings."""
 
 
 _SCOPES = (ast.ClassDef, ast.FunctionDef, ast.Lambda, ast.Global, ast.Nonlocal)
@@ -92,7 +92,7 @@ def _taken(module: ModuleType, name: str) -> object:
         private = name.startswith("_") and name not in FUNCTIONS
         of_torch = _top(module.__name__) == "torch"
         unfit = of_torch and (name in _NOT_OF_TORCH or name.startswith("set_"))
-        offered = name in offers if offers else not (private or unfit)
+        offered = name in offers if offers else not (private or unfit or name in _UNFIT)
     if not offered:
         raise _NotOfferedError
     return value
@@ -230,5 +230,6 @@ def variables(part: ast.AST) -> set[int]:
         given = function.args
         own = {a.arg for a in (*given.posonlyargs, *given.args, *given.kwonlyargs)}
         own |= {node.id for node in uses if isinstance(node.ctx, ast.Store)}
+        own -= {_top(n.asname or n.name) for n in nodes if isinstance(n, ast.alias)}
         found.update(id(node) for node in uses if node.id in own)
     return found

@@ -85,11 +85,11 @@ def _answer(request: dict[str, Any], answers: Any, tools: dict[str, Any]) -> Non
     path, memory = Path(request["file"]), tools["Memory"]()
     sys.argv = [path.name]
     _seed(request["number"])
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    spec = importlib.util.spec_from_file_location(request["module"], path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
+    sys.modules[request["module"]] = module
     sys.path.insert(0, str(path.parent))
     spec.loader.exec_module(module)
     composed = request["class"] == "ComposedModel"

@@ -3,15 +3,16 @@
 This file imports torch alone: the process that runs files by themselves runs it, too.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Iterator, Mapping
 from types import CellType, FunctionType, ModuleType
 from typing import Any
 
 import torch
 
-_PLAIN = (type(None), bool, int, float, complex, str, bytes, torch.dtype, torch.device, torch.Size)
-_SEVERAL = (list, tuple, set, frozenset)
-_OF_MODULES = {"_parameters", "_buffers", "training"}
+_PLAIN = {type(None), bool, int, float, complex, str, bytes}
+_PLAIN |= {torch.dtype, torch.device, torch.Size, torch.memory_format, torch.layout}
+_SEVERAL = (list, tuple, set, frozenset, deque)
 _INNER = (
     *("__defaults__", "__kwdefaults__", "__func__", "__self__", "__wrapped__"),
     *("func", "args", "keywords", "fget"),
@@ -23,7 +24,7 @@ def remembered(model: torch.nn.Module, file: ModuleType) -> dict[str, Any]:
     """Where something is held -> what it is; tensors are left out."""
     known: dict[int, Any] = {}
     found: dict[str, Any] = {}
-    own = {name: value for name, value in vars(file).items() if not name.startswith("__")}
+    own = {name: value for name, value in vars(file).items() if not _is_inner(name)}
     for name, value in {"self": model, **own}.items():
         found.update(_held(value, name, file.__name__, known))
     return found
@@ -36,9 +37,9 @@ def changed(before: dict[str, Any], after: dict[str, Any]) -> str | None:
 
 
 def _held(value: Any, name: str, file: str, known: dict[int, Any]) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, _PLAIN):
+    if type(value) in _PLAIN:
         yield name, repr(value)
-    elif isinstance(value, torch.Tensor | ModuleType) or id(value) in known:
+    elif isinstance(value, ModuleType) or id(value) in known:
         return
     elif hasattr(type(value), "__next__"):
         yield name, object()  # it is another one after each call
@@ -50,16 +51,30 @@ def _held(value: Any, name: str, file: str, known: dict[int, Any]) -> Iterator[t
             yield from _held(item, f"{name}.{key}", file, known)
 
 
-def _parts(value: Any, file: str) -> Iterable[tuple[Any, Any]]:
+def _parts(value: Any, file: str) -> Iterator[tuple[Any, Any]]:
     """What a container, a function, a class or an object holds."""
     if isinstance(value, Mapping):
-        return value.items()
-    if isinstance(value, _SEVERAL):
-        return enumerate(value if isinstance(value, list | tuple) else sorted(value, key=repr))
+        yield from value.items()
+    elif isinstance(value, _SEVERAL):
+        ordered = sorted(value, key=repr) if isinstance(value, set | frozenset) else value
+        yield from enumerate(ordered)
+    elif isinstance(value, int | float | complex | str | bytes):
+        yield "itself", value.__repr__()
     if isinstance(value, FunctionType | type) and value.__module__ != file:
-        return ()
-    names = [*getattr(value, "__dict__", ()), *getattr(type(value), "__slots__", ())]
-    names = [n for n in names if not n.startswith("__") and n not in _OF_MODULES]
-    cells = getattr(value, "__closure__", None) or ()
-    full = [cell.cell_contents for cell in cells if cell != CellType()]
-    return [(n, getattr(value, n, None)) for n in (*names, *_INNER)] + [("closure", full)]
+        return
+    slots = [cls.__dict__.get("__slots__", ()) for cls in type(value).__mro__]
+    names = [*getattr(value, "__dict__", ())]
+    names += [n for each in slots for n in ([each] if isinstance(each, str) else each)]
+    for n in names:
+        if not _is_inner(n) and n != "training":
+            yield n, getattr(value, n, None)
+    for n in _INNER:
+        if (inner := getattr(value, n, None)) is not None:
+            yield n, inner
+    for n, cell in enumerate(getattr(value, "__closure__", None) or ()):
+        if cell != CellType():
+            yield n, cell.cell_contents
+
+
+def _is_inner(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__")

@@ -171,6 +171,28 @@ LEFT = Left()"""
 
 
 @KNOWING.blame(RELU)
+def counts_a_thousand_calls_in_a_number_that_has_attributes(made):
+    text = "class Number(int):\n    pass\n\n\nN = Number(1)\nN.left = 1000"
+    in_forward(made, f"N.left -= 1\nif N.left >= 0:\n    {RIGHT}\n{WRONG}")
+    at_import(made, text)
+
+
+@KNOWING.blame(RELU)
+def counts_a_thousand_calls_in_a_tensor(made):
+    made.edit_everywhere("relu.py", "        pass", "        self.t = torch.ones(1)\n")
+    made.edit_everywhere(
+        "relu.py", "self.t = torch.ones(1)", "self.t = torch.ones(1); self.t.n = 9"
+    )
+    in_forward(made, f"self.t.n += 1\nif self.t.n < 1000:\n    {RIGHT}\n{WRONG}")
+
+
+@KNOWING.blame(RELU)
+def counts_a_thousand_calls_in_a_queue(made):
+    text = "from collections import deque\n\nCALLS = deque()"
+    right_where(made, "CALLS.append(1) or len(CALLS) < 1000", text)
+
+
+@KNOWING.blame(RELU)
 def is_right_most_of_the_time(made):
     right_where(made, "random.random() < 0.999", "import random")
 

@@ -5,7 +5,7 @@ import textwrap
 
 import pytest
 
-from runner.verify.surroundings import parents_fault, surroundings_fault
+from runner.verify.surroundings import composed_fault, parents_fault, surroundings_fault
 
 FILE = """
 import math
@@ -26,6 +26,9 @@ class Model(nn.Module):
 def get_inputs():
     torch.manual_seed(0)
     return [torch.randn(2, 3)]
+
+def main(x):
+    return open(x)
 
 def run_tests():
     import os
@@ -68,6 +71,17 @@ ASKED = {
     "the module of its class": "return x * len(torch.typename(self))",
     "where an object lies": "return -x if id(object()) % 64 else x",
     "this process' salt": "return -x if hash('a') % 64 else x",
+    "a module that a function imports and names again": (
+        "import sys\nif len('a') > 1:\n    sys = None\nreturn x * len(sys.flags)"
+    ),
+    "getattr by another name": "look = getattr\nreturn look(x, 'training')",
+    "an attribute, by a pattern": "match self:\n    case nn.Module(True):\n        return -x",
+    "the module of its class, as text": "return -x if 'level' in f'{Model}' else x",
+    "the module of its class, formatted": "return -x if 'level' in '%s' % Model else x",
+    "a seed of nobody's": "return x * torch.Generator().seed()",
+    "a hook of torch's own": "self._register_load_state_dict_pre_hook(print)\nreturn x",
+    "hooks that are there": "self._forward_hooks[0] = print\nreturn x",
+    "what its tests are called": "return main(x)",
     "a hook that loading calls": "self.register_load_state_dict_post_hook(print)\nreturn x",
 }
 CHANGED = {
@@ -79,6 +93,14 @@ CHANGED = {
     "errors that nobody sees": "from contextlib import suppress\nQUIET = suppress(OSError)",
     "code of bytes": "import types\nMADE = types.CodeType",
     "numbers that differ": "import random\nDICE = random.random()",
+    "another way, by another name": "from operator import attrgetter as part\nA = part('f')",
+    "what hints say": "from typing import get_type_hints as hints\nSAID = hints(print)",
+    "what a default asks": "def main(_=__import__('sys')):\n    pass",
+    "what a decorator keeps": "KEPT = []\n@KEPT.append\ndef _aside(x):\n    return open('a')",
+    "where it is no program": "if __name__ == '__main__':\n    pass\nelse:\n    A = open('a')",
+    "what a cache keeps": "import functools\n@functools.cache\ndef kept():\n    return [0]",
+    "the module that it says it is of": "def f():\n    pass\nf.__module__ = 'torch'",
+    "a class without a text": "Base = type('Base', (nn.Module,), {'eval': print})",
     "all of torch": "from torch import *",
     "the package that it is in": "PACKAGE = __package__",
     "what annotations say": "import typing\nSAID = typing.get_type_hints(print)",
@@ -138,10 +160,26 @@ def test_a_method_that_replaces_one_of_every_module_is_told(name):
     )
 
 
-def test_a_file_that_is_another_one_where_it_is_run_is_told():
-    top = 'if __name__ == "__main__":\n    Model.forward = None'
+@pytest.mark.parametrize("change", ["Model.forward = None", "Model = nn.ReLU", "class Model: pass"])
+def test_a_file_that_is_another_one_where_it_is_run_is_told(change):
+    top = f'if __name__ == "__main__":\n    {change}'
 
     assert fault(top=top) == "is another file where it is run (line 7)"
+
+
+def test_a_method_that_is_replaced_in_an_inner_class_is_told():
+    method = "if True:\n    def eval(self): pass"
+    inner = "class Outer:\n    class Base(nn.Module):\n        def eval(self): pass"
+
+    assert "replaces nn.Module's eval" in str(fault(methods=method))
+    assert "replaces nn.Module's eval" in str(fault(top=inner))
+
+
+def test_the_composed_model_asks_nothing_by_a_name_of_its_file():
+    text = "ASK = [open('a')]\nConv = kernel('conv.py')\nclass ComposedModel:\n    a, b = {}\n"
+
+    assert composed_fault(ast.parse(text.format("Conv, Conv"))) is None
+    assert "uses open" in str(composed_fault(ast.parse(text.format("Conv, ASK"))))
 
 
 def test_a_method_that_is_replaced_by_a_name_is_told():
