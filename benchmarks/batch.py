@@ -22,19 +22,20 @@ from typing import Any
 from rich.console import Console
 
 from runner import __version__
-from runner.batch import driver, tables
+from runner.batch import driver
 from runner.batch.attempt import Attempt
+from runner.batch.child.task import Record, Task
 from runner.batch.cluster import connect
 from runner.batch.driver import Driver
 from runner.batch.plan import Item
 from runner.batch.run import Run
 from runner.batch.submit import prepare
-from runner.batch.task import Record, Task
+from runner.cli import run_tables
 from runner.config import Settings
 from runner.problems import Problem
 from runner.store.directory import DirectoryStore
+from runner.store.manifest_row import Repeat, Row
 from runner.store.result import Figures, ProblemResult, RunOptions
-from runner.store.row import Repeat, Row
 
 GOAL_S = 0.3
 """Most overhead for each problem."""
@@ -139,7 +140,7 @@ def simulated(problems: int) -> bool:
         with connect(settings) as cluster, _pretending():
             about = Run("bench", store, RunOptions(), "", {}, settings)
             manifest = Driver(about, items, cluster, watch).drive()
-            tables.results(manifest, store.root, Console(file=StringIO()))
+            run_tables.results(manifest, store.root, Console(file=StringIO()))
         watch.bytes.append(_resident_bytes())
     tenth = problems // 10
     times, sizes = watch.times, watch.bytes

@@ -91,14 +91,14 @@ def on_one_core() -> str:
 
 
 def capture_and_normalize(problem: Problem, directory: Path) -> Graph:
-    from runner.graph.capture import capture
     from runner.graph.normalize import normalize
+    from runner.graph.tracing.capture import capture
 
     return normalize(capture(problem))
 
 
 def recognize_too(problem: Problem, directory: Path) -> object:
-    from runner.graph.recognize import recognize
+    from runner.graph.recognition.recognize import recognize
 
     return recognize(capture_and_normalize(problem, directory))
 

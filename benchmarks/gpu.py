@@ -123,7 +123,7 @@ def main() -> int:
     os.environ["PYTHONPATH"] = os.pathsep.join(  # children find gpu_child by its name
         filter(None, [str(HERE), str(HERE.parent), os.environ.get("PYTHONPATH", "")])
     )
-    from runner.batch.device import look_for_device
+    from runner.batch.child.device import look_for_device
     from runner.errors import KdrunError
     from runner.problems import data_root, select
 
@@ -265,11 +265,11 @@ def verify(problem: Problem, row: Row, options: argparse.Namespace, clock: Clock
 def decompose(
     file: Path, place: Path, options: argparse.Namespace, timeout_s: float
 ) -> tuple[ProblemResult, Path]:
-    from runner.batch import alone
+    from runner.batch import local_execution
     from runner.config import Settings
 
     settings = Settings(output=place, device=options.device, timeout=timeout_s)
-    done = alone.decompose(file, settings)
+    done = local_execution.decompose(file, settings)
     return done.result, done.directory
 
 
@@ -296,8 +296,8 @@ class CpuVerdicts:
             report.not_done.append(f"No time for the CPU's verdict on: {', '.join(missed)}.")
 
     def _work(self) -> None:
-        from runner.batch import alone
-        from runner.batch.child import close_zygote
+        from runner.batch import local_execution
+        from runner.batch.child.child_process import close_zygote
         from runner.config import Settings
 
         while (row := self.rows.get()) is not None:
@@ -305,7 +305,7 @@ class CpuVerdicts:
                 continue
             settings = Settings(device="cpu", timeout=self.clock.share_s(UNTIL_TIMES))
             try:
-                record = alone.verify(Path(row.directory), settings).record
+                record = local_execution.verify(Path(row.directory), settings).record
             except Exception as error:  # recorded, and the next one is judged
                 row.cpu = {"status": "error", "reason": one_line(error)}
                 continue
@@ -349,7 +349,7 @@ def in_children(
 
     An error on a GPU may leave nothing of CUDA usable in that process; a crash ends it.
     """
-    from runner.batch.child import Request, run_child
+    from runner.batch.child.child_process import Request, run_child
     from runner.batch.cluster import usable_bytes
     from runner.batch.machine import cores
 
@@ -399,8 +399,8 @@ def share(
     pairs: list[tuple[Problem, Row]], options: argparse.Namespace, clock: Clock
 ) -> dict[str, Any]:
     """Verify two problems that passed alone at once, each in a child, on the same device."""
-    from runner.batch.child import close_zygote
-    from runner.batch.device import look_for_device
+    from runner.batch.child.child_process import close_zygote
+    from runner.batch.child.device import look_for_device
 
     both = [(problem, row) for problem, row in pairs if row.status == "passed"][:2]
     if len(both) < 2 or clock.left_s(UNTIL_TIMES) <= 0:
@@ -470,7 +470,7 @@ def try_too_large(report: Report, options: argparse.Namespace, clock: Clock) -> 
 
 def ask_device(options: argparse.Namespace) -> dict[str, Any]:
     """Return what torch says of the device; a child asks it, so that CUDA starts there alone."""
-    from runner.batch.child import Request, run_child
+    from runner.batch.child.child_process import Request, run_child
 
     aside = options.output / "aside"
     aside.mkdir(exist_ok=True)

@@ -19,11 +19,11 @@ import runner
 from runner.batch.machine import cores
 from runner.problems import load_problem, read_problem, seed
 from runner.report import stopwatch
-from runner.verify.compare import Tolerance, compare
+from runner.verify.gates.compare import Tolerance, compare
+from runner.verify.gates.weights import held_weights, transfer
 from runner.verify.layout import weight_map
 from runner.verify.loading_files import Files
-from runner.verify.moving import moved
-from runner.verify.weights import held_weights, transfer
+from runner.verify.runtime.input_moves import moved
 
 
 def do_items(argument: str) -> str:

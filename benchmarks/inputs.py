@@ -132,7 +132,7 @@ def judged(path: Path) -> Iterator[tuple[object, ...]]:
     import torch
 
     from runner.emit import decompose
-    from runner.graph.memory import estimate
+    from runner.graph.peak_memory import estimate
     from runner.problems import read_problem
 
     problem = read_problem(path)

@@ -94,7 +94,7 @@ def results(output: Path, levels: list[int]) -> Iterator[ProblemResult]:
 
 def again(result: ProblemResult, output: Path, process_bytes: int) -> int | None:
     """Today's estimate, for a process that begins with so much."""
-    from runner.batch.work import forecast
+    from runner.batch.child.problem_work import forecast
 
     try:
         problem = read_problem(output / result.label / "original.py")
@@ -109,7 +109,7 @@ def again(result: ProblemResult, output: Path, process_bytes: int) -> int | None
 
 def preloaded_bytes() -> int:
     """What a child begins with."""
-    from runner.batch.child import PRELOADED
+    from runner.batch.child.child_process import PRELOADED
 
     for module in PRELOADED:
         importlib.import_module(module)

@@ -229,7 +229,7 @@ def same(data: Path, pulled: Path) -> None:
 
 def kdrun_upload(work: str, n: str, part: str) -> None:
     """A worker's share of the problems, one after the other; of one process, as `submit` does."""
-    from runner.batch.stored import AT_ONCE
+    from runner.batch.stored_results import AT_ONCE
     from runner.store import Manifest, ProblemResult, Row
     from runner.store.objects import each
 

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from runner.batch.task import Task
+    from runner.batch.child.task import Task
     from runner.problems import Problem
 
 GOAL_TIME, GOAL_MEMORY = 3.0, 1.3
@@ -163,9 +163,9 @@ def from_result(directory: Path) -> Cost | None:
 
 
 def in_child(function: str, problem: Problem, room: Path, options: argparse.Namespace) -> Cost:
-    from runner.batch.child import Request, run_child
+    from runner.batch.child.child_process import Request, run_child
+    from runner.batch.child.task import Task
     from runner.batch.cluster import usable_bytes
-    from runner.batch.task import Task
     from runner.store.result import RunOptions
 
     scratch = room / "scratch"
@@ -201,7 +201,7 @@ def run_plain(argument: str) -> str:
     """In a child: the plain program."""
     import torch
 
-    from runner.batch.task import Task
+    from runner.batch.child.task import Task
     from runner.problems import load_problem, read_problem, seed
 
     task = Task.model_validate_json(argument)
@@ -218,8 +218,8 @@ def run_plain(argument: str) -> str:
 
 def run_kdrun(argument: str) -> str:
     """In a child: everything that kdrun does to a problem."""
-    from runner.batch.task import Task
-    from runner.batch.work import decompose
+    from runner.batch.child.problem_work import decompose
+    from runner.batch.child.task import Task
 
     task = Task.model_validate_json(argument)
     task.built.mkdir(parents=True)
@@ -228,8 +228,8 @@ def run_kdrun(argument: str) -> str:
 
 def run_verify(argument: str) -> str:
     """In a child: `kdrun verify` of what run_kdrun has written."""
-    from runner.batch.task import Task
-    from runner.batch.work import verify
+    from runner.batch.child.problem_work import verify
+    from runner.batch.child.task import Task
 
     task = Task.model_validate_json(argument)
     written = task.model_copy(update={"directory": task.built})
@@ -238,7 +238,7 @@ def run_verify(argument: str) -> str:
 
 def cost_of(work: Callable[[str], str], argument: str, task: Task) -> str:
     """Cost of a piece of work, with what the verdict says of it."""
-    from runner.batch.task import Record
+    from runner.batch.child.task import Record
 
     wall, cpu = time.perf_counter(), time.process_time()
     record = Record.model_validate_json(work(argument))

@@ -10,8 +10,8 @@ import pytest
 
 RUNNER = Path(__file__).parents[1] / "runner"
 LAYERS = (
-    "counting",
-    "reading",
+    "quantities",
+    "untrusted_files",
     "statuses",
     "errors",
     "config",
@@ -89,7 +89,7 @@ def test_verification_shares_with_the_emitter_what_one_operation_is_and_nothing_
     shared = [
         f"{name_of(path)}:{line} {name}"
         for path in FILES
-        if layer(path) == "verify" and path.name != "spelled.py"
+        if layer(path) == "verify" and path.name != "one_operation.py"
         for name, line in imported(path)
         if name.startswith(("runner.emit", "runner.graph"))
     ]
@@ -145,7 +145,7 @@ def test_what_is_private_in_torch_stands_in_one_file(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["runner.cli", "runner.config", "runner.batch.submit", "runner.batch.alone"]
+    "module", ["runner.cli", "runner.config", "runner.batch.submit", "runner.batch.local_execution"]
 )
 def test_importing_it_loads_neither_torch_nor_ray_nor_boto3(module: str) -> None:
     program = f"import sys, {module}; print(sorted({{'torch', 'ray', 'boto3'}} & set(sys.modules)))"

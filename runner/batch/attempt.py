@@ -19,10 +19,11 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 
 from runner import __version__
-from runner.batch import logs, rounds
-from runner.batch.child import Outcome, Request, run_child
+from runner.batch.child import problem_logs
+from runner.batch.child.child_process import Outcome, Request, run_child
+from runner.batch.child.task import Record, Target, Task, record_of
+from runner.batch.decomposer import rounds
 from runner.batch.machine import GIB
-from runner.batch.task import Record, Target, Task, record_of
 from runner.errors import KdrunError, StoreError, is_full, unwritable
 from runner.problems import find_mistake
 from runner.store.directory import commit, put_in_place
@@ -30,7 +31,7 @@ from runner.store.result import Decomposed, Document, ProblemResult, hash_files,
 from runner.store.runs import RunStore
 
 Kind = Literal["estimate", "facts", "decompose", "judge", "verify"]
-"""What a child is asked for: a function of `runner.batch.work`."""
+"""What a child is asked for: a function of `runner.batch.child.problem_work`."""
 
 
 MIB = 1 << 20
@@ -170,7 +171,7 @@ def _commit(task: Task, attempt: Attempt, log: Path) -> Attempt:
 def _result(task: Task, attempt: Attempt, log: Path) -> ProblemResult:
     """Return the result of what was built; its log is kept among the files."""
     record = attempt.record
-    logs.keep(log, task.built)
+    problem_logs.keep(log, task.built)
     source_level, _, name = task.label.rpartition("/")
     return ProblemResult(
         problem=name,
@@ -232,7 +233,7 @@ def _in_child(kind: Kind, task: Task, log: Path) -> Attempt:
             return Attempt(record=record_of(mistake, "load"), started=started, node=_host())
     outcome = run_child(
         Request(
-            function=f"runner.batch.work:{kind}",
+            function=f"runner.batch.child.problem_work:{kind}",
             argument=task.model_copy(update={"target": None}).model_dump_json(),
             directory=task.scratch,
             log=log,
@@ -243,7 +244,7 @@ def _in_child(kind: Kind, task: Task, log: Path) -> Attempt:
     if log.stat().st_size == 0:
         log.unlink()
     else:
-        logs.hide_credentials(log)
+        problem_logs.hide_credentials(log)
     record = _record(task, outcome, "--output" if kind in ("decompose", "judge") else "TMPDIR")
     if outcome.disk_full and record.status != "passed":
         _make_space(task)

@@ -18,9 +18,9 @@ from typing import Any
 
 from runner.batch.machine import GIB, available_bytes, cores
 from runner.config import LEAST_MEMORY, Settings
-from runner.counting import counted
 from runner.errors import ClusterError, UsageError
-from runner.store.row import Cause
+from runner.quantities import counted
+from runner.store.manifest_row import Cause
 
 OBJECT_STORE_BYTES = 100 << 20
 """Ours carries a few kilobytes a problem; Ray's default would take a third of the machine."""
@@ -120,7 +120,7 @@ def connect(settings: Settings) -> Iterator[Cluster]:
             }
         elif is_client(address):
             # Its nodes may have no kdrun, or another: they get ours.
-            from runner.batch.remote.parcel import parcel
+            from runner.batch.remote.job_package import parcel
 
             ours = stack.enter_context(parcel("kdrun"))
             options["runtime_env"] = {"working_dir": str(ours)}

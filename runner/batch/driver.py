@@ -15,19 +15,19 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from runner.batch import begun
+from runner.batch import started_tasks
 from runner.batch.attempt import Attempt, clean_up, give_up, stage_of
+from runner.batch.child.task import Record
 from runner.batch.cluster import Cluster, described, in_short, why_lost
 from runner.batch.interrupts import Stop
 from runner.batch.job import Job
-from runner.batch.keeping import Keeper
-from runner.batch.needs import NO_BOUND, Needs, threads, too_large
+from runner.batch.manifest_writer import Keeper
+from runner.batch.memory_request import NO_BOUND, Needs, threads, too_large
 from runner.batch.plan import Item
 from runner.batch.run import Run, Watcher
-from runner.batch.task import Record
 from runner.errors import ClusterError, StoreError
 from runner.store.manifest import Manifest, RunState
-from runner.store.row import Cause, Row
+from runner.store.manifest_row import Cause, Row
 
 MOST_LOST_IN_A_ROW = 4
 """Problems whose worker dies, on nodes that live, before any other answers: then Ray is broken."""
@@ -175,7 +175,7 @@ class Driver:
             job.ended(None)
             self._lost(job, error)
             return
-        begun.forget(job.note)
+        started_tasks.forget(job.note)
         self.lost.clear()
         job.ended(attempt)
         record = attempt.record
@@ -205,8 +205,8 @@ class Driver:
                 )
         else:
             self._look_at_nodes()
-        job.node = begun.where(job.note)
-        begun.forget(job.note)
+        job.node = started_tasks.where(job.note)
+        started_tasks.forget(job.note)
         self._repeat(job, cause, said, None)
 
     def _repeat(self, job: Job, cause: Cause, said: str, attempt: Attempt | None) -> None:
@@ -294,7 +294,8 @@ class Driver:
         homeless = {
             job.item.label: (reference, job)
             for reference, job in self.flying.items()
-            if job.needs.granted_bytes > there.node_memory_bytes and not begun.where(job.note)
+            if job.needs.granted_bytes > there.node_memory_bytes
+            and not started_tasks.where(job.note)
         }
         self.homeless = {label: self.homeless.get(label, now) for label in homeless}
         for label, since in self.homeless.items():
@@ -323,7 +324,7 @@ class Driver:
         self.finishing = True
         self.waiting.clear()
         for reference, job in list(self.flying.items()):
-            if not begun.where(job.note):
+            if not started_tasks.where(job.note):
                 ray.cancel(reference)
                 del self.flying[reference]
         self.watcher.said(f"finishing {len(self.flying)} running; Ctrl-C again stops now")
@@ -360,4 +361,4 @@ def _remote() -> Any:
     """The remote function; made once, since Ray keeps every one that it is given."""
     import ray
 
-    return ray.remote(begun.perform_noted)
+    return ray.remote(started_tasks.perform_noted)

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from runner.batch.attempt import Attempt
-from runner.batch.needs import Needs
+from runner.batch.child.task import Task
+from runner.batch.memory_request import Needs
 from runner.batch.plan import Item
-from runner.batch.task import Task
 from runner.config import Retries
-from runner.store.row import Cause, Repeat
+from runner.store.manifest_row import Cause, Repeat
 
 
 @dataclass(slots=True)

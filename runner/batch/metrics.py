@@ -6,7 +6,7 @@ expects of a process that was started again.
 
 from collections.abc import Sequence
 
-from runner.store.row import Repeat, Row
+from runner.store.manifest_row import Repeat, Row
 
 STAGE_SECONDS = [0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0]
 

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from runner.batch.machine import GIB
 from runner.batch.run import Watcher
-from runner.store.row import Repeat, Row
+from runner.store.manifest_row import Repeat, Row
 
 COLOURS = {
     "passed": "green",

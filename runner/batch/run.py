@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from runner.batch.child.task import Target, Task
 from runner.batch.plan import Item
-from runner.batch.task import Target, Task
 from runner.config import Settings
 from runner.store.directory import DirectoryStore
 from runner.store.manifest import Job
+from runner.store.manifest_row import Repeat, Row
 from runner.store.result import RunOptions
-from runner.store.row import Repeat, Row
 from runner.store.runs import RunStore
 
 

@@ -9,24 +9,24 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from runner import __version__
-from runner.batch import decomposer
 from runner.batch.attempt import estimate
-from runner.batch.child import close_zygote
+from runner.batch.child.child_process import close_zygote
+from runner.batch.child.device import look_for_device
+from runner.batch.child.task import Record
 from runner.batch.cluster import connect, is_client, no_cluster, usable_bytes
-from runner.batch.device import look_for_device
+from runner.batch.cluster_versions import refuse_other_versions
+from runner.batch.decomposer import decomposer_process
 from runner.batch.driver import Driver
-from runner.batch.events import Events, opened
-from runner.batch.holding import held
+from runner.batch.event_log import Events, opened
 from runner.batch.interrupts import listening, starting
 from runner.batch.machine import cores
+from runner.batch.memory_request import Needs
 from runner.batch.metrics import Metrics
-from runner.batch.needs import Needs
 from runner.batch.plan import Item, label, plan
 from runner.batch.progress import watch
 from runner.batch.run import Run, Watcher, Watchers
-from runner.batch.stored import claimed, plan_over, send, store_of, unfinished
-from runner.batch.task import Record
-from runner.batch.versions import refuse_other_versions
+from runner.batch.run_lock import held
+from runner.batch.stored_results import claimed, plan_over, send, store_of, unfinished
 from runner.config import Settings
 from runner.errors import UsageError, require_package
 from runner.problems import Problem, data_root, origin, problem_files, select
@@ -147,7 +147,7 @@ def run_options(settings: Settings) -> RunOptions:
         trials=settings.trials,
         device=settings.device,
         power=settings.power,
-        decomposer=decomposer.chosen(settings),
+        decomposer=decomposer_process.chosen(settings),
     )
 
 

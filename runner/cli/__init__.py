@@ -14,10 +14,10 @@ from runner import __version__
 from runner.cli.agents import prompt
 from runner.cli.clusters import logs, stop
 from runner.cli.datasets import data
+from runner.cli.decomposition import decompose, submit, verify
 from runner.cli.help import Group, examples
 from runner.cli.machine import doctor
 from runner.cli.reports import diff, report, show, workloads
-from runner.cli.running import decompose, submit, verify
 from runner.cli.runs import pull, status
 from runner.errors import INTERRUPTED, KdrunError, denies_access, is_full
 

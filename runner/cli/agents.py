@@ -61,10 +61,10 @@ def prompt(problem: str, output: Path | None, form: str, config: Path | None, **
     It holds the rules, the formats, the source and each operation's shapes.
     """
     start_child_server(problem)
-    from runner.batch import briefing
+    from runner.cli import brief_writer
 
     settings = settings_from(flags, config)
-    brief, note = briefing.brief(problem, settings, output)
+    brief, note = brief_writer.brief(problem, settings, output)
     if note:
         click.echo(f"but mind: {note}", err=True)
     click.echo(brief.text() if form == "text" else brief.messages(), nl=False)

@@ -39,24 +39,24 @@ def logs(run: str, problem: str | None, follow: bool, config: Path | None, **fla
     With PROBLEM: what its own process printed in RUN. Without: what the driver of a RUN that was
     sent to a cluster says.
     """
-    from runner.batch import logs as kept
-    from runner.batch.remote import sending
+    from runner.batch.child import problem_logs as kept
+    from runner.batch.remote import remote_runs
     from runner.batch.submit import to_stderr
 
     settings = settings_from(flags, config)
     if problem is not None:
         if settings.on_cluster is not None and settings.store is None:
-            settings = sending.settings_of(sending.find(settings, run)[1], settings)
+            settings = remote_runs.settings_of(remote_runs.find(settings, run)[1], settings)
         printed = kept.read(settings, run, problem)
         if not printed:
             click.echo(f"{problem} printed nothing", err=True)
         click.echo(printed, nl=False)
         return 0
     if not follow:
-        click.echo(sending.printed(settings, run), nl=False)
+        click.echo(remote_runs.printed(settings, run), nl=False)
         return 0
-    ended = sending.follow(settings, run, to_stderr)
-    if isinstance(ended, sending.Left):
+    ended = remote_runs.follow(settings, run, to_stderr)
+    if isinstance(ended, remote_runs.Left):
         click.echo(ended, err=True)
         return INTERRUPTED
     return 0 if ended.all_passed else 1
@@ -73,9 +73,9 @@ def stop(run: str, config: Path | None, **flags: Any) -> int:
 
     It ends as Ctrl-C ends one here: the same `kdrun submit` again does what is left.
     """
-    from runner.batch.remote import sending
+    from runner.batch.remote import remote_runs
 
-    manifest = sending.stop(settings_from(flags, config), run)
+    manifest = remote_runs.stop(settings_from(flags, config), run)
     passed = f"{manifest.counts.get('passed', 0)} of {manifest.selected} passed"
     click.echo(f"run {run} {manifest.state}: {passed}; submitted again, it goes on from there")
     return 0
@@ -83,22 +83,23 @@ def stop(run: str, config: Path | None, **flags: Any) -> int:
 
 def sent(settings: Any, run: str | None, statuses: Any, as_json: bool) -> int:
     """Print the runs that were sent to a cluster; of one run its problems, too."""
-    from runner.batch import stored, tables
-    from runner.batch.remote import sending
+    from runner.batch import stored_results
+    from runner.batch.remote import remote_runs
+    from runner.cli import run_tables
 
-    found = [one for one in sending.listed(settings) if run in (None, one.run_id)]
+    found = [one for one in remote_runs.listed(settings) if run in (None, one.run_id)]
     manifests: list[Any] = []
     if run is not None and found:
-        settings = sending.settings_of(found[-1], settings)
-        where, manifests = stored.runs(settings, run)
+        settings = remote_runs.settings_of(found[-1], settings)
+        where, manifests = stored_results.runs(settings, run)
     if as_json:
-        click.echo(tables.sent_json(found, manifests, statuses))
+        click.echo(run_tables.sent_json(found, manifests, statuses))
         return 0
     if not found:
         click.echo(f"no run{'s' if run is None else f' {run!r}'} at {settings.on_cluster}")
         return 0 if run is None else 1
     if not statuses:
-        new_console().print(tables.sent(found))
+        new_console().print(run_tables.sent(found))
     for manifest in manifests:
         show_run(manifest, where, statuses, settings)
     return 0
@@ -106,16 +107,17 @@ def sent(settings: Any, run: str | None, statuses: Any, as_json: bool) -> int:
 
 def show_run(manifest: Any, where: str, statuses: Any, settings: Any) -> None:
     """Print how a run stands and what came of its problems, or only those of some statuses."""
-    from runner.batch import stored, tables
+    from runner.batch import stored_results
+    from runner.cli import run_tables
 
     console = new_console()
     if not statuses:
-        console.print(tables.states([manifest]))
+        console.print(run_tables.states([manifest]))
         shared = None if settings.store is None else where
-        command = stored.status_command(settings, manifest.run_id)
-        tables.results(manifest, settings.output, console, shared, command)
+        command = stored_results.status_command(settings, manifest.run_id)
+        run_tables.results(manifest, settings.output, console, shared, command)
     elif any(manifest.counts.get(status) for status in statuses):
-        tables.listed(manifest, statuses, console)
+        run_tables.listed(manifest, statuses, console)
     else:
         counts = ", ".join(f"{n} {status}" for status, n in manifest.counts.items())
         none = f"no problem of {manifest.run_id} ended as {' or '.join(statuses)}"

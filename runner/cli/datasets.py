@@ -22,19 +22,19 @@ def data() -> None:
 @JSON
 def data_list(config: Path | None, as_json: bool, **flags: Any) -> int:
     """List the problems of each level, with an idea of each in a line."""
-    from runner.batch import tables
+    from runner.cli import run_tables
     from runner.problems import data_root, idea, select
 
     settings = settings_from(flags, config)
     root = data_root(settings.data)
     listed = [(problem, idea(problem)) for problem in select(root, settings.level)]
     if as_json:
-        click.echo(tables.problems_json(listed))
+        click.echo(run_tables.problems_json(listed))
     else:
         click.echo(root, err=True)
         if root.beside is not None:
             click.echo(f"{root.beside}, by name as samples/NAME", err=True)
-        tables.problems(listed, new_console())
+        run_tables.problems(listed, new_console())
     return 0
 
 

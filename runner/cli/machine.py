@@ -30,7 +30,7 @@ def doctor(config: Path | None, as_json: bool, **flags: Any) -> int:
 
     Exit code 0 where a run can begin, else 1.
     """
-    from runner.batch.doctor import examine
+    from runner.cli.doctor import examine
 
     console = new_console(stderr=as_json)
     findings = []

@@ -136,7 +136,7 @@ def start_child_server(problem: str | None = None) -> None:
 
     Not for a file whose text is wrong: to say so needs no torch.
     """
-    from runner.batch.child import start_zygote
+    from runner.batch.child.child_process import start_zygote
     from runner.problems import find_mistake, find_path
 
     file = find_path(problem) if problem is not None else None

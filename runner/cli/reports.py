@@ -18,7 +18,7 @@ from runner.cli.options import (
     new_console,
     settings_from,
 )
-from runner.counting import counted
+from runner.quantities import counted
 
 UNCUT = 10_000
 """Columns: the terminal may wrap a long line, but nothing is cut off."""
@@ -33,7 +33,7 @@ SAY_EVERY_S = 10.0
 @click.option("--all", "everything", is_flag=True, help="Print a line for every instance, in full.")
 def show(directory: Path, everything: bool) -> int:
     """Print the tree of a decomposition, with its shapes."""
-    from runner.report import show as showing
+    from runner.report import tree_text as showing
     from runner.tree.version_1 import read_any_version
 
     tree = read_any_version(directory)
@@ -81,9 +81,9 @@ def report(what: str, to: Path | None, opened: bool, config: Path | None, **flag
 
     It shows what passed, and each problem's tree, data flow and files; it needs no network.
     """
-    from runner.report import fetched, page
+    from runner.report import page, stored_subject
 
-    with fetched.subject(what, settings_from(flags, config)) as about:
+    with stored_subject.subject(what, settings_from(flags, config)) as about:
         path = to or about.place / "report.html"
         page.write(about, path)
     for note in about.notes:
@@ -173,10 +173,10 @@ def workloads(
     its share of all FLOPs, bytes or time. --level-of lists fusions, layers or models instead.
     """
     from runner.report import catalogue as catalogues
-    from runner.report import fetched, listing
+    from runner.report import catalogue_text, stored_subject
 
     settings = settings_from(flags, config)
-    with fetched.subject(what, settings) as about:
+    with stored_subject.subject(what, settings) as about:
         catalogue = catalogues.sort(catalogues.collect(about, level), by or "flops")
         if measure:
             catalogue = _measured(catalogue, about, settings, operation, first)
@@ -199,9 +199,9 @@ def workloads(
     if as_json:
         click.echo(catalogue.model_copy(update={"workloads": chosen}).to_json(), nl=False)
     elif families:
-        listing.show_families(catalogue, first or LISTED, new_console())
+        catalogue_text.show_families(catalogue, first or LISTED, new_console())
     else:
-        listing.show(catalogue, chosen, first or LISTED, new_console())
+        catalogue_text.show(catalogue, chosen, first or LISTED, new_console())
     return 0
 
 

@@ -42,14 +42,17 @@ def pull(
 
     DEST is a directory; the run's name where none is given.
     """
-    from runner.batch import stored, tables
+    from runner.batch import stored_results
+    from runner.cli import run_tables
 
     console = new_console(stderr=as_json)
     settings = settings_from(flags, config)
     place = destination or Path(run)
-    done = stored.bring(settings, run, place, lambda one: tables.pulled(one, place, console))
+    done = stored_results.bring(
+        settings, run, place, lambda one: run_tables.pulled(one, place, console)
+    )
     if as_json:
-        click.echo(tables.pulled_json(done))
+        click.echo(run_tables.pulled_json(done))
     console.print(f"{sum(one.well for one in done)} of {len(done)} in {place}", soft_wrap=True)
     return 0 if all(one.well for one in done) else 1
 
@@ -76,20 +79,21 @@ def pull(
 @JSON
 def status(run: str | None, statuses: Any, config: Path | None, as_json: bool, **flags: Any) -> int:
     """List runs and how each stands, or show one with its problems."""
-    from runner.batch import stored, tables
+    from runner.batch import stored_results
+    from runner.cli import run_tables
 
     if statuses and run is None:
         raise click.UsageError(f"--status {statuses[0]}: of which run? Name a RUN, too.")
     settings = settings_from(flags, config)
     if settings.on_cluster is not None:
         return sent(settings, run, statuses, as_json)
-    where, manifests = stored.runs(settings, run)
+    where, manifests = stored_results.runs(settings, run)
     if as_json:
-        click.echo(tables.states_json(manifests, statuses))
+        click.echo(run_tables.states_json(manifests, statuses))
     elif not manifests:
         click.echo(f"no runs in {where}")
     elif run is None:
-        new_console().print(tables.states(manifests))
+        new_console().print(run_tables.states(manifests))
     else:
         show_run(manifests[0], where, statuses, settings)
     return 0

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from textwrap import wrap
 
-from runner.emit.body import Written
-from runner.emit.classes import ClassWriter
-from runner.emit.draw import Arrived, Tame, inputs_text
-from runner.emit.lines import WIDTH, fitted, indented
-from runner.emit.names import Namer, unique
+from runner.emit.code.class_writer import Written
+from runner.emit.code.component_classes import ClassWriter
+from runner.emit.code.line_breaks import WIDTH, fitted, indented
+from runner.emit.inputs.input_drawing import Arrived, Tame, inputs_text
+from runner.emit.naming.value_names import Namer, unique
 from runner.graph.ir import TensorSpec
 from runner.problems import within_package
 from runner.tree.document import LEVEL_FOLDER

@@ -7,15 +7,15 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from runner.counting import counted
-from runner.emit.body import write_class
+from runner.emit.code.class_body import Call, Item
+from runner.emit.code.class_writer import write_class
+from runner.emit.code.line_breaks import WIDTH, fitted, indented
 from runner.emit.component import Component, Emitter, main, standard_imports
-from runner.emit.items import Call, Item
-from runner.emit.lines import WIDTH, fitted, indented
-from runner.emit.names import identifier, unique
+from runner.emit.naming.class_names import class_names
+from runner.emit.naming.value_names import identifier, unique
 from runner.emit.steps import original_name
-from runner.emit.variants import class_names
 from runner.graph.ir import Ref
+from runner.quantities import counted
 from runner.tree.interface import Program
 from runner.tree.part import Part, schedule
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import runner
-from runner.emit.analysis import write_analysis
 from runner.emit.component import (
     Component,
     Emitter,
@@ -17,16 +16,17 @@ from runner.emit.component import (
     write_component,
 )
 from runner.emit.composition import CHECKS, write_composition
-from runner.emit.draw import Arrived, Tame
-from runner.emit.log import write_log
-from runner.emit.names import Namer, child_names
+from runner.emit.inputs.input_drawing import Arrived, Tame
+from runner.emit.naming.value_names import Namer, child_names
+from runner.emit.pages.analysis import write_analysis
+from runner.emit.pages.decision_log import write_log
 from runner.emit.steps import original_name, write_steps
 from runner.errors import CaptureError
 from runner.graph.cost import flops, moved_bytes
 from runner.graph.ir import Graph, Mode, TensorSpec
-from runner.graph.memory import peak
 from runner.graph.operations import constants
-from runner.graph.recognize import recognize
+from runner.graph.peak_memory import peak
+from runner.graph.recognition.recognize import recognize
 from runner.problems import Problem, imported_packages
 from runner.tree.document import ROOT, Edge, Metadata, Node, Tree
 from runner.tree.interface import Program
@@ -53,8 +53,8 @@ def decompose(problem: Problem, directory: Path, *, mode: Mode = "eval") -> Tree
 
 def captured(problem: Problem, *, mode: Mode = "eval") -> Graph:
     """The program of a problem; raises as `decompose` does."""
-    from runner.graph.capture import capture
     from runner.graph.normalize import normalize
+    from runner.graph.tracing.capture import capture
 
     try:
         graph = normalize(capture(problem, mode))

@@ -7,13 +7,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from runner.emit.body import write_class
+from runner.emit.code.class_body import Call
+from runner.emit.code.class_writer import write_class
+from runner.emit.code.line_breaks import WIDTH
+from runner.emit.code.module_attributes import Weight
 from runner.emit.component import Component, Emitter, functions, main, standard_imports
-from runner.emit.items import Call
-from runner.emit.lines import WIDTH
-from runner.emit.names import child_names
-from runner.emit.owned import Weight
-from runner.emit.variants import class_names
+from runner.emit.naming.class_names import class_names
+from runner.emit.naming.value_names import child_names
 from runner.tree.document import LEVEL_NUMBER
 from runner.tree.part import Part, schedule
 

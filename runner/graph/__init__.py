@@ -1,8 +1,8 @@
 """What a model computes: capture, normalise, recognise; a graph of kernels and views."""
 
 from runner.graph.ir import Graph, Mode
-from runner.graph.memory import Estimate, estimate
 from runner.graph.normalize import normalize
-from runner.graph.recognize import Kernel, recognize
+from runner.graph.peak_memory import Estimate, estimate
+from runner.graph.recognition.recognize import Kernel, recognize
 
 __all__ = ["Estimate", "Graph", "Kernel", "Mode", "estimate", "normalize", "recognize"]

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from runner.graph.convolutions import by_dimensions
 from runner.graph.ir import (
     CPU,
     DEVICE,
@@ -25,7 +24,8 @@ from runner.graph.ir import (
     substitute,
 )
 from runner.graph.operations import constants, kind
-from runner.graph.scatters import written_back
+from runner.graph.recognition.scatters import written_back
+from runner.graph.tracing.convolutions import by_dimensions
 
 # Operations that read only another tensor's shape or dtype: what says the same without it.
 LIKE_ANOTHER = {

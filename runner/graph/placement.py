@@ -23,10 +23,10 @@ from torch.fx import Node as FxNode
 
 from runner.graph.ir import CPU, DEVICE, Operation, Symbol, TensorSpec
 from runner.graph.operations import kind
-from runner.graph.trace import Built, Placement, Traced, export
+from runner.graph.tracing.export_trace import Built, Placement, Traced, export
 from runner.problems import imported_packages
+from runner.problems.fake_execution import FakeTensors, move
 from runner.problems.simulated_device import simulated_device
-from runner.problems.without_values import FakeTensors, move
 from runner.torch_internals import (
     OpOverload,
     mixes_devices,

@@ -1,13 +1,7 @@
 """Where models come from: one problem file, selecting them, fetching and checking the dataset."""
 
+from runner.problems.author_errors import author_code, author_error, out_of_memory
 from runner.problems.dataset import CheckReport, FetchReport, check, fetch, known_level
-from runner.problems.failing import author_code, author_error, out_of_memory
-from runner.problems.imported import (
-    example_of_init,
-    find_problem,
-    problem_file,
-    problem_files,
-)
 from runner.problems.loading import (
     LoadedProblem,
     check_inputs,
@@ -15,6 +9,14 @@ from runner.problems.loading import (
     load_problem,
     seed,
 )
+from runner.problems.nested_values import members, plain
+from runner.problems.package_model import (
+    example_of_init,
+    find_problem,
+    problem_file,
+    problem_files,
+)
+from runner.problems.package_targets import is_target
 from runner.problems.packages import imported_packages, is_checkout, known_as, within_package
 from runner.problems.problem import (
     Problem,
@@ -32,8 +34,6 @@ from runner.problems.selection import (
     origin,
     select,
 )
-from runner.problems.structure import members, plain
-from runner.problems.targets import is_target
 
 __all__ = [
     "KERNELBENCH",

@@ -23,7 +23,7 @@ from pathlib import Path, PurePosixPath
 
 from runner.errors import DatasetError
 from runner.problems.selection import own_data
-from runner.reading import read_file
+from runner.untrusted_files import read_file
 
 COMMIT = "423217d9fda91e0c2d67e4a43bf62f96f6d104f1"
 ARCHIVE_URL = f"https://github.com/ScalingIntelligence/KernelBench/archive/{COMMIT}.tar.gz"

@@ -17,11 +17,11 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from runner.errors import ProblemError
-from runner.problems.failing import LONGEST_MESSAGE, author_code, one_line
+from runner.problems.author_errors import LONGEST_MESSAGE, author_code, one_line
+from runner.problems.nested_values import plain
 from runner.problems.packages import NoFilesBeside
 from runner.problems.problem import Problem, parse
-from runner.problems.structure import plain
-from runner.reading import read_file
+from runner.untrusted_files import read_file
 
 if TYPE_CHECKING:
     import torch

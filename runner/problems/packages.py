@@ -16,8 +16,8 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 
-from runner.counting import counted
-from runner.reading import read_file
+from runner.quantities import counted
+from runner.untrusted_files import read_file
 
 _INSTALLED = {"site-packages", "dist-packages"}
 _NO_PACKAGES = sys.stdlib_module_names | {"torch", "__future__"}

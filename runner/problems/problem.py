@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from runner.errors import ProblemError
-from runner.reading import read_file
+from runner.untrusted_files import read_file
 
 LEVELS = (1, 2, 3)
 CUSTOM = "custom"

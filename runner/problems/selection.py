@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Literal, TypeVar
 
-from runner.counting import counted
 from runner.errors import DatasetError, UsageError
 from runner.problems.problem import CUSTOM, LEVELS, Problem, find_path, identify, source_level
+from runner.quantities import counted
 
 KERNELBENCH = Path("data/kernelbench")
 """Where `kdrun data fetch` puts the dataset, in the working directory."""

@@ -11,7 +11,7 @@ from string import Template
 from typing import Literal
 
 from runner.problems import Problem
-from runner.prompts import condense
+from runner.prompts import condensation
 from runner.prompts.facts import Facts
 
 VERSION = 2
@@ -106,11 +106,11 @@ def _facts(facts: Facts) -> Iterator[str]:
         yield "kdrun wrote the program down as it runs, at its exact shapes."
     yield f"Tensors are {dtype} and contiguous unless said otherwise; strides are in elements."
     yield ""
-    yield f"- inputs: {condense.tensors(facts.inputs, dtype)}"
-    yield f"- outputs: {condense.tensors(facts.outputs, dtype)}"
+    yield f"- inputs: {condensation.tensors(facts.inputs, dtype)}"
+    yield f"- outputs: {condensation.tensors(facts.outputs, dtype)}"
     yield f"- parameters and buffers: {facts.states or 'none'}"
     if facts.unused:
-        yield f"- of these no operation reads: {condense.paths(facts.unused)}"
+        yield f"- of these no operation reads: {condensation.paths(facts.unused)}"
     if facts.specialisations:
         yield _STEERED
         yield from (f"  - {sentence}" for sentence in facts.specialisations)
@@ -125,7 +125,7 @@ def _operations(facts: Facts, dtype: str) -> Iterator[str]:
     yield "where the first of them runs; `a = b, c` says which primitives spell `a`; weights follow"
     yield "`;`; the module and the line of the source stand in brackets."
     yield ""
-    yield from condense.lines(facts.operations, dtype)
+    yield from condensation.lines(facts.operations, dtype)
 
 
 def _calls(facts: Facts, dtype: str) -> Iterator[str]:
@@ -135,7 +135,7 @@ def _calls(facts: Facts, dtype: str) -> Iterator[str]:
     yield "A plain run calls these modules. What the author calls as functions, and every view, is"
     yield "in the source alone."
     yield ""
-    yield from condense.lines(facts.calls, dtype)
+    yield from condensation.lines(facts.calls, dtype)
 
 
 def _usual_dtype(facts: Facts) -> str:

@@ -17,13 +17,13 @@ from typing import Any, Literal
 
 from pydantic import Field, computed_field
 
-from runner.counting import counted
 from runner.errors import UsageError, suggest_names
-from runner.reading import read_file
+from runner.quantities import counted
 from runner.report.kernelbench import Limit, limits
 from runner.report.subject import Found, Subject
 from runner.store.result import Document
 from runner.tree.document import Attribute, Level, Node
+from runner.untrusted_files import read_file
 
 Measure = Literal["flops", "bytes", "time"]
 Mode = Literal["eval", "train"]

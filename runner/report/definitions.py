@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.report.catalogue import Workload
-from runner.report.stateless import Function, as_function, has_sizes
+from runner.report.kernel_function import Function, as_function, has_sizes
 
 ITEM_BYTES = {
     "float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1,

@@ -16,8 +16,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from runner.counting import counted, flops, share
-from runner.report.wording import tensors
+from runner.quantities import counted, flops, share
+from runner.report.units import tensors
 from runner.tree.document import LEVEL_NUMBER, Node, Tree
 from runner.tree.version_1 import read_any_version
 

@@ -14,10 +14,10 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from runner.batch.child import Request, close_zygote, run_child
+from runner.batch.child.child_process import Request, close_zygote, run_child
 from runner.batch.cluster import usable_bytes
-from runner.counting import counted, size
 from runner.errors import StoreError, UsageError
+from runner.quantities import counted, size
 from runner.report.catalogue import Workload, source_of
 from runner.report.definitions import (
     FLASHINFER_LACKS,
@@ -249,7 +249,7 @@ def _draw(
     }
     outcome = run_child(
         Request(
-            function="runner.report.drawing:draw",
+            function="runner.report.tensor_files:draw",
             argument=json.dumps(argument),
             directory=aside,
             log=aside / "log",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Literal
 
-from runner.emit.lines import fitted, indented
+from runner.emit.code.line_breaks import fitted, indented
 from runner.graph.operations import DROPOUTS, RANDOM
 from runner.tree.document import Node
 

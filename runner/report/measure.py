@@ -5,9 +5,9 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from runner.batch.child import Request, close_zygote, run_child
+from runner.batch.child.child_process import Request, close_zygote, run_child
+from runner.batch.child.device import look_for_device
 from runner.batch.cluster import usable_bytes
-from runner.batch.device import look_for_device
 from runner.batch.machine import GIB, cores
 from runner.report.catalogue import Catalogue, Timing, Workload, sort, source_of
 from runner.report.subject import Subject

@@ -16,12 +16,12 @@ from typing import Any
 
 from runner import __version__
 from runner.errors import StoreError
-from runner.reading import read_file, read_text
 from runner.report.catalogue import Catalogue, collect, sort
 from runner.report.subject import Found, Subject
 from runner.store.directory import write_atomically
 from runner.store.manifest import Manifest
 from runner.tree.document import ROOT, Node
+from runner.untrusted_files import read_file, read_text
 
 SCRIPTS = (
     "vendor/cytoscape.min.js",

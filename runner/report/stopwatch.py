@@ -27,7 +27,7 @@ def time_file(argument: str) -> str:
     """
     import torch
 
-    from runner.verify.moving import moved
+    from runner.verify.runtime.input_moves import moved
 
     asked: dict[str, Any] = json.loads(argument)
     torch.set_num_threads(asked["threads"])

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from runner.counting import counted
 from runner.errors import DecompositionError, StoreError, UsageError
+from runner.quantities import counted
 from runner.store.directory import RUNS, DirectoryStore
 from runner.store.manifest import MANIFEST_FILE, Manifest
+from runner.store.manifest_row import Row
 from runner.store.result import RESULT_FILE, ProblemResult, sha256_of
-from runner.store.row import Row
 from runner.tree.document import TREE_FILE, Tree
 from runner.tree.version_1 import read_any_version
 

@@ -3,9 +3,9 @@
 from runner.statuses import Status
 from runner.store.directory import DirectoryStore
 from runner.store.manifest import Manifest
+from runner.store.manifest_row import Row
 from runner.store.objects import Address
 from runner.store.result import Figures, ProblemResult, RunOptions
-from runner.store.row import Row
 from runner.store.runs import Published, RunStore, Standing
 
 __all__ = [

@@ -25,10 +25,10 @@ from urllib3.exceptions import ProtocolError
 
 from runner import __version__
 from runner.errors import StoreError, UsageError
-from runner.store.explain import REACH, explained
 from runner.store.objects import IN_FLIGHT, SCHEME, Address, Addressing, Blob, Checksums, Conflict
-from runner.store.packing import changed
 from runner.store.result import sha256_of
+from runner.store.storage_errors import REACH, explained
+from runner.store.zip_packing import changed
 
 MIB = 1 << 20
 SMALL_BYTES = MIB

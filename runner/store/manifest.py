@@ -10,9 +10,9 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from runner.statuses import Status
+from runner.store.manifest_row import Row, natural
 from runner.store.result import Document
-from runner.store.row import Row, natural
-from runner.store.rows import texts
+from runner.store.row_files import texts
 
 MANIFEST_FILE = "manifest.json"
 

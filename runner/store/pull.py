@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Literal
 
 from runner.errors import StoreError, is_full, unwritable
-from runner.store import layout
-from runner.store.contents import beside
+from runner.store import key_layout
 from runner.store.directory import DirectoryStore, put_in_place, write_atomically
-from runner.store.layout import unsafe
+from runner.store.key_layout import unsafe
 from runner.store.manifest import Manifest
+from runner.store.manifest_row import Row
 from runner.store.objects import each
 from runner.store.result import RESULT_FILE, first_mismatch, sha256_of
-from runner.store.row import Row
+from runner.store.result_objects import beside
 from runner.store.runs import RunStore, Standing
 
 PROBLEMS_AT_ONCE = 8
@@ -86,7 +86,7 @@ def _pull_one(
         return Pulled(label, "refused", "its name would leave the destination")
     standing = store.standing(run_id, label)
     if standing is None:
-        if store.objects.get(layout.result_key(run_id, label)) is not None:
+        if store.objects.get(key_layout.result_key(run_id, label)) is not None:
             return Pulled(label, "corrupt", RESULT_FILE)
         return Pulled(label, "missing", RESULT_FILE) if row else None
     for name in standing.result.files:

@@ -8,8 +8,8 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from runner.errors import StoreError
-from runner.reading import read_text
 from runner.statuses import Status
+from runner.untrusted_files import read_text
 
 RESULT_FILE = "result.json"
 

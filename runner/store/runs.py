@@ -20,11 +20,11 @@ from pydantic import ValidationError
 
 from runner import __version__
 from runner.errors import StoreError
-from runner.store import layout
-from runner.store.contents import Contents
+from runner.store import key_layout
 from runner.store.manifest import Manifest, merged
 from runner.store.objects import Address, Blob, Conflict, Objects, each, open_objects
 from runner.store.result import ProblemResult
+from runner.store.result_objects import Contents
 
 TRIES = 50
 """Of one conditional write, when others write there at the same time."""
@@ -78,13 +78,13 @@ class RunStore:
             StoreError: the place does not answer, cannot be written to, holds something else, or
                 ignores the conditions of conditional writes.
         """
-        text = json.dumps({"kdrun_store": layout.LAYOUT}) + "\n"
+        text = json.dumps({"kdrun_store": key_layout.LAYOUT}) + "\n"
         self.is_new()
         with suppress(Conflict):
-            self.objects.put_if(layout.MARKER, text.encode(), None)
+            self.objects.put_if(key_layout.MARKER, text.encode(), None)
         for condition, expected in (("If-None-Match", None), ("If-Match", "0" * 32)):
             with suppress(Conflict):
-                self.objects.put_if(layout.MARKER, text.encode(), expected)
+                self.objects.put_if(key_layout.MARKER, text.encode(), expected)
                 raise StoreError(
                     f"{self}: the service ignores {condition}, so writers could overrun each other",
                     hint="use a newer version of it, or another one",
@@ -105,7 +105,7 @@ class RunStore:
         return True
 
     def _is_marked(self) -> bool:
-        return self.objects.get(layout.MARKER) is not None
+        return self.objects.get(key_layout.MARKER) is not None
 
     def _is_in_use(self) -> bool:
         return any(True for _ in self.objects.listed(""))
@@ -116,18 +116,18 @@ class RunStore:
         Raises:
             StoreError: it is not.
         """
-        blob = self.objects.get(layout.MARKER)
+        blob = self.objects.get(key_layout.MARKER)
         if blob is None:
             raise StoreError(f"{self}: no store", hint=f"`kdrun submit --store {self}` makes one")
         try:
             number = int(json.loads(blob.data)["kdrun_store"])
         except (ValueError, TypeError, KeyError) as error:
             raise StoreError(
-                f"{self}/{layout.MARKER}: not ours", hint="choose an empty place"
+                f"{self}/{key_layout.MARKER}: not ours", hint="choose an empty place"
             ) from error
-        if number > layout.LAYOUT:
+        if number > key_layout.LAYOUT:
             raise StoreError(f"{self}: made by a newer kdrun", hint="upgrade kdrun")
-        if number < layout.LAYOUT:
+        if number < key_layout.LAYOUT:
             raise StoreError(
                 f"{self}: made by an older kdrun, which packed files in another way",
                 hint="choose an empty place",
@@ -137,7 +137,7 @@ class RunStore:
 
     def standing(self, run_id: str, label: str) -> Standing | None:
         """The result that is committed, or None where there is none that can be read."""
-        blob = self.objects.get(layout.result_key(run_id, label))
+        blob = self.objects.get(key_layout.result_key(run_id, label))
         return None if blob is None else _standing(run_id, label, blob)
 
     def all_standing(self, run_id: str, labels: Iterable[str]) -> dict[str, Standing]:
@@ -147,7 +147,7 @@ class RunStore:
 
     def labels(self, run_id: str) -> list[str]:
         """Problems of a run of which anything is there."""
-        levels = [level for level in self.objects.folders(f"{run_id}/") if level != layout.LOGS]
+        levels = [level for level in self.objects.folders(f"{run_id}/") if level != key_layout.LOGS]
         return [
             f"{level}/{name}"
             for level in levels
@@ -156,7 +156,7 @@ class RunStore:
 
     def contents(self, run_id: str, result: ProblemResult) -> Contents:
         """The objects that hold a result's files."""
-        return Contents(self.objects, layout.files_prefix(run_id, result), result.files)
+        return Contents(self.objects, key_layout.files_prefix(run_id, result), result.files)
 
     def damage(self, run_id: str, result: ProblemResult) -> str | None:
         """The first file that is missing or is not what the result says, or None."""
@@ -179,11 +179,11 @@ class RunStore:
             copy = Path(aside, "log")  # its owner may still write
             copy.write_bytes(log.read_bytes())
             digest = hashlib.sha256(copy.read_bytes()).hexdigest()
-            self.objects.put(layout.log_key(run_id, label), copy, digest)
+            self.objects.put(key_layout.log_key(run_id, label), copy, digest)
             return copy.stat().st_size
 
     def _commit(self, run_id: str, result: ProblemResult, supersedes: str | None) -> Published:
-        key = layout.result_key(run_id, result.label)
+        key = key_layout.result_key(run_id, result.label)
         data = result.to_json().encode()
         expected = supersedes
         for _ in range(TRIES):
@@ -227,7 +227,7 @@ class RunStore:
         `whole` is given what is there and says what is to be. Where that is at version `known`,
         which says nothing new to who wrote it, it is not read, and `whole` is given None.
         """
-        key = layout.manifest_key(run_id)
+        key = key_layout.manifest_key(run_id)
         version, theirs = known, None
         for attempt in range(TRIES):
             if attempt or known is None:
@@ -247,7 +247,7 @@ class RunStore:
         Raises:
             StoreError: it is none that this version understands.
         """
-        key = layout.manifest_key(run_id)
+        key = key_layout.manifest_key(run_id)
         blob = self.objects.get(key)
         return None if blob is None else self._manifest(key, blob)
 
@@ -275,7 +275,7 @@ class RunStore:
     def _manifest(self, key: str, blob: Blob) -> Manifest:
         try:
             manifest = Manifest.model_validate_json(blob.data)
-            if layout.manifest_key(manifest.run_id) != key:
+            if key_layout.manifest_key(manifest.run_id) != key:
                 raise ValueError("a manifest of another run")
             return manifest
         except ValueError as error:  # pydantic's is one
@@ -295,7 +295,7 @@ def _standing(run_id: str, label: str, blob: Blob) -> Standing | None:
         return None
     if result.label != label:
         return None
-    prefix = layout.files_prefix(run_id, result)
+    prefix = key_layout.files_prefix(run_id, result)
     return Standing(result, blob.data.decode(), blob.version, prefix)
 
 

@@ -7,7 +7,7 @@ from typing import Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from runner import reading
+from runner import untrusted_files
 from runner.errors import DecompositionError
 
 SCHEMA_VERSION: Final = 2
@@ -255,7 +255,7 @@ def read_text(directory: Path) -> str:
     """
     path = directory / TREE_FILE
     try:
-        return reading.read_text(path)
+        return untrusted_files.read_text(path)
     except FileNotFoundError:
         raise DecompositionError(
             f"{directory}: no {TREE_FILE}", hint="name a decomposition directory"

@@ -8,7 +8,7 @@ from functools import cached_property
 from runner.graph.distributions import Distribution, distributions
 from runner.graph.ir import Graph, Scope, TensorSpec
 from runner.graph.operations import constants, kind
-from runner.graph.recognize import Kernel
+from runner.graph.recognition.recognize import Kernel
 
 
 @dataclass(frozen=True)

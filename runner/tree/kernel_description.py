@@ -9,12 +9,12 @@ from typing import Any
 
 from runner.graph.ir import Arg, Operation, Ref, Symbol, references
 from runner.graph.operations import kind
-from runner.tree.arguments import OF_MACHINES, defaults
+from runner.tree.default_arguments import OF_MACHINES, defaults
 from runner.tree.document import Attribute
 from runner.tree.interface import Program
 from runner.tree.part import Part
-from runner.tree.words import known_by
 from runner.tree.workload import digest
+from runner.tree.workload_words import known_by
 
 _USUAL: dict[str, tuple[Arg, ...]] = {
     "groups": (1,),

@@ -17,8 +17,8 @@ from itertools import pairwise
 from runner.tree.dimensions import dtype_code, shapes_word
 from runner.tree.interface import Program
 from runner.tree.part import Part
-from runner.tree.stems import fusion_stem
-from runner.tree.words import kernel_words, known_by
+from runner.tree.part_names import fusion_stem
+from runner.tree.workload_words import kernel_words, known_by
 
 LONGEST_NAME = 64
 """Longest name of which an import fits in a line of 88 characters."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from runner.graph.ir import Scope
 from runner.graph.operations import kind
-from runner.graph.recognize import Kernel
+from runner.graph.recognition.recognize import Kernel
 from runner.tree.document import Level
 from runner.tree.interface import Interface, Program
 

@@ -10,12 +10,11 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
-from runner.graph.recognize import Kernel
+from runner.graph.recognition.recognize import Kernel
 from runner.graph.terms import snake_case
-from runner.tree.blocks import Block, blocks, loops
 from runner.tree.document import Level
-from runner.tree.functions import Call, function_calls, large_calls
-from runner.tree.fusing import (
+from runner.tree.function_calls import Call, function_calls, large_calls
+from runner.tree.fusions import (
     FEWEST_TURNS,
     LARGEST_FUSION,
     Fusion,
@@ -29,13 +28,14 @@ from runner.tree.fusing import (
     is_small,
     lines,
 )
+from runner.tree.inline_blocks import Block, blocks, loops
 from runner.tree.interface import Interface, Program, interface
-from runner.tree.making import PartMaker, of_class, opened
+from runner.tree.layer_structure import MOSTLY, Structure, wrappers
+from runner.tree.module_regions import Region, is_container, regions
 from runner.tree.part import Part, in_order
-from runner.tree.regions import Region, is_container, regions
-from runner.tree.root import why_a_model
-from runner.tree.stems import attribute, container_stem, fusion_stem
-from runner.tree.structure import MOSTLY, Structure, wrappers
+from runner.tree.part_builder import PartMaker, of_class, opened
+from runner.tree.part_names import attribute, container_stem, fusion_stem
+from runner.tree.root_level import why_a_model
 
 _HEAD_CONTRACTIONS = 3
 """Linear layers in an output head."""

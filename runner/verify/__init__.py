@@ -6,8 +6,8 @@ Shares no code with what writes a decomposition. Importing this package does not
 from collections.abc import Callable
 from pathlib import Path
 
+from runner.verify.gates.power_report import Power
 from runner.verify.options import VerifyOptions
-from runner.verify.power_report import Power
 from runner.verify.reports import write_power, write_reports
 from runner.verify.results import GATES, Check, GateResult, Verdict, Verification
 
@@ -43,6 +43,6 @@ def verify(
         ProblemError: original.py imports a package that is not here, and nothing else is wrong.
         MemoryError: there is too little memory to judge.
     """
-    from runner.verify.gates import judge
+    from runner.verify.judge import judge
 
     return judge(directory, options, on_gate or (lambda gate: None), own=own)

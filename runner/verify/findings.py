@@ -4,11 +4,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from runner.verify.arithmetic import said_of
-from runner.verify.difference import Difference
+from runner.verify.gates.difference import Difference
+from runner.verify.gates.power_report import Power
 from runner.verify.loading_files import CannotJudge
 from runner.verify.options import VerifyOptions
-from runner.verify.power_report import Power
 from runner.verify.results import (
     GATES,
     GATES_WITH_POWER,
@@ -21,6 +20,7 @@ from runner.verify.results import (
     Verification,
     first_failure,
 )
+from runner.verify.runtime.arithmetic import said_of
 
 
 class Findings:

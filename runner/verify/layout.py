@@ -5,8 +5,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from runner.reading import read_file, read_text
 from runner.tree.document import LEVEL_FOLDER, TREE_FILE, Node, Tree
+from runner.untrusted_files import read_file, read_text
 from runner.verify.loading_files import CHILDREN, CannotJudge
 from runner.verify.reading_trees import read_tree
 

@@ -18,9 +18,9 @@ from torch import nn
 
 from runner.errors import KdrunError
 from runner.problems import LoadedProblem, Problem, load_problem, out_of_memory, read_problem
-from runner.reading import read_file
 from runner.torch_internals import pop_modes, stack_depths
-from runner.verify.leaves import ValuesNeeded
+from runner.untrusted_files import read_file
+from runner.verify.runtime.output_leaves import ValuesNeeded
 
 CHILDREN = "children"
 _LONGEST_REASON = 300

@@ -6,11 +6,11 @@ import torch
 
 from runner.errors import ProblemError
 from runner.problems import LoadedProblem, Problem, author_code, load_problem
-from runner.verify.arithmetic import exact_arithmetic
-from runner.verify.compare import COMPOSITION, compare
-from runner.verify.leaves import leaves
+from runner.verify.gates.compare import COMPOSITION, compare
 from runner.verify.options import VerifyOptions
-from runner.verify.running import Bench, Inputs
+from runner.verify.runtime.arithmetic import exact_arithmetic
+from runner.verify.runtime.output_leaves import leaves
+from runner.verify.runtime.runner import Bench, Inputs
 
 _SHOWN = 4
 """Inputs that are described; the rest is counted."""

@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from runner.reading import read_text
 from runner.tree.document import ANEW, SCHEMA_VERSION, TREE_FILE, Node, Tree, version_fault
 from runner.tree.version_1 import with_names
+from runner.untrusted_files import read_text
 
 _METADATA: dict[str, Any] = {
     "schema_version": SCHEMA_VERSION,

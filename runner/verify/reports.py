@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from runner.counting import counted
 from runner.errors import DecompositionError
+from runner.quantities import counted
 from runner.tree.document import Tree
 from runner.tree.verification_section import ANALYSIS_FILE, with_section
-from runner.verify.power_report import Power
+from runner.verify.gates.power_report import Power
 from runner.verify.results import COMPARED, Check, Coverage, Verification
 
 POWER_FILE = "verification/power.json"

@@ -6,7 +6,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from runner.verify.power_report import Power
+from runner.verify.gates.power_report import Power
 
 SCHEMA_VERSION = 1
 

@@ -5,11 +5,11 @@ import json
 import torch
 from torch import nn
 
-from runner.verify.arithmetic import exact_arithmetic
-from runner.verify.compare import STEP, compare, identical
-from runner.verify.generators import generator_states, set_generators
-from runner.verify.moving import moved
-from runner.verify.spilling import Spill
+from runner.verify.gates.compare import STEP, compare, identical
+from runner.verify.runtime.arithmetic import exact_arithmetic
+from runner.verify.runtime.disk_cache import Spill
+from runner.verify.runtime.generators import generator_states, set_generators
+from runner.verify.runtime.input_moves import moved
 
 
 def mix(_: str) -> str:

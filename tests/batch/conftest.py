@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from whole_problem import WHOLE
 
-from runner.batch import child
+from runner.batch.child import child_process
 
 AT_IMPORT = {
     "segfault": "import ctypes\nctypes.string_at(0)",
@@ -38,6 +38,6 @@ def write(tmp_path: Path) -> Write:
 @pytest.fixture(scope="module")
 def own_zygote() -> Iterator[None]:
     """One for the file, started in the environment that the file sets, gone after it."""
-    child.close_zygote()
+    child_process.close_zygote()
     yield
-    child.close_zygote()
+    child_process.close_zygote()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from runner.batch import alone
+from runner.batch import local_execution
 from runner.config import Settings
 
 pytestmark = pytest.mark.usefixtures("working_folder")
@@ -48,7 +48,7 @@ Decomposed = Callable[..., str]
 @pytest.fixture(scope="module")
 def working_folder(tmp_path_factory: pytest.TempPathFactory) -> object:
     """A folder of a user's, in which the file's zygote starts; some names there are Python's."""
-    from runner.batch import child
+    from runner.batch.child import child_process
 
     folder = tmp_path_factory.mktemp("work")
     for name in ("random", "torch", "signal"):
@@ -56,11 +56,11 @@ def working_folder(tmp_path_factory: pytest.TempPathFactory) -> object:
     (folder / "blocks.py").write_text("from torch import nn\n")
     (folder / "zoo").mkdir()
     (folder / "zoo/__init__.py").write_text("from torch import nn\n")
-    child.close_zygote()
+    child_process.close_zygote()
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         yield folder
-    child.close_zygote()
+    child_process.close_zygote()
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def decomposed(tmp_path: Path) -> Decomposed:
 
     def decompose(name: str, text: str) -> str:
         Path(f"{name}.py").write_text(text)
-        result = alone.decompose(Path(f"{name}.py"), Settings(output=tmp_path)).result
+        result = local_execution.decompose(Path(f"{name}.py"), Settings(output=tmp_path)).result
         return f"{result.status}: {result.reason}" if result.reason else result.status
 
     return decompose
@@ -84,7 +84,7 @@ def test_inputs_that_the_model_refuses_are_an_error_of_the_problem(
     )
     assert decomposed("lookup", LOOKUP) == f"error: {said}"
 
-    again = alone.verify(tmp_path / "custom/lookup", Settings()).record
+    again = local_execution.verify(tmp_path / "custom/lookup", Settings()).record
     assert again.status == "failed"
     assert any(
         re.search(r"original.py: forward: .*; inputs of seed \d+: int64\[2, 5\] from", each)

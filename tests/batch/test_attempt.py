@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from runner.batch import work
 from runner.batch.attempt import Attempt, decompose, estimate, give_up, perform, verify
+from runner.batch.child import problem_work
+from runner.batch.child.task import Task
 from runner.batch.machine import GIB
-from runner.batch.task import Task
 from runner.store.result import ProblemResult, RunOptions, first_mismatch
 from runner.verify import VerifyOptions
 from runner.verify import verify as verify_directory
@@ -121,11 +121,11 @@ def test_the_gates_use_what_a_run_would_give_them_however_much_there_is(
         given.append(options.memory_bytes)
         return verify_directory(directory, options, watch, own=own)
 
-    monkeypatch.setattr("runner.batch.work.verify_directory", verify_noting)
+    monkeypatch.setattr("runner.batch.child.problem_work.verify_directory", verify_noting)
     for memory in (2 * GIB, 64 * GIB):
         made = task(memory_bytes=memory, most_memory_bytes=64 * GIB)
         made.scratch.mkdir(parents=True, exist_ok=True)
-        assert json.loads(work.decompose(made.model_dump_json()))["status"] == "passed"
+        assert json.loads(problem_work.decompose(made.model_dump_json()))["status"] == "passed"
         shutil.rmtree(made.scratch)
     assert given == [2 * GIB, 2 * GIB]
 

@@ -11,8 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from runner.batch import child
-from runner.batch.child import Outcome, Request, clean_environment, run_child
+from runner.batch.child import child_process
+from runner.batch.child.child_process import (
+    Outcome,
+    Request,
+    clean_environment,
+    run_child,
+)
 
 MIB = 1 << 20
 Run = Callable[..., Outcome]
@@ -23,7 +28,7 @@ def zygote_that_finds_our_functions(own_zygote: None) -> Iterator[None]:
     patch = pytest.MonkeyPatch()
     patch.setenv("PYTHONPATH", str(Path(__file__).parent))
     patch.setenv("AWS_SECRET_ACCESS_KEY", "x")
-    patch.setattr(child, "PRELOADED", ("torch",))
+    patch.setattr(child_process, "PRELOADED", ("torch",))
     yield
     patch.undo()
 
@@ -200,7 +205,7 @@ def test_bytecode_is_kept_of_what_the_server_imports_and_of_nothing_that_a_child
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(cache))
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
-    server = child._Zygote(("of_the_server",))
+    server = child_process._Zygote(("of_the_server",))
     request = Request("of_the_child:run", "x", tmp_path, tmp_path / "log", 200 * MIB, 300)
     assert server.run(request).answer == "x"
     server.close()
@@ -214,7 +219,7 @@ def test_a_server_that_still_imports_is_ended_at_once(
 ) -> None:
     (tmp_path / "slow.py").write_text("import time\ntime.sleep(1000)\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    server = child._Zygote(("slow",))
+    server = child_process._Zygote(("slow",))
     server.close()
     assert server.process.returncode == -signal.SIGKILL
 

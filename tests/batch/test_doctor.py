@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from commands import KDRUN
 
-from runner.batch.doctor import Finding, examine
+from runner.cli.doctor import Finding, examine
 from runner.config import Settings
 from runner.store import Address, RunStore
 

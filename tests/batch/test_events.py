@@ -4,8 +4,8 @@ import io
 import json
 from typing import Any
 
-from runner.batch.events import Events
-from runner.store.row import Repeat, Row
+from runner.batch.event_log import Events
+from runner.store.manifest_row import Repeat, Row
 
 
 def told(what: Any) -> list[dict[str, Any]]:

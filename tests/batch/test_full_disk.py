@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from runner.batch.attempt import Attempt, decompose, perform
+from runner.batch.child.task import Task
 from runner.batch.machine import GIB
-from runner.batch.task import Task
 from runner.errors import StoreError
+from runner.store.manifest_row import Row
 from runner.store.result import ProblemResult, RunOptions
-from runner.store.row import Row
-from runner.store.rows import Rows
+from runner.store.row_files import Rows
 
 pytestmark = pytest.mark.usefixtures("own_zygote")
 MIB = 1 << 20

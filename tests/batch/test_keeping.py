@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from runner.batch import keeping
+from runner.batch import manifest_writer
 from runner.batch.cluster import no_cluster
-from runner.batch.holding import held
-from runner.batch.keeping import Keeper
+from runner.batch.manifest_writer import Keeper
+from runner.batch.run_lock import held
 from runner.errors import StoreError, UsageError
 from runner.store import Address, DirectoryStore, RunStore
-from runner.store.row import Row
+from runner.store.manifest_row import Row
 
 
 def row(n: int) -> Row:
@@ -59,7 +59,7 @@ def test_a_slow_write_is_not_followed_by_another_at_once(
         clock.now += 0.05
         return write(*arguments)
 
-    monkeypatch.setattr(keeping, "time", clock)
+    monkeypatch.setattr(manifest_writer, "time", clock)
     monkeypatch.setattr(DirectoryStore, "write_manifest", slowly)
     keeper.add(row(1))
     keeper.save_if_due()

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runner.batch.machine import GIB, resident_bytes
-from runner.batch.needs import (
+from runner.batch.memory_request import (
     ESTIMATE_BYTES,
     LATER_BYTES,
     MARGIN_BYTES,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from runner.batch.redrawing import write_again
+from runner.batch.child.input_repair import write_again
 from runner.emit.decomposition import captured, decompose
 from runner.problems import read_problem
 

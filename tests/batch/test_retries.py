@@ -7,14 +7,14 @@ from typing import get_args
 import pytest
 
 from runner.batch.attempt import Attempt
+from runner.batch.child.task import Record
 from runner.batch.job import Job
 from runner.batch.machine import GIB
-from runner.batch.needs import NO_BOUND, Needs
+from runner.batch.memory_request import NO_BOUND, Needs
 from runner.batch.plan import Item
-from runner.batch.task import Record
 from runner.config import Retries
 from runner.problems import Problem
-from runner.store.row import Cause
+from runner.store.manifest_row import Cause
 
 CAUSES: tuple[Cause, ...] = get_args(Cause)
 

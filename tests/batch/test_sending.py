@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 import runner
-from runner.batch.remote import sending
-from runner.batch.remote.driven import driven
+from runner.batch.remote import remote_runs
+from runner.batch.remote.job_package import JOB_FILE, Sent
+from runner.batch.remote.job_run import driven
 from runner.batch.remote.jobs import Jobs, dashboard
-from runner.batch.remote.parcel import JOB_FILE, Sent
 from runner.config import Settings
 from runner.errors import ClusterError, KdrunError, MissingPackageError, UsageError
 from runner.store import Address, RunStore
@@ -83,11 +83,11 @@ def test_what_cannot_be_a_run_on_a_cluster_is_refused_before_anything_is_asked(
     changes: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(UsageError, match=re.escape(message)):
-        sending.check(Settings.model_validate(changes))
+        remote_runs.check(Settings.model_validate(changes))
 
 
 def test_a_job_s_id_can_be_part_of_an_address_and_is_new_each_time() -> None:
-    first, second = sending._job_id("night 3?"), sending._job_id("night 3?")
+    first, second = remote_runs._job_id("night 3?"), remote_runs._job_id("night 3?")
     assert re.fullmatch(r"kdrun-night-3--[0-9a-f]{6}", first)
     assert first != second
 
@@ -115,7 +115,7 @@ def test_a_driver_that_sees_another_place_than_its_sender_does_not_begin(
 
 def test_nodes_that_lack_what_kdrun_needs_are_one_line(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-S", "-m", "runner.batch.remote.drive"],
+        [sys.executable, "-S", "-m", "runner.batch.remote.job_entry"],
         cwd=Path(runner.__file__).parents[1],
         capture_output=True,
         text=True,

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from runner.batch import tables
-from runner.batch.alone import Verified
+from runner.batch.child.task import Record
+from runner.batch.local_execution import Verified
 from runner.batch.progress import Bar, Lines, line
-from runner.batch.task import Record
+from runner.cli import run_tables
 from runner.store.manifest import Manifest, count
+from runner.store.manifest_row import Row
 from runner.store.result import Figures
-from runner.store.row import Row
 
 FIGURES = Figures(
     components=5,
@@ -63,7 +63,7 @@ def manifest(*rows: Row, **changes: Any) -> Manifest:
 
 def shown(run: Manifest, output: Path = Path("output")) -> str:
     console = Console(file=io.StringIO(), width=200)
-    tables.results(run, output, console)
+    run_tables.results(run, output, console)
     text: str = console.file.getvalue()  # type: ignore[attr-defined]
     return text
 
@@ -127,7 +127,7 @@ def test_a_verdict_minds_only_what_a_user_can_act_on() -> None:
     record = Record(status="passed", health=health, warnings=health[1:])
     out = io.StringIO()
 
-    tables.verdict(Verified(Path("relu"), record), Console(file=out))
+    run_tables.verdict(Verified(Path("relu"), record), Console(file=out))
 
     assert out.getvalue().splitlines() == [
         "passed  relu",

@@ -10,10 +10,10 @@ import pytest
 
 from runner import __version__
 from runner.batch.attempt import decompose, give_up
+from runner.batch.child.task import Target, Task
 from runner.batch.machine import GIB
 from runner.batch.plan import Item
-from runner.batch.stored import plan_over, unfinished
-from runner.batch.task import Target, Task
+from runner.batch.stored_results import plan_over, unfinished
 from runner.problems import Problem, identify
 from runner.store import (
     Address,
@@ -197,7 +197,7 @@ def test_what_changed_or_is_asked_for_again_is_run(
     assert over(store, tmp_path, stored, resume=False).why == "asked for again"
     assert over(store, tmp_path, stored, trials=5).why == "other options"
     assert over(store, tmp_path, replace(stored, sha256="other")).why == "its source changed"
-    monkeypatch.setattr("runner.batch.stored.__version__", "99.0.0")
+    monkeypatch.setattr("runner.batch.stored_results.__version__", "99.0.0")
     assert over(store, tmp_path, stored).why == f"made by kdrun {__version__}"
 
 

@@ -10,7 +10,7 @@ import pytest
 from commands import KDRUN
 
 from runner import __version__
-from runner.batch import alone, stored
+from runner.batch import local_execution, stored_results
 from runner.batch.submit import Preview
 from tests.cli.conftest import Kdrun
 
@@ -172,7 +172,7 @@ def test_decompose_takes_a_name_as_submit_does(
 ) -> None:
     taken: list[Path] = []
     monkeypatch.setattr(
-        "runner.batch.alone.decompose", lambda file, *_: taken.append(file) or 1 / 0
+        "runner.batch.local_execution.decompose", lambda file, *_: taken.append(file) or 1 / 0
     )
     with pytest.raises(ZeroDivisionError):
         kdrun("decompose", name)
@@ -226,7 +226,7 @@ def test_a_file_that_cannot_be_written_is_told_before_the_work(
     Path("made").mkdir()
     Path("made/original.py").touch()
     Path("file").touch()
-    monkeypatch.setattr(alone.attempt, "verify", lambda *_: pytest.fail("it was judged"))
+    monkeypatch.setattr(local_execution.attempt, "verify", lambda *_: pytest.fail("it was judged"))
     ended = kdrun("verify", "made", "--power", "--to", "file/kernels.json")
     assert (ended.code, ended.out) == (2, "")
     assert ended.err == (
@@ -256,7 +256,7 @@ def test_an_error_of_the_system_that_names_no_file_keeps_its_traceback(
     def refuse(*_: object) -> None:
         raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
 
-    monkeypatch.setattr(stored, "runs", refuse)
+    monkeypatch.setattr(stored_results, "runs", refuse)
     with pytest.raises(PermissionError):
         kdrun("status")
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 from commands import mounted
 
-from runner.batch import stored
+from runner.batch import stored_results
 from runner.store.directory import DirectoryStore
 from tests.cli.conftest import Kdrun
 from tests.store.documents import manifest, row
@@ -104,7 +104,7 @@ def test_a_folder_of_somebody_else_is_one_line_wherever_it_is_met(
     def refuse(*_: object) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), "/home/her/runs")
 
-    monkeypatch.setattr(stored, "runs", refuse)
+    monkeypatch.setattr(stored_results, "runs", refuse)
     ended = kdrun("status")
     assert (ended.code, ended.err) == (2, "kdrun: /home/her/runs: Permission denied\n")
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from runner.batch.child import Request, close_zygote, run_child
+from runner.batch.child.child_process import Request, close_zygote, run_child
 from tests.cli.conftest import Kdrun
 
 HERE = Path(__file__).parents[1]

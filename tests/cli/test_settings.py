@@ -8,7 +8,7 @@ import click
 import pytest
 import yaml
 
-from runner.cli.running import submit
+from runner.cli.decomposition import submit
 from runner.config import Settings, load
 from runner.errors import ConfigError, KdrunError, UsageError
 

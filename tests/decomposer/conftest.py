@@ -7,8 +7,8 @@ import pytest
 from scripted import PROBLEM, Take, command
 
 from runner.batch.attempt import Attempt, decompose
-from runner.batch.child import close_zygote
-from runner.batch.task import Task
+from runner.batch.child.child_process import close_zygote
+from runner.batch.child.task import Task
 from runner.emit import decompose as compute
 from runner.problems import read_problem
 from runner.store.result import Decomposer, RunOptions

@@ -88,7 +88,7 @@ def test_what_cannot_be_meant_is_one_line(decompose: Run, arguments: list[str], 
 
 
 def test_on_a_cluster_the_command_is_looked_for_where_the_work_is_done() -> None:
-    from runner.batch.decomposer import chosen
+    from runner.batch.decomposer.decomposer_process import chosen
 
     settings = load({"decomposer": "no-such-agent", "address": "10.0.0.1:6379"})
 

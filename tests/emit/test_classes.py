@@ -7,8 +7,8 @@ import pytest
 import torch
 from models import NO_INIT, Decomposed, output_of
 
-from runner.emit.numbers import template
-from runner.emit.rolling import counted, rolled
+from runner.emit.code.loop_rolling import counted, rolled
+from runner.emit.code.number_arguments import template
 
 INVERTED_RESIDUALS = """
 class InvertedResidual(nn.Module):

@@ -14,7 +14,7 @@ from models import MODELS, NO_INIT, Decomposed, output_of, runnable
 
 from runner.emit.decomposition import captured
 from runner.errors import CaptureError
-from runner.graph.recognize import recognize
+from runner.graph.recognition.recognize import recognize
 from runner.problems import read_problem
 from runner.tree.document import Tree
 from runner.tree.interface import Program

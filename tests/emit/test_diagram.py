@@ -2,9 +2,9 @@
 
 from small_trees import kernel, node, tree_of
 
-from runner.emit.diagram import text_tree
-from runner.emit.flows import block_to_follow, steps
-from runner.emit.outline import Outline
+from runner.emit.pages.block_dataflow import block_to_follow, steps
+from runner.emit.pages.diagram import text_tree
+from runner.emit.pages.outline import Outline
 
 
 def conv(size: int) -> dict:

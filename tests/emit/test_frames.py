@@ -10,7 +10,7 @@ import torch
 from models import NO_INIT, Decomposed, output_of
 
 from runner.emit import checks
-from runner.verify.compare import COMPOSITION, STEP
+from runner.verify.gates.compare import COMPOSITION, STEP
 
 MODEL = """
 class Model(nn.Module):

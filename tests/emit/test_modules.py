@@ -7,11 +7,11 @@ import pytest
 import torch
 from torch import nn
 
-from runner.emit.modules import ModuleCall, module_call
-from runner.emit.spelling import Text, literal, spell
-from runner.graph.capture import capture
+from runner.emit.code.module_choice import ModuleCall, module_call
+from runner.emit.code.operation_code import Text, literal, spell
 from runner.graph.ir import Arg, Graph, Operation, Ref, TensorSpec
 from runner.graph.normalize import normalize
+from runner.graph.tracing.capture import capture
 from runner.problems import read_problem
 
 VECTORS = "torch.randn(3, 8)"

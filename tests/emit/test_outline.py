@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from small_trees import kernel, node, tree_of
 
-from runner.emit.outline import (
+from runner.emit.pages.outline import (
     MOST_ALIKE,
     MOST_ROWS,
     MOST_TURNS,

@@ -6,8 +6,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from runner.emit.recipes import Recipes
-from runner.graph.provenance import Recorder
+from runner.emit.inputs.tensor_recipes import Recipes
+from runner.graph.tracing.provenance import Recorder
 
 SNIPPETS = {
     "positions filled by slices": """

@@ -11,11 +11,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from runner.emit.spelling import ATOM, Text, spell, subscript
-from runner.graph.capture import capture
+from runner.emit.code.operation_code import ATOM, Text, spell, subscript
 from runner.graph.ir import CPU, DEVICE, Arg, Operation, Ref, Symbol, substitute
 from runner.graph.normalize import normalize
-from runner.graph.provenance import Recorder
+from runner.graph.tracing.capture import capture
+from runner.graph.tracing.provenance import Recorder
 from runner.problems import read_problem
 from runner.torch_internals import DataDependentOutputException, FakeTensorMode
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from runner.emit import decompose
-from runner.emit.lines import fitted
+from runner.emit.code.line_breaks import fitted
 from runner.problems import read_problem
 
 SAMPLES = Path(__file__).parents[2] / "data" / "samples"

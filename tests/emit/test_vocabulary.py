@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from runner.emit.vocabulary import rows
+from runner.emit.code.operator_spellings import rows
 
 
 @pytest.mark.parametrize("target", sorted(rows()))

@@ -7,7 +7,7 @@ import pytest
 from programs import FILE, Program, Write
 
 from runner.graph import Graph, Mode, normalize
-from runner.graph.capture import capture
+from runner.graph.tracing.capture import capture
 from runner.problems import Problem, read_problem
 
 

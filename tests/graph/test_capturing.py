@@ -9,9 +9,9 @@ from programs import Program, Write
 
 from runner.errors import CaptureError, ProblemError
 from runner.graph import Graph
-from runner.graph.capture import capture
 from runner.graph.ir import Number, Ref, Symbol
-from runner.graph.provenance import tensor_literal
+from runner.graph.tracing.capture import capture
+from runner.graph.tracing.provenance import tensor_literal
 from runner.problems import read_problem
 from runner.torch_internals import FakeTensorMode
 

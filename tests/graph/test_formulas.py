@@ -3,7 +3,7 @@
 import pytest
 from programs import Program, names
 
-from runner.graph.patterns import spelled_out, variants
+from runner.graph.recognition.formula_search import spelled_out, variants
 
 NOT_QUITE = {
     "the sigmoid is returned too": ("s = torch.sigmoid(x)\nreturn x * s, s", "silu"),

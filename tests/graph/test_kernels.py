@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from programs import Program, names
 
 from runner.graph import Graph, recognize
-from runner.graph.flow import Contracted, Flow
+from runner.graph.dataflow import Contracted, Flow
 from runner.graph.ir import Input, Operation, Ref, State, TensorSpec
 
 

@@ -11,8 +11,8 @@ import torch
 from programs import Program, Write
 
 from runner.graph import Graph, estimate
-from runner.graph.memory import Peak, demands, peak
-from runner.graph.scratch import scratch
+from runner.graph.peak_memory import Peak, demands, peak
+from runner.graph.workspace_memory import scratch
 
 
 def scratch_of(graph: Graph) -> tuple[int, int]:

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from runner.graph.recurrent import unrolled_never
+from runner.graph.tracing.recurrent_shapes import unrolled_never
 
 LAYERS = {
     "gru": nn.GRU,

@@ -18,7 +18,7 @@ from pydantic import ByteSize, TypeAdapter
 from runner import __version__
 from runner.batch.cluster import OBJECT_STORE_BYTES
 from runner.batch.machine import GIB
-from runner.batch.remote.sending import STOP_S
+from runner.batch.remote.remote_runs import STOP_S
 from runner.config import PREFIX, load
 from runner.errors import ConfigError
 

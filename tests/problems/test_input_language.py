@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from runner.errors import UsageError
-from runner.problems.inputs import DTYPES, parse_inputs
+from runner.problems.input_language import DTYPES, parse_inputs
 
 
 def drawn(spec: str) -> object:

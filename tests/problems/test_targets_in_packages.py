@@ -21,7 +21,7 @@ from runner.problems import (
     problem_files,
     read_problem,
 )
-from runner.problems.imported import problem_text
+from runner.problems.package_model import problem_text
 
 CONFIG = '{"config": {"zoo.config:NetConfig": {"width": 4}}}'
 

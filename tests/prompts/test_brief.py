@@ -12,7 +12,7 @@ from runner.cli import main
 from runner.problems import read_problem
 from runner.prompts import VERSION, Facts, render, round_after
 from runner.prompts.brief import MOST_FINDINGS
-from runner.prompts.gathering import facts_of
+from runner.prompts.fact_collection import facts_of
 from runner.verify import VerifyOptions, verify
 
 ROOT = Path(__file__).parents[2]

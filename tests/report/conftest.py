@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from sample_run import TAKEN_APART, write_run
 
-from runner.batch import alone
-from runner.batch.child import close_zygote
+from runner.batch import local_execution
+from runner.batch.child.child_process import close_zygote
 from runner.config import Settings
 
 SAMPLES = Path(__file__).parents[2] / "data/samples"
@@ -19,7 +19,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = tmp_path_factory.mktemp("made") / "output"
     settings = Settings(output=output, trials=1)
     for label in TAKEN_APART:
-        result = alone.decompose(SAMPLES / f"{label}.py", settings).result
+        result = local_execution.decompose(SAMPLES / f"{label}.py", settings).result
         assert result.status == "passed", result.reason
     close_zygote()
     write_run(output)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from runner.store.directory import DirectoryStore
 from runner.store.manifest import Manifest, count
+from runner.store.manifest_row import Row
 from runner.store.result import RESULT_FILE, ProblemResult, sha256_of
-from runner.store.row import Row
 
 TAKEN_APART = ("level1/softmax", "level2/linear_gelu", "level3/attention_block", "level3/mlp")
 RUN = "some-run"

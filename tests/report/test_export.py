@@ -10,17 +10,17 @@ import pytest
 import torch
 from click.testing import CliRunner
 
-from runner.batch import alone
+from runner.batch import local_execution
 from runner.cli import cli
 from runner.config import Settings
 from runner.errors import UsageError
 from runner.report.catalogue import Workload, collect, source_of
 from runner.report.definitions import read
-from runner.report.drawing import write as write_safetensors
 from runner.report.export import export
+from runner.report.kernel_function import as_function
 from runner.report.kernelbench import problem_text
-from runner.report.stateless import as_function
 from runner.report.subject import Subject, find
+from runner.report.tensor_files import write as write_safetensors
 
 BATCH_NORM = """
 import torch
@@ -201,7 +201,7 @@ def test_sizes_that_vary_within_a_family_are_axes(exported: Path) -> None:
 def test_weights_of_other_ranks_are_other_definitions(tmp_path: Path) -> None:
     problem = tmp_path / "biases.py"
     problem.write_text(BIASES)
-    made = alone.decompose(problem, Settings(output=tmp_path / "output", trials=1))
+    made = local_execution.decompose(problem, Settings(output=tmp_path / "output", trials=1))
     assert made.result.status == "passed", made.result.reason
     about = find(str(made.directory), tmp_path / "output")
     export(collect(about).workloads, about, tmp_path / "export")

@@ -8,8 +8,8 @@ from sample_run import RUN, TAKEN_APART
 
 from runner.cli import cli
 from runner.config import Settings
-from runner.report.fetched import subject
-from runner.store import RunStore, layout
+from runner.report.stored_subject import subject
+from runner.store import RunStore, key_layout
 from runner.store.directory import DirectoryStore
 from runner.store.objects import Address
 from runner.store.result import ProblemResult
@@ -58,7 +58,7 @@ def test_what_is_here_is_not_fetched(made: Path, tmp_path: Path) -> None:
 
 def test_what_the_store_lost_is_said_and_the_rest_is_shown(store: RunStore, tmp_path: Path) -> None:
     result = ProblemResult.read(next((tmp_path / "store").rglob("mlp/result.json")).parent)
-    (tmp_path / "store" / f"{layout.files_prefix(RUN, result)}.zip").unlink()
+    (tmp_path / "store" / f"{key_layout.files_prefix(RUN, result)}.zip").unlink()
     settings = Settings(output=tmp_path / "nothing", store=str(store))
     with subject(RUN, settings) as found:
         assert len(found.decomposed) == len(TAKEN_APART) - 1

@@ -11,7 +11,7 @@ from sample_run import RUN, write_run
 
 from runner.report.page import write
 from runner.report.subject import find
-from runner.store.row import Row
+from runner.store.manifest_row import Row
 from runner.tree.document import TREE_FILE
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")

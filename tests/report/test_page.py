@@ -16,7 +16,7 @@ from runner.cli import cli
 from runner.errors import StoreError
 from runner.report.page import OWN, SCRIPTS, STYLES, render, write
 from runner.report.subject import find
-from runner.store.row import Row
+from runner.store.manifest_row import Row
 from runner.tree.document import Tree
 
 ASSETS = Path(__file__).parents[2] / "runner/report/assets"

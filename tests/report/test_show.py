@@ -8,14 +8,14 @@ from rich.console import Console
 from small_trees import kernel, node, tree_of
 
 from runner.cli import cli
-from runner.report import show
+from runner.report import tree_text
 from runner.tree.document import Tree
 
 
 def printed(tree: Tree, width: int = 400, **options: bool) -> list[str]:
     console = Console(width=400)
     with console.capture() as captured:
-        console.print(show.draw(tree, width, **options))
+        console.print(tree_text.draw(tree, width, **options))
     return captured.get().splitlines()
 
 
@@ -44,8 +44,8 @@ def test_every_level_is_shown_with_its_shapes(made: Path) -> None:
 
 
 def test_files_and_work_are_left_out_where_there_is_no_room(made: Path) -> None:
-    lines = printed(Tree.read(made / "level3/attention_block"), width=show.WIDTH)
-    assert max(map(len, lines)) <= show.WIDTH
+    lines = printed(Tree.read(made / "level3/attention_block"), width=tree_text.WIDTH)
+    assert max(map(len, lines)) <= tree_text.WIDTH
     assert not any("FLOP" in line for line in lines)
 
 

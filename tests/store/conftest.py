@@ -23,7 +23,7 @@ def unlucky(asked: Asked) -> Fault | None:
 @pytest.fixture(autouse=True)
 def one_file_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """LARGE, and none of the others that results consist of here."""
-    monkeypatch.setattr("runner.store.contents.SMALL_BYTES", len(FILES[LARGE]) - 1)
+    monkeypatch.setattr("runner.store.result_objects.SMALL_BYTES", len(FILES[LARGE]) - 1)
 
 
 @pytest.fixture(params=["directory", "server", "unlucky"])

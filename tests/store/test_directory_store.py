@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from runner.errors import StoreError, unwritable
 from runner.store.directory import DirectoryStore, put_in_place, write_atomically
 from runner.store.manifest import Manifest
-from runner.store.row import Row
+from runner.store.manifest_row import Row
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ROW = Row(problem="relu", source_level="level1", status="failed", reason="no")

@@ -9,7 +9,7 @@ import pytest
 from documents import FILES, Make
 
 from runner.errors import StoreError
-from runner.store.packing import Damaged, packed, unpacked
+from runner.store.zip_packing import Damaged, packed, unpacked
 
 SEED = 20260101
 

@@ -11,7 +11,7 @@ import pytest
 from documents import FILES, LARGE, Make, manifest, row
 
 from runner.errors import StoreError
-from runner.store import Manifest, RunStore, layout
+from runner.store import Manifest, RunStore, key_layout
 from runner.store.pull import Pulled, pull
 from runner.store.result import first_mismatch, sha256_of
 
@@ -53,7 +53,7 @@ def spoil(store: RunStore, key: str, text: str) -> None:
 
 def changed_result(store: RunStore, **changes: object) -> None:
     """A result.json as an enemy would write it."""
-    key = layout.result_key("one", LABEL)
+    key = key_layout.result_key("one", LABEL)
     found = store.objects.get(key)
     assert found is not None
     spoil(store, key, json.dumps(json.loads(found.data) | changes))
@@ -193,7 +193,7 @@ def test_a_problem_that_would_leave_the_destination_is_refused(
 
 def test_a_manifest_of_another_run_is_not_read(store: RunStore) -> None:
     text = manifest(run_id="../../up").to_json()
-    store.objects.put_if(layout.manifest_key("one"), text.encode(), None)
+    store.objects.put_if(key_layout.manifest_key("one"), text.encode(), None)
     with pytest.raises(StoreError, match="not a readable manifest"):
         store.manifest("one")
 

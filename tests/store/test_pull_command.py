@@ -8,7 +8,7 @@ import pytest
 from documents import FILES, LARGE, Make, manifest, row
 
 from runner.cli import main
-from runner.store import Address, RunStore, layout
+from runner.store import Address, RunStore, key_layout
 
 Pull = Callable[..., tuple[int, str, str]]
 LABELS = ("level1/corrupt", "level1/gone", "level1/right", "level2/large")
@@ -109,7 +109,7 @@ def test_a_disk_that_is_full_is_one_line_and_what_came_whole_stays(
 def test_a_manifest_that_cannot_be_read_is_one_line(
     store: RunStore, pull: Pull, tmp_path: Path, text: str, message: str
 ) -> None:
-    (Path(str(store)) / layout.manifest_key("one")).write_text(text)
+    (Path(str(store)) / key_layout.manifest_key("one")).write_text(text)
     code, _, err = pull(tmp_path / "to")
     assert (code, err) == (2, f"kdrun: {store}/one/manifest.json: {message}\n")
     assert not (tmp_path / "to").exists()

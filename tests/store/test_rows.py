@@ -10,8 +10,8 @@ from documents import FIGURES, NOW, manifest, row
 from runner.errors import StoreError
 from runner.store import Manifest, Row
 from runner.store.manifest import count
-from runner.store.row import Repeat
-from runner.store.rows import Rows
+from runner.store.manifest_row import Repeat
+from runner.store.row_files import Rows
 
 LABELS = ["level1/2_b", "level1/10_a", "level2/c"]
 A, B, C = (row(label, "sha") for label in LABELS)

@@ -14,7 +14,7 @@ import pytest
 from documents import COPIED, FILES, LARGE, Make, manifest, row
 
 from runner.errors import StoreError
-from runner.store import RunStore, layout
+from runner.store import RunStore, key_layout
 from runner.store.objects import Conflict
 from runner.store.pull import Pulled, pull
 from runner.store.result import hash_files
@@ -38,7 +38,7 @@ def test_a_store_is_claimed_again_and_again(store: RunStore) -> None:
     store.claim()
     store.claim()
     store.look()
-    assert keys(store) == [layout.MARKER]
+    assert keys(store) == [key_layout.MARKER]
 
 
 def test_a_store_that_another_driver_claims_at_the_same_moment_is_no_other_thing(
@@ -48,8 +48,8 @@ def test_a_store_that_another_driver_claims_at_the_same_moment_is_no_other_thing
 
     def late(prefix: str) -> Iterator[tuple[str, int]]:
         with suppress(Conflict):
-            text = json.dumps({"kdrun_store": layout.LAYOUT})
-            store.objects.put_if(layout.MARKER, text.encode(), None)
+            text = json.dumps({"kdrun_store": key_layout.LAYOUT})
+            store.objects.put_if(key_layout.MARKER, text.encode(), None)
         return listed(prefix)
 
     monkeypatch.setattr(store.objects, "listed", late)
@@ -83,11 +83,11 @@ def test_a_store_of_another_layout_is_neither_read_nor_written(
     store: RunStore, tmp_path: Path, mark: str, message: str
 ) -> None:
     (tmp_path / "mark").write_text(mark)
-    store.objects.put(layout.MARKER, tmp_path / "mark", sha256_of_text(mark))
+    store.objects.put(key_layout.MARKER, tmp_path / "mark", sha256_of_text(mark))
     for ask in (store.look, store.claim):
         with pytest.raises(StoreError, match=message):
             ask()
-    assert keys(store) == [layout.MARKER]
+    assert keys(store) == [key_layout.MARKER]
 
 
 def test_what_is_published_is_what_stands_and_every_file_is_right(
@@ -175,7 +175,7 @@ def test_files_that_were_sent_before_an_interruption_are_not_sent_again(
         sent.append(key)
 
     with monkeypatch.context() as patch:
-        patch.setattr("runner.store.contents.each", one_by_one)
+        patch.setattr("runner.store.result_objects.each", one_by_one)
         patch.setattr(store.objects, "put", interrupted)
         with pytest.raises(KeyboardInterrupt):
             store.publish("one", result, directory)
@@ -259,14 +259,14 @@ def test_a_result_that_cannot_be_read_does_not_stand_and_is_written_over(
     store: RunStore, make: Make
 ) -> None:
     result, directory = make()
-    store.objects.put_if(layout.result_key("one", "level1/relu"), b"{", None)
+    store.objects.put_if(key_layout.result_key("one", "level1/relu"), b"{", None)
     assert store.standing("one", "level1/relu") is None
     assert store.publish("one", result, directory).standing.result == result
 
 
 def test_a_result_of_another_problem_does_not_stand(store: RunStore, make: Make) -> None:
     result, _ = make("level1/other")
-    key = layout.result_key("one", "level1/relu")
+    key = key_layout.result_key("one", "level1/relu")
     store.objects.put_if(key, result.to_json().encode(), None)
     assert store.standing("one", "level1/relu") is None
 
@@ -331,7 +331,7 @@ def test_a_run_that_is_not_there_is_named_with_those_that_are(store: RunStore) -
 def test_a_manifest_that_cannot_be_read_is_told_and_left_as_it_is(
     store: RunStore, text: bytes, message: str
 ) -> None:
-    key = layout.manifest_key("one")
+    key = key_layout.manifest_key("one")
     store.objects.put_if(key, text, None)
     with pytest.raises(StoreError, match=f"one/manifest.json: {message}"):
         store.manifest("one")

@@ -6,9 +6,9 @@ from textwrap import dedent
 import pytest
 from outlines import HEAD, Apart
 
-from runner.graph.capture import capture
 from runner.graph.normalize import normalize
-from runner.graph.recognize import recognize
+from runner.graph.recognition.recognize import recognize
+from runner.graph.tracing.capture import capture
 from runner.problems import read_problem
 from runner.tree.interface import Program
 from runner.tree.part import Part

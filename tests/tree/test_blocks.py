@@ -4,7 +4,7 @@ import pytest
 from outlines import Apart
 
 from runner.tree.part import Part
-from runner.tree.repeats import repeats
+from runner.tree.repetition import repeats
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from outlines import Apart, drawn, outline
 
-from runner.graph.capture import capture
 from runner.graph.normalize import normalize
-from runner.graph.recognize import recognize
+from runner.graph.recognition.recognize import recognize
+from runner.graph.tracing.capture import capture
 from runner.problems import read_problem
 from runner.tree.document import LEVEL_NUMBER
 from runner.tree.interface import Program, interface

@@ -10,9 +10,9 @@ from statistics import median
 import pytest
 from outlines import drawn
 
-from runner.graph.capture import capture
 from runner.graph.normalize import normalize
-from runner.graph.recognize import recognize
+from runner.graph.recognition.recognize import recognize
+from runner.graph.tracing.capture import capture
 from runner.problems import KERNELBENCH, DataRoot, select
 from runner.tree.interface import Program
 from runner.tree.naming import LONGEST_NAME

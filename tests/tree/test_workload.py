@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from outlines import Apart
 
-from runner.emit.names import camel, identifier, unique
-from runner.graph.capture import capture
+from runner.emit.naming.value_names import camel, identifier, unique
 from runner.graph.normalize import normalize
-from runner.graph.recognize import recognize
+from runner.graph.recognition.recognize import recognize
+from runner.graph.tracing.capture import capture
 from runner.problems import read_problem
 from runner.tree.document import Tree
 from runner.tree.interface import Program

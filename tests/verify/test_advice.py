@@ -8,7 +8,8 @@ from files_by_hand import component, composed, refactored
 from files_by_hand import node as written
 from small_trees import kernel, node, tree_of
 
-from runner.batch import alone, tables
+from runner.batch import local_execution
+from runner.cli import run_tables
 from runner.cli.options import new_console
 from runner.config import Settings
 from runner.tree.document import Tree
@@ -68,8 +69,8 @@ def test_an_opened_attention_passes_with_advice(
 ) -> None:
     made = opened_attention(tmp_path / "attention")
 
-    verified = alone.verify(made.directory, Settings(trials=1))
-    tables.verdict(verified, new_console())
+    verified = local_execution.verify(made.directory, Settings(trials=1))
+    run_tables.verdict(verified, new_console())
 
     said = f"{ATTENTION}: {OPENED}, unless something else reads the softmax"
     assert verified.record.reason is None

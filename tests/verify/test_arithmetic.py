@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from runner.verify.arithmetic import exact_arithmetic, said_of
 from runner.verify.findings import Findings
 from runner.verify.options import VerifyOptions
+from runner.verify.runtime.arithmetic import exact_arithmetic, said_of
 
 matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from runner.verify.beside import faults
+from runner.verify.guard.extra_files import faults
 
 
 def write(directory: Path, name: str, text: str = "") -> None:

@@ -3,9 +3,9 @@
 import pytest
 
 from runner.torch_internals import operator_named
-from runner.verify.claims import check_model, check_program, check_value
-from runner.verify.replica import called
-from runner.verify.wire import ConnectionLostError
+from runner.verify.guard.claims import check_model, check_program, check_value
+from runner.verify.guard.replica import called
+from runner.verify.guard.wire_format import ConnectionLostError
 
 ARGUMENTS = [{"u": [{"t": 0}]}, {"d": []}]
 RELU = ["function", "torch.relu", *ARGUMENTS, {"t": 1}, "level_0_kernel/relu.py:9"]

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.verify.compare import (
+from runner.verify.gates.compare import (
     COMPOSITION,
     STEP,
     compare,
@@ -17,9 +17,9 @@ from runner.verify.compare import (
     scaled,
     would_notice,
 )
-from runner.verify.difference import Difference
-from runner.verify.leaves import ValuesNeeded, all_finite
-from runner.verify.spilling import Spill, compact, size_of
+from runner.verify.gates.difference import Difference
+from runner.verify.runtime.disk_cache import Spill, compact, size_of
+from runner.verify.runtime.output_leaves import ValuesNeeded, all_finite
 
 IN_THIS_PROCESS = True
 
@@ -138,7 +138,7 @@ def test_infinities_do_not_loosen_the_tolerance():
 
 
 def test_the_largest_value_of_all_pieces_says_the_scale(monkeypatch):
-    monkeypatch.setattr("runner.verify.leaves.PIECE", 2)
+    monkeypatch.setattr("runner.verify.runtime.output_leaves.PIECE", 2)
     x = torch.tensor([0.0, 0.0, 0.0, 1.0])
     y = x + torch.tensor([5e-7, 0.0, 0.0, 0.0])
 
@@ -163,7 +163,7 @@ def test_pieces_see_what_the_whole_would_show(shape, piece, transposed, spilled,
     if transposed and x.dim() > 1:
         x, y = x.transpose(0, 1), y.transpose(0, 1)
     with pytest.MonkeyPatch.context() as patch, Spill(1) as spill, spill.values():
-        patch.setattr("runner.verify.leaves.PIECE", piece)
+        patch.setattr("runner.verify.runtime.output_leaves.PIECE", piece)
         expected = spill.keep(x) if spilled else x
         difference = compare(expected, y, STEP)
 

@@ -5,10 +5,10 @@ import torch
 from torch import nn
 
 from runner.verify import Check
-from runner.verify.coverage import covered
+from runner.verify.gates.coverage import covered
+from runner.verify.gates.weights import vary
 from runner.verify.options import VerifyOptions
-from runner.verify.running import Bench, Seen, SharedInputs, spelled_operations
-from runner.verify.weights import vary
+from runner.verify.runtime.runner import Bench, Seen, SharedInputs, spelled_operations
 
 IN_THIS_PROCESS = True
 
@@ -203,7 +203,7 @@ def test_a_weight_without_effect_is_named(fusion, judged):
 
 
 def test_what_is_too_expensive_to_examine_is_said_to_be_unknown(fusion, judged, monkeypatch):
-    monkeypatch.setattr("runner.verify.health.QUICK_FLOPS", 0)
+    monkeypatch.setattr("runner.verify.gates.health.QUICK_FLOPS", 0)
 
     verification = judged(fusion)
 
@@ -266,7 +266,7 @@ def test_only_models_that_hold_nothing_but_weights_are_built_without_numbers(tmp
 
 
 def test_a_recurrent_layers_weights_are_shared_without_a_copy(tmp_path):
-    from runner.verify.weights import held_weights, transfer
+    from runner.verify.gates.weights import held_weights, transfer
 
     one, other = nn.GRU(3, 4, bidirectional=True), nn.GRU(3, 4, bidirectional=True)
     transfer(held_weights(one), other, {name: name for name, _ in one.named_parameters()})

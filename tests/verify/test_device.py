@@ -7,15 +7,15 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from runner.problems.fake_execution import FakeTensors, move
 from runner.problems.simulated_device import simulated_device
-from runner.problems.without_values import FakeTensors, move
 from runner.verify import VerifyOptions
-from runner.verify.device_gate import ByShape, DeviceGate
 from runner.verify.findings import Findings
+from runner.verify.gates.device import ByShape, DeviceGate
 from runner.verify.layout import read_layout
-from runner.verify.leaves import tensors
 from runner.verify.loading_files import Files
-from runner.verify.running import Bench, spelled_operations
+from runner.verify.runtime.output_leaves import tensors
+from runner.verify.runtime.runner import Bench, spelled_operations
 
 IN_THIS_PROCESS = True
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from runner.verify.drawing import BLOCK, RepeatedDraws
+from runner.verify.runtime.random_blocks import BLOCK, RepeatedDraws
 
 MANY = 2 * BLOCK + 10
 

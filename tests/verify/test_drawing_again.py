@@ -5,7 +5,7 @@ from contextlib import suppress
 import pytest
 import torch
 
-from runner.verify.drawing import Draws, DrawsOther
+from runner.verify.runtime.random_blocks import Draws, DrawsOther
 
 MANY = 1 << 17
 
@@ -85,7 +85,7 @@ def test_nobody_changes_what_it_was_given(again, change):
 
 
 def test_much_that_is_not_there_is_not_drawn_to_be_compared(again, monkeypatch):
-    monkeypatch.setattr("runner.verify.drawing.DRAWN_AGAIN_BYTES", 1 << 10)
+    monkeypatch.setattr("runner.verify.runtime.random_blocks.DRAWN_AGAIN_BYTES", 1 << 10)
 
     with pytest.raises(DrawsOther, match="something else"):
         again(lambda: torch.rand(MANY), lambda: torch.randn(MANY))

@@ -9,7 +9,7 @@ import pytest
 import torch
 from files_by_hand import component, composed, node
 
-from runner.verify import compare
+from runner.verify.gates import compare
 
 STEP = "steps/step_1_conv_relu_to_kernel"
 COMPOSED = "verification/composition_test.py"

@@ -7,11 +7,11 @@ import torch
 from torch import nn
 
 from runner.verify import GATES, VerifyOptions, verify, write_reports
-from runner.verify.compare import Tolerance
-from runner.verify.mutants import edits
-from runner.verify.power_report import KernelPower, MutantResult, Power
-from runner.verify.replaying import Recording
-from runner.verify.spilling import Spill
+from runner.verify.gates.compare import Tolerance
+from runner.verify.gates.mutants import edits
+from runner.verify.gates.power_report import KernelPower, MutantResult, Power
+from runner.verify.runtime.disk_cache import Spill
+from runner.verify.runtime.replay import Recording
 
 IN_THIS_PROCESS = True
 
@@ -172,7 +172,7 @@ def test_a_kernel_file_that_nothing_runs_is_not_called_powerful(fusion, judged, 
 
 
 def test_a_comparison_that_lets_anything_pass_fails(fusion, judged, complaints, monkeypatch):
-    for name in ("runner.verify.steps.STEP", "runner.verify.composition.COMPOSITION"):
+    for name in ("runner.verify.gates.steps.STEP", "runner.verify.gates.composition.COMPOSITION"):
         monkeypatch.setattr(name, {torch.float32: Tolerance(10.0, 10.0)})
 
     said = complaints(judged(fusion, power=True), "power")

@@ -5,7 +5,7 @@ import textwrap
 
 import pytest
 
-from runner.verify.sources import import_fault, parent_fault
+from runner.verify.gates.parent_source import import_fault, parent_fault
 
 
 def _fault(body: str, arguments: str = "x", more: str = "") -> str | None:

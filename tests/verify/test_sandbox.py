@@ -11,7 +11,7 @@ import pytest
 PROGRAM = """
 import os, socket, sys
 from pathlib import Path
-from runner.verify.sandbox import confine
+from runner.verify.guard.sandbox import confine
 
 folder = Path(sys.argv[1])
 import torch

@@ -6,7 +6,7 @@ import os
 import pytest
 import torch
 
-from runner.verify.memory import Block, Memory, NoTensorError, NotToldError
+from runner.verify.guard.shared_memory import Block, Memory, NoTensorError, NotToldError
 
 
 def test_tensors_arrive_with_their_strides_and_the_memory_that_they_share():

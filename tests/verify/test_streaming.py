@@ -10,8 +10,8 @@ from torch import nn
 
 from runner.problems import read_problem
 from runner.verify import VerifyOptions, verify
-from runner.verify import streaming as module
-from runner.verify.streaming import DEFERRED_BYTES, Streaming
+from runner.verify.runtime import weight_streaming as module
+from runner.verify.runtime.weight_streaming import DEFERRED_BYTES, Streaming
 
 KIB = 1 << 10
 WIDE = 256
@@ -219,7 +219,7 @@ def test_no_more_weights_are_in_memory_than_there_is_room_for(experts, monkeypat
             super()._fill(needed)
             most.append(sum(one.storage.nbytes() for one in self._known.values()))
 
-    monkeypatch.setattr("runner.verify.gates.Streaming", Watched)
+    monkeypatch.setattr("runner.verify.judge.Streaming", Watched)
     budget = 4 << 20
     assert verify(
         experts, VerifyOptions(streamed=True, memory_bytes=budget, trials=1), own=True

@@ -5,7 +5,7 @@ import textwrap
 
 import pytest
 
-from runner.verify.surroundings import composed_fault, parents_fault, surroundings_fault
+from runner.verify.guard.source_rules import composed_fault, parents_fault, surroundings_fault
 
 FILE = """
 import math

@@ -5,7 +5,7 @@ from changing_files import RELU, in_forward
 from decompositions_of_expressions import lone
 from verdicts import assert_passes, complaints_of
 
-from runner.verify import worker
+from runner.verify.guard import worker
 
 
 @pytest.fixture(autouse=True)

@@ -5,9 +5,9 @@ from copy import deepcopy
 import pytest
 import torch
 
-from runner.verify.compare import STEP, compare
-from runner.verify.leaves import tensors
-from runner.verify.spilling import Spill
+from runner.verify.gates.compare import STEP, compare
+from runner.verify.runtime.disk_cache import Spill
+from runner.verify.runtime.output_leaves import tensors
 
 OUTPUTS = {
     "a tensor": lambda x: x,

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from runner.verify.running import Bench
+from runner.verify.runtime.runner import Bench
 
 IN_THIS_PROCESS = True
 
@@ -24,7 +24,7 @@ def forwards(monkeypatch):
         return forward(self, what, *args, **kwargs)
 
     monkeypatch.setattr(Bench, "forward", counting)
-    monkeypatch.setattr("runner.verify.health.QUICK_FLOPS", 0)
+    monkeypatch.setattr("runner.verify.gates.health.QUICK_FLOPS", 0)
     return counted
 
 

@@ -6,11 +6,11 @@ from decompositions import small_model
 from torch import nn
 
 from runner.verify import VerifyOptions, verify
-from runner.verify.effort import CALL_FLOPS, ELEMENT_FLOPS, effort
-from runner.verify.gradients import find_weak_weights
-from runner.verify.health import blindness, forwards_again
+from runner.verify.gates.gradients import find_weak_weights
+from runner.verify.gates.health import blindness, forwards_again
 from runner.verify.options import QUICK_FLOPS
-from runner.verify.running import Bench, SharedInputs
+from runner.verify.runtime.runner import Bench, SharedInputs
+from runner.verify.runtime.work_estimate import CALL_FLOPS, ELEMENT_FLOPS, effort
 
 
 class Attention(nn.Module):
@@ -85,16 +85,16 @@ def examined(bench, model, x):
 
 
 def test_no_backward_pass_is_made_where_it_could_hold_much(tmp_path, monkeypatch):
-    monkeypatch.setattr("runner.verify.health.forwards_again", lambda effort: 6)
+    monkeypatch.setattr("runner.verify.gates.health.forwards_again", lambda effort: 6)
     bench, x = Bench(tmp_path, VerifyOptions()), torch.randn(4, 8, 16)
     assert examined(bench, Attention().eval(), x).not_examined == []
 
-    monkeypatch.setattr("runner.verify.health.KEPT_BYTES", 4096)
+    monkeypatch.setattr("runner.verify.gates.health.KEPT_BYTES", 4096)
     assert examined(bench, Attention().eval(), x).not_examined == ["the effect of 3 of 8 weights"]
 
 
 def test_weights_that_are_large_are_not_examined(tmp_path, monkeypatch):
-    monkeypatch.setattr("runner.verify.health.KEPT_BYTES", 2048)
+    monkeypatch.setattr("runner.verify.gates.health.KEPT_BYTES", 2048)
     bench, x = Bench(tmp_path, VerifyOptions()), torch.randn(4, 16)
 
     said = examined(bench, nn.Sequential(nn.Linear(16, 64), nn.Linear(64, 4)).eval(), x)
@@ -109,7 +109,7 @@ def test_memory_that_lacks_to_examine_weights_changes_no_verdict(tmp_path, monke
     def raises(*_, **__):
         raise error
 
-    monkeypatch.setattr("runner.verify.health.move", raises)
+    monkeypatch.setattr("runner.verify.gates.health.move", raises)
 
     verification = verify(small_model(tmp_path / "model").directory, VerifyOptions(trials=1))
 

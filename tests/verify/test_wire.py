@@ -6,8 +6,8 @@ import socket
 import pytest
 import torch
 
-from runner.verify.memory import Memory, NotToldError
-from runner.verify.wire import (
+from runner.verify.guard.shared_memory import Memory, NotToldError
+from runner.verify.guard.wire_format import (
     Channel,
     ConnectionLostError,
     decode,

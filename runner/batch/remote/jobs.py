@@ -69,7 +69,7 @@ class Jobs:
     def send(
         self, run_id: str, package: Path, metadata: Mapping[str, Any], environment: dict[str, str]
     ) -> Job:
-        """Send a folder to be worked on; its job.json is read by `runner.batch.remote.drive`.
+        """Send a folder to be worked on; its job.json is read by `runner.batch.remote.job_entry`.
 
         Raises:
             ClusterError: it cannot be sent.
@@ -78,7 +78,7 @@ class Jobs:
         job_id = package.name
         with self._asking("send the job"):
             self.client.submit_job(
-                entrypoint="exec python -m runner.batch.remote.drive",
+                entrypoint="exec python -m runner.batch.remote.job_entry",
                 submission_id=job_id,
                 runtime_env={"working_dir": str(package), "env_vars": environment},
                 metadata={METADATA: json.dumps({"run_id": run_id, **metadata})},

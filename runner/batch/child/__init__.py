@@ -1,0 +1,1 @@
+"""Runs the work of one problem in a disposable child process."""

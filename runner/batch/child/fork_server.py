@@ -1,0 +1,342 @@
+"""A fork server: a small process that forks one disposable child for each request.
+
+`python -m runner.batch.child.fork_server MODULE...` imports the modules once (torch takes seconds),
+then reads one JSON request a line and answers one JSON line. Each request's function runs in a fork
+with its own session, its own memory limit and its output in a log. The fork is killed, with
+everything that it started, when its time is up or when this server's reader goes away. The server
+has one thread, because fork is not safe with more, and knows nothing about what its children do.
+"""
+
+import contextlib
+import ctypes
+import faulthandler
+import gc
+import importlib
+import json
+import os
+import resource
+import select
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+LOG_HEAD_BYTES = 1 << 20
+LOG_TAIL_BYTES = 1 << 16
+LOOK_S = 1.0
+"""How often the space that is left on the disk is looked at."""
+LEAST_FREE_BYTES = 64 << 20
+"""Space, or a twentieth of a small disk, that a child must leave to the rest of the machine."""
+
+
+def main(modules: list[str]) -> None:
+    """Serve requests from stdin until it closes."""
+    _keep_watch()
+    replies = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)  # what an import prints is not a reply
+    _prctl(PR_SET_CHILD_SUBREAPER, 1)  # orphans of a child become ours, so that we can end them
+    wake, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.set_wakeup_fd(wake_write)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the reader's to handle
+    gc.disable()  # Collections while torch is imported find nothing, and take a fifth of the time.
+    for module in modules:
+        importlib.import_module(module)
+    # `python -P`: what is installed comes before what lies in the working directory.
+    sys.path.append(str(Path.cwd()))
+    wanted = os.environ.get("PYTHONPATH", "").split(os.pathsep)  # children work in other folders
+    os.environ["PYTHONPATH"] = os.pathsep.join(str(Path(p).resolve()) for p in wanted if p)
+    gc.freeze()  # children share what is imported instead of copying it at their first collection
+    gc.enable()
+    # Bytecode of the modules above is cached, where the user allows it; none of a problem's is.
+    sys.dont_write_bytecode = True
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    print(json.dumps({"ready": os.getpid()}), file=replies, flush=True)
+    for line in _lines(0):
+        outcome = serve(json.loads(line), wake)
+        print(json.dumps(outcome), file=replies, flush=True)
+    os._exit(0)  # Freeing torch's modules one by one takes half a second.
+
+
+def _keep_watch() -> None:
+    """Go on as a fork, whose end its parent sees: then it ends whatever a child left running."""
+    _prctl(PR_SET_CHILD_SUBREAPER, 1)
+    server = os.fork()
+    if server == 0:
+        _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        return
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.closerange(0, 2)  # who reads from the server is to see it end
+    _, status = os.waitpid(server, 0)
+    _kill_all(None)
+    code = os.waitstatus_to_exitcode(status)
+    if code < 0:
+        os.kill(os.getpid(), -code)
+    os._exit(code)
+
+
+def serve(request: dict[str, Any], wake: int) -> dict[str, Any]:
+    """Run one request in a fork and wait for its end, the deadline or our reader's end."""
+    started = time.monotonic()
+    deadline = started + request["timeout_s"]
+    output, output_write = os.pipe2(os.O_CLOEXEC)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = os.fork()
+    if pid == 0:
+        _child(request, output_write)
+    os.close(output_write)
+    os.set_blocking(output, False)
+    timed_out, filled_bytes = False, 0
+    disk = _Disk(Path(request["directory"]))
+    poll = select.poll()
+    poll.register(0, 0)  # only its end
+    poll.register(wake, select.POLLIN)
+    poll.register(output, select.POLLIN)
+    with _Log(Path(request["log"])) as log:
+        while True:
+            ready = dict(poll.poll(min(LOOK_S, max(0.0, deadline - time.monotonic())) * 1000))
+            if 0 in ready:
+                _kill_all(pid)
+                os._exit(0)
+            if output in ready and not log.copy(output):
+                poll.unregister(output)
+            if wake in ready:
+                os.read(wake, 4096)
+            reaped, status, usage = os.wait4(pid, os.WNOHANG)
+            if reaped:
+                break
+            timed_out = time.monotonic() >= deadline
+            filled_bytes = disk.filled_bytes()
+            if timed_out or filled_bytes:
+                _kill_group(pid)
+                _, status, usage = os.wait4(pid, 0)
+                break
+        _kill_all(None)
+        while log.copy(output):
+            pass
+    os.close(output)
+    full = filled_bytes > 0 or disk.is_full()  # it may have begun to write its file anew
+    filled_bytes = filled_bytes or disk.filled_bytes()
+    disk.close()
+    code = os.waitstatus_to_exitcode(status)
+    return {
+        "exit_code": code if code >= 0 else None,
+        "signal": _signal_name(-code) if code < 0 else None,
+        "timed_out": timed_out,
+        "peak_memory_bytes": usage.ru_maxrss * (1024 if sys.platform == "linux" else 1),
+        "cpu_seconds": usage.ru_utime + usage.ru_stime,
+        "disk_full": full,
+        "filled_bytes": filled_bytes,
+        "seconds": time.monotonic() - started,
+    }
+
+
+def _child(request: dict[str, Any], output: int) -> None:
+    """The forked side: become a process of its own, call the function, write what it returns."""
+    code = 1
+    try:
+        os.setsid()
+        _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        os.closerange(3, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+        faulthandler.enable()
+        os.chdir(request["directory"])
+        os.environ.update(request["environment"])
+        tempfile.tempdir = None  # what it was before the fork
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        _first_to_go()
+        limit_memory(request["memory_bytes"])
+        module, function = request["function"].split(":")
+        answer = getattr(importlib.import_module(module), function)(request["argument"])
+        limit_memory(None)
+        record = Path(request["record"])
+        record.with_suffix(".partial").write_text(request["seal"] + answer, encoding="utf-8")
+        record.with_suffix(".partial").replace(record)
+        code = 0
+    except SystemExit as end:  # the problem's own code called sys.exit()
+        traceback.print_exc()
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def limit_memory(budget_bytes: int | None) -> None:
+    """Let this process allocate so much on top of what it has, or without limit.
+
+    RLIMIT_DATA counts private writable memory: neither the libraries, nor mapped files, nor CUDA's
+    reserved addresses. Only the soft limit, so that a child can report that it was reached.
+    """
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    if budget_bytes is None:
+        resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
+        return
+    status = Path("/proc/self/status")
+    used = 0
+    if status.exists():
+        fields = dict(line.split(":", 1) for line in status.read_text().splitlines())
+        used = int(fields["VmData"].split()[0]) * 1024
+    resource.setrlimit(resource.RLIMIT_DATA, (used + budget_bytes, hard))
+
+
+def allow_memory(more_bytes: int) -> None:
+    """Raise this process' limit, where it has one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    if soft != resource.RLIM_INFINITY:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft + more_bytes, hard))
+
+
+def _first_to_go() -> None:
+    """Ask the kernel to take this process, not Ray's, should memory run out all the same."""
+    try:
+        Path("/proc/self/oom_score_adj").write_text("1000")
+    except OSError:
+        return  # not Linux, or a container that forbids it
+
+
+def _kill_group(pid: int) -> None:
+    """End a child and its process group; it may not have become a group's head yet."""
+    for kill in (os.killpg, os.kill):
+        try:
+            kill(pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            continue
+
+
+def _kill_all(pid: int | None) -> None:
+    """End the child if it still runs, and then whatever it left behind, however deep."""
+    if pid is not None:
+        _kill_group(pid)
+    while True:
+        for orphan in _children():
+            _kill_group(orphan)
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            return
+
+
+def _children() -> list[int]:
+    """Our direct children; a killed child's own children join them."""
+    me = os.getpid()
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = entry.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[1]) == me:
+            found.append(int(entry.parent.name))
+    return found
+
+
+def _prctl(option: int, value: int) -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # a real-time signal
+        return f"signal {number}"
+
+
+class _Disk:
+    """The file system that a child works on."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.handle = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)  # stays, if it is removed
+        space = os.fstatvfs(self.handle)
+        self.least_bytes = min(LEAST_FREE_BYTES, space.f_blocks * space.f_frsize // 20)
+
+    def is_full(self) -> bool:
+        space = os.fstatvfs(self.handle)
+        return space.f_bavail * space.f_frsize < self.least_bytes
+
+    def filled_bytes(self) -> int:
+        """What the child wrote to its own directory, if that is what the disk is full with."""
+        written = self._written_bytes() if self.is_full() else 0
+        return written if written >= self.least_bytes else 0
+
+    def _written_bytes(self) -> int:
+        total = 0
+        for folder, _, names in os.walk(self.directory):
+            for name in names:
+                with contextlib.suppress(OSError):  # it is still at work
+                    total += os.lstat(Path(folder, name)).st_blocks * 512
+        return total
+
+    def close(self) -> None:
+        os.close(self.handle)
+
+
+class _Log:
+    """A child's output: the first MiB and the last 64 KiB, however much it prints.
+
+    A disk that is full costs the log, and nothing else.
+    """
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.file = path.open("wb", buffering=0)
+        self.written = 0
+        self.left_out = 0
+        self.tail = b""
+
+    def copy(self, source: int) -> bool:
+        """Take over what is there; False at the end, and when there is nothing now."""
+        try:
+            chunk = os.read(source, 1 << 16)
+        except BlockingIOError:
+            return False
+        room = max(0, LOG_HEAD_BYTES - self.written)
+        self._write(chunk[:room])
+        self.written += len(chunk[:room])
+        kept = self.tail + chunk[room:]
+        self.tail = kept[-LOG_TAIL_BYTES:]
+        self.left_out += len(kept) - len(self.tail)
+        return bool(chunk)
+
+    def __enter__(self) -> "_Log":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.left_out:
+            self._write(f"\n... {self.left_out} bytes left out ...\n".encode())
+        self._write(self.tail)
+        self.file.close()
+
+    def _write(self, data: bytes) -> None:
+        with contextlib.suppress(OSError):
+            while data:
+                data = data[self.file.write(data) or 0 :]
+
+
+def _lines(descriptor: int) -> Any:
+    """Lines as they come, unbuffered beyond the line, so that poll() sees the truth."""
+    pending = b""
+    while chunk := os.read(descriptor, 1 << 16):
+        pending += chunk
+        while b"\n" in pending:
+            line, pending = pending.split(b"\n", 1)
+            yield line
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,125 @@
+"""Finds numbers that a component can take, where it gives NaN on those that it draws.
+
+A kernel that takes the logarithm of `1 - exp(x)` needs negative numbers, one that factorises a
+matrix needs positive eigenvalues. What the program computes does not say so in general. So the
+composed model runs once on the problem's own inputs, and each kind of number is tried that what
+arrived suggests.
+"""
+
+import runpy
+import shutil
+import traceback
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, get_args
+
+import torch
+from torch import nn
+
+from runner.emit.decomposition import write
+from runner.emit.inputs.input_drawing import Arrived, Tame
+from runner.graph.ir import Graph
+from runner.graph.recognition.recognize import recognize
+from runner.problems import Problem, seed
+from runner.tree.interface import Program
+from runner.tree.part import Part, schedule
+from runner.tree.partition import partition
+from runner.verify.runtime.output_leaves import all_finite, tensors
+
+_DIGITS = 4
+
+
+def write_again(problem: Problem, graph: Graph, directory: Path, bad: Iterable[str]) -> None:
+    """Write a decomposition anew, with the first kind of numbers that its files `bad` can take.
+
+    What was written into `directory` before is removed.
+    """
+    arrived = _arriving(problem, graph, directory)
+    shutil.rmtree(directory)
+    directory.mkdir()  # for the log, whatever becomes of the second one
+    found: dict[str, Tame] = {}
+    left = set(bad)
+    for tame in get_args(Tame):
+        write(problem, graph, directory, {**dict.fromkeys(left, tame), **found}, arrived)
+        can = {file for file in left if _is_finite(directory / file)}
+        found |= dict.fromkeys(can, tame)
+        left -= can
+        if not left:
+            return
+    write(problem, graph, directory, {**dict.fromkeys(left, get_args(Tame)[0]), **found}, arrived)
+
+
+def _is_finite(file: Path) -> bool:
+    """Whether a component file of our own runs on what it draws, and gives numbers."""
+    seed(0)
+    try:
+        with torch.no_grad():
+            module = runpy.run_path(str(file))
+            output = module["Model"]().eval()(*module["get_inputs"]())
+    except (RuntimeError, ValueError, IndexError):
+        return False
+    return all(map(all_finite, tensors(output)))
+
+
+# --- what arrives in the model --------------------------------------------------------------------
+
+
+def _arriving(problem: Problem, graph: Graph, directory: Path) -> dict[str, Arrived]:
+    """Return what each value that a kernel reads was in one run; empty where the model fails."""
+    program = Program(graph, recognize(graph))
+    root = partition(program, problem.source_level, problem.name)
+    kernels = list(root.kernels())
+    views = set(root.operations) - {i for kernel in kernels for i in kernel.operations}
+    calls = [unit for unit in schedule(program, kernels, views) if isinstance(unit, Part)]
+    found: dict[str, Arrived] = {}
+    verification = directory / "verification"
+    try:
+        test = runpy.run_path(str(verification / "composition_test.py"))
+        checks = runpy.run_path(str(verification / "checks.py"))
+        original = checks["load"](directory / "original.py")
+        weights, training = test["WEIGHTS"], graph.mode == "train"
+        _, model = checks["models"](original, test["ComposedModel"], weights, training, 0)
+        torch.manual_seed(0)
+        inputs = original.get_inputs()
+        keywords: dict[str, Any] = getattr(original, "get_input_kwargs", dict)()
+        with _noting(model, iter(calls), found):
+            checks["outputs"](model, inputs, keywords, 0)
+    except Exception:  # the author's code may do anything: numbers are tried that need no run of it
+        traceback.print_exc()  # into the problem's log
+        return {}
+    for op in reversed(graph.operations):  # what a fusion takes a view of before a kernel reads it
+        shown = next((found[name] for name in op.outputs if name in found), None)
+        if op.view and shown is not None:
+            for name in op.refs():
+                found.setdefault(name, shown)
+    return found
+
+
+@contextmanager
+def _noting(model: nn.Module, calls: Iterator[Part], found: dict[str, Arrived]) -> Iterator[None]:
+    """Note what each kernel of the composed model is called with, in the order of `calls`."""
+
+    def note(kernel: nn.Module, given: tuple[Any, ...]) -> None:
+        for name, value in zip(next(calls).io.inputs, given, strict=True):
+            if isinstance(value, torch.Tensor) and value.is_floating_point() and value.numel():
+                found[name] = _numbers(value)
+
+    hooks = [
+        module.register_forward_pre_hook(note)
+        for module in model.modules()
+        if type(module).__name__ == "Model"
+    ]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _numbers(value: torch.Tensor) -> Arrived:
+    finite = value[value.isfinite()] if not all_finite(value) else value
+    if not finite.numel():
+        return Arrived(0.0, 1.0, 0.5)
+    numbers = (finite.min(), finite.max(), finite.flatten()[0])
+    return Arrived(*(float(f"{float(number):.{_DIGITS}g}") for number in numbers))

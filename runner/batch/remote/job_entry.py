@@ -1,0 +1,33 @@
+"""This file knows about being sent: `python -m runner.batch.remote.job_entry` is a job's command.
+
+It runs on the cluster, in the folder that `parcel.py` packed. Who sent it reads what it prints; a
+line that begins with `kdrun: ` says why it ended before its end. What that Python may lack is
+imported inside.
+"""
+
+import sys
+from pathlib import Path
+
+FAILED = "kdrun: "
+
+
+def main(folder: Path) -> int:
+    """Drive the run that the folder tells of; the exit code is that of `kdrun submit`."""
+    try:
+        from runner.batch.remote.job_run import driven
+        from runner.errors import KdrunError
+    except ImportError as error:
+        said = f"its nodes need what kdrun needs, as its image has: {error}"
+        print(f"{FAILED}{said}", file=sys.stderr, flush=True)
+        return 2
+    try:
+        return 0 if driven(folder).all_passed else 1
+    except KdrunError as error:
+        print(f"{FAILED}{error}", file=sys.stderr, flush=True)
+        return error.exit_code
+    except KeyboardInterrupt:  # before there was anything to stop
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path.cwd()))

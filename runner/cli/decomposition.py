@@ -1,0 +1,249 @@
+"""Commands that take models apart and verify them."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from runner import STARTED
+from runner.cli.agents import decomposer_options
+from runner.cli.completion import problem_names
+from runner.cli.help import examples
+from runner.cli.options import (
+    DATA,
+    DECOMPOSITION,
+    LEVEL,
+    MODE,
+    ON_CLUSTER,
+    OUTPUT,
+    STORE,
+    new_console,
+    settings_from,
+    start_child_server,
+    working_options,
+)
+from runner.errors import INTERRUPTED, UsageError
+
+
+@click.command(
+    epilog=examples(
+        "kdrun submit --level 2 --dry-run",
+        "kdrun submit --problem '*resnet*' --problem my_model.py",
+        "kdrun submit --store s3://results/kdrun --run-id nightly",
+    )
+)
+@LEVEL
+@click.option(
+    "--problem",
+    multiple=True,
+    shell_complete=problem_names,
+    help="Name, glob, file or MODULE:FUNCTION; repeatable; default all.",
+)
+@click.option(
+    "--start", type=int, help="Number of selected problems to skip, in their order; default 0."
+)
+@click.option("--count", type=int, help="Most problems to take after those; default all.")
+@DATA
+@OUTPUT
+@STORE
+@click.option("--run-id", help="Name of the run; default the time, as 20260131-235959.")
+@click.option(
+    "--address",
+    help="Ray to drive from here, HOST:PORT or ray://HOST:PORT; default one that kdrun starts.",
+)
+@ON_CLUSTER
+@click.option(
+    "--send-credentials",
+    is_flag=True,
+    default=None,
+    help="Give the cluster this environment's AWS_* credentials.",
+)
+@click.option("--num-cpus", type=float, help="CPUs for each problem; default 1.")
+@click.option("--num-gpus", type=float, help="GPUs for each problem, such as 1 or 0.5; default 0.")
+@click.option(
+    "--workers", type=int, help="Most problems at once; default as many as CPUs and memory allow."
+)
+@click.option(
+    "--wait-for-nodes",
+    is_flag=True,
+    default=None,
+    help="Let a problem that no node can hold wait for one that can: for clusters that grow.",
+)
+@click.option(
+    "--retries",
+    multiple=True,
+    metavar="[CAUSE=]N",
+    help="Most retries for each problem, by cause; repeatable; default preempted=10, node_lost=3, "
+    "worker_lost=2, out_of_memory=2, disk_full=1.",
+)
+@MODE
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    help="Format of what is said on stderr; default text.",
+)
+@click.option(
+    "--only-failed",
+    is_flag=True,
+    default=None,
+    help="Run only problems whose last result is not passed.",
+)
+@click.option("--no-resume", is_flag=True, help="Run problems that passed before again, too.")
+@decomposer_options
+@working_options
+@click.option(
+    "--dry-run", is_flag=True, help="Print the plan with estimated memory, and run nothing."
+)
+@click.argument("unnamed", nargs=-1, metavar="")
+def submit(
+    unnamed: tuple[str, ...],
+    config: Path | None,
+    as_json: bool,
+    dry_run: bool,
+    no_resume: bool,
+    **flags: Any,
+) -> int:
+    """Take many models apart on Ray, verify them, write a manifest.
+
+    The same command again does what is left. Each option is also an environment variable
+    (KDRUN_TRIALS=4) and a line in the settings file (trials: 4).
+    """
+    from runner.batch import submit as batch
+
+    if unnamed:
+        hint = "write --problem before each; a glob needs quotes, such as --problem 'my/*.py'"
+        raise UsageError(f"{unnamed[0]}: submit takes no plain arguments", hint=hint)
+    settings = settings_from(flags | ({"resume": False} if no_resume else {}), config)
+    if settings.on_cluster is not None:
+        from runner.batch.remote import remote_runs
+
+        remote_runs.check(settings)
+    submission = batch.prepare(settings, dry=dry_run)
+    if dry_run:
+        _show_plan(batch.preview(submission, settings, batch.to_stderr), as_json)
+        return 0
+    if settings.on_cluster is None:
+        manifest = batch.submit(submission, settings, batch.to_stderr)
+    else:
+        ended = remote_runs.submit(submission, settings, batch.to_stderr)
+        if isinstance(ended, remote_runs.Left):
+            click.echo(ended, err=True)
+            return INTERRUPTED
+        manifest = ended
+    from runner.cli import run_tables
+
+    if settings.log_format == "text":
+        run_tables.results(
+            manifest, settings.output, new_console(stderr=as_json), submission.run.shared
+        )
+    if as_json:
+        for piece in manifest.pieces():
+            click.echo(piece, nl=False)
+    if manifest.state == "interrupted":
+        return INTERRUPTED
+    return 0 if manifest.all_passed else 1
+
+
+def _show_plan(previews: Any, as_json: bool) -> None:
+    from runner.cli import run_tables
+
+    if as_json:
+        click.echo(run_tables.plan_json(previews))
+    else:
+        new_console().print(run_tables.planned(previews))
+
+
+@click.command(
+    epilog=examples(
+        "kdrun decompose vit_block",
+        "kdrun decompose my_model.py",
+        "kdrun decompose torch.nn:Linear --init '[64, 32]' --inputs 'float32[8,64]'",
+    )
+)
+@click.argument("problem", metavar="NAME|FILE|MODULE:CLASS", shell_complete=problem_names)
+@click.option(
+    "--init", help="Arguments of CLASS, as JSON: by name {...} or by position [...]; default none."
+)
+@click.option(
+    "--inputs",
+    help="Inputs of forward(), such as 'float32[8,3,224,224]', or MODULE:FUNCTION; default "
+    "those that MODULE:CLASS returns with the model.",
+)
+@DATA
+@OUTPUT
+@MODE
+@decomposer_options
+@working_options
+def decompose(
+    problem: str,
+    init: str | None,
+    inputs: str | None,
+    config: Path | None,
+    as_json: bool,
+    **flags: Any,
+) -> int:
+    """Take one model apart and verify the parts, without Ray.
+
+    NAME is a problem of `kdrun data list`, such as vit_block, level3/vit_block or
+    samples/vit_block, in any case. FILE is any file in KernelBench format, MODULE:CLASS a model in
+    a package. The parts are written to OUTPUT/LEVEL/NAME.
+    """
+    start_child_server(problem)
+    from runner.batch import local_execution
+    from runner.cli import run_tables
+    from runner.problems import find_path, find_problem
+
+    settings = settings_from(flags, config)
+    file, named = find_problem(problem, init, inputs, settings.data, settings.output)
+    path = find_path(problem)
+    if named is None and not (path and path.is_file()):
+        click.echo(f"{problem}: {file}", err=True)
+    done = local_execution.decompose(file, settings, named)
+    took_s = time.monotonic() - STARTED
+    run_tables.one(done, took_s, new_console(stderr=as_json))
+    if as_json:
+        click.echo(done.result.to_json(), nl=False)
+    return 0 if done.result.status == "passed" else 1
+
+
+@click.command(
+    epilog=examples("kdrun verify output/level3/vit_block", "kdrun verify here/level1/* --trials 4")
+)
+@click.argument(
+    "directory",
+    nargs=-1,
+    required=True,
+    type=DECOMPOSITION,
+)
+@click.option(
+    "--to",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File for the list of --power's wrong kernels; default none.",
+)
+@working_options
+def verify(
+    directory: tuple[Path, ...], to: Path | None, config: Path | None, as_json: bool, **flags: Any
+) -> int:
+    """Verify decomposition directories, whoever wrote them. They are only read.
+
+    Exit code 0 where all pass, else 1.
+    """
+    start_child_server()
+    from runner.batch import local_execution
+    from runner.cli import run_tables
+
+    settings = settings_from(flags, config)
+    if to is not None and not settings.power:
+        raise UsageError("--to lists wrong kernels", hint="give --power too")
+    if to is not None and len(directory) > 1:
+        raise UsageError("--to is one file", hint="name one DIR, or take --json, which lists all")
+    console = new_console(stderr=as_json)
+    verdicts = []
+    for each in directory:
+        verdicts.append(local_execution.verify(each, settings, to))
+        run_tables.verdict(verdicts[-1], console)
+    if as_json:
+        click.echo(json.dumps([verdict.to_json() for verdict in verdicts], indent=1))
+    return 0 if all(verdict.record.status == "passed" for verdict in verdicts) else 1

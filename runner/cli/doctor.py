@@ -1,0 +1,143 @@
+"""Looks at each thing that a run needs of a machine, and says what is there."""
+
+import importlib.util
+import platform
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from runner import __version__
+from runner.batch.child.device import find_device, why_no_gpu
+from runner.batch.cluster import usable_bytes
+from runner.batch.machine import GIB, available_bytes, cores, total_bytes
+from runner.batch.stored_results import store_of
+from runner.config import Settings
+from runner.errors import KdrunError, UsageError, unwritable
+from runner.problems import data_root, select
+from runner.quantities import counted
+from runner.store.objects import SCHEME
+
+LEAST_SCRATCH_BYTES = GIB
+"""Free space with which a run can begin; the whole of KernelBench leaves a few GiB behind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at."""
+
+    what: str
+    well: bool
+    said: str
+    """What is there, or what is wrong and what to do, in one line."""
+
+
+def examine(settings: Settings) -> Iterator[Finding]:
+    """Look at everything, one after the other; nothing here raises or is left behind."""
+    looks: Sequence[tuple[str, Callable[[Settings], str]]] = (
+        ("kdrun", lambda _: __version__),
+        ("python", lambda _: f"{platform.python_version()} on {platform.machine()}"),
+        ("torch", _torch),
+        ("ray", _ray),
+        ("cores", lambda _: str(cores())),
+        ("memory", _memory),
+        ("gpus", _gpus),
+        *([("device", _device)] if settings.device != "cpu" else []),
+        ("scratch", _scratch),
+        ("dataset", _dataset),
+        *([("store", _store)] if settings.store is not None else []),
+    )
+    for what, look in looks:
+        try:
+            yield Finding(what, True, look(settings))
+        except (KdrunError, OSError, ImportError) as error:
+            yield Finding(what, False, " ".join(str(error).split()))
+
+
+def _torch(settings: Settings) -> str:
+    import torch
+    from torch.torch_version import TorchVersion
+
+    from runner.torch_internals import NEWEST_TESTED
+
+    cuda = f"for CUDA {torch.version.cuda}" if torch.version.cuda else "without CUDA"
+    release = TorchVersion(torch.__version__.partition("+")[0])
+    newer = f", newer than {NEWEST_TESTED}, the newest that was tested"
+    return f"{torch.__version__}{newer if release > NEWEST_TESTED else ''}, {cuda}"
+
+
+def _ray(settings: Settings) -> str:
+    """Return Ray's version; one problem is taken apart without it."""
+    if importlib.util.find_spec("ray") is None:
+        return "not installed; only kdrun submit needs it: pip install 'kdrun[cluster]'"
+    return str(importlib.import_module("ray").__version__)
+
+
+def _memory(settings: Settings) -> str:
+    usable = usable_bytes(settings.memory)
+    free, there = available_bytes() / GIB, total_bytes() / GIB
+    return f"{free:.1f} of {there:.1f} GiB free, {usable / GIB:.1f} GiB of it for problems"
+
+
+def _gpus(settings: Settings) -> str:
+    """Their names; none is well as long as none is asked for."""
+    import torch
+
+    names = [torch.cuda.get_device_name(n) for n in range(torch.cuda.device_count())]
+    if len(names) < settings.num_gpus:
+        asked = f"--num-gpus {settings.num_gpus:g}"
+        raise UsageError(f"{asked}: there are {len(names)} here", hint=why_no_gpu())
+    return ", ".join(names) or "none"
+
+
+def _device(settings: Settings) -> str:
+    """The type of device that --device stands for."""
+    return find_device(settings.device)
+
+
+def _scratch(settings: Settings) -> str:
+    """Where results are made, and where Ray keeps its sockets: both must be writable."""
+    free = shutil.disk_usage(_require_writable(settings.output, "--output")).free
+    _require_writable(Path("/tmp"), "machine: Ray needs it")
+    if free < LEAST_SCRATCH_BYTES:
+        raise UsageError(
+            f"{settings.output}: only {free / GIB:.1f} GiB free",
+            hint="free some space there, or choose another --output",
+        )
+    return f"{settings.output}: {free / GIB:.1f} GiB free"
+
+
+def _require_writable(path: Path, setting: str) -> Path:
+    """Write and remove a file in a folder, or in the one above it in which it would be made.
+
+    Raises:
+        StoreError: it cannot be written to.
+    """
+    path = path.absolute()
+    try:
+        nearest = next(folder for folder in (path, *path.parents) if folder.exists())
+        with tempfile.TemporaryFile(dir=nearest) as probe:
+            probe.write(b"kdrun")
+    except OSError as error:
+        raise unwritable(path, error, setting) from error
+    return nearest
+
+
+def _dataset(settings: Settings) -> str:
+    root = data_root(settings.data)
+    return f"{root}: {counted(len(select(root, settings.level)), 'problem')}"
+
+
+def _store(settings: Settings) -> str:
+    """Say whether it answers, and to these credentials; nothing is left there."""
+    store = store_of(settings, patient=False)
+    assert store is not None
+    assert settings.store is not None
+    if not settings.store.startswith(SCHEME):
+        _require_writable(Path(settings.store), "--store")
+    if store.is_new():
+        return f"{store}: nothing there yet; the first run makes it a store"
+    store.look()
+    runs = len(store.run_ids())
+    return f"{store}: answers, {counted(runs, 'run')}"

@@ -1,0 +1,1 @@
+"""Writes Python: classes, statements, operations and lines."""

@@ -1,0 +1,266 @@
+"""What a class owns (modules, weights, constants), and how `__init__` makes each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby, takewhile
+
+from runner.emit.code.module_choice import ModuleCall, module_call
+from runner.emit.code.operation_code import Text
+from runner.emit.inputs.tensor_recipes import Recipes
+from runner.emit.naming.value_names import RESERVED, identifier, relative, unique
+from runner.graph.ir import Operation, State, TensorSpec
+from runner.graph.operations import is_random
+from runner.graph.terms import snake_case
+from runner.tree.interface import Program
+
+LONGEST_PARAMETER_RECIPE = 4
+SHORTEST_RUN = 3
+"""Equal modules in a row that a list has in one line."""
+# What nn.Module itself is called for, so that no attribute may hide it.
+_OF_MODULES = {
+    "train", "eval", "to", "children", "modules", "parameters", "buffers", "apply", "half", "float",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """A parameter or buffer of an emitted class."""
+
+    local: str
+    """Dotted name in the class."""
+    position: int
+    """Which of the part's states it is."""
+    sibling: str = ""
+    """A buffer beside that state, which no operation reads: `num_batches_tracked`."""
+
+
+class Owned:
+    """Gives operations their modules and weights, and remembers what `__init__` must make."""
+
+    def __init__(
+        self, program: Program, states: tuple[str, ...], base: str, *, alone: bool = False
+    ) -> None:
+        """`alone`: modules are called by their class, since one file serves several places."""
+        self.program, self.alone = program, alone
+        self.base = common_path([program.graph.states[n].path for n in states], base)
+        self.positions = {name: p for p, name in enumerate(states)}
+        self.weights: list[Weight] = []
+        self.lines: list[str] = []
+        self.names: set[str] = set(RESERVED) | _OF_MODULES
+        self._recipes = Recipes(set())
+        self._modules: dict[object, str] = {}
+        self._states: dict[str, str] = {}
+        self._kinds = [program.graph.states[name].kind for name in states]
+        self._first: dict[int, str] = {}
+        self._anchor = ""
+
+    def _take(self, weight: Weight) -> None:
+        """Take a weight in; a parameter that is here already stays one tensor."""
+        self.weights.append(weight)
+        if weight.sibling or self._kinds[weight.position] != "parameter":
+            return
+        first = self._first.setdefault(weight.position, weight.local)
+        if first != weight.local:
+            self.lines.append(f"self.{_reached(weight.local)} = self.{_reached(first)}")
+
+    def module(self, op: Operation) -> tuple[str, ModuleCall] | None:
+        """(attribute, call) of the nn module that runs the operation, if there is one."""
+        graph = self.program.graph
+        call = module_call(op, graph.values, self.program.is_state, training=graph.mode == "train")
+        if call is None:
+            return None
+        key = (call.cls, call.arguments, call.weights)
+        if key not in self._modules:
+            attribute = self.name(self._module_name(call, op))
+            self._modules[key] = attribute
+            self._make_module(attribute, call)
+        return self._modules[key], call
+
+    def _module_name(self, call: ModuleCall, op: Operation) -> str:
+        path = self._path(call.weights[0][1], op).rpartition(".")[0] if call.weights else ""
+        return (not self.alone and self._inside(path)) or snake_case(call.cls)
+
+    def _path(self, state: str, op: Operation) -> str:
+        """A weight's path; of one that several modules share, as the module that runs has it."""
+        graph = self.program.graph
+        path = graph.states[state].path
+        here = f"{op.scopes[-1].path if op.scopes else ''}.{path.rpartition('.')[2]}"
+        shared = here in graph.state_names and graph.tied.get(here, here) == graph.tied.get(
+            path, path
+        )
+        return here if shared else path
+
+    def _inside(self, path: str) -> str:
+        """What a path is called in this class: relative to where the class stands."""
+        inside = relative(path, self.base) or path.rpartition(".")[2]
+        if self.base and inside == path:  # not inside: the module around gives it to this one
+            inside = path.rpartition(".")[2]
+        pieces = inside.split(".")
+        while len(pieces) > 1 and pieces[0].isdigit():
+            pieces = pieces[1:]
+        return "" if pieces[0].isdigit() else "_".join(pieces)
+
+    def _make_module(self, attribute: str, call: ModuleCall) -> None:
+        arguments = ", ".join(f"{name}={value}" for name, value in call.arguments)
+        self.lines.append(f"self.{attribute} = nn.{call.cls}({arguments})")
+        for name, value in call.weights:
+            self._take(Weight(f"{attribute}.{name}", self.positions[value]))
+        for name in call.extra:
+            self.weights.append(
+                Weight(f"{attribute}.{name}", self.positions[call.weights[-1][1]], name)
+            )
+
+    def state(self, name: str) -> Text:
+        """A weight that an operation reads by itself: `self.scale`."""
+        if name not in self._states:
+            state = self.program.graph.states[name]
+            attribute = self.name(
+                identifier(self._inside(state.path) or state.path.rpartition(".")[2])
+            )
+            self._states[name] = attribute
+            self._make_state(attribute, state, self.program.spec(name))
+            if state.kind != "constant" or is_given(state):
+                self._take(Weight(attribute, self.positions[name]))
+        return Text(f"self.{self._states[name]}")
+
+    def _make_state(self, attribute: str, state: State, spec: TensorSpec) -> None:
+        value = self._value(state, spec)
+        if state.kind == "parameter":
+            frozen = "" if state.requires_grad else ", requires_grad=False"
+            self.lines.append(f"self.{attribute} = nn.Parameter({value}{frozen})")
+        elif state.kind == "buffer" or is_given(state):
+            left_out = "" if state.in_checkpoint else ", persistent=False"
+            self.lines.append(f'self.register_buffer("{attribute}", {value}{left_out})')
+        else:
+            self.lines.append(f"self.{attribute} = {value}")
+
+    def _value(self, state: State, spec: TensorSpec) -> str:
+        recipe = None if is_given(state) else state.recipe
+        if recipe is not None and (
+            state.kind != "parameter" or len(recipe.operations) <= LONGEST_PARAMETER_RECIPE
+        ):
+            drawn = any(map(is_random, recipe.operations))
+            recipes = Recipes({*self._recipes.taken}) if drawn else self._recipes
+            lines, value = recipes.write(recipe)
+            self.lines += lines
+            return value
+        if state.literal is not None:
+            return state.literal
+        return random_tensor(spec, state)
+
+    def anchor(self) -> str:
+        """A tensor that moves with the module: the first weight, else an empty buffer."""
+        for weight in self.weights:
+            if self._kinds[weight.position] != "constant":
+                return f"self.{_reached(weight.local)}"
+        if not self._anchor:
+            self._anchor = self.name("anchor")
+            self.lines.append(
+                f'self.register_buffer("{self._anchor}", torch.empty(0), persistent=False)'
+            )
+        return f"self.{self._anchor}"
+
+    def name(self, wish: str) -> str:
+        """A free attribute name, taken from now on."""
+        found = unique(identifier(wish), self.names)
+        self.names.add(found)
+        return found
+
+    def child(
+        self, wish: str, construction: str, weights: Sequence[Weight], positions: Sequence[int]
+    ) -> str:
+        """The attribute that holds another emitted class, whose weights are also this one's."""
+        attribute = self.name(wish)
+        self.lines.append(f"self.{attribute} = {construction}")
+        self._own(attribute, weights, positions)
+        return attribute
+
+    def children(
+        self,
+        wish: str,
+        constructions: Sequence[str],
+        weights: Sequence[Sequence[Weight]],
+        positions: Sequence[Sequence[int]],
+    ) -> str:
+        """The attribute that holds a list of emitted classes, one for each construction."""
+        attribute = self.name(wish)
+        self.lines.append(f"self.{attribute} = {module_list(constructions)}")
+        for k, (theirs, own) in enumerate(zip(weights, positions, strict=True)):
+            self._own(f"{attribute}.{k}", theirs, own)
+        return attribute
+
+    def _own(self, prefix: str, weights: Sequence[Weight], positions: Sequence[int]) -> None:
+        for weight in weights:
+            self._take(
+                Weight(f"{prefix}.{weight.local}", positions[weight.position], weight.sibling)
+            )
+
+
+_COUNTED = re.compile(r"(\w+\(\w+=)(\d+)\)")
+
+
+def module_list(constructions: Sequence[str]) -> str:
+    """A list of modules: equal ones, ones with a number that grows evenly, or any."""
+    if len({*constructions}) == 1:
+        return f"nn.ModuleList({constructions[0]} for _ in range({len(constructions)}))"
+    matches = [match for text in constructions if (match := _COUNTED.fullmatch(text))]
+    numbers = [int(match[2]) for match in matches]
+    if len(numbers) == len(constructions) and len({match[1] for match in matches}) == 1:
+        first, step = numbers[0], numbers[1] - numbers[0]
+        if step > 0 and numbers == [first + k * step for k in range(len(numbers))]:
+            each = f"{matches[0][1]}{first} + {step} * i)"
+            return f"nn.ModuleList({each} for i in range({len(numbers)}))"
+    runs = [(text, len(list(same))) for text, same in groupby(constructions)]
+    listed = [
+        f"*({text} for _ in range({count}))" if count >= SHORTEST_RUN else ", ".join([text] * count)
+        for text, count in runs
+    ]
+    return "nn.ModuleList([" + ", ".join(listed) + "])"
+
+
+def _reached(name: str) -> str:
+    """A weight's name as Python says it: `steps[0].linear.weight`."""
+    return re.sub(r"\.(\d+)(?=\.|$)", r"[\1]", name)
+
+
+def common_path(states: Sequence[str], base: str) -> str:
+    """The module that holds all of them, where it lies deeper than `base`."""
+    paths = [path.split(".")[:-1] for path in states]
+    if len(paths) < 2:
+        return base
+    common = [
+        pieces[0] for pieces in takewhile(lambda p: len({*p}) == 1, zip(*paths, strict=False))
+    ]
+    found = ".".join(common)
+    return found if relative(found, base) != found or not base else base
+
+
+def is_given(state: State) -> bool:
+    """A tensor in a plain attribute that cannot be computed again: handed over like a weight."""
+    if state.kind != "constant":
+        return False
+    if state.recipe is None:
+        return state.literal is None
+    return any(map(is_random, state.recipe.operations))
+
+
+def random_tensor(spec: TensorSpec, state: State) -> str:
+    """Values of no meaning in the right shape: weights are loaded over them.
+
+    A parameter has both signs. Most tables (filters, windows, frequencies) have none below 0. A
+    mask chooses as many elements as in the model.
+    """
+    shape = ", ".join(map(str, spec.shape))
+    dtype = "" if spec.dtype == "float32" else f", dtype=torch.{spec.dtype}"
+    if spec.dtype == "bool":
+        if state.ones in {None, spec.numel}:
+            return f"torch.ones({shape or '()'}, dtype=torch.bool)"
+        view = f".view({shape})" if len(spec.shape) != 1 else ""
+        return f"(torch.arange({spec.numel}) < {state.ones}){view}"
+    if not spec.floating:
+        return f"torch.zeros({shape or '()'}{dtype})"
+    draw = "randn" if state.kind == "parameter" else "rand"
+    return f"torch.{draw}({shape or '()'}{dtype})"

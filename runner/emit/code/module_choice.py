@@ -1,0 +1,416 @@
+"""Finds the `torch.nn` module that runs an operation whose weights the model owns.
+
+A module is named only where its own `forward` runs exactly the operation: same overload, same
+arguments. Where it would do something else (weights that are computed, a layout that the module
+would not keep, a mode that the call does not follow), the operation stays a function call.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from runner.emit.code.literals import Text, literal
+from runner.graph.ir import Arg, Operation, Ref, Symbol, TensorSpec, references
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleCall:
+    """A module and one call of it."""
+
+    cls: str
+    """Class in `torch.nn`: `Conv2d`."""
+    arguments: tuple[tuple[str, str], ...]
+    """Of the constructor, in its own order, as Python; defaults are left out."""
+    weights: tuple[tuple[str, str], ...]
+    """Attribute of the module -> value in the graph: `("weight", "p_conv1_weight")`."""
+    inputs: tuple[Arg, ...]
+    """What the call is given: `(x,)`, `(x, (h0, c0))`."""
+    extra: tuple[str, ...] = ()
+    """Buffers that the module has besides, and that the operation does not read."""
+    unpack: str = "{}"
+    """How the operation's outputs stand in what the call returns: `{}, ({}, {})`."""
+
+
+Settings = Iterable[tuple[str, Arg, Arg]]
+"""Constructor arguments: name, value, the value that is left out; `...` where none is."""
+Weights = Iterable[tuple[str, Arg]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """An operation where it stands: what its values look like and which of them the model owns."""
+
+    op: Operation
+    specs: Mapping[str, TensorSpec]
+    is_state: Callable[[str], bool]
+    training: bool
+
+    def arg(self, name: str, default: Arg = None) -> Arg:
+        return self.op.arg(name, default)
+
+    def shape(self, arg: Arg) -> tuple[int, ...]:
+        """Of a tensor argument; () where there is none."""
+        return self.specs[arg.name].shape if isinstance(arg, Ref) else ()
+
+    def module(
+        self,
+        cls: str,
+        settings: Iterable[tuple[str, Arg, object]],
+        weights: Weights,
+        inputs: tuple[Arg, ...],
+        extra: tuple[str, ...] = (),
+        unpack: str = "{}",
+    ) -> ModuleCall | None:
+        """The module; None where a weight is not the model's, or would not be kept as it is."""
+        held = [(attribute, value) for attribute, value in weights if value is not None]
+        owned = [(a, v.name) for a, v in held if isinstance(v, Ref) and self.is_state(v.name)]
+        specs = [self.specs[name] for _, name in owned]
+        dtypes = {spec.dtype for spec in specs}
+        if len(owned) < len(held) or len(dtypes) > 1:
+            return None
+        if not all(spec.contiguous and spec.floating for spec in specs):
+            return None
+        written = [(n, v, d) for n, v, d in settings] + [
+            ("dtype", Symbol(f"torch.{dtype}"), Symbol("torch.float32")) for dtype in dtypes
+        ]
+        arguments = tuple((n, _python(v)) for n, v, default in written if v != default)
+        return ModuleCall(cls, arguments, tuple(owned), inputs, extra, unpack)
+
+
+def module_call(
+    op: Operation,
+    specs: Mapping[str, TensorSpec],
+    is_state: Callable[[str], bool],
+    *,
+    training: bool = False,
+) -> ModuleCall | None:
+    """The module call that runs exactly this operation, None where there is none.
+
+    `training` is the mode in which the module will be called.
+    """
+    build = _MODULES.get(op.name)
+    return build(_Site(op, specs, is_state, training)) if build else None
+
+
+def zero_states(op: Operation, maker: Callable[[str], Operation | None]) -> list[str]:
+    """The states that a recurrent module makes itself, where its caller gives it none."""
+    names = list(references(op.arg("hx"))) if op.name in {*_RECURRENT, *_CELLS} else []
+    makers = [maker(name) for name in names]
+    own = all(m is not None and m.name == "zeros" and m.scopes == op.scopes for m in makers)
+    return names if own and op.scopes and op.scopes[-1].builtin else []
+
+
+def _python(arg: Arg) -> str:
+    return literal(arg, lambda name: Text(name)).text
+
+
+def _number(arg: Arg) -> Arg:
+    """One number for equal ones, as in `kernel_size=3`."""
+    if isinstance(arg, tuple) and arg and all(item == arg[0] for item in arg):
+        return arg[0]
+    return arg
+
+
+# --- contractions ---------------------------------------------------------------------------------
+
+
+def _linear(site: _Site) -> ModuleCall | None:
+    weight, bias = site.arg("weight"), site.arg("bias")
+    if len(shape := site.shape(weight)) != 2:
+        return None
+    return site.module(
+        "Linear",
+        [
+            ("in_features", shape[1], ...),
+            ("out_features", shape[0], ...),
+            ("bias", bias is not None, True),
+        ],
+        [("weight", weight), ("bias", bias)],
+        (site.arg("input"),),
+    )
+
+
+def _bilinear(site: _Site) -> ModuleCall | None:
+    weight, bias = site.arg("weight"), site.arg("bias")
+    out, first, second = site.shape(weight)
+    return site.module(
+        "Bilinear",
+        [
+            ("in1_features", first, ...),
+            ("in2_features", second, ...),
+            ("out_features", out, ...),
+            ("bias", bias is not None, True),
+        ],
+        [("weight", weight), ("bias", bias)],
+        (site.arg("input1"), site.arg("input2")),
+    )
+
+
+def _conv(site: _Site) -> ModuleCall | None:
+    weight, bias, groups = site.arg("weight"), site.arg("bias"), site.arg("groups", 1)
+    shape = site.shape(weight)
+    assert isinstance(groups, int)
+    transposed = site.op.name.startswith("conv_transpose")
+    ahead = shape[1] * groups
+    channels = (shape[0], ahead) if transposed else (ahead, shape[0])
+    sizes = {
+        name: (name, _number(site.arg(name, default)), default)
+        for name, default in (("stride", 1), ("padding", 0), ("dilation", 1), ("output_padding", 0))
+    }
+    has_bias = ("bias", bias is not None, True)
+    counted = ("groups", groups, 1)
+    tail = (
+        (sizes["output_padding"], counted, has_bias, sizes["dilation"])
+        if transposed
+        else (sizes["dilation"], counted, has_bias)
+    )
+    if site.op.target.endswith(".padding") and site.arg("padding") is None:
+        return None
+    return site.module(
+        f"Conv{'Transpose' if transposed else ''}{len(shape) - 2}d",
+        [
+            ("in_channels", channels[0], ...),
+            ("out_channels", channels[1], ...),
+            ("kernel_size", _number(shape[2:]), ...),
+            sizes["stride"],
+            sizes["padding"],
+            *tail,
+        ],
+        [("weight", weight), ("bias", bias)],
+        (site.arg("input"),),
+    )
+
+
+# --- normalisation --------------------------------------------------------------------------------
+
+
+def _batch_norm(site: _Site) -> ModuleCall | None:
+    source, weight, bias = site.arg("input"), site.arg("weight"), site.arg("bias")
+    mean, var, training = site.arg("running_mean"), site.arg("running_var"), site.arg("training")
+    shape = site.shape(source)
+    tracked = mean is not None
+    if len(shape) not in (2, 3, 4, 5) or (weight is None) != (bias is None):
+        return None
+    if tracked != (var is not None) or training is not (site.training if tracked else True):
+        return None
+    return site.module(
+        f"BatchNorm{max(len(shape) - 2, 1)}d",
+        [
+            ("num_features", shape[1], ...),
+            ("eps", site.arg("eps"), 1e-5),
+            ("momentum", site.arg("momentum"), 0.1),
+            ("affine", weight is not None, True),
+            ("track_running_stats", tracked, True),
+        ],
+        [("weight", weight), ("bias", bias), ("running_mean", mean), ("running_var", var)],
+        (source,),
+        extra=("num_batches_tracked",) if tracked else (),
+    )
+
+
+def _instance_norm(site: _Site) -> ModuleCall | None:
+    source, weight, bias = site.arg("input"), site.arg("weight"), site.arg("bias")
+    mean, var, own = site.arg("running_mean"), site.arg("running_var"), site.arg("use_input_stats")
+    shape = site.shape(source)
+    tracked = mean is not None
+    if len(shape) not in (3, 4, 5) or (weight is None) != (bias is None):
+        return None
+    if tracked != (var is not None) or own is not (site.training if tracked else True):
+        return None
+    return site.module(
+        f"InstanceNorm{len(shape) - 2}d",
+        [
+            ("num_features", shape[1], ...),
+            ("eps", site.arg("eps"), 1e-5),
+            ("momentum", site.arg("momentum"), 0.1),
+            ("affine", weight is not None, False),
+            ("track_running_stats", tracked, False),
+        ],
+        [("weight", weight), ("bias", bias), ("running_mean", mean), ("running_var", var)],
+        (source,),
+        extra=("num_batches_tracked",) if tracked else (),
+    )
+
+
+def _layer_norm(site: _Site) -> ModuleCall | None:
+    weight, bias, shape = site.arg("weight"), site.arg("bias"), site.arg("normalized_shape")
+    if weight is None and bias is not None:
+        return None
+    return site.module(
+        "LayerNorm",
+        [
+            ("normalized_shape", _only(shape), ...),
+            ("eps", site.arg("eps", 1e-5), 1e-5),
+            ("elementwise_affine", weight is not None, True),
+            ("bias", bias is not None, weight is not None),
+        ],
+        [("weight", weight), ("bias", bias)],
+        (site.arg("input"),),
+    )
+
+
+def _only(arg: Arg) -> Arg:
+    return arg[0] if isinstance(arg, tuple) and len(arg) == 1 else arg
+
+
+def _rms_norm(site: _Site) -> ModuleCall | None:
+    weight = site.arg("weight")
+    return site.module(
+        "RMSNorm",
+        [
+            ("normalized_shape", _only(site.arg("normalized_shape")), ...),
+            ("eps", site.arg("eps"), None),
+            ("elementwise_affine", weight is not None, True),
+        ],
+        [("weight", weight)],
+        (site.arg("input"),),
+    )
+
+
+def _group_norm(site: _Site) -> ModuleCall | None:
+    weight, bias, source = site.arg("weight"), site.arg("bias"), site.arg("input")
+    if (weight is None) != (bias is None):
+        return None
+    return site.module(
+        "GroupNorm",
+        [
+            ("num_groups", site.arg("num_groups"), ...),
+            ("num_channels", site.shape(source)[1], ...),
+            ("eps", site.arg("eps", 1e-5), 1e-5),
+            ("affine", weight is not None, True),
+        ],
+        [("weight", weight), ("bias", bias)],
+        (source,),
+    )
+
+
+# --- tables and slopes ----------------------------------------------------------------------------
+
+
+def _embedding(site: _Site) -> ModuleCall | None:
+    weight, padding = site.arg("weight"), site.arg("padding_idx", -1)
+    if len(shape := site.shape(weight)) != 2:
+        return None
+    return site.module(
+        "Embedding",
+        [
+            ("num_embeddings", shape[0], ...),
+            ("embedding_dim", shape[1], ...),
+            ("padding_idx", padding, -1),
+            ("scale_grad_by_freq", site.arg("scale_grad_by_freq", False), False),
+            ("sparse", site.arg("sparse", False), False),
+        ],
+        [("weight", weight)],
+        (site.arg("indices"),),
+    )
+
+
+def _prelu(site: _Site) -> ModuleCall | None:
+    weight = site.arg("weight")
+    if len(shape := site.shape(weight)) != 1:
+        return None
+    return site.module(
+        "PReLU", [("num_parameters", shape[0], 1)], [("weight", weight)], (site.arg("self"),)
+    )
+
+
+# --- recurrent ------------------------------------------------------------------------------------
+
+# operator -> (module, gates, other arguments of it, how its outputs stand in the module's)
+_RECURRENT: dict[str, tuple[str, int, Settings, str]] = {
+    "lstm": ("LSTM", 4, (), "{}, ({}, {})"),
+    "gru": ("GRU", 3, (), "{}, {}"),
+    "rnn_tanh": ("RNN", 1, (), "{}, {}"),
+    "rnn_relu": ("RNN", 1, (("nonlinearity", "relu", "tanh"),), "{}, {}"),
+}
+_CELLS: dict[str, tuple[str, int, Settings, str]] = {
+    "lstm_cell": ("LSTMCell", 4, (), "{}, {}"),
+    "gru_cell": ("GRUCell", 3, (), "{}"),
+    "rnn_tanh_cell": ("RNNCell", 1, (), "{}"),
+    "rnn_relu_cell": ("RNNCell", 1, (("nonlinearity", "relu", "tanh"),), "{}"),
+}
+
+
+def _recurrent(site: _Site) -> ModuleCall | None:
+    cls, gates, settings, unpack = _RECURRENT[site.op.name]
+    source, state, params = site.arg("input"), site.arg("hx"), site.arg("params")
+    if not site.op.target.endswith(".input") or not isinstance(params, tuple) or not params:
+        return None
+    if len(site.shape(source)) != 3 or site.arg("train") is not site.training:
+        return None
+    layers, both = site.arg("num_layers"), site.arg("bidirectional")
+    first, second = site.shape(params[0]), site.shape(params[1])
+    if not isinstance(layers, int) or len(first) != 2 or len(second) != 2:
+        return None
+    hidden = first[0] // gates
+    projected = second[1] if second[1] != hidden else 0
+    parts = ["weight_ih", "weight_hh"]
+    parts += ["bias_ih", "bias_hh"] if site.arg("has_biases") else []
+    parts += ["weight_hr"] if projected else []
+    names = [
+        f"{part}_l{layer}{direction}"
+        for layer in range(layers)
+        for direction in (("", "_reverse") if both else ("",))
+        for part in parts
+    ]
+    if len(names) != len(params):
+        return None
+    return site.module(
+        cls,
+        [
+            ("input_size", first[1], ...),
+            ("hidden_size", hidden, ...),
+            ("num_layers", layers, 1),
+            *settings,
+            ("bias", site.arg("has_biases"), True),
+            ("batch_first", site.arg("batch_first"), False),
+            ("dropout", site.arg("dropout"), 0.0),
+            ("bidirectional", both, False),
+            ("proj_size", projected, 0),
+        ],
+        zip(names, params, strict=True),
+        (source,) if state is None else (source, state),
+        unpack=unpack,
+    )
+
+
+def _cell(site: _Site) -> ModuleCall | None:
+    cls, gates, settings, unpack = _CELLS[site.op.name]
+    source, state, weight = site.arg("input"), site.arg("hx"), site.arg("w_ih")
+    bias_ih, bias_hh = site.arg("b_ih"), site.arg("b_hh")
+    if len(site.shape(source)) != 2 or (bias_ih is None) != (bias_hh is None):
+        return None
+    shape = site.shape(weight)
+    return site.module(
+        cls,
+        [
+            ("input_size", shape[1], ...),
+            ("hidden_size", shape[0] // gates, ...),
+            ("bias", bias_ih is not None, True),
+            *settings,
+        ],
+        [
+            ("weight_ih", weight),
+            ("weight_hh", site.arg("w_hh")),
+            ("bias_ih", bias_ih),
+            ("bias_hh", bias_hh),
+        ],
+        (source,) if state is None else (source, state),
+        unpack=unpack,
+    )
+
+
+_MODULES: dict[str, Callable[[_Site], ModuleCall | None]] = {
+    "linear": _linear,
+    "bilinear": _bilinear,
+    **{f"conv{n}d": _conv for n in (1, 2, 3)},
+    **{f"conv_transpose{n}d": _conv for n in (1, 2, 3)},
+    "batch_norm": _batch_norm,
+    "instance_norm": _instance_norm,
+    "layer_norm": _layer_norm,
+    "rms_norm": _rms_norm,
+    "group_norm": _group_norm,
+    "embedding": _embedding,
+    "prelu": _prelu,
+    **dict.fromkeys(_RECURRENT, _recurrent),
+    **dict.fromkeys(_CELLS, _cell),
+}

@@ -1,0 +1,468 @@
+"""This file knows about how one operation is written as Python: the call, sign or subscript of it.
+
+What it writes calls the same operator overload with the same argument values, so that it computes
+the same bits. An operation that the tables cannot say in full is called by its own name,
+`torch.ops.aten.<name>.<overload>(...)`, which is always right.
+"""
+
+import ast
+import functools
+import keyword
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from runner.emit.code.literals import (
+    AND,
+    ATOM,
+    COMPARISON,
+    OR,
+    POWER,
+    PRODUCT,
+    SHIFT,
+    SUM,
+    UNARY,
+    XOR,
+    Text,
+    Value,
+    as_list,
+    decimal,
+    literal,
+)
+from runner.emit.code.operator_spellings import IN_PLACE, rows
+from runner.graph.ir import CPU, DEVICE, Arg, Operation, Ref, Symbol
+
+__all__ = ["ATOM", "Text", "literal", "spell", "subscript"]
+
+Dims = Callable[[str], int]
+"""How many dimensions a value has."""
+Device = Callable[[], str]
+"""Writes the device that the model is on: `x.device`."""
+_PLACES = (CPU, DEVICE)
+
+_SIGNS_OF_BOTH = {
+    "floor_divide": ("//", PRODUCT),
+    "remainder": ("%", PRODUCT),
+    "__lshift__": ("<<", SHIFT),
+    "__rshift__": (">>", SHIFT),
+    "__and__": ("&", AND),
+    "__xor__": ("^", XOR),
+    "__or__": ("|", OR),
+    "eq": ("==", COMPARISON),
+    "ne": ("!=", COMPARISON),
+    "lt": ("<", COMPARISON),
+    "le": ("<=", COMPARISON),
+    "gt": (">", COMPARISON),
+    "ge": (">=", COMPARISON),
+}
+_SIGNS = {
+    "add.Tensor": ("+", SUM),
+    "sub.Tensor": ("-", SUM),
+    "mul.Tensor": ("*", PRODUCT),
+    "div.Tensor": ("/", PRODUCT),
+    "floor_divide.default": ("//", PRODUCT),
+    **{f"{n}.{kind}": s for n, s in _SIGNS_OF_BOTH.items() for kind in ("Tensor", "Scalar")},
+}
+_PREFIXES = {"neg": "-", "bitwise_not": "~"}
+_ATTRIBUTES = {
+    "numpy_T": "T",
+    "mT": "mT",
+    "mH": "mH",
+    "matrix_H": "H",
+    "real": "real",
+    "imag": "imag",
+}
+_REDUCTIONS = {0: "none", 1: "mean", 2: "sum"}
+_OPEN_END = 9223372036854775807
+# Arguments that only say how a GPU library may be used; the flags of the process decide that anew.
+_BACKEND = {"cudnn_enabled", "cudnn_enable"}
+# A tuple of equal numbers is written as one number.
+_SPATIAL = {"kernel_size", "stride", "padding", "dilation", "output_padding", "scale_factors"}
+# A tuple of one number is written as that number, but where that is another overload.
+_SINGLE = {"dim", "dims", "shifts", "output_size"}
+_NEVER_SINGLE = {"squeeze.dims", "any.dims", "all.dims", "tile.default", "permute.default"}
+# A tuple that people write as a list.
+_LISTS = {"split_sizes"}
+
+
+def spell(
+    op: Operation, value: Value, device: Device | None = None, dims: Dims | None = None
+) -> Text:
+    """The expression of one operation; several outputs are the tuple or list that it returns.
+
+    `value` gives the expression of each value that it reads. `device` gives that of the device that
+    the model is on, for an operation that makes a tensor there or moves one to it. With `dims`
+    known, the subscript of a last dimension is `x[..., 0]`.
+    """
+    place = op.arg("device")
+    if place in _PLACES:
+        where = CPU.text if place == CPU else device() if device is not None else None
+        return _placed(op, value, where)
+    bound = _bound(op)
+    if op.name.endswith("_") and not op.name.endswith("__"):
+        return _in_place(op, value)
+    if op.target in {"select.int", "slice.Tensor"}:
+        text = subscript((op,), value, dims)
+    else:
+        special = _SPECIAL.get(op.name)
+        text = special(op, bound, value) if special else None
+    text = text or _sign(op, bound, value) or _tabled(op, bound, value)
+    return text or _by_own_name(op, value)
+
+
+def _placed(op: Operation, value: Value, where: str | None) -> Text:
+    """An operation that makes its result on a device, or moves its argument there.
+
+    Without `where`, what it makes is on the default device.
+    """
+    if op.target == "to.device":
+        said = [*([where] if where else ()), *(literal(arg, value).text for arg in op.args[2:])]
+        source = literal(op.args[0], value)
+        return Text(f"{source.at(ATOM)}.to({', '.join(said)})") if said else source
+    plain = replace(op, kwargs=tuple((k, v) for k, v in op.kwargs if k != "device"))
+    if where is None:
+        return spell(plain, value)
+    in_full = replace(op, kwargs=(*plain.kwargs, ("device", Symbol(where))))
+    return _tabled(plain, _bound(plain), value, where) or _by_own_name(in_full, value)
+
+
+# --- arguments ------------------------------------------------------------------------------------
+
+
+def _bound(op: Operation) -> dict[str, Arg]:
+    """Arguments by name; None and absent are the same."""
+    schema = _SCHEMAS.get(op.target, op.schema)
+    named = dict(zip(schema, op.args, strict=False)) | dict(op.kwargs)
+    if len(op.args) > len(schema):
+        named["*"] = op.args[len(schema) :]
+    return {name: arg for name, arg in named.items() if arg is not None and name not in _BACKEND}
+
+
+# Operators that normalising puts in place of another, whose argument names they still carry.
+_SCHEMAS = {
+    "full_like.default": ("self", "fill_value"),
+    "dropout.default": ("input", "p", "train"),
+    "alpha_dropout.default": ("input", "p", "train"),
+    "feature_dropout.default": ("input", "p", "train"),
+}
+
+
+def _readable(op: Operation, name: str, arg: Arg) -> Arg:
+    """The argument as people give it: one number for equal ones, a word for a loss's reduction."""
+    if name == "reduction" and isinstance(arg, int):
+        return _REDUCTIONS[arg]
+    if not isinstance(arg, tuple) or not arg or any(not isinstance(a, (int, float)) for a in arg):
+        return arg
+    if name in _SPATIAL and all(a == arg[0] for a in arg) and op.name != "as_strided":
+        return arg[0]
+    if name in _SINGLE and len(arg) == 1 and op.target not in _NEVER_SINGLE:
+        return arg[0]
+    return arg
+
+
+# --- the table of calls ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A parsed row: what is called, the arguments by position (spread or not) and by name."""
+
+    callee: str
+    method: bool
+    positional: tuple[tuple[str, bool], ...]
+    keywords: tuple[tuple[str, ast.expr], ...]
+    implied: tuple[tuple[str, Arg], ...]
+    creates: bool
+
+
+# These take a device.
+_CREATORS = frozenset(
+    f"torch.{name}"
+    for name in (
+        *("arange", "linspace", "logspace", "eye", "zeros", "ones", "empty", "full"),
+        *("scalar_tensor", "hann_window", "hamming_window", "tril_indices", "triu_indices"),
+        *("rand", "randn", "randint", "randperm"),
+    )
+)
+
+
+_FLOATS = frozenset(
+    f"torch.{name}" for name in ["empty", "eye", "linspace", "ones", "rand", "randn", "zeros"]
+)
+"""These make float32 where no dtype is given."""
+
+
+@functools.cache
+def _parsed(row: str) -> _Row:
+    call, _, implied = row.partition(" | ")
+    node = ast.parse(call, mode="eval").body
+    assert isinstance(node, ast.Call)
+    callee = ast.unparse(node.func)
+    positional = tuple(
+        (ast.unparse(a.value), True) if isinstance(a, ast.Starred) else (ast.unparse(a), False)
+        for a in node.args
+    )
+    extra = ast.parse(f"f({implied})", mode="eval").body
+    assert isinstance(extra, ast.Call)
+    return _Row(
+        callee=callee.removeprefix("self."),
+        method=callee.startswith("self."),
+        positional=positional,
+        keywords=tuple((k.arg or "", k.value) for k in node.keywords),
+        implied=tuple((k.arg or "", ast.literal_eval(k.value)) for k in extra.keywords),
+        creates=callee in _CREATORS,
+    )
+
+
+def _tabled(
+    op: Operation, bound: dict[str, Arg], value: Value, device: str | None = None
+) -> Text | None:
+    for row in rows().get(op.target, ()):
+        text = _call(op, _parsed(row), dict(bound), value, device)
+        if text is not None:
+            return text
+    return None
+
+
+def _call(
+    op: Operation, row: _Row, left: dict[str, Arg], value: Value, device: str | None
+) -> Text | None:
+    """The call that a row describes, None where it cannot say every argument."""
+    receiver = literal(left.pop("self"), value).at(ATOM) + "." if row.method else ""
+    written: list[str] = []
+    absent = False
+    for name, spread in row.positional:
+        if not name.isidentifier():  # a number
+            written.append(name)
+            continue
+        if name not in left and not spread:
+            return None
+        arg = left.pop(name, None)
+        if spread and isinstance(arg, tuple) and arg:
+            written += [literal(item, value).text for item in arg]
+        elif arg is not None:
+            prefix = f"{name}=" if absent else ""
+            written.append(prefix + _argument(op, name, arg, value))
+        absent = absent or arg is None
+    if row.callee in _FLOATS and left.get("dtype") == Symbol("torch.float32"):
+        del left["dtype"]
+    for key, default in row.keywords:
+        name = default.id if isinstance(default, ast.Name) else key
+        if isinstance(default, ast.List):
+            written.append(f"{key}={_bracketed(default, left, value)}")
+            continue
+        if name not in left:
+            if isinstance(default, ast.Constant) and default.value is ...:
+                return None
+            continue
+        arg = left.pop(name)
+        if isinstance(default, ast.Name) or not _same(_readable(op, name, arg), default):
+            written.append(f"{key}={_argument(op, name, arg, value)}")
+    for name, implied in row.implied:
+        if name in left and left.pop(name) != implied:
+            return None
+    if left:
+        return None
+    if device is not None:
+        if not row.creates:
+            return None
+        written.append(f"device={device}")
+    return Text(f"{receiver}{row.callee}({', '.join(written)})")
+
+
+def _argument(op: Operation, name: str, arg: Arg, value: Value) -> str:
+    if name in _LISTS and isinstance(arg, tuple):
+        return as_list([literal(item, value).text for item in arg]).text
+    return literal(_readable(op, name, arg), value).text
+
+
+def _bracketed(default: ast.List, left: dict[str, Arg], value: Value) -> str:
+    """What stands in a row's brackets: constants as they are, names as the arguments."""
+    items = [
+        literal(left.pop(item.id), value).text
+        if isinstance(item, ast.Name)
+        else literal(ast.literal_eval(item), value).text
+        for item in default.elts
+    ]
+    return items[0] if len(items) == 1 else "(" + ", ".join(items) + ")"
+
+
+def _same(arg: Arg, default: ast.expr) -> bool:
+    if isinstance(default, ast.Attribute):
+        return isinstance(arg, Symbol) and arg.text == ast.unparse(default)
+    constant = ast.literal_eval(default)
+    return type(constant) in _ALIKE.get(type(arg), (type(arg),)) and arg == constant
+
+
+_ALIKE: dict[type, tuple[type, ...]] = {int: (int, float), float: (int, float)}
+
+
+# --- operators ------------------------------------------------------------------------------------
+
+
+def _sign(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
+    """`a + b`, `a < b`, `-a`, `a**b`, `a.T`."""
+    first = literal(op.args[0], value) if op.args else Text("")
+    overload = op.target.partition(".")[2]
+    if op.name in _ATTRIBUTES:
+        return Text(f"{first.at(ATOM)}.{_ATTRIBUTES[op.name]}")
+    if op.name in _PREFIXES and overload == "default":
+        return Text(_PREFIXES[op.name] + first.at(UNARY), UNARY)
+    if len(op.args) != 2 or op.kwargs:
+        return None
+    second = literal(op.args[1], value)
+    if op.name == "pow":
+        base, power = first.at(ATOM), second.at(UNARY)
+        plain = _PLAIN.fullmatch(base) and _PLAIN.fullmatch(power)
+        return Text(f"{base}**{power}" if plain else f"{base} ** {power}", POWER)
+    if op.target == "rsub.Scalar":
+        return Text(f"{second.at(SUM)} - {first.at(SUM + 1)}", SUM)
+    if op.name == "mul" and first.divisor is not None and not isinstance(op.args[1], Ref):
+        return Text(f"{second.at(PRODUCT)} / {first.divisor.at(PRODUCT + 1)}", PRODUCT)
+    if op.target in _SIGNS:
+        sign, rank = _SIGNS[op.target]
+        left = rank + 1 if rank == COMPARISON else rank
+        return Text(f"{first.at(left)} {sign} {second.at(rank + 1)}", rank)
+    return None
+
+
+def _in_place(op: Operation, value: Value) -> Text:
+    if op.name not in IN_PLACE.split() or not op.args or not isinstance(op.args[0], (Ref, Symbol)):
+        return _by_own_name(op, value)
+    written = [_drawn(op, arg, value).text for arg in op.args[1:]]
+    written += [f"{name}={_drawn(op, arg, value).text}" for name, arg in op.kwargs]
+    return Text(f"{literal(op.args[0], value).at(ATOM)}.{op.name}({', '.join(written)})")
+
+
+def _drawn(op: Operation, arg: Arg, value: Value) -> Text:
+    """An argument; the bound of an initialisation in digits, which is a root by accident."""
+    if op.name == "uniform_" and isinstance(arg, float):
+        return decimal(arg)
+    return literal(arg, value)
+
+
+def _by_own_name(op: Operation, value: Value) -> Text:
+    name = op.target if op.target.count(".") > 1 else f"aten.{op.target}"
+    packet, _, overload = name.rpartition(".")
+    function = f"torch.ops.{name}"
+    if keyword.iskeyword(overload):
+        function = f'getattr(torch.ops.{packet}, "{overload}")'
+    written = [literal(arg, value).text for arg in op.args]
+    written += [f"{key}={literal(arg, value).text}" for key, arg in op.kwargs]
+    return Text(f"{function}({', '.join(written)})")
+
+
+# --- subscripts -----------------------------------------------------------------------------------
+
+
+def subscript(run: Sequence[Operation], value: Value, dims: Dims | None = None) -> Text | None:
+    """One subscript, `x[:, 0, 1:]`, for operations that each read the one before.
+
+    None where no single one runs exactly these operations in this order.
+    """
+    first = run[0].args[0]
+    if not isinstance(first, (Ref, Symbol)):
+        return None
+    if len(run) == 1 and (text := _from_the_end(run[0], value)):
+        return text
+    items: list[str] = []
+    place = 0
+    """Dimension of the result that the next item stands for."""
+    for op in run:
+        bound = _bound(op)
+        dim = bound.get("dim", 0)
+        if op.target not in _SUBSCRIPTS or not isinstance(dim, int) or dim < place:
+            return None
+        items += [":"] * (dim - place)
+        place = dim
+        if op.target == "select.int":
+            items.append(literal(bound["index"], value).text)
+        else:
+            items.append(_slice(bound) if op.target == "slice.Tensor" else "None")
+            place += 1
+    blank = next((i for i, item in enumerate(items) if item != ":"), 0)
+    known = dims(first.name) if dims and isinstance(first, Ref) else None
+    if blank > 1 and known == len(items) - items.count("None"):
+        items[:blank] = ["..."]
+    if len(items) > _LONGEST_SUBSCRIPT:
+        return None
+    return Text(f"{literal(first, value).at(ATOM)}[{', '.join(items)}]")
+
+
+def _from_the_end(op: Operation, value: Value) -> Text | None:
+    """`x[..., 0:32, :]` for a slice along a dimension that is counted from the last one."""
+    bound = _bound(op)
+    dim = bound.get("dim", 0)
+    if op.target not in {"select.int", "slice.Tensor"} or not isinstance(dim, int) or dim >= 0:
+        return None
+    item = _slice(bound) if op.name == "slice" else literal(bound["index"], value).text
+    items = ["...", item, *[":"] * (-dim - 1)]
+    return Text(f"{literal(op.args[0], value).at(ATOM)}[{', '.join(items)}]")
+
+
+_SUBSCRIPTS = {"select.int", "slice.Tensor", "unsqueeze.default"}
+_LONGEST_SUBSCRIPT = 6
+_PLAIN = re.compile(r"-?[\w.]+")
+
+
+def _slice(bound: dict[str, Arg]) -> str:
+    start, end, step = bound.get("start", 0), bound.get("end", _OPEN_END), bound.get("step", 1)
+    text = ("" if start == 0 else str(start)) + ":" + ("" if end == _OPEN_END else str(end))
+    return text if step == 1 else f"{text}:{step}"
+
+
+def _index(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
+    indices = bound.get("indices")
+    if op.target != "index.Tensor" or not isinstance(indices, tuple):
+        return None
+    items = [":" if index is None else literal(index, value).text for index in indices]
+    return Text(f"{literal(op.args[0], value).at(ATOM)}[{', '.join(items)}]")
+
+
+def _index_put(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
+    """The method takes no None for a dimension that stays whole; the operator does."""
+    indices = bound.get("indices")
+    return _by_own_name(op, value) if isinstance(indices, tuple) and None in indices else None
+
+
+def _to(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
+    """A move to the device that the model was built for: said as the one that the tensor is on."""
+    source = literal(op.args[0], value)
+    if op.target != "to.device" or "dtype" not in bound or not source.text.isidentifier():
+        return None
+    if set(bound) != {"self", "device", "dtype"}:
+        return None
+    dtype = literal(bound["dtype"], value).text
+    return Text(f"{source.text}.to({source.text}.device, {dtype})")
+
+
+def _uniform(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
+    """`x.uniform_(0, 2)` made functional; its `from` is no name in Python."""
+    if "from" not in bound:
+        return None
+    return _by_own_name(replace(op, target="uniform.default"), value)
+
+
+def _relu6(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
+    """F.relu6 runs as a hardtanh."""
+    if (bound.get("min_val"), bound.get("max_val")) != (0, 6):
+        return None
+    return Text(f"F.relu6({literal(bound['self'], value).text})")
+
+
+def _reciprocal(op: Operation, bound: dict[str, Arg], value: Value) -> Text:
+    """Times a number, it is what `1.0 / x` runs."""
+    source = literal(bound["self"], value)
+    return Text(f"torch.reciprocal({source.text})", divisor=source)
+
+
+_Special = Callable[[Operation, dict[str, Arg], Value], Text | None]
+_SPECIAL: dict[str, _Special] = {
+    "index": _index,
+    "index_put": _index_put,
+    "to": _to,
+    "lift_fresh": lambda op, bound, value: literal(op.args[0], value),
+    "rand_like": _uniform,
+    "reciprocal": _reciprocal,
+    "hardtanh": _relu6,
+}

@@ -1,0 +1,1 @@
+"""Writes get_inputs(): values, strides and constants like those that arrive in the model."""

@@ -1,0 +1,1 @@
+"""Chooses the names in emitted code: the author's where there are any."""

@@ -1,0 +1,113 @@
+"""Finds the author's names for numbers: `dim` where `__init__` writes `nn.Linear(dim, 10)`."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import linecache
+import re
+from collections.abc import Container, Mapping
+
+from runner.emit.code.module_attributes import common_path
+from runner.emit.code.number_arguments import LOCAL
+from runner.emit.naming.value_names import unique
+from runner.graph.terms import snake_case
+from runner.tree.interface import Program
+from runner.tree.part import Part
+
+_BY_POSITION = {
+    "Linear": ("in_features", "out_features", "bias"),
+    "Conv": ("in_channels", "out_channels", "kernel_size", "stride", "padding"),
+    "BatchNorm": ("num_features",),
+    "InstanceNorm": ("num_features",),
+    **dict.fromkeys(("LayerNorm", "norm_layer"), ("normalized_shape",)),
+    "GroupNorm": ("num_groups", "num_channels"),
+    "Embedding": ("num_embeddings", "embedding_dim"),
+    **dict.fromkeys(("LSTM", "GRU", "RNN"), ("input_size", "hidden_size", "num_layers")),
+}
+"""Arguments of torch's modules, in their order; `Conv` stands for `Conv1d` and its like."""
+_DIMENSIONS = re.compile(r"(Transpose)?[123]d$")
+
+
+def written_numbers(program: Program, part: Part) -> Mapping[tuple[str, str], str]:
+    """Return the names under which the author's `__init__` gives numbers to torch's modules.
+
+    Attribute and keyword -> a variable's name, after LOCAL where `__init__` computes it, or '' for
+    another expression: `("fc1", "in_features")` -> `dim`. In an `nn.Sequential` the attributes are
+    those that an emitted class has: `conv2d`, `conv2d_2`.
+    """
+    graph = program.graph
+    path = common_path([graph.states[name].path for name in part.io.states], part.module_path)
+    around, _, attribute = re.sub(r"(\.\d+)+$", "", path).rpartition(".")
+    origins = [o for i in part.operations if (o := graph.operations[i].origin)]
+    files = dict.fromkeys(f for o in origins for f in (o.file, *(file for file, _, _ in o.callers)))
+    for file in files:
+        if own := _numbers_in(file).get((graph.classes.get(path, ""), "")):
+            return own
+        if held := _numbers_in(file).get((graph.classes.get(around, ""), attribute)):
+            return held
+    return {}
+
+
+_Numbers = dict[tuple[str, str], str]
+
+
+@functools.cache
+def _numbers_in(file: str) -> dict[tuple[str, str], _Numbers]:
+    """Of each class in a file, and of each `nn.Sequential` in it by its attribute."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except SyntaxError:
+        return {}
+    found: dict[tuple[str, str], _Numbers] = {}
+    for cls in (each for each in ast.walk(tree) if isinstance(each, ast.ClassDef)):
+        for function in cls.body:
+            if not isinstance(function, ast.FunctionDef) or function.name != "__init__":
+                continue
+            for statement in ast.walk(function):
+                if not isinstance(statement, ast.Assign) or len(statement.targets) > 1:
+                    continue
+                target, value = statement.targets[0], statement.value
+                if isinstance(target, ast.Attribute) and isinstance(value, ast.Call):
+                    given = {each.arg for each in (*function.args.args, *function.args.kwonlyargs)}
+                    if _called(value) == "Sequential":
+                        found[cls.name, target.attr] = _numbers_in_sequence(value, given)
+                    own = _numbers_of(target.attr, value, given)
+                    found.setdefault((cls.name, ""), {}).update(own)
+    return found
+
+
+def _numbers_in_sequence(sequence: ast.Call, given: Container[str]) -> _Numbers:
+    """Of `nn.Sequential(nn.Conv2d(channels, hidden, 1), nn.ReLU())`."""
+    numbers: _Numbers = {}
+    attributes: set[str] = set()
+    for call in sequence.args:
+        if not isinstance(call, ast.Call):
+            return {}
+        attribute = unique(snake_case(_called(call)), attributes)
+        attributes.add(attribute)
+        numbers |= _numbers_of(attribute, call, given)
+    return numbers
+
+
+def _called(call: ast.Call) -> str:
+    return ast.unparse(call.func).rpartition(".")[2]
+
+
+def _numbers_of(attribute: str, call: ast.Call, given: Container[str]) -> _Numbers:
+    """Of `nn.Linear(dim, hidden)`, in a function that is given `dim`."""
+    names = _BY_POSITION.get(_DIMENSIONS.sub("", _called(call)), ())
+    arguments = dict(zip(names, call.args, strict=False))
+    arguments |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
+    return {
+        (attribute, name): _variable(value, given)
+        for name, value in arguments.items()
+        if not isinstance(value, ast.Constant)
+    }
+
+
+def _variable(value: ast.expr, given: Container[str]) -> str:
+    """A variable's name; '' for another expression."""
+    if isinstance(value, ast.Name):
+        return value.id if value.id in given else f"{LOCAL}{value.id}"
+    return value.attr if isinstance(value, ast.Attribute) else ""

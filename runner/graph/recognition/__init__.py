@@ -1,0 +1,1 @@
+"""Finds the operations that have a name in the field, however their author spelled them."""

@@ -1,0 +1,207 @@
+"""Attention is one kernel: scores, what makes them probabilities, and their product with values.
+
+softmax(scale(q @ kᵀ) + mask) @ v (Vaswani et al., 2017), by whichever operators, with a relu in
+the softmax's place too. A part belongs to it where nothing outside of the attention reads it.
+"""
+
+from collections.abc import Iterator
+
+from runner.graph.ir import Graph, Operation, Ref
+from runner.graph.operations import kind
+from runner.graph.recognition.grouping import Grouping
+from runner.graph.recognition.layout_copies import is_layout
+
+_PROBABILITIES = {
+    "softmax": "scaled_dot_product_attention",
+    "relu": "relu_attention",
+    "squared_relu": "squared_relu_attention",
+    "sigmoid": "sigmoid_attention",
+}
+"""Function that turns scores into probabilities: name of an attention that uses it."""
+_FUSED = "scaled_dot_product_attention"
+_PRODUCTS = {"matmul", "mm", "bmm", "baddbmm", "einsum"}
+_MEETS = {"add", "sub", "mul", "div", "masked_fill", "where", "cat", "maximum", "minimum"}
+"""How scores meet a mask, a bias or a sink that comes in."""
+_REPEATS = {"repeat_kv", "repeat_interleave"}
+_SCALES = {"mul", "div"}
+
+
+def attention(grouping: Grouping) -> None:
+    """Join the kernels of each attention of a program."""
+    for group in grouping.alive():
+        name = grouping.names[group]
+        if name == _FUSED:
+            around = [group, *_prepared(grouping, group)]
+            if len(around) > 1:
+                grouping.join(around, name, "attention with keys and values repeated for it")
+        elif name in _PROBABILITIES:
+            parts = _parts(grouping, group)
+            if parts is not None:
+                reason = "attention: " + ", ".join(grouping.names[g] for g in sorted(parts))
+                results = 1 + bool(_unread(grouping, group))
+                grouping.join(parts, _PROBABILITIES[name], reason, results)
+
+
+def _parts(grouping: Grouping, probabilities: int) -> list[int] | None:
+    """The kernels from the product of queries and keys to the product with values."""
+    before = _from_scores(grouping, probabilities, _FARTHEST)
+    after = _to_output(grouping, probabilities)
+    if before is None or after is None:
+        return None
+    parts = {*before, probabilities, *after}
+    for product in (before[0], after[-1]):
+        parts.update(_prepared(grouping, product))
+    back = grouping.only_reader(after[-1])
+    raised = any(_is_cast(grouping, part) for part in parts)
+    if back is not None and raised and _is_cast(grouping, back):
+        parts.add(back)
+    return sorted(parts)
+
+
+_FARTHEST = 12
+"""Kernels between a product and the softmax; the longest that was seen has 5."""
+
+
+def _from_scores(grouping: Grouping, group: int, left: int) -> list[int] | None:
+    """Return the product that makes the scores, and the kernels between it and `group`."""
+    for maker in grouping.operands(group).values():
+        if maker is None or grouping.only_reader(maker) != group or not left:
+            continue
+        if is_product(grouping, maker):
+            return [maker]
+        if _passes(grouping, maker):
+            found = _from_scores(grouping, maker, left - 1)
+            if found is not None:
+                return [*found, maker]
+    return None
+
+
+def _to_output(grouping: Grouping, group: int) -> list[int] | None:
+    """Return the kernels from the probabilities on, up to and with their product with values."""
+    found: list[int] = []
+    readers = grouping.readers(group) - _unread(grouping, group)
+    reader = next(iter(readers)) if len(readers) == 1 else None
+    while reader is not None and reader >= 0 and len(found) < _FARTHEST:
+        found.append(reader)
+        if is_product(grouping, reader):
+            return found if _sums_weights(grouping, group, found) else None
+        if not _passes(grouping, reader):
+            return None
+        reader = grouping.only_reader(reader)
+    return None
+
+
+def _sums_weights(grouping: Grouping, group: int, after: list[int]) -> bool:
+    """Whether the last product sums over the dimension of the probabilities, and reads them once.
+
+    A relu has none, so it is the last one. A dimension that cannot be followed is taken for it.
+    """
+    flow, (product,) = grouping.flow, grouping.compute(after[-1])
+    groups = grouping.contracted.groups
+    inside = set[int]().union(*(groups[g] for g in after))
+    name = next(iter(grouping.results(groups[group])))
+    waiting, summed = [(name, _dimension(grouping, group))], list[bool]()
+    while waiting:
+        name, dim = waiting.pop()
+        for user in flow.consumers.get(name, ()):
+            op = flow.operations[user]
+            if op is product:
+                over = dim is None or dim in _summed(product, name, flow.graph)
+                summed += [over] * list(_factors(product)).count(name)
+            elif op.view or user in inside:
+                moved = None if dim is None else _moved(dim, name, op, flow.graph)
+                waiting += [(out, moved) for out in op.outputs]
+    return summed == [True]
+
+
+def _dimension(grouping: Grouping, group: int) -> int | None:
+    """Along which dimension, counted from the end, probabilities add up to one."""
+    dims = [dim for op in grouping.compute(group) if (dim := op.arg("dim")) is not None]
+    if not dims:
+        return None if grouping.names[group] == "softmax" else -1
+    rank = len(grouping.flow.graph.values[grouping.compute(group)[-1].outputs[0]].shape)
+    dim = dims[0][0] if isinstance(dims[0], tuple) and len(dims[0]) == 1 else dims[0]
+    return (dim - rank if dim >= 0 else dim) if isinstance(dim, int) else None
+
+
+def _moved(dim: int, name: str, op: Operation, graph: Graph) -> int | None:
+    """Return where a dimension of an operand stands in the result; None if it is not known."""
+    before, after = graph.values[name], graph.values[op.outputs[0]]
+    if op.view:
+        size, step = before.shape[dim], before.stride[dim]
+        strides = zip(range(-len(after.shape), 0), after.shape, after.stride, strict=True)
+        found = [d for d, n, s in strides if s == step and 1 < n <= size]
+        return found[0] if len(found) == 1 else None
+    same = -dim <= len(after.shape) and after.shape[dim] == before.shape[dim]
+    return dim if same and kind(op) == "pointwise" else None
+
+
+def _summed(product: Operation, name: str, graph: Graph) -> set[int]:
+    """The dimensions of a factor, counted from the end, that a product sums over."""
+    rank = len(graph.values[name].shape)
+    if product.name != "einsum":
+        first = next(_factors(product)) == name
+        return {-1 if first or rank == 1 else -2}
+    spelled, _, out = str(product.args[0]).replace(" ", "").partition("->")
+    letters = spelled.split(",")[list(_factors(product)).index(name)]
+    if not out or "." in letters:
+        return set(range(-rank, 0))
+    return {n - rank for n, letter in enumerate(letters) if letter not in out}
+
+
+def _unread(grouping: Grouping, group: int) -> set[int]:
+    """Readers whose own result nobody reads: nn.MultiheadAttention's mean of its weights."""
+    return {r for r in grouping.readers(group) if r >= 0 and not grouping.readers(r)}
+
+
+def _passes(grouping: Grouping, group: int) -> bool:
+    """Whether scores may go through: a scale, a mask, a bias, a cap, a cast, a sink, a copy."""
+    kinds = grouping.kind(group)
+    if kinds not in {"pointwise", "copy"}:
+        return False
+    return len(grouping.operands(group)) == 1 or grouping.names[group] in _MEETS
+
+
+def is_product(grouping: Grouping, group: int) -> bool:
+    """Whether a kernel is the product of two activations."""
+    compute = grouping.compute(group)
+    if len(compute) != 1 or compute[0].name not in _PRODUCTS:
+        return False
+    factors = list(_factors(compute[0]))
+    states = grouping.flow.graph.states
+    return len(factors) == 2 and all(grouping.maker(f)[0] not in states for f in factors)
+
+
+def _factors(op: Operation) -> Iterator[str]:
+    """The names of what a product multiplies."""
+    args = op.args[1:] if op.name in {"einsum", "baddbmm"} else op.args
+    listed = args[0] if op.name == "einsum" else args[: 3 if op.name == _FUSED else 2]
+    assert isinstance(listed, tuple)
+    yield from (arg.name for arg in listed if isinstance(arg, Ref))
+
+
+# --- queries, keys and values ---------------------------------------------------------------------
+
+
+def _prepared(grouping: Grouping, product: int) -> list[int]:
+    """Return the kernels that scale, cast or repeat an operand for this product alone."""
+    (op,) = (op for op in grouping.compute(product) if kind(op) == "contraction")
+    makers = [grouping.maker(name)[1] for name in _factors(op)]
+    return [part for maker in makers for part in _preparing(grouping, maker, product)]
+
+
+def _preparing(grouping: Grouping, maker: int | None, reader: int) -> list[int]:
+    """A maker that only prepares, and those before it; copies only where one of those is before."""
+    if maker is None or grouping.only_reader(maker) != reader:
+        return []
+    operands = list(grouping.operands(maker).values())
+    if len(operands) != 1:
+        return []
+    before = _preparing(grouping, operands[0], maker)
+    if _is_cast(grouping, maker) or grouping.names[maker] in _SCALES | _REPEATS:
+        return [maker, *before]
+    return [maker, *before] if before and is_layout(grouping, maker) else []
+
+
+def _is_cast(grouping: Grouping, group: int) -> bool:
+    return grouping.names[group] == "cast"

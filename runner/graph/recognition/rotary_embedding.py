@@ -1,0 +1,79 @@
+"""A query and a key that one call rotates by one table are one `rope` (Su et al., 2021)."""
+
+from collections.abc import Iterator
+
+from runner.graph.dataflow import values_read
+from runner.graph.ir import Scope
+from runner.graph.recognition.grouping import Grouping
+from runner.graph.recognition.unify import CASTS
+
+
+def rotations(grouping: Grouping) -> None:
+    """Join each rotation with the next one by the same table in the same call of a module."""
+    waiting: dict[tuple[object, ...], int] = {}
+    for group in grouping.alive():
+        if grouping.names[group] != "rope":
+            continue
+        key = (_call(grouping, group), _table(grouping, group))
+        before = waiting.pop(key, None)
+        reason = "rope: query and key, rotated by one table"
+        _give_shape_back(grouping, group)
+        if before is None or not grouping.join((before, group), "rope", reason, results=2):
+            waiting[key] = group
+
+
+def _give_shape_back(grouping: Grouping, group: int) -> None:
+    """Take in the view that makes one dimension of the pairs again, `torch.stack(...).flatten(-2)`.
+
+    A rotation gives back the shape that it was given.
+    """
+    flow, members = grouping.flow, grouping.contracted.groups[group]
+    for name in grouping.results(members):
+        users = flow.consumers.get(name, ())
+        if len(users) != 1 or name in flow.returned:
+            continue
+        (user,) = users
+        op, pairs = flow.operations[user], flow.graph.values[name].shape
+        whole = flow.graph.values[op.outputs[0]].shape
+        free = op.view and user not in grouping.contracted.group_of
+        if free and pairs[-1:] == (2,) and whole == (*pairs[:-2], pairs[-2] * 2):
+            grouping.contracted.extend(group, (user,))
+
+
+def _call(grouping: Grouping, group: int) -> tuple[Scope, ...]:
+    return tuple(s for s in grouping.compute(group)[-1].scopes if not s.builtin)
+
+
+def _table(grouping: Grouping, group: int) -> tuple[str, ...]:
+    """The values that tell the angles: all that a rotation reads but what it rotates.
+
+    That depends on an input; where the table does too, it is the largest, and read by this alone.
+    """
+    read = dict.fromkeys(_read(grouping, group))
+    flow, operands = grouping.flow, grouping.operands(group)
+    rotated = max(
+        (name for name in read if grouping.maker(name)[0] in operands),
+        key=lambda name: (flow.graph.values[name].numel, -len(flow.consumers[name])),
+    )
+    rotated = grouping.maker(rotated)[0]
+    others = (name for name in read if grouping.maker(name)[0] != rotated)
+    return tuple(dict.fromkeys(_origin(grouping, name) for name in others))
+
+
+def _read(grouping: Grouping, group: int) -> Iterator[str]:
+    members, flow = grouping.contracted.groups[group], grouping.flow
+    for index in sorted(members):
+        for name in values_read(flow.operations[index]):
+            if flow.producer.get(name) not in members:
+                yield name
+
+
+def _origin(grouping: Grouping, name: str) -> str:
+    """The value behind views and casts."""
+    flow = grouping.flow
+    while (index := flow.producer.get(name)) is not None:
+        op = flow.operations[index]
+        if not op.view and op.name not in CASTS:
+            break
+        name = next(op.refs())
+    return name

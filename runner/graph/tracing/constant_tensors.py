@@ -1,0 +1,158 @@
+"""Tensors that no operator of a program makes: held by the model, or written out by forward."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import chain
+from types import FunctionType, MethodType, ModuleType
+from typing import TYPE_CHECKING
+
+import torch
+from torch.fx import Node as FxNode
+
+from runner.graph.ir import Operation, Ref, State, TensorSpec, references
+from runner.graph.tracing.provenance import tensor_literal
+from runner.graph.tracing.refusal import Refused
+from runner.torch_internals import FakeTensor, storage_of, without_modes
+
+if TYPE_CHECKING:
+    from runner.graph.tracing.export_trace import Built
+
+_LONGEST_LITERAL = 16384
+"""Numbers that a forward may write out, or take from NumPy."""
+_DEEPEST = 5
+"""Lists and objects inside each other that are searched for tensors."""
+_LIFTED = re.compile(r"\blifted_tensor_\d+$")
+"""The path that torch gives to a tensor that forward() writes out."""
+
+
+def constant(built: Built, path: str, tensor: torch.Tensor, *, written_out: bool) -> State:
+    """The state for a tensor that no operator of the program makes.
+
+    `written_out`: it is known to be what the author wrote out, in Python or NumPy, and not what a
+    tracer could not follow.
+    """
+    recipe, literal = built.made_model.recipe(tensor), tensor_literal(tensor)
+    place = _place(built.model, tensor)
+    if recipe is None and literal is None and place is None:
+        literal = tensor_literal(tensor, longest=_LONGEST_LITERAL) if written_out else None
+        if literal is None:
+            raise Refused(
+                f"forward() makes {tensor.numel():,} numbers, and not by torch's operators",
+                "make it in __init__() and keep it with register_buffer()",
+            )
+    return State(place or path, "constant", recipe, literal, ones=ones_of(tensor))
+
+
+def ones_of(tensor: torch.Tensor) -> int | None:
+    """How many elements of a mask are true; None of what is no mask, or has no values."""
+    if tensor.dtype != torch.bool or isinstance(tensor, FakeTensor):
+        return None
+    with without_modes():
+        return int(tensor.sum())
+
+
+def is_written_out(node: FxNode, value: torch.Tensor) -> bool:
+    """Whether a tensor is what torch.tensor() or NumPy made, and no result that was kept."""
+    lifted = all("lift_fresh" in str(user.target) for user in node.users)
+    return lifted or not value.untyped_storage().resizable()
+
+
+def count_masks(
+    states: dict[str, State], operations: Iterable[Operation], values: Mapping[str, TensorSpec]
+) -> None:
+    """Say of masks without values how many places they choose, by what is written there."""
+    for op in operations:
+        if op.name not in {"index_put", "index_put_"} or not isinstance(op.args[2], Ref):
+            continue
+        chosen, written = [*references(op.args[1])], values[op.args[2].name]
+        if len(chosen) != 1 or chosen[0] not in states or states[chosen[0]].ones is not None:
+            continue
+        mask, whole = values[chosen[0]], values[next(op.refs())]
+        if mask.dtype == "bool" and written.numel > 1:
+            ones = written.numel * mask.numel // whole.numel
+            states[chosen[0]] = replace(states[chosen[0]], ones=ones)
+
+
+def name_literals(
+    states: dict[str, State], operations: Iterable[Operation], varying: Collection[str]
+) -> None:
+    """Call tensors that forward() writes out as its author's variables, where there are any."""
+    literals = {name for name, state in states.items() if _LIFTED.search(state.path)}
+    statements = {_statement(op) for op in operations if any(o in varying for o in op.outputs)}
+    for name in literals:
+        states[name] = replace(states[name], path="constant")
+    for op in operations:
+        first = next(op.refs(), "")
+        targets = op.origin.targets if op.origin is not None else ()
+        if first in literals and len(targets) == 1 and _statement(op) not in statements:
+            literals.discard(first)
+            states[first] = replace(states[first], path=targets[0])
+
+
+def _statement(op: Operation) -> tuple[str, int] | None:
+    return (op.origin.file, op.origin.statement) if op.origin is not None else None
+
+
+def _place(model: torch.nn.Module, tensor: torch.Tensor) -> str | None:
+    """Where the model holds a tensor that is neither parameter nor buffer: `table`, `scales.1`."""
+    storage = storage_of(tensor)
+    for name, held in plain_tensors(model).items():
+        if storage_of(held) == storage and held.shape == tensor.shape:
+            return name
+    return None
+
+
+def plain_tensors(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """Tensors that modules hold as plain attributes, in lists, dicts and objects too.
+
+    A state that forward() replaces, a table; the weights of a module that no module registered.
+    """
+    held = _plain(model).items()
+    return {name: value for name, value in held if isinstance(value, torch.Tensor)}
+
+
+def plain_modules(model: torch.nn.Module) -> dict[str, torch.nn.Module]:
+    """Modules that no module registered, in attributes, lists, dicts and objects."""
+    held = _plain(model).items()
+    return {name: value for name, value in held if isinstance(value, torch.nn.Module)}
+
+
+def _plain(model: torch.nn.Module) -> dict[str, object]:
+    registered = frozenset(map(id, model.modules()))
+    return {
+        name: held
+        for path, module in model.named_modules()
+        for key, value in vars(module).items()
+        if key not in {"_parameters", "_buffers", "_modules"}
+        for name, held in _held(value, f"{path}.{key}" if path else key, registered)
+    }
+
+
+def _held(
+    value: object, name: str, known: frozenset[int], depth: int = 0
+) -> Iterator[tuple[str, object]]:
+    """An attribute and all in it; what is in `known`, by its id(), is not entered again."""
+    if isinstance(value, torch.Tensor):
+        yield name, value
+    elif depth < _DEEPEST and id(value) not in known:
+        yield name, value
+        deeper = depth + (not isinstance(value, torch.nn.Module))
+        for key, item in _items(value):
+            yield from _held(item, f"{name}.{key}", known | {id(value)}, deeper)
+
+
+def _items(value: object) -> Iterable[tuple[object, object]]:
+    """Return (name, value) pairs of a list, a dict, a module or an object's attributes."""
+    if isinstance(value, dict):
+        return [(key, item) for key, item in value.items() if isinstance(key, str | int)]
+    if isinstance(value, list | tuple):
+        return enumerate(value)
+    if isinstance(value, torch.nn.Module):
+        own = (value.named_parameters(recurse=False), value.named_buffers(recurse=False))
+        return chain(*own, value.named_children())
+    if isinstance(value, type | ModuleType | FunctionType | MethodType):
+        return ()
+    return vars(value).items() if hasattr(value, "__dict__") else ()

@@ -1,0 +1,104 @@
+"""This file knows about torch.export, which runs a forward symbolically and leaves a graph."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+from torch.fx import Graph as FxGraph
+
+from runner.graph.tracing.containers import plainly
+from runner.graph.tracing.hidden_tracing import unnoticed, without_seeds
+from runner.graph.tracing.method_calls import authors_frames
+from runner.graph.tracing.provenance import Recorder
+from runner.graph.tracing.recurrent_shapes import unrolled_never
+from runner.graph.tracing.refusal import Refused
+from runner.problems import LoadedProblem
+from runner.problems.simulated_device import NumbersToDevice
+from runner.torch_internals import tree_flatten, tree_unflatten
+
+Placement = Literal["known", "mixed", "unknown"]
+
+
+@dataclass
+class Built:
+    loaded: LoadedProblem
+    model: torch.nn.Module
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    made_model: Recorder
+    made_inputs: Recorder
+
+
+@dataclass
+class Traced:
+    """An fx graph, what each of its placeholders is, and the structure of what it returns."""
+
+    graph: FxGraph
+    module: Any
+    placeholders: list[tuple[str, str, Any]]
+    """(parameter, buffer, constant, input or value; path or argument; tensor or value)."""
+    output: Callable[[list[Any]], Any]
+    notes: list[str]
+    reads: list[str] = field(default_factory=list)
+    """Where values left torch unseen by the tracer, a sentence each."""
+    placement: Placement = "known"
+    """Whether it is known which device each value is on; mixed where that fails on a device."""
+    follows_all: bool = False
+    """Whether the tracer sees every operator, those of a gradient, too: a tensor that comes from
+    nowhere is then one that the author read from a file or wrote out."""
+
+
+@contextlib.contextmanager
+def quietly() -> Iterator[None]:
+    """torch tells at length about each attempt that fails; of that, the reasons are kept."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with contextlib.redirect_stderr(io.StringIO()):
+            yield
+    finally:
+        logging.disable(before)
+
+
+def export(built: Built) -> Traced:
+    results = plainly(built.model, built.args, built.kwargs)
+    with (
+        unrolled_never(),
+        unnoticed(),
+        without_seeds(),
+        results,
+        authors_frames(built.model),
+        NumbersToDevice(),
+    ):
+        program = torch.export.export(built.model, built.args, built.kwargs, strict=False)
+    flat_inputs, _ = tree_flatten((built.args, built.kwargs))
+    user = iter(flat_inputs)
+    nodes = [n for n in program.graph.nodes if n.op == "placeholder"]
+    placeholders: list[tuple[str, str, Any]] = []
+    for node, spec in zip(nodes, program.graph_signature.input_specs, strict=True):
+        kind = spec.kind.name
+        if kind == "USER_INPUT":
+            value = next(user)
+            placeholders.append(
+                ("input" if isinstance(value, torch.Tensor) else "value", node.name, value)
+            )
+        elif kind == "CONSTANT_TENSOR":
+            placeholders.append(("constant", str(spec.target), program.constants[str(spec.target)]))
+        elif kind in {"PARAMETER", "BUFFER"}:
+            placeholders.append((kind.lower(), str(spec.target), None))
+        else:
+            raise Refused(f"torch.export knows an input of kind {kind}")
+    specs = program.graph_signature.output_specs
+    mutations = sum(spec.kind.name != "USER_OUTPUT" for spec in specs)
+    out_spec = program.call_spec.out_spec
+
+    def structure(outputs: list[Any]) -> Any:
+        return tree_unflatten(outputs[mutations:], out_spec)
+
+    return Traced(program.graph, program.graph_module, placeholders, structure, [])

@@ -1,0 +1,176 @@
+"""This file knows about what a program may notice of being traced: nothing."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import functools
+import gc
+import sys
+from collections.abc import Callable, Iterator
+from types import FrameType, FunctionType, ModuleType
+from typing import Any
+
+import torch
+
+from runner.graph.tracing.refusal import Refused
+from runner.torch_internals import FakeTensor, subclasses, without_modes
+
+
+@contextlib.contextmanager
+def unnoticed() -> Iterator[None]:
+    """A library that asks whether it is being traced hears no, as it does when it just runs.
+
+    Some would run another program: a mask in full where attention could be told `is_causal`. torch
+    itself hears the truth. The functions' code is exchanged, for a library may have imported them
+    by name.
+    """
+    fakes = subclasses
+    questions = (torch.compiler.is_compiling, torch.compiler.is_exporting)
+    before = [question.__code__ for question in questions]
+
+    def found(name: str) -> Any:
+        if name != "FakeTensor":
+            raise AttributeError(f"module {fakes.__name__!r} has no attribute {name!r}")
+        return FakeTensor if _is_torch(sys._getframe(1)) else _NoTensor
+
+    try:
+        for question in questions:
+            _TRUE_ANSWERS[question.__name__] = FunctionType(question.__code__, question.__globals__)
+            question.__code__ = _CODE[question.__name__]
+        del fakes.FakeTensor
+        fakes.__getattr__ = found  # type: ignore[method-assign]
+        yield
+    finally:
+        fakes.FakeTensor = FakeTensor  # type: ignore[misc]
+        del fakes.__getattr__
+        for question, code in zip(questions, before, strict=True):
+            question.__code__ = code
+
+
+def _is_torch(asker: FrameType) -> bool:
+    return str(asker.f_globals.get("__name__", "")).partition(".")[0] == "torch"
+
+
+def answer(question: str) -> bool:
+    """What one of torch's functions says, two frames up, while a program is traced."""
+    return _is_torch(sys._getframe(2)) and bool(_TRUE_ANSWERS[question]())
+
+
+_TRUE_ANSWERS: dict[str, Callable[[], bool]] = {}
+_CODE = {
+    name: compile(f"__import__('sys').modules['{__name__}'].answer('{name}')", f"<{name}>", "eval")
+    for name in ("is_compiling", "is_exporting")
+}
+
+
+class _NoTensor:
+    """What a fake tensor is an instance of, as far as a library may know."""
+
+
+@contextlib.contextmanager
+def without_seeds() -> Iterator[None]:
+    """A forward that seeds the generator is refused: a symbolic trace would not know of it."""
+    before = torch.manual_seed
+
+    def refuse(seed: int) -> Any:
+        raise Refused(f"forward() calls torch.manual_seed({seed})", "seed outside of forward()")
+
+    torch.manual_seed = refuse
+    try:
+        yield
+    finally:
+        torch.manual_seed = before
+
+
+@contextlib.contextmanager
+def plain_imports() -> Iterator[None]:
+    """A package that is first imported while a model is built or traced makes real tensors."""
+    before = builtins.__import__
+
+    def plain(name: str, *args: Any, **kwargs: Any) -> Any:
+        if name.partition(".")[0] in _CACHES_NO_TENSORS:
+            return before(name, *args, **kwargs)
+        with without_modes():
+            return before(name, *args, **kwargs)
+
+    builtins.__import__ = plain
+    try:
+        yield
+    finally:
+        builtins.__import__ = before
+
+
+@contextlib.contextmanager
+def forgetting_results() -> Iterator[None]:
+    """A library that caches what a function returned must not meet a traced tensor again.
+
+    Caches are `functools.lru_cache`, and dicts that a module or a class holds. What a package that
+    is imported meanwhile makes of real tensors is its own, and stays.
+    """
+    before = [(held, {*held}) for held in _dicts()]
+    known = {id(held) for held, _ in before}
+    try:
+        yield
+    finally:
+        for cached in gc.get_objects() if _some_may_cache() else ():
+            if type(cached) is functools._lru_cache_wrapper:  # a proxy's object may be gone
+                module = str(getattr(cached, "__module__", ""))
+                if module.partition(".")[0] not in _CACHES_NO_TENSORS:
+                    cached.cache_clear()
+        for held, keys in before:
+            for key in [key for key in held if key not in keys and _holds_tensor(held[key])]:
+                del held[key]
+        for held in [held for held in _dicts() if id(held) not in known]:
+            for key in [key for key in held if _holds_tensor(held[key], FakeTensor)]:
+                del held[key]
+
+
+def _dicts() -> Iterator[dict[Any, Any]]:
+    """Yield each dict in a module or class of the problem or of a package that it imports.
+
+    type() asks nothing of an object; isinstance() makes a lazy importer import its package.
+    """
+    for module in _modules():
+        for member in [*vars(module).values()]:
+            held = [*vars(member).values()] if issubclass(type(member), type) else [member]
+            yield from (each for each in held if issubclass(type(each), dict))
+
+
+def _holds_tensor(value: object, kind: type[torch.Tensor] = torch.Tensor) -> bool:
+    held = [*value.values()] if isinstance(value, dict) else value
+    return any(
+        isinstance(item, kind)
+        for item in (held if isinstance(held, list | tuple) else [held])
+    )
+
+
+def _modules() -> Iterator[ModuleType]:
+    """Modules that were imported since kdrun began."""
+    for name, module in list(sys.modules.items()):
+        if name not in _BEFORE and name.partition(".")[0] not in _CACHES_NO_TENSORS:
+            yield module
+
+
+_BEFORE = frozenset(sys.modules)
+"""What was imported before any problem: looking through all objects for caches takes 50 ms."""
+
+
+def _some_may_cache() -> bool:
+    """Whether a problem imported a library, or has a cached function of its own."""
+    for module in _modules():
+        if "site-packages" in str(vars(module).get("__file__", "")):
+            return True
+        members = [*vars(module).values()]
+        members += [m for cls in members if issubclass(type(cls), type) for m in vars(cls).values()]
+        if any(type(m) is functools._lru_cache_wrapper for m in members):
+            return True
+    return False
+
+
+_CACHES_NO_TENSORS = {
+    "annotated_types", "filelock", "fsspec", "jinja2", "markupsafe", "mpmath", "networkx", "numpy",
+    "pydantic", "pydantic_core", "runner", "sympy", "torch", "typing_extensions",
+    "typing_inspection", *sys.stdlib_module_names,
+}  # fmt: skip
+"""What torch and kdrun import themselves."""

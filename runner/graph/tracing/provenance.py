@@ -1,0 +1,273 @@
+"""This file knows about how a tensor came about before `forward`: in `__init__` or `get_inputs()`.
+
+While the author's code builds the model and the inputs, every operator call is recorded. From the
+record, the few operations that make one tensor are cut out (backwards, by storage, so that
+`pe[:, 0::2] = sin(...)` counts), and become a `Recipe`: a mask or a table is computed in the
+emitted file by the author's own operations, and inputs are drawn by the author's own rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from runner.graph.ir import Arg, Operation, Origin, Recipe, Ref, Symbol, TensorSpec
+from runner.graph.operations import kind
+from runner.graph.tracing.refusal import Refused
+from runner.graph.tracing.source_statement import origin_here
+from runner.torch_internals import (
+    FakeTensor,
+    TorchDispatchMode,
+    name_of,
+    overload_of,
+    schema,
+    storage_of,
+    tree_flatten,
+    without_modes,
+)
+
+LONGEST_RECIPE = 40
+LONGEST_LITERAL = 64
+_DIGITS = range(3, 10)
+_DROPPED = {"device", "layout", "pin_memory", "generator", "non_blocking"}
+
+
+def spec_of(tensor: torch.Tensor) -> TensorSpec:
+    """Shape, dtype and strides of a tensor, real or fake."""
+    strides = tuple(int(s) for s in tensor.stride()) if tensor.layout == torch.strided else ()
+    return TensorSpec(
+        tuple(int(s) for s in tensor.shape), str(tensor.dtype).removeprefix("torch."), strides
+    )
+
+
+def literal_of(value: Any) -> Arg:
+    """A non-tensor argument in our notation; raises TypeError where it has none."""
+    if value is None or isinstance(value, (bool, int, float, complex, str)):
+        return value
+    if isinstance(value, (torch.dtype, torch.memory_format, torch.layout)):
+        return Symbol(str(value))
+    if isinstance(value, torch.device):
+        return Symbol(f'torch.device("{value.type}")')
+    if isinstance(value, (list, tuple)):
+        return tuple(literal_of(item) for item in value)
+    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+        raise Refused(f"a size depends on values: {value}")
+    raise Refused(f"an argument is a {type(value).__name__}")
+
+
+def tensor_literal(tensor: torch.Tensor, longest: int = LONGEST_LITERAL) -> str | None:
+    """A real tensor as Python, None where it holds more than `longest` numbers."""
+    if isinstance(tensor, FakeTensor) or tensor.numel() > longest:
+        return None
+    with without_modes():  # under fake tensors, reading would go by way of a fake
+        numbers = repr(_shortest(tensor).tolist())
+    numbers = numbers.replace("nan", 'float("nan")').replace("inf", 'float("inf")')
+    return f"torch.tensor({numbers}, dtype={tensor.dtype})"
+
+
+def _shortest(tensor: torch.Tensor) -> torch.Tensor:
+    """The numbers as doubles, with the fewest digits that give them back: 0.37."""
+    if not tensor.is_floating_point() or tensor.dtype == torch.float64:
+        return tensor
+    exact = tensor.detach().double()
+    found = exact
+    for digits in reversed(_DIGITS):
+        rounded = [float(f"{number:.{digits}g}") for number in exact.flatten().tolist()]
+        shorter = torch.tensor(rounded, dtype=torch.float64).view(exact.shape)
+        found = torch.where(shorter.to(tensor.dtype) == tensor, shorter, found)
+    return found
+
+
+def schema_names(target: Any) -> tuple[str, ...]:
+    """Names of an operator's arguments."""
+    return tuple(argument.name for argument in schema(target).arguments)
+
+
+def plain_kwargs(kwargs: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Keyword arguments without those that say where a tensor lives, or nothing."""
+    for name, value in kwargs.items():
+        if name in _DROPPED or value is None:
+            continue
+        yield name, value
+
+
+class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Writes down each operator call; use it around the author's `__init__` and `get_inputs()`."""
+
+    def __init__(self, longest: int = LONGEST_LITERAL) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.calls: list[tuple[Any, tuple[Any, ...], dict[str, Any], Any, Origin | None]] = []
+        self._longest = longest
+        self._literals: dict[int, str | None] = {}
+        """What a tensor written as numbers held when it was made, by storage; it may change."""
+        self._writers: dict[int, list[int]] = {}
+        self._indexed = 0
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        if func is torch.ops.aten.lift_fresh.default:
+            literal = tensor_literal(args[0], self._longest)
+            self._literals.setdefault(storage_of(args[0]), literal)
+        out = func(*args, **(kwargs or {}))
+        self.calls.append((func, args, kwargs or {}, out, origin_here()))
+        return out
+
+    def _index(self) -> None:
+        """Which calls wrote to each storage."""
+        for position in range(self._indexed, len(self.calls)):
+            func, args, _, out, _ = self.calls[position]
+            made = _tensors(out) or (_tensors(args[:1]) if schema(func).is_mutable else [])
+            for storage in {storage_of(t) for t in made}:
+                self._writers.setdefault(storage, []).append(position)
+        self._indexed = len(self.calls)
+
+    def recipe(self, tensor: torch.Tensor) -> Recipe | None:
+        """The operations that make `tensor`.
+
+        None where some of it came from elsewhere, or where it took too many.
+        """
+        self._index()
+        queue = [storage_of(tensor)]
+        seen = set(queue)
+        chosen: set[int] = set()
+        while queue:
+            for position in self._writers.get(queue.pop(), ()):
+                if position in chosen:
+                    continue
+                chosen.add(position)
+                if len(chosen) > LONGEST_RECIPE:
+                    return None
+                _, args, kwargs, _, _ = self.calls[position]
+                for storage in {storage_of(t) for t in _tensors((args, kwargs))} - seen:
+                    seen.add(storage)
+                    queue.append(storage)
+        try:
+            return _write([self.calls[i] for i in sorted(chosen)], tensor, self._literals)
+        except (TypeError, KeyError):
+            return None
+
+
+def _write(
+    calls: list[Any], tensor: torch.Tensor, literals: dict[int, str | None]
+) -> Recipe | None:
+    names: dict[int, str] = {}
+    places: dict[tuple[int, TensorSpec], str] = {}
+    values: dict[str, TensorSpec] = {}
+    operations: list[Operation] = []
+    result = None
+
+    def name(t: torch.Tensor, stem: str) -> str:
+        names[id(t)] = fresh = f"{stem}_{len(values)}"
+        values[fresh] = spec_of(t)
+        places[storage_of(t), values[fresh]] = fresh
+        return fresh
+
+    def convert(value: Any) -> Arg:
+        if isinstance(value, torch.Tensor):
+            if id(value) in names:
+                return Ref(names[id(value)])
+            place = (storage_of(value), spec_of(value))
+            if place in places:
+                return Ref(places[place])
+            known = literals.get(storage_of(value)) or tensor_literal(value)
+            if known is None:
+                raise KeyError("a tensor from elsewhere")
+            return Symbol(known)
+        if isinstance(value, (list, tuple)):
+            return tuple(convert(item) for item in value)
+        return literal_of(value)
+
+    for func, args, kwargs, out, origin in calls:
+        stem = name_of(func).strip("_")
+        args_ir = tuple(convert(a) for a in args)
+        if schema(func).is_mutable and not isinstance(args_ir[0], Ref):
+            raise KeyError("a write into a tensor from elsewhere")
+        kwargs_ir = tuple((k, convert(v)) for k, v in plain_kwargs(kwargs))
+        outputs = []
+        for t in _tensors(out):
+            outputs.append(names[id(t)] if id(t) in names else name(t, stem))
+            if t is tensor or (
+                storage_of(t) == storage_of(tensor) and spec_of(t) == spec_of(tensor)
+            ):
+                result = outputs[-1]
+        op = Operation(
+            target=f"{name_of(func)}.{overload_of(func)}",
+            args=args_ir,
+            kwargs=kwargs_ir,
+            outputs=tuple(outputs),
+            view=func.is_view,
+            schema=schema_names(func),
+            listed=isinstance(out, (list, tuple)),
+            origin=origin,
+        )
+        operations.append(with_dtype(op, values[outputs[0]]) if outputs else op)
+    if result is None:
+        return None
+    needed, result = _needed(operations, result)
+    return Recipe(needed, result, tuple(values.items()))
+
+
+def _needed(operations: list[Operation], result: str) -> tuple[tuple[Operation, ...], str]:
+    """Without the views and aliases that nothing reads.
+
+    `detach`, `alias` and `lift_fresh` become their argument.
+    """
+    same: dict[str, str] = {}
+    kept: list[Operation] = []
+    for op in operations:
+        args = tuple(_renamed(a, same) for a in op.args)
+        kwargs = tuple((k, _renamed(v, same)) for k, v in op.kwargs)
+        if op.name in {"detach", "alias", "lift_fresh", "detach_"} and isinstance(args[0], Ref):
+            same[op.outputs[0]] = args[0].name
+            continue
+        outputs = tuple(same.get(o, o) for o in op.outputs)
+        kept.append(
+            Operation(
+                op.target,
+                args,
+                kwargs,
+                outputs,
+                origin=op.origin,
+                view=op.view,
+                schema=op.schema,
+                listed=op.listed,
+            )
+        )
+    result = same.get(result, result)
+    used = {result}
+    final: list[Operation] = []
+    for op in reversed(kept):
+        if op.name.endswith("_") or not op.outputs or any(o in used for o in op.outputs):
+            final.append(op)
+            used.update(op.refs())
+    return tuple(reversed(final)), result
+
+
+def _renamed(value: Arg, same: dict[str, str]) -> Arg:
+    if isinstance(value, Ref):
+        return Ref(same.get(value.name, value.name))
+    if isinstance(value, tuple):
+        return tuple(_renamed(item, same) for item in value)
+    return value
+
+
+def _tensors(tree: Any) -> list[torch.Tensor]:
+    return [leaf for leaf in tree_flatten(tree)[0] if isinstance(leaf, torch.Tensor)]
+
+
+def with_dtype(op: Operation, spec: TensorSpec) -> Operation:
+    """Say the dtype of what is made from nothing where the problem's file set another default."""
+    made = kind(op) in {"creation", "random"} and not any(op.refs())
+    if not (made and spec.floating and spec.dtype != "float32" and "dtype" in op.schema):
+        return op
+    if op.arg("dtype") is not None:
+        return op
+    return replace(op, kwargs=(*op.kwargs, ("dtype", Symbol(f"torch.{spec.dtype}"))))

@@ -1,0 +1,156 @@
+"""Where the author wrote an operation: the statement, its targets, the calls that lead to it."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import linecache
+import re
+import sys
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+
+import torch
+
+from runner.graph.ir import Origin
+
+_TORCH = str(Path(torch.__file__).parent)
+_KDRUN = str(Path(__file__).parents[2])
+_INSTALLED = "site-packages/"
+_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
+
+
+def forwards_and_helpers(summary: traceback.StackSummary) -> traceback.StackSummary:
+    """The innermost forward outside torch, and what it calls in its own file or package.
+
+    Of a forward in no package, such as a problem file's, also what it calls in packages.
+    """
+    forwards = [
+        i
+        for i, frame in enumerate(summary)
+        if frame.name == "forward" and not frame.filename.startswith(_TORCH)
+    ]
+    if not forwards:
+        return traceback.StackSummary.from_list([])
+    home = _package(summary[forwards[-1]].filename)
+    helpers = [f for f in summary[forwards[-1] + 1 :] if _is_helper(f.filename, home)]
+    return traceback.StackSummary.from_list([*(summary[i] for i in forwards), *helpers])
+
+
+def _is_helper(file: str, home: str) -> bool:
+    """Whether a file belongs to a forward's own package, or to any where the forward has none."""
+    if _INSTALLED in home or file.startswith(_TORCH):
+        return _package(file) == home
+    return _package(file) == home or _INSTALLED in file
+
+
+@functools.cache
+def _package(file: str) -> str:
+    """What a file belongs to: an installed package, else itself."""
+    before, found, after = file.rpartition(_INSTALLED)
+    return before + found + after.partition("/")[0] if found else file
+
+
+def origin(trace: str, problem_file: str) -> Origin | None:
+    """Where the operation of a stack trace stands; None where it holds no frame of the author's."""
+    frames = [
+        (m["file"], int(m["line"]), m["function"].partition("|")[0]) for m in _FRAME.finditer(trace)
+    ]
+    frames = [f for f in frames if not f[0].startswith((_TORCH, _KDRUN))]
+    if not frames:
+        return None
+    start = max((i + 1 for i, frame in enumerate(frames) if frame[2] == "forward"), default=0)
+    functions = tuple(
+        (file, function, frames[i - 1][1])
+        for i, (file, _, function) in enumerate(frames)
+        if i >= max(start, 1) and not function.startswith(("<", "__"))
+    )
+    home = _package(frames[start - 1][0]) if start else ""
+    frames = [f for i, f in enumerate(frames) if i < start or _package(f[0]) == home or not home]
+    named = next((f for _, _, f in reversed(frames) if not f.startswith("<")), "")
+    frames = [*frames[:start], *frames[start:][-1:]]
+    own = [line for file, line, _ in frames if file == problem_file]
+    calls = [line if file == problem_file else None for file, line, f in frames if f == "forward"]
+    *callers, (file, line, _) = frames
+    statement, targets, joined = _statement(file, line)
+    above = tuple((file, *_statement(file, line)[:2]) for file, line, _ in callers)
+    place = own[-1] if own else None
+    return Origin(file, statement, targets, place, tuple(calls), above, joined, named, functions)
+
+
+def origin_here() -> Origin | None:
+    """The author's statement that is running: the innermost frame outside torch and kdrun."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith((_TORCH, _KDRUN)):
+        frame = frame.f_back
+    if frame is None:
+        return None
+    file = frame.f_code.co_filename
+    statement, targets, _ = _statement(file, frame.f_lineno)
+    return Origin(file, statement, targets)
+
+
+_Statement = tuple[int, tuple[str, ...], str]
+"""First line, the names that it assigns to, and the list of tensors that it joins."""
+
+
+@functools.cache
+def _statement(file: str, line: int) -> _Statement:
+    """The innermost simple statement at a line."""
+    around = [(last - first, s) for first, last, s in _statements(file) if first <= line <= last]
+    return min(around, key=lambda sized: sized[0])[1] if around else (line, (), "")
+
+
+@functools.cache
+def _statements(file: str) -> list[tuple[int, int, _Statement]]:
+    """First and last line of each simple statement, and what `_statement` says of it."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except SyntaxError:
+        return []
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr)):
+            targets = (
+                node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+            )
+            one = len(targets) == 1 and not (
+                isinstance(node.value, _NO_TENSOR) and not isinstance(targets[0], ast.Tuple)
+            )
+            names = tuple(_names(targets[-1])) if one else ()
+            statement = (node.lineno, names, _joined_list(node))
+            found.append((node.lineno, node.end_lineno or node.lineno, statement))
+    return found
+
+
+_NO_TENSOR = (ast.Lambda, ast.List, ast.ListComp, ast.GeneratorExp, ast.Dict, ast.DictComp)
+"""Expressions whose value is a function or holds several tensors."""
+_JOINS = {"cat", "concat", "concatenate", "stack"}
+
+
+def _joined_list(statement: ast.stmt) -> str:
+    """The variable of the one list that `torch.cat` or `torch.stack` joins in a statement."""
+    lists = [
+        call.args[0].id
+        for call in ast.walk(statement)
+        if isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr in _JOINS
+        and call.args
+        and isinstance(call.args[0], ast.Name)
+    ]
+    return lists[0] if len(lists) == 1 else ""
+
+
+def _names(target: ast.AST | None) -> Iterator[str]:
+    if isinstance(target, ast.Name):
+        yield target.id
+    elif isinstance(target, ast.Attribute):
+        yield target.attr
+    elif isinstance(target, ast.Subscript):
+        yield from _names(target.value)
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        for item in target.elts:
+            yield from _names(item)

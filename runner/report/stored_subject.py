@@ -1,0 +1,38 @@
+"""This file knows about a subject that is in a store: pulled aside, looked at, and dropped."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from runner.batch import stored_results
+from runner.config import Settings
+from runner.quantities import counted
+from runner.report.subject import Subject, find
+from runner.store.manifest import MANIFEST_FILE
+
+
+@contextmanager
+def subject(what: str, settings: Settings) -> Iterator[Subject]:
+    """What `RUN|DIR` names here, or a RUN of the store where one is set and it is not here.
+
+    Its files are there until the end. What the store lacks, or has damaged, is in the notes.
+
+    Raises:
+        KdrunError: as `find` and `stored.bring` do.
+    """
+    here = Path(what).exists() or (settings.output / "runs" / what / MANIFEST_FILE).exists()
+    if settings.store is None or here:
+        yield find(what, settings.output)
+        return
+    with tempfile.TemporaryDirectory(prefix="kdrun-") as aside:
+        done = stored_results.bring(settings, what, Path(aside), lambda one: None)
+        found = find(what, Path(aside))
+        bad = [one for one in done if not one.well]
+        notes = found.notes
+        if bad:
+            first = bad[0]
+            said = f"{first.label}: {first.state} {first.what}".rstrip()
+            notes = (*notes, f"The store lacks {counted(len(bad), 'problem')}: {said}.")
+        yield replace(found, place=Path(), notes=notes)

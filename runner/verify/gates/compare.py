@@ -1,0 +1,306 @@
+"""Compare two outputs: structure, shapes and dtypes, then values."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import torch
+
+from runner.quantities import counted
+from runner.verify.gates.difference import Difference, unequal
+from runner.verify.runtime.output_leaves import (
+    Elsewhere,
+    all_finite,
+    as_tensor,
+    is_tensor,
+    leaves,
+    pieces_of,
+    structure,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """|actual - expected| <= atol * scale + rtol * |expected|, and below max_diff if there is one.
+
+    The scale is the largest finite magnitude of what is expected, at most 1: an output of 0.02 at
+    most is compared as strictly, relative to it, as one of 20.
+    """
+
+    rtol: float
+    atol: float
+    max_diff: float = math.inf
+
+    def for_values(self, expected: torch.Tensor | Elsewhere) -> "Tolerance":
+        """The tolerance in which atol is multiplied by the scale of these values."""
+        return replace(self, atol=self.atol * _scale(expected)) if self.atol else self
+
+
+EXACT = Tolerance(0.0, 0.0)
+_HALF = Tolerance(1e-3, 1e-3)
+
+STEP = {
+    torch.float64: Tolerance(1e-7, 1e-9),
+    torch.float32: Tolerance(1e-5, 1e-6),
+    torch.complex64: Tolerance(1e-5, 1e-6),
+    torch.complex128: Tolerance(1e-7, 1e-9),
+    torch.float16: _HALF,
+    torch.bfloat16: _HALF,
+}
+"""Dtypes that are not here, integers and booleans among them, are compared exactly."""
+
+COMPOSITION = STEP | {torch.float32: Tolerance(1e-5, 1e-6, max_diff=1e-4)}
+
+VACUOUS = "it would pass with a kernel's output a hundredth larger"
+"""Sentence about a comparison whose negative control goes unnoticed."""
+
+_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+def compare(
+    expected: object, actual: object, tolerances: Mapping[torch.dtype, Tolerance]
+) -> Difference:
+    """The difference between two outputs: tensors, or nested tuples, lists and dicts of them."""
+    if structure(expected) != structure(actual):
+        return unequal(f"{structure(actual)} instead of {structure(expected)}")
+    total = Difference()
+    for (name, one), (_, other) in zip(leaves(expected), leaves(actual), strict=True):
+        total |= _compare_leaf(name, one, other, tolerances)
+    return total
+
+
+def compare_with_control(
+    expected: object, actual: object, tolerances: Mapping[torch.dtype, Tolerance]
+) -> Difference:
+    """The difference, and whether there could have been one."""
+    found = compare(expected, actual, tolerances)
+    if found.reason:
+        return found
+    bitwise = found.bitwise_equal
+    noticed = would_notice(expected, actual, tolerances, bitwise=bitwise)
+    return replace(found, noticed=noticed)
+
+
+def differs(expected: object, actual: object, tolerances: Mapping[torch.dtype, Tolerance]) -> bool:
+    """Whether `compare` finds a difference; stops at the first piece that has one."""
+    if structure(expected) != structure(actual):
+        return True
+    pairs = zip(leaves(expected), leaves(actual), strict=True)
+    return any(
+        _compare_leaf(name, one, other, tolerances, until_wrong=True).reason
+        for (name, one), (_, other) in pairs
+    )
+
+
+def identical(one: object, other: object) -> bool:
+    """Whether two outputs have the same bits, found out at the first piece that has not."""
+    if one is other:
+        return True
+    if structure(one) != structure(other):
+        return False
+    for (_, mine), (_, yours) in zip(leaves(one), leaves(other), strict=True):
+        if not is_tensor(mine):
+            if mine != yours:
+                return False
+            continue
+        if mine is yours or _one_place(mine, yours):
+            continue
+        first, second = as_tensor(mine), as_tensor(yours)
+        if tuple(first.shape) != tuple(second.shape) or first.dtype != second.dtype:
+            return False
+        if not all(
+            _same_bits(a.to(b.device), b)
+            for a, b in zip(pieces_of(first), pieces_of(second), strict=True)
+        ):
+            return False
+    return True
+
+
+def _one_place(one: object, other: object) -> bool:
+    """Whether two tensors are the same numbers in memory."""
+    if not isinstance(one, torch.Tensor) or not isinstance(other, torch.Tensor):
+        return False
+    if one.layout != torch.strided or other.layout != torch.strided or not one.numel():
+        return False
+    mine, yours = (
+        (t.data_ptr(), t.dtype, t.shape, t.stride(), t.is_conj(), t.is_neg()) for t in (one, other)
+    )
+    return mine == yours
+
+
+def would_notice(
+    expected: object,
+    actual: object,
+    tolerances: Mapping[torch.dtype, Tolerance],
+    *,
+    bitwise: bool,
+) -> bool:
+    """The comparison's negative control: whether an output a hundredth larger is noticed.
+
+    Where the outputs are equal to the last bit, one other bit is noticed; else what is outside of
+    the tolerance.
+    """
+    for (_, one), (_, other) in zip(leaves(expected), leaves(actual), strict=True):
+        if not is_tensor(one) or not is_tensor(other):
+            continue
+        if bitwise:
+            if any(not _same_bits(_real(p), _real(scaled(p))) for p in pieces_of(other)):
+                return True
+            continue
+        tolerance = tolerances.get(as_tensor(one).dtype, EXACT).for_values(as_tensor(one))
+        for piece, seen in zip(pieces_of(one), pieces_of(other), strict=True):
+            wrong = scaled(seen).to(piece.device)
+            if seen.numel() and _compare_piece(_real(piece), _real(wrong), tolerance).outside:
+                return True
+    return False
+
+
+def scaled(tensor: torch.Tensor) -> torch.Tensor:
+    """A hundredth more of everything; integers one more, booleans the other way round."""
+    if tensor.dtype == torch.bool:
+        return ~tensor
+    if not (tensor.dtype.is_floating_point or tensor.dtype.is_complex):
+        return tensor + 1
+    if tensor.dtype.itemsize == 1:  # 8 bits cannot say a hundredth, nor does torch multiply them
+        return (tensor.float() * 1.25).to(tensor.dtype)
+    return tensor * 1.01
+
+
+def compared_elements(output: object) -> int:
+    """How many numbers an output holds."""
+    return sum(math.prod(as_tensor(leaf).shape) for _, leaf in leaves(output) if is_tensor(leaf))
+
+
+def _compare_leaf(
+    name: str,
+    one: object,
+    other: object,
+    tolerances: Mapping[torch.dtype, Tolerance],
+    *,
+    until_wrong: bool = False,
+) -> Difference:
+    if not is_tensor(one):
+        same = one == other or (one != one and other != other)
+        return Difference() if same else unequal(f"{name} is {other!r} instead of {one!r}")
+    expected, actual = as_tensor(one), as_tensor(other)
+    if tuple(expected.shape) != tuple(actual.shape):
+        return unequal(f"{name} has shape {list(actual.shape)} instead of {list(expected.shape)}")
+    if expected.dtype != actual.dtype:
+        return unequal(f"{name} is {_name(actual)} instead of {_name(expected)}")
+    for side in (expected, actual):
+        if isinstance(side, torch.Tensor) and (side.layout != torch.strided or side.is_quantized):
+            return unequal(f"{name} is not a plain tensor and cannot be compared: {side.layout}")
+    if isinstance(expected, Elsewhere) and isinstance(actual, torch.Tensor):
+        agreed = expected.agrees(actual)
+        if agreed:
+            return agreed
+    tolerance: Tolerance | None = None
+    seen = _Seen()
+    total = 0
+    for piece, value in zip(pieces_of(expected), pieces_of(actual), strict=True):
+        total += piece.numel()
+        right, given = _real(piece), _real(value.to(piece.device))
+        if _same_bits(right, given):
+            seen.not_finite |= not all_finite(right)
+            continue
+        if tolerance is None:  # its scale takes a look at all values
+            tolerance = tolerances.get(expected.dtype, EXACT).for_values(expected)
+        seen.add(_compare_piece(right, given, tolerance))
+        if until_wrong and seen.difference(name, total, tolerance).reason:
+            break
+    return seen.difference(name, total, tolerance or EXACT)
+
+
+def _real(piece: torch.Tensor) -> torch.Tensor:
+    """Complex numbers as pairs of real ones."""
+    piece = piece.resolve_conj()
+    return torch.view_as_real(piece) if piece.dtype.is_complex else piece
+
+
+def _scale(expected: torch.Tensor | Elsewhere) -> float:
+    """The largest finite magnitude, at most 1; found at the first piece that has 1."""
+    largest = 0.0
+    for piece in pieces_of(expected):
+        if piece.numel():
+            sizes = _real(piece).abs().nan_to_num_(0.0, 0.0, 0.0)
+            largest = max(largest, float(sizes.max()))
+        if largest >= 1.0:
+            return 1.0
+    return largest
+
+
+@dataclass(slots=True)
+class _Seen:
+    """One piece, or all of a tensor so far."""
+
+    max_diff: float = 0.0
+    bitwise_equal: bool = True
+    outside: int = 0
+    """Elements outside the tolerance."""
+    patterns: int = 0
+    """Elements that are NaN or infinite on one side, or differently on both."""
+    not_finite: bool = False
+
+    def add(self, other: "_Seen") -> None:
+        self.max_diff = max(self.max_diff, other.max_diff)
+        self.bitwise_equal &= other.bitwise_equal
+        self.outside += other.outside
+        self.patterns += other.patterns
+        self.not_finite |= other.not_finite
+
+    def difference(self, name: str, total: int, tolerance: Tolerance) -> Difference:
+        reason = None
+        if self.patterns:
+            reason = f"{name} is NaN or infinite in other places: {self.patterns} of {total}"
+        elif self.outside:
+            where = f"{self.outside} of {counted(total, 'element')}"
+            reason = f"{name} differs by {self.max_diff:.3g}, {where}"
+        elif not (self.max_diff < tolerance.max_diff or self.max_diff == 0.0):
+            reason = f"{name} differs by {self.max_diff:.3g}, allowed is {tolerance.max_diff:g}"
+        return Difference(self.max_diff, self.bitwise_equal, reason, self.not_finite)
+
+
+def _compare_piece(expected: torch.Tensor, actual: torch.Tensor, tolerance: Tolerance) -> _Seen:
+    """The difference of two pieces of which some bit differs, or may."""
+    if not expected.dtype.is_floating_point:
+        different = expected != actual
+        wide = torch.float64
+        largest = float((expected.to(wide) - actual.to(wide)).abs().max())
+        count = int(different.sum())
+        return _Seen(max(largest, 1.0) if count else 0.0, count == 0, count)
+    if expected.dtype.itemsize < 4:
+        expected, actual = expected.float(), actual.float()
+    same = (expected == actual) | (expected.isnan() & actual.isnan())
+    diff = (actual - expected).abs_().masked_fill_(same, 0.0)
+    odd = ~torch.isfinite(diff)  # a NaN or an infinity that the other side does not have
+    allowed = expected.abs().mul_(tolerance.rtol).add_(tolerance.atol)
+    outside = (~(diff <= allowed)).logical_and_(~same).logical_or_(odd)
+    patterns = int(odd.sum())
+    return _Seen(
+        math.inf if patterns else float(diff.max()),
+        False,
+        int(outside.sum()),
+        patterns,
+        not all_finite(expected),
+    )
+
+
+def _same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
+    bits = _BITS.get(one.dtype.itemsize)
+    if bits is None or one.dtype == torch.bool:
+        return torch.equal(one, other)
+    one, other = (t.resolve_conj().resolve_neg() for t in (one, other))
+    if one.shape == other.shape and _in_words(one) and _in_words(other):
+        return torch.equal(one.view(-1).view(torch.int64), other.view(-1).view(torch.int64))
+    return torch.equal(one.view(bits), other.view(bits))
+
+
+def _in_words(tensor: torch.Tensor) -> bool:
+    """Whether its numbers can be read 8 bytes at a time, which takes half the time."""
+    size, begin = tensor.numel(), tensor.storage_offset()
+    itemsize = tensor.dtype.itemsize
+    return tensor.is_contiguous() and not (size * itemsize % 8 or begin * itemsize % 8)
+
+
+def _name(tensor: object) -> str:
+    return str(getattr(tensor, "dtype", "?")).removeprefix("torch.")

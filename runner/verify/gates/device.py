@@ -1,0 +1,319 @@
+"""Judge whether every file runs where its inputs are, on a device that is not the CPU.
+
+Model and inputs are put on a simulated device, as KernelBench's harness does with a GPU, and the
+forward runs on fake tensors: these have shapes, strides and a device, and no values.
+"""
+
+import io
+from collections.abc import Callable
+from contextlib import nullcontext, redirect_stdout
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+
+from runner.problems import load_problem, plain, read_problem
+from runner.problems.fake_execution import (
+    FakeTensors,
+    LeftAsMade,
+    move,
+    on_device,
+    recurrent_by_shape,
+)
+from runner.problems.simulated_device import NumbersToDevice, simulated_device
+from runner.torch_internals import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    UnsupportedOperatorException,
+    without_guards,
+)
+from runner.verify.findings import Findings
+from runner.verify.gates.device_lines import Placing
+from runner.verify.gates.self_test import load_component, made
+from runner.verify.layout import COMPOSITION_TEST, ORIGINAL, Layout, Step
+from runner.verify.loading_files import CannotJudge, Files, attribute, foreign_code
+from runner.verify.runtime.output_leaves import tensors
+from runner.verify.runtime.random_blocks import RepeatedDraws
+from runner.verify.runtime.runner import Bench, Inputs, holds_meta, placed
+
+_CPU = torch.device("cpu")
+_NO_GRADIENTS = "device_ready_queues_"
+"""Part of torch's own assertion where it takes gradients on a device without hardware."""
+_NOT_JUDGED = "not judged on a device that is not the CPU"
+_NEEDS_VALUES = (DataDependentOutputException, DynamicOutputShapeException)
+"""What fake tensors raise where a program needs values."""
+_IS_NOT_THERE = (NotImplementedError, UnsupportedOperatorException)
+"""What torch raises for what the simulated device does not have."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """A file that ran."""
+
+    build: Callable[[], Any]
+    get_inputs: Callable[[], Inputs]
+
+
+@dataclass(frozen=True, slots=True)
+class _Ran:
+    """Where the outputs of a file lie that ran on the simulated device."""
+
+    file: str
+    devices: tuple[str, ...]
+
+
+class _DoesNotRunError(CannotJudge):
+    """A file fails on the device."""
+
+    def __init__(self, message: str, fault: str | None) -> None:
+        super().__init__(message)
+        self.fault = fault
+        """What is wrong, with the line, where that was seen."""
+
+
+class DeviceGate:
+    """Runs each file once on the simulated device, and again only where that fails."""
+
+    def __init__(self, files: Files, layout: Layout, bench: Bench, findings: Findings) -> None:
+        self._files, self._layout = files.again(), layout
+        self._bench, self._findings = bench, findings
+        self._device = simulated_device()
+        self._fake = FakeTensors()
+        self._inputs: dict[str | None, Callable[[], Inputs]] = {}
+        """By the file whose inputs they are."""
+        self._modules: dict[str, ModuleType] = {}
+        """Component files that ran."""
+
+    def judge(self) -> None:
+        """Judge every file of the directory, if its original runs on such a device."""
+        put_back = self._bench.generators()
+        try:
+            with redirect_stdout(io.StringIO()):  # what files print, other gates have shown
+                original = self._original()
+                if original is not None:
+                    self._judge_files(original)
+        finally:
+            put_back()
+
+    def _judge_files(self, original: _Ran) -> None:
+        root = self._layout.tree.root.path if self._layout.tree else None
+        ran: dict[str | None, _Ran | None] = {}
+        for path in self._layout.components:
+            ran[path] = self._judge(path, self._component, original if path == root else None)
+        for step in self._layout.steps:
+            parent = ran.get(step.parent)
+            if parent is not None:
+                self._judge(f"{step.folder}/refactored.py", self._step(step), parent)
+        self._judge(COMPOSITION_TEST, self._composed, original)
+
+    def _original(self) -> _Ran | None:
+        """Run the problem's own file; where it does not run there, say why and judge nothing."""
+        try:
+            return self._run(ORIGINAL, self._problem)
+        except _DoesNotRunError as error:
+            fault, unjudged = self._explain(ORIGINAL, self._problem, error)
+        self._findings.nothing("device", ORIGINAL)
+        why = f"itself does not run on one: {fault}" if fault else unjudged
+        self._findings.warn(f"{_NOT_JUDGED}: {ORIGINAL} {why}")
+        return None
+
+    def _judge(self, file: str, load: Callable[[str], _Loaded], like: _Ran | None) -> _Ran | None:
+        """Judge one file; return where its outputs lie, if it runs."""
+        try:
+            ran = self._run(file, load)
+        except _DoesNotRunError as error:
+            fault, unjudged = self._explain(file, load, error)
+            self._findings.found("device", file, fault or f"{unjudged}; {ORIGINAL} can be")
+            return None
+        fault = None
+        if like is not None and not all(map(str.__eq__, ran.devices, like.devices)):
+            fault = self._misplaced(file, load, like)
+        self._findings.found("device", file, fault)
+        return ran
+
+    def _explain(
+        self, file: str, load: Callable[[str], _Loaded], error: "_DoesNotRunError"
+    ) -> tuple[str | None, str]:
+        """What is wrong with a file that fails on the device, or why that cannot be told."""
+        reason = _without(file, error)
+        if _began_with(error, _NEEDS_VALUES):
+            return None, f"cannot be run on shapes alone, since it reads values: {reason}"
+        if error.fault:
+            return error.fault, ""
+        if _NO_GRADIENTS in str(error):
+            return None, "takes gradients in forward, which the simulated device cannot"
+        if _began_with(error, _IS_NOT_THERE):
+            return None, f"cannot be run on the simulated device, which lacks something: {reason}"
+        try:
+            self._outputs(file, load, _CPU)
+        except CannotJudge as on_cpu:
+            since = ", since it reads values" if _began_with(on_cpu, _NEEDS_VALUES) else ""
+            return None, f"cannot be run on shapes alone{since}: {_without(file, on_cpu)}"
+        return f"runs on the CPU and not on {self._device}: {reason}", ""
+
+    def _misplaced(self, file: str, load: Callable[[str], _Loaded], like: _Ran) -> str | None:
+        """Which output is not where another file has it, and the line that makes it."""
+        placing = Placing(self._bench.directory, file)
+        outputs = self._outputs(file, load, self._device, placing)
+        for n, (tensor, device) in enumerate(zip(outputs, like.devices, strict=False)):
+            if tensor.device.type != device:
+                place = f"output[{n}] is on {tensor.device}, that of {like.file} on {device}"
+                more = f"; {placing.of_output(tensor)}" if tensor.device == _CPU else ""
+                return place + more
+        return None
+
+    def _run(self, file: str, load: Callable[[str], _Loaded]) -> _Ran:
+        """Run a file on the device: quickly, and where that fails, watching each operation."""
+        try:
+            outputs = self._outputs(file, load, self._device)
+        except CannotJudge:
+            placing = Placing(self._bench.directory, file)
+            try:
+                outputs = self._outputs(file, load, self._device, placing)
+            except CannotJudge as error:
+                raise _DoesNotRunError(str(error), placing.fault) from error
+        return _Ran(file, tuple(tensor.device.type for tensor in outputs))
+
+    def _outputs(
+        self,
+        file: str,
+        load: Callable[[str], _Loaded],
+        device: torch.device,
+        placing: Placing | None = None,
+    ) -> list[torch.Tensor]:
+        """Run a file's model on its own inputs. CannotJudge where something raises."""
+        with foreign_code(file, self._bench.directory), torch.no_grad():
+            loaded = self._either(lambda: load(file), placing)
+            quick = device != _CPU and placing is None
+            with LeftAsMade():
+                model = self._without_values(loaded.build) if quick else None
+                if model is None:
+                    model = self._either(loaded.build, placing)
+            inputs = self._without_values(loaded.get_inputs) if quick else None
+            if inputs is None:
+                inputs = self._either(loaded.get_inputs, placing)
+            model.train(self._bench.options.mode == "train")
+            if device != _CPU:
+                move(model, self._fake, device)
+                inputs = placed(inputs, self._moved)
+            args, kwargs = inputs
+            with (
+                without_guards(),
+                self._fake,
+                NumbersToDevice(),
+                ByShape(),
+                placing or nullcontext(),
+            ):
+                return tensors(plain(model(*args, **kwargs)))
+
+    def _moved(self, tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.is_meta:
+            return on_device(tensor, self._fake, self._device)
+        with self._fake:
+            return tensor.to(self._device)
+
+    def _without_values(self, make: Callable[[], Any]) -> Any:
+        """What has tensors on torch's meta device, which is quicker than fake ones.
+
+        None where that cannot be, or where tensors would lie there that are not going to be moved.
+        """
+        try:
+            with torch.device("meta"):
+                made = make()
+        except Exception:  # whatever the reason: fake tensors have it too, or it was those on meta
+            return None
+        if isinstance(made, nn.Module):
+            return None if any(map(holds_meta, made.modules())) else made
+        stays = any(tensor.is_meta for tensor in tensors(placed(made, self._moved)))
+        return None if stays else made
+
+    def _either(self, make: Callable[[], Any], placing: Placing | None) -> Any:
+        """Make something of fake tensors; of real ones where its code reads values."""
+        try:
+            with self._fake, placing or nullcontext():
+                return make()
+        except MemoryError:
+            raise
+        except Exception:  # whatever the reason: real tensors have it too, or it was fake ones
+            if self._bench.streaming:
+                raise
+            with RepeatedDraws():
+                made = make()
+            return self._fake.copied(made) if isinstance(made, nn.Module) else made
+
+    def _problem(self, file: str) -> _Loaded:
+        problem = load_problem(read_problem(self._bench.directory / file))
+        self._inputs[file] = problem.get_inputs
+        return _Loaded(problem.build, problem.get_inputs)
+
+    def _component(self, file: str) -> _Loaded:
+        module = load_component(self._files, self._bench, file, file).module
+        self._modules[file] = module
+
+        def get_inputs() -> Inputs:
+            return tuple(module.get_inputs()), {}
+
+        self._inputs[file] = get_inputs
+        arguments = getattr(module, "get_init_inputs", None)
+        return _Loaded(lambda: made(module.Model, arguments), get_inputs)
+
+    def _step(self, step: Step) -> Callable[[str], _Loaded]:
+        def load(file: str) -> _Loaded:
+            children = step.children.items()
+            known = {n: self._modules[c] for n, c in children if c in self._modules}
+            module = self._files.load_step(self._bench.directory / step.folder, known)
+            cls = attribute(module, "RefactoredModel", self._bench.directory)
+            arguments = getattr(module, "get_init_inputs", None)
+            return _Loaded(lambda: made(cls, arguments), self._inputs[step.parent])
+
+        return load
+
+    def _composed(self, file: str) -> _Loaded:
+        module = self._files.load(self._bench.directory / file)
+        cls = attribute(module, "ComposedModel", self._bench.directory)
+        return _Loaded(cls, self._inputs[ORIGINAL])
+
+
+def _began_with(error: BaseException | None, kinds: tuple[type[Exception], ...]) -> bool:
+    """Whether an error is one of these kinds, or was raised because of one."""
+    while error is not None and not isinstance(error, kinds):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
+def _without(file: str, error: CannotJudge) -> str:
+    """An error's first sentence, where its file was named before."""
+    return str(error).removeprefix(f"{file}: ").partition(". ")[0]
+
+
+class ByShape(TorchFunctionMode):
+    """Gives what these functions return by its shapes: fake tensors would take their time."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        if func in _RECURRENT and len(args) == _ARGUMENTS:
+            given = tensors(args)
+            packed = isinstance(args[3], list | tuple)
+            if not packed and len({tensor.device for tensor in given}) > 1:
+                torch.cat([tensor.flatten() for tensor in given])  # raises where that is seen
+            if not packed:
+                return recurrent_by_shape(*args)
+        if func in _CELLS:
+            states = tensors(args[1])
+            torch.cat([tensor.flatten() for tensor in tensors(args)])  # raises across devices
+            made = tuple(map(torch.empty_like, states))
+            return made if func is torch.lstm_cell else made[0]
+        if func is functional.batch_norm and len({t.device for t in tensors([args, kwargs])}) == 1:
+            return torch.empty_like(args[0])
+        return func(*args, **(kwargs or {}))
+
+
+_RECURRENT = frozenset((torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu))
+_CELLS = frozenset((torch.lstm_cell, torch.gru_cell, torch.rnn_tanh_cell, torch.rnn_relu_cell))
+_ARGUMENTS = 9
+"""From a recurrent layer's sequence to `batch_first`; a packed one has its sizes before those."""

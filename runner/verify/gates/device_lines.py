@@ -1,0 +1,87 @@
+"""Tell which line makes a tensor on the CPU, and which line mixes it with those of a device."""
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from runner.torch_internals import TorchDispatchMode
+from runner.verify.loading_files import relative
+from runner.verify.runtime.output_leaves import tensors
+
+Line = tuple[str, int]
+"""A file, relative to the directory, and the number of one of its lines."""
+_GIVE = "give it the device of what it meets, as in device=x.device"
+_VIEWS = (torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default)
+
+
+class Placing(TorchDispatchMode):
+    """Watches a run that is known to fail on a device, to say why in one line."""
+
+    def __init__(self, directory: Path, file: str) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._inside, self._file = directory.resolve(), file
+        self._lines: dict[int, tuple[torch.Tensor, Line | None]] = {}
+        """Line that made a tensor on the CPU, by the tensor's id; the tensor lives on."""
+        self.fault: str | None = None
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        given = tensors([args, kwargs])
+        try:
+            result = func(*args, **kwargs)
+        except Exception:
+            self.fault = self._explain(func, given)
+            raise
+        made = [tensor for tensor in tensors(result) if tensor.device.type == "cpu"]
+        line = self._line_of(given) if made else None
+        for tensor in made:
+            self._lines.setdefault(id(tensor), (tensor, line or self._here()))
+        return result
+
+    def of_output(self, tensor: torch.Tensor) -> str:
+        """Say which line made an output that is on the CPU."""
+        line = self._line_of([tensor])
+        return f"{self._shown(line)} makes it: {_GIVE}" if line else _GIVE
+
+    def _explain(self, func: Any, given: list[torch.Tensor]) -> str | None:
+        here = self._shown(self._here())
+        on_cpu = [tensor for tensor in given if tensor.device.type == "cpu" and tensor.dim()]
+        others = {str(tensor.device) for tensor in given if tensor.device.type != "cpu"}
+        if on_cpu and others:
+            device, line = min(others), self._line_of(on_cpu)
+            if line is None:
+                return f"{here} mixes a tensor on cpu with one on {device}: {_GIVE}"
+            made = self._shown(line)
+            mixes = "mixes it" if made == here else f"{here} mixes it"
+            return f"{made} makes a tensor on cpu and {mixes} with one on {device}: {_GIVE}"
+        if func in _VIEWS and not on_cpu:
+            return (
+                f"{here}: .view() of a tensor with strides {list(given[0].stride())}, a layout that"
+                f" the CPU does not give it: call .contiguous() before it, or .reshape() instead"
+            )
+        return None
+
+    def _line_of(self, given: Iterable[torch.Tensor]) -> Line | None:
+        known = (self._lines[id(tensor)][1] for tensor in given if id(tensor) in self._lines)
+        return next(known, None)
+
+    def _here(self) -> Line | None:
+        """The innermost line of the directory that is running."""
+        frame = sys._getframe(1)
+        inside = f"{self._inside}/"
+        while frame is not None:
+            if frame.f_code.co_filename.startswith(inside):
+                return relative(Path(frame.f_code.co_filename), self._inside), frame.f_lineno
+            frame = frame.f_back  # type: ignore[assignment]
+        return None
+
+    def _shown(self, line: Line | None) -> str:
+        if line is None:
+            return "it"
+        file, number = line
+        return f"line {number}" if file == self._file else f"line {number} of {file}"

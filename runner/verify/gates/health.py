@@ -1,0 +1,226 @@
+"""Find outputs that say little: constant, not finite, blind to an input or a weight.
+
+Nothing here is a verdict. What is too expensive to find out is said to be unknown. That follows
+from sizes: it does not depend on how busy a machine is, and is the same on machines of one kind.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import torch
+from torch import nn
+
+from runner.quantities import counted
+from runner.verify.gates.compare import STEP, differs
+from runner.verify.gates.gradients import FORWARDS, find_weak_weights
+from runner.verify.gates.weights import move, overlapping, weights_of
+from runner.verify.loading_files import CannotJudge
+from runner.verify.options import EXAMINED_BYTES, KEPT_BYTES, QUICK_FLOPS
+from runner.verify.runtime.disk_cache import DigestedTensor, size_of
+from runner.verify.runtime.output_leaves import is_tensor, leaves, pieces_of, tensors
+from runner.verify.runtime.runner import Bench, Inputs, Seen, SharedInputs
+
+EXAMINING_FLOPS = QUICK_FLOPS / 3
+"""Work of the forwards that are run again; one of them is, where it is quick."""
+
+UNEXAMINED = "the effect of each input and weight"
+"""What is said where the output or the forward is too large to find out."""
+
+_UNSEEN = "changes the output by less than the tolerance"
+_OTHER_TRIAL = 7919
+_NAMED = 4
+
+
+@dataclass
+class Health:
+    """Sentences about one problem."""
+
+    notes: list[str] = field(default_factory=list)
+    not_examined: list[str] = field(default_factory=list)
+
+
+def constant_output(output: object) -> str | None:
+    """Whether the original's whole output is one value; finds out at the first other one."""
+    value: float | None = None
+    elements = 0
+    for _, leaf in leaves(output):
+        if not is_tensor(leaf):
+            continue
+        for piece in pieces_of(leaf):
+            if not piece.numel():
+                continue
+            if piece.is_complex():
+                piece = torch.view_as_real(piece)
+            lowest, highest = (float(end) for end in torch.aminmax(_comparable(piece)))
+            value = lowest if value is None else value
+            if not (lowest == highest == value):
+                return None
+            elements += piece.numel()
+    if value is None or elements < 2:
+        return None
+    return "the output is all zeros" if value == 0 else f"the output is constant: all {value:g}"
+
+
+def fingerprint(output: object) -> tuple[object, ...]:
+    """Little about an output, which two different ones do not share by chance."""
+    marks: list[object] = []
+    for _, leaf in leaves(output):
+        if not is_tensor(leaf):
+            continue
+        if isinstance(leaf, DigestedTensor):
+            marks.append(leaf.digests)
+            continue
+        piece = next(iter(pieces_of(leaf)))
+        piece = _comparable(torch.view_as_real(piece) if piece.is_complex() else piece)
+        if piece.numel():
+            lowest, highest = torch.aminmax(piece)
+            total = piece.sum(dtype=torch.float64)
+            marks.append((float(lowest), float(highest), float(total)))
+    return tuple(marks)
+
+
+def _comparable(piece: torch.Tensor) -> torch.Tensor:
+    """Numbers of 8 bits have no order of their own in torch."""
+    return piece.float() if piece.is_floating_point() and piece.dtype.itemsize == 1 else piece
+
+
+def inputs_without_effect(seen: Seen) -> list[str]:
+    """Name inputs that no operation carries to an output."""
+    return [f"input {n} reaches no output" for n, used in enumerate(seen.inputs_used) if not used]
+
+
+def weights_without_effect(seen: Seen, model: nn.Module) -> list[str]:
+    """Name weights that no operation carries to an output."""
+    weights = dict(model.named_parameters())
+    unused = [n for n, t in weights.items() if t.numel() and n not in seen.weights_used]
+    if not unused:
+        return []
+    some = f"{len(unused)} of {counted(len(weights), 'weight')}"
+    return [f"{some} reach no output: {_named(unused)}"]
+
+
+def blindness(
+    bench: Bench,
+    model: nn.Module,
+    inputs: SharedInputs,
+    output: object,
+    seen: Seen,
+    draw: Callable[[int], Inputs],
+) -> Health:
+    """Change one input or weight at a time and see whether the output does; while it is cheap.
+
+    The model is not to be used afterwards: a forward may have changed its state.
+    """
+    health = Health()
+    left = forwards_again(seen.trace.effort)
+
+    def unchanged(given: Inputs) -> bool:
+        try:
+            changed, _ = bench.forward("original.py: forward", model, given, 0)
+        except CannotJudge:
+            return False  # the model does notice
+        return not differs(output, changed, STEP)
+
+    too_large = size_of(list(inputs.get())) > EXAMINED_BYTES or size_of(output) > KEPT_BYTES
+    if not left or too_large or _shares(output, model, inputs.get()):
+        health.not_examined.append(UNEXAMINED)
+        return health
+    other = tensors(list(draw(_OTHER_TRIAL)))
+    for n, used in enumerate(seen.inputs_used):
+        if not left:
+            health.not_examined.append(f"the effect of input {n} and what follows")
+            return health
+        changed = _with_other(inputs.get(), n, other)
+        if used and changed is not None:
+            left -= 1
+            if unchanged(changed):
+                health.notes.append(f"changing input {n} {_UNSEEN}")
+    weights: dict[str, torch.Tensor] = {  # a buffer may be for another mode, or keep count
+        name: weight
+        for name, weight in model.named_parameters()
+        if name in seen.weights_used
+        and weight.is_floating_point()
+        and weight.element_size() > 1
+        and not overlapping(weight)
+    }
+    suspects = [name for name, weight in weights.items() if weight.nbytes <= KEPT_BYTES]
+    large = len(weights) - len(suspects)
+    if len(weights) > left >= FORWARDS and _backward_bytes(weights, seen) <= KEPT_BYTES:
+        left -= FORWARDS
+        suspects = find_weak_weights(bench, model, inputs.get(), weights)
+    blind = []
+    for name in suspects[:left]:
+        weight = weights[name].data
+        before = weight.clone()
+        move(weight, torch.Generator().manual_seed(_OTHER_TRIAL), most=1.0)
+        if unchanged(inputs.get()):
+            blind.append(name)
+        weight.copy_(before)
+    if unknown := large + max(0, len(suspects) - left):
+        part = "" if unknown == len(weights) else f"{unknown} of "
+        effect = f"the effect of {part}{counted(len(weights), 'weight')}"
+        health.not_examined.append(effect)
+    if blind:
+        changed_weights = f"{len(blind)} of {counted(len(weights), 'weight')}"
+        health.notes.append(f"changing {changed_weights} {_UNSEEN}: {_named(blind)}")
+    return health
+
+
+def _backward_bytes(weights: dict[str, torch.Tensor], seen: Seen) -> int:
+    """Return what a backward pass holds at most, beside the weights.
+
+    That is all that the forward computed, the gradients, and one use's share in each of them: of a
+    weight of which a part is used, it is as large as the weight.
+    """
+    made = [meta for event in seen.trace.events for meta in event.operation.outputs]
+    computed: int = sum(prod(shape) * getattr(torch, dtype).itemsize for shape, dtype in made)
+    return computed + 2 * sum(weight.nbytes for weight in weights.values())
+
+
+def forwards_again(effort: int) -> int:
+    """Return how many forwards of this work are run again on other inputs and weights."""
+    return max(1, int(EXAMINING_FLOPS / max(1, effort))) if effort <= QUICK_FLOPS else 0
+
+
+def _with_other(inputs: Inputs, n: int, other: list[torch.Tensor]) -> Inputs | None:
+    """The inputs with the n-th tensor from another draw; None where it cannot be another."""
+    given = tensors(list(inputs))
+    mine = given[n]
+    new = other[n] if n < len(other) else mine
+    if new.shape != mine.shape or torch.equal(new, mine):
+        if not mine.is_floating_point():
+            return None
+        new = mine.detach().clone()
+        move(new, torch.Generator().manual_seed(_OTHER_TRIAL), most=1.0)
+    replaced: Inputs = _replace(inputs, mine, new)
+    return replaced
+
+
+def _replace(value: Any, old: torch.Tensor, new: torch.Tensor) -> Any:
+    if value is old:
+        return new
+    if isinstance(value, dict):
+        return {key: _replace(item, old, new) for key, item in value.items()}
+    if type(value) in (tuple, list):
+        return type(value)(_replace(item, old, new) for item in value)
+    return value
+
+
+def _shares(output: object, model: nn.Module, inputs: Inputs) -> bool:
+    """Whether another forward could write into this output."""
+    mine = {tensor.untyped_storage().data_ptr() for tensor in tensors(output)}
+    return bool(mine & {t.untyped_storage().data_ptr() for t in _others(model, inputs)})
+
+
+def _others(model: nn.Module, inputs: Inputs) -> Iterable[torch.Tensor]:
+    yield from weights_of(model).values()
+    yield from tensors(list(inputs))
+    for module in model.modules():
+        yield from (value for value in vars(module).values() if isinstance(value, torch.Tensor))
+
+
+def _named(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more

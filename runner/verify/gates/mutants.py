@@ -1,0 +1,219 @@
+"""This file knows about wrong copies of a kernel: which there are, and how each is made."""
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import torch
+from torch import nn
+
+from runner.untrusted_files import read_file
+from runner.verify.gates.compare import scaled
+from runner.verify.gates.operation_identity import TensorMeta, meta_of
+from runner.verify.gates.power_report import Kind
+from runner.verify.gates.self_test import made
+from runner.verify.gates.weights import transfer, weights_of
+from runner.verify.loading_files import AnyFiles
+from runner.verify.runtime.output_leaves import tensors
+from runner.verify.runtime.replay import Given, Use, Wrong
+from runner.verify.runtime.runner import Bench
+
+Fate: TypeAlias = Literal["shapes", "error"]
+"""What a wrong copy does before it computes a value."""
+
+_ATTRIBUTES = 3
+"""Of the attributes that leave the output's shape alone, so many are changed."""
+
+_OTHER_WORDS = {
+    "none": "tanh",
+    "tanh": "none",
+    "mean": "sum",
+    "sum": "mean",
+    "zeros": "replicate",
+    "constant": "replicate",
+    "reflect": "replicate",
+    "replicate": "reflect",
+    "circular": "reflect",
+    "bilinear": "nearest",
+    "nearest": "bilinear",
+}
+"""Words that say how an operation computes, each with another that it takes too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One thing that is wrong in every use of a kernel file."""
+
+    kind: Kind
+    change: str
+    wrong: Callable[[nn.Module], Wrong]
+    """For one instance, whose weights the wrong copy takes."""
+    fate: Fate | None = None
+    """Known before anything is computed; None where only values can tell."""
+
+
+def mutants_of(
+    path: Path, call: Given, instance: nn.Module, bench: Bench, files: AnyFiles
+) -> Iterator[Mutant]:
+    """All that apply to a kernel file that is used like this."""
+    if call.outputs:
+        yield Mutant("scaled", _scaling(call.outputs[0]), lambda _: _scaled)
+    inputs = [meta_of(tensor) for tensor in tensors(list(call.arguments))]
+    if len(call.outputs) == 1 and call.outputs[0] in inputs:
+        skipped = inputs.index(call.outputs[0])
+        change = f"input {skipped} in place of the output"
+        yield Mutant("skipped", change, lambda _: _skipped(skipped))
+    if pair := _alike(inputs):
+        change = f"inputs {pair[0]} and {pair[1]} in each other's place"
+        yield Mutant("swapped", change, lambda _: _swapped(*pair))
+    yield from _attributes(path, call, instance, bench, files)
+
+
+def _scaling(output: TensorMeta) -> str:
+    if output[1] == "bool":
+        return "output inverted"
+    return "output × 1.01" if output[1].startswith(("float", "bfloat", "complex")) else "output + 1"
+
+
+def _alike(inputs: list[TensorMeta]) -> tuple[int, int] | None:
+    """The first two inputs that can stand in each other's place."""
+    for n, meta in enumerate(inputs):
+        if meta in inputs[n + 1 :]:
+            return n, inputs.index(meta, n + 1)
+    return None
+
+
+def _scaled(use: Use) -> Any:
+    return _each(use.right(), scaled)
+
+
+def _skipped(n: int) -> Wrong:
+    return lambda use: tensors(list(use.args))[n].clone()
+
+
+def _swapped(one: int, other: int) -> Wrong:
+    def wrong(use: Use) -> Any:
+        given = tensors(list(use.args))
+        places = {id(given[one]): given[other], id(given[other]): given[one]}
+        return use.forward(*_each(use.args, lambda t: places.get(id(t), t)), **use.kwargs)
+
+    return wrong
+
+
+def _each(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    if isinstance(value, torch.Tensor):
+        return change(value)
+    if isinstance(value, dict):
+        return {key: _each(item, change) for key, item in value.items()}
+    if type(value) in (tuple, list):
+        return type(value)(_each(item, change) for item in value)
+    return value
+
+
+def _attributes(
+    path: Path, call: Given, instance: nn.Module, bench: Bench, files: AnyFiles
+) -> Iterator[Mutant]:
+    """Those that give the same shapes; else one that cannot run."""
+    doomed: list[Mutant] = []
+    found = 0
+    source = read_file(path)
+
+    def build(text: str) -> nn.Module:
+        module = files.load_text(path, text)
+        model: nn.Module = made(module.Model, module.get_init_inputs)
+        return model
+
+    runs_without_values = _fate(lambda: build(source.decode()), call, instance) is None
+    for change, text in edits(source):
+        changed = partial(build, text)
+        fate = _fate(changed, call, instance) if runs_without_values else None
+        mutant = Mutant("attribute", change, _rebuilt(changed, bench, change), fate)
+        if fate is None:
+            yield mutant
+            found += 1
+            if found == _ATTRIBUTES:
+                return
+        else:
+            doomed.append(mutant)
+    if not found and doomed:
+        yield min(doomed, key=lambda mutant: mutant.fate != "shapes")
+
+
+def _rebuilt(
+    build: Callable[[], nn.Module], bench: Bench, change: str
+) -> Callable[[nn.Module], Wrong]:
+    def wrong(instance: nn.Module) -> Wrong:
+        model = bench.build_bare(f"the kernel in which {change}", build, 0)
+        transfer(weights_of(instance), model, {name: name for name in weights_of(model)})
+        return lambda use: model(*use.args, **use.kwargs)
+
+    return wrong
+
+
+def _fate(build: Callable[[], nn.Module], call: Given, instance: nn.Module) -> Fate | None:
+    """Build and run it on tensors without values, which costs nothing."""
+    try:
+        with torch.device("meta"), torch.no_grad():
+            model = build().train(instance.training)
+            shapes = {name: t.shape for name, t in weights_of(model).items()}
+            if shapes != {name: t.shape for name, t in weights_of(instance).items()}:
+                return "error"
+            output = model(*call.arguments, **call.keywords)
+    except Exception:  # whatever a wrong number leads to
+        return "error"
+    return None if tuple(map(meta_of, tensors(output))) == call.outputs else "shapes"
+
+
+def edits(source: bytes) -> Iterator[tuple[str, str]]:
+    """Each number, word and switch in the methods of class Model, with another in its place."""
+    tree = ast.parse(source)
+    classes = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Model"]
+    methods = [m for c in classes for m in c.body if isinstance(m, ast.FunctionDef)]
+    for statement in (statement for method in methods for statement in method.body):
+        for holder, constant in list(_constants(statement, statement)):
+            before, value = _said(holder), constant.value
+            constant.value = _other(value)
+            after = _said(holder)
+            change = f"{before} becomes {after}"
+            if before == after:  # it is in the part that is too long to be told
+                change = f"{value!r} becomes {constant.value!r} in {before}"
+            text = ast.unparse(tree)
+            constant.value = value
+            yield change, text
+
+
+_HOLDERS = (ast.keyword, ast.Call, ast.BinOp, ast.Subscript, ast.Assign, ast.Return)
+
+
+def _constants(node: ast.AST, holder: ast.AST) -> Iterator[tuple[ast.AST, ast.Constant]]:
+    """Constants that have another value to take, and the smallest part that explains each."""
+    if isinstance(node, ast.Constant):
+        if _other(node.value) is not None:
+            yield holder, node
+        return
+    if isinstance(node, ast.JoinedStr | ast.Raise | ast.Assert):
+        return  # text for people
+    inner = node if isinstance(node, _HOLDERS) else holder
+    for child in ast.iter_child_nodes(node):
+        yield from _constants(child, inner)
+
+
+def _other(value: object) -> Any:
+    """Another value of the same kind; None where there is none to think of."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int):
+        return value + 1
+    if isinstance(value, float):
+        return value * 2 if value else 1.0
+    return _OTHER_WORDS.get(value) if isinstance(value, str) else None
+
+
+def _said(holder: ast.AST) -> str:
+    if isinstance(holder, ast.keyword):
+        return f"{holder.arg}={ast.unparse(holder.value)}"
+    text = " ".join(ast.unparse(holder).split())
+    return text if len(text) <= 80 else f"{text[:79]}…"

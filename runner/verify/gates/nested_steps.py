@@ -1,0 +1,148 @@
+"""This file knows about steps below the root's, on real values: what the model gives their parents.
+
+While the root's step runs, each part of it that a step takes apart is called with what it gets in
+the model, and holds the model's weights. There its refactored self is called with the same, and the
+parts of that in turn. No value is kept for it, and no forward runs but those of the steps.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from types import ModuleType
+from typing import Any
+
+from torch import nn
+
+from runner.problems import plain
+from runner.torch_internals import without_modes
+from runner.verify.findings import Findings
+from runner.verify.gates.compare import STEP, compare
+from runner.verify.gates.difference import Difference
+from runner.verify.gates.self_test import components_in, made
+from runner.verify.gates.training_state import state_fault
+from runner.verify.gates.weights import Weights, held_weights, state_after, transfer
+from runner.verify.layout import Step
+from runner.verify.loading_files import CHILDREN, foreign_code
+from runner.verify.runtime.disk_cache import Spill, size_of
+from runner.verify.runtime.output_leaves import tensors
+from runner.verify.runtime.runner import Bench
+
+IN_THE_MODEL = "on what it gets in the model: "
+
+
+@dataclass(slots=True)
+class OpenStep:
+    """A step whose files are loaded, and what was seen of it so far."""
+
+    step: Step
+    module: ModuleType
+    mapping: dict[str, str]
+    total: Difference = field(default_factory=Difference)
+
+    def refactored(self) -> Any:
+        """A new RefactoredModel."""
+        return made(self.module.RefactoredModel, getattr(self.module, "get_init_inputs", None))
+
+    def children(self, model: nn.Module, bench: Bench) -> dict[str, tuple[nn.Module, str]]:
+        """Module path -> module of a child, and its file in the step."""
+        folder = bench.directory / self.step.folder / CHILDREN
+        return components_in(model, folder, bench.directory)
+
+    def names(self, found: dict[str, tuple[nn.Module, str]]) -> dict[str, str]:
+        """Module path -> the component file whose copy it is."""
+        return {
+            path: self.step.children.get(file.rpartition("/")[2].removesuffix(".py")) or file
+            for path, (_, file) in found.items()
+        }
+
+
+class Boundaries:
+    """Steps that hold on inputs of their own, until the model calls their parents."""
+
+    def __init__(self, bench: Bench, spill: Spill, findings: Findings) -> None:
+        self._bench, self._spill, self._findings = bench, spill, findings
+        self._waiting: dict[str, OpenStep] = {}
+
+    def expect(self, opened: OpenStep) -> None:
+        """Judge this step where its parent is called for the first time."""
+        if opened.step.parent is not None:
+            self._waiting[opened.step.parent] = opened
+
+    @contextmanager
+    def watching(self, modules: dict[str, nn.Module], names: dict[str, str]) -> Iterator[None]:
+        """Judge the steps of those modules that run meanwhile."""
+        wrapped = {path: module for path, module in modules.items() if names[path] in self._waiting}
+        for path, module in wrapped.items():
+            module.forward = self._watched(names[path], module, module.forward)
+        try:
+            yield
+        finally:
+            for module in wrapped.values():
+                module.__dict__.pop("forward", None)
+
+    def _watched(
+        self, component: str, module: nn.Module, forward: Callable[..., Any]
+    ) -> Callable[..., Any]:
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            opened = self._waiting.pop(component, None)
+            if opened is None:
+                return forward(*args, **kwargs)
+            with without_modes():
+                held, begin = held_weights(module), self._bench.generators()
+                before = [(tensor, tensor._version) for tensor in tensors([args, kwargs])]
+            output = forward(*args, **kwargs)
+            with without_modes(), self._bench.streaming or nullcontext():
+                end = self._bench.generators()
+                where = opened.step.folder
+                alone = f"{where} ran on inputs of its own alone: "
+                if any(tensor._version != version for tensor, version in before):
+                    self._findings.note(f"{alone}{component} writes into its inputs")
+                else:
+                    state = state_after(module) if self._bench.options.mode == "train" else {}
+                    with self._held(plain(output), [args, kwargs, held]) as expected:
+                        if expected is None and output is not None:
+                            self._findings.note(f"{alone}no room beside the model")
+                        else:
+                            with self._findings.judging("step", where):
+                                opened.total |= self._follow(
+                                    opened, held, state, args, kwargs, expected, begin
+                                )
+                                self._findings.compared("step", where, opened.total)
+                end()
+            return output
+
+        return watched
+
+    def _held(self, output: object, others: object) -> AbstractContextManager[object]:
+        """What the parent gave, in memory or on disk while its refactored self runs."""
+        if self._spill.may_stay(size_of(output)):
+            return nullcontext(output)
+        return self._spill.away(output, others)
+
+    def _follow(
+        self,
+        opened: OpenStep,
+        held: Weights,
+        state: Weights,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        expected: object,
+        begin: Callable[[], None],
+    ) -> Difference:
+        bench, file = self._bench, f"{opened.step.folder}/refactored.py"
+        model = bench.build_bare(f"{file}: RefactoredModel", opened.refactored, 0)
+        with foreign_code(f"{opened.step.folder}/weight_map.json", bench.directory):
+            transfer(held, model, opened.mapping)
+        found = opened.children(model, bench)
+        modules = {path: module for path, (module, _) in found.items()}
+        begin()
+        with (
+            foreign_code(f"{file}: forward", bench.directory),
+            self.watching(modules, opened.names(found)),
+        ):
+            actual = plain(model(*args, **kwargs))
+        difference = compare(expected, actual, STEP)
+        difference |= state_fault(state, model, opened.mapping)
+        if difference.reason:
+            return replace(difference, reason=IN_THE_MODEL + difference.reason)
+        return difference

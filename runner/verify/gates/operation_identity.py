@@ -1,0 +1,188 @@
+"""This file knows about what makes two dispatched operations the same, however they are spelled."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import torch
+
+from runner.torch_internals import schema
+from runner.verify.runtime.output_leaves import tensors
+
+TensorMeta = tuple[tuple[int, ...], str]
+"""Shape and dtype."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What makes two dispatched operations the same: name, inputs, attributes, outputs."""
+
+    name: str
+    inputs: tuple[TensorMeta, ...]
+    attributes: tuple[str, ...]
+    outputs: tuple[TensorMeta, ...]
+
+    def __str__(self) -> str:
+        inside = ", ".join([*map(_shown, self.inputs), *self.attributes])
+        return f"{self.name}({inside}) -> {', '.join(map(_shown, self.outputs))}"
+
+
+COPIES = {"clone", "copy_", "copy", "_to_copy", "_copy_from", "lift_fresh_copy"}
+"""Move elements, and change their dtype or stride at most."""
+SCATTERS = {"slice_scatter", "select_scatter", "diagonal_scatter", "as_strided_scatter"}
+"""What a copy into a view becomes in a program without in-place operations."""
+FILLS = {"fill_", "fill", "zero_", "zero"}
+CREATES = {
+    f"{prefix}{name}"
+    for name in ("empty", "zeros", "ones", "full", "empty_strided")
+    for prefix in ("", "new_")
+} | {"empty_like", "zeros_like", "ones_like", "full_like", "lift_fresh", "scalar_tensor"}
+"""Of a tensor argument they read the shape only."""
+_COMMUTES = {"add", "mul"}
+"""`0 + x` is the same operation as `x + 0`."""
+_MIRRORED = {"ge": "le", "gt": "lt", "eq": "eq", "ne": "ne"}
+"""`a >= b` is the same operation as `b <= a`, which Python calls where only b is a Parameter."""
+_NOT_ATTRIBUTES = {
+    "dtype",
+    "device",
+    "layout",
+    "pin_memory",
+    "memory_format",
+    "generator",
+    "non_blocking",
+    "out",
+}
+
+
+@lru_cache(maxsize=4096)
+def _arguments(func: Any) -> tuple[tuple[str, bool, Any, bool, bool], ...]:
+    """Name, whether it has a default, the default, whether it is written to, and only that."""
+    return tuple(
+        (
+            a.name,
+            a.has_default_value(),
+            a.default_value if a.has_default_value() else None,
+            a.alias_info is not None and a.alias_info.is_write,
+            a.is_out,
+        )
+        for a in schema(func).arguments
+    )
+
+
+class Bound(NamedTuple):
+    """One argument of one call. Made for every argument of every operation, so it is no more."""
+
+    name: str
+    value: Any
+    written: bool
+    tensors: list[torch.Tensor]
+
+
+def bound_arguments(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Bound]:
+    """Every argument by name, defaults filled in, and whether it is written to.
+
+    Those for results alone are called `out`, as most are.
+    """
+    for n, (name, has_default, default, written, is_out) in enumerate(_arguments(func)):
+        if n < len(args):
+            yield Bound(name, args[n], written, tensors(args[n]))
+        elif name in kwargs:
+            shown = "out" if is_out else name
+            yield Bound(shown, kwargs[name], written, tensors(kwargs[name]))
+        elif has_default:
+            yield Bound(name, default, written, [])
+
+
+def operation_of(
+    name: str,
+    bound: list[Bound],
+    shapes: dict[int, TensorMeta],
+    outputs: list[torch.Tensor],
+) -> Operation:
+    """The operation under one name for all its spellings: in place or not, copy or scatter."""
+    if name in COPIES | SCATTERS | FILLS:
+        return _copy(name, {each.name: each.value for each in bound}, shapes, outputs)
+    plain = name[:-1] if name.endswith("_") and not name.endswith("__") else name
+    plain = plain.removesuffix("_functional")  # `x.normal_()` without writing into x
+    number = "other" if plain in _COMMUTES else "self"
+    given = next((shapes[id(t)][0] for each in bound for t in each.tensors), ())
+    rank = len(given) + (plain == "stack")
+    sizes = {each.name: each.value for each in bound}
+    attributes = tuple(
+        f"{number if each.name == 'self' else each.name}={_literal(_said(each, rank, sizes))}"
+        for each in bound
+        if not each.tensors and each.value is not None and each.name not in _NOT_ATTRIBUTES
+    )
+    if plain == "uniform" and {"from=0", "to=1"} <= {*attributes}:
+        plain, attributes = "rand_like", ()
+    inputs = tuple(shapes[id(t)] for each in bound if each.name != "out" for t in each.tensors)
+    if plain in _MIRRORED and len(inputs) == 2:
+        mirror = _MIRRORED[plain]
+        inputs = tuple(sorted(inputs)) if mirror == plain else inputs[::-1]
+        plain = mirror
+    results = tuple(map(meta_of, outputs))
+    if plain == "bmm" and results[0][0][0] == 1:  # torch.matmul decides by the strides of that one
+        plain, inputs, results = "mm", _of_the_first(inputs), _of_the_first(results)
+    return Operation(plain, inputs, attributes, results)
+
+
+def _said(argument: Bound, rank: int, sizes: dict[str, Any]) -> Any:
+    """A dimension counted from the first one; a pooling's stride, which is its size unless said."""
+    value = argument.value
+    if argument.name.startswith("dim") and rank:
+        if type(value) is int:
+            return value % rank if -rank <= value < 0 else value
+        if type(value) in (list, tuple) and all(type(n) is int for n in value):
+            return [n % rank if -rank <= n < 0 else n for n in value]
+    return sizes["kernel_size"] if value == [] and argument.name == "stride" else value
+
+
+def _of_the_first(batches: tuple[TensorMeta, ...]) -> tuple[TensorMeta, ...]:
+    """Shape and dtype of the only matrix in each batch."""
+    return tuple((shape[1:], dtype) for shape, dtype in batches)
+
+
+def _copy(
+    name: str,
+    values: dict[str, Any],
+    shapes: dict[int, TensorMeta],
+    outputs: list[torch.Tensor],
+) -> Operation:
+    """A move of elements: how many of which dtype are written, from which dtype.
+
+    `x[:, 0] = y` is a copy into a view; without in-place operations it is a scatter of y into a
+    copy of x. Both write y's elements once.
+    """
+    into = shapes[id(values["self"])]
+    if name in FILLS:
+        return Operation("copy", (into,), (), (into,))
+    if name in SCATTERS:
+        source = shapes[id(values["src"])]
+        return Operation("copy", (source,), (), ((source[0], into[1]),))
+    if name in {"copy_", "copy"}:
+        source = shapes[id(values["src"])]
+        return Operation("copy", ((into[0], source[1]),), (), (into,))
+    return Operation("copy", (into,), (), tuple(map(meta_of, outputs)))
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_literal, value))}]"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, torch.UntypedStorage | torch.TypedStorage):
+        return "a storage"  # its repr is all of its bytes
+    if isinstance(value, torch.dtype):
+        return str(value).removeprefix("torch.")
+    return repr(value)
+
+
+def meta_of(tensor: torch.Tensor) -> TensorMeta:
+    """Shape and dtype."""
+    return tuple(tensor.shape), str(tensor.dtype).removeprefix("torch.")
+
+
+def _shown(meta: TensorMeta) -> str:
+    shape, dtype = meta
+    return f"{dtype}[{', '.join(map(str, shape))}]"

@@ -1,0 +1,211 @@
+"""This file knows about the power gate: whether a comparison fails where a kernel is wrong.
+
+Every kernel file is put to it in the smallest step that uses it, and in the composition where that
+step sees nothing. Wrong are all uses of the file at once; what is upstream of them is not computed.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch import nn
+
+from runner.verify.findings import Findings
+from runner.verify.gates.compare import Tolerance, compare, differs, identical
+from runner.verify.gates.difference import Difference
+from runner.verify.gates.health import constant_output
+from runner.verify.gates.mutants import Mutant, mutants_of
+from runner.verify.gates.power_report import KernelPower, MutantResult, Power, Unseen
+from runner.verify.layout import Layout, Step
+from runner.verify.loading_files import AnyFiles, CannotJudge, foreign_code
+from runner.verify.runtime.disk_cache import Spill
+from runner.verify.runtime.output_leaves import is_tensor, leaves, pieces_of
+from runner.verify.runtime.replay import Recording, Replayed
+from runner.verify.runtime.runner import Bench
+
+MODEL = "model"
+"""The component's name in checks that are about the whole: the composition."""
+
+BEYOND_DOUBT = 2e-3
+"""No tolerance lets a difference pass that is larger than this, and than this part of the value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A comparison that passed, and what it takes to make it again."""
+
+    where: str
+    """The step's folder, or `model`."""
+    components: dict[str, str]
+    """Module path -> component file."""
+    modules: dict[str, nn.Module]
+    run: Callable[[], Any]
+    """The parent's forward, on the inputs of the recording."""
+    expected: object
+    bitwise: bool
+    """The comparison found equal bits, and so notices any other bit."""
+    tolerances: dict[torch.dtype, Tolerance]
+    may_be_dead: bool
+    """The original, too, computes what reaches no output."""
+
+
+class PowerGate:
+    """Collects, kernel file by kernel file, what was noticed where."""
+
+    def __init__(
+        self, files: AnyFiles, layout: Layout, bench: Bench, spill: Spill, findings: Findings
+    ) -> None:
+        self._files = files
+        self._layout, self._bench, self._spill, self._findings = layout, bench, spill, findings
+        self._kernels = {path for path in layout.components if layout.is_kernel(path)}
+        self._results: dict[str, list[MutantResult]] = {}
+        self._faults: dict[str, str] = {}
+        self._smallest = self._homes(layout.steps) if bench.options.power else {}
+
+    def recording(self, where: str, found: dict[str, tuple[nn.Module, str]]) -> Recording | None:
+        """What takes down a forward; None where no kernel is to be judged by it."""
+        if not self._wanted(where):
+            return None
+        modules = {path: module for path, (module, _) in found.items()}
+        return Recording(modules, self._spill, self._bench.options.device)
+
+    def judge(self, comparison: Comparison, recording: Recording) -> None:
+        """Make each wanted kernel wrong, in each way, until one is noticed and all are told."""
+        with self._findings.gate("power"):
+            self._judge(comparison, recording)
+
+    def _judge(self, comparison: Comparison, recording: Recording) -> None:
+        for kernel in sorted(self._wanted(comparison.where)):
+            paths = [p for p, component in comparison.components.items() if component == kernel]
+            calls = [call for path in paths for call in recording.calls_of(path)]
+            if not calls:
+                continue
+            self._faults.pop(kernel, None)
+            source = self._bench.directory / kernel
+            instance = comparison.modules[paths[0]]
+            mutants = mutants_of(source, calls[0], instance, self._bench, self._files)
+            self._results[kernel] = [
+                self._result(kernel, paths, mutant, comparison, recording) for mutant in mutants
+            ]
+
+    def finish(self) -> None:
+        """The verdicts, once everything has run."""
+        if not self._bench.options.power:
+            return
+        reports = []
+        for kernel in sorted(self._kernels):
+            report = KernelPower(component=kernel, mutants=self._results.get(kernel, []))
+            reports.append(report)
+            if not report.mutants:
+                self._findings.broken(
+                    "power",
+                    kernel,
+                    "no comparison that passed uses it, so none can be seen to fail",
+                )
+                continue
+            self._findings.found("power", kernel, self._faults.get(kernel))
+            if not report.seen and kernel not in self._faults:
+                self._findings.warn(f"{kernel}: wrong values go unnoticed: {_why(report)}")
+        self._findings.power = Power.of(reports)
+
+    def _homes(self, steps: tuple[Step, ...]) -> dict[str, str]:
+        """Kernel file -> the step with the fewest children that uses it."""
+        by_size = sorted(steps, key=lambda step: len(step.children))
+        return {
+            kernel: next(step.folder for step in by_size if kernel in step.children.values())
+            for kernel in self._kernels
+            if any(kernel in step.children.values() for step in steps)
+        }
+
+    def _wanted(self, where: str) -> set[str]:
+        if not self._bench.options.power:
+            return set()
+        if where != MODEL:
+            return {kernel for kernel, home in self._smallest.items() if home == where}
+        seen = {
+            kernel
+            for kernel, results in self._results.items()
+            if KernelPower(component=kernel, mutants=results).seen
+        }
+        return self._kernels - seen
+
+    def _result(
+        self,
+        kernel: str,
+        paths: list[str],
+        mutant: Mutant,
+        comparison: Comparison,
+        recording: Recording,
+    ) -> MutantResult:
+        told = partial(MutantResult, kind=mutant.kind, change=mutant.change, where=comparison.where)
+        if mutant.fate:
+            return told(verdict="caught", caught_by=mutant.fate)
+        try:
+            with foreign_code(f"{kernel}: {mutant.change}", self._bench.directory), torch.no_grad():
+                wrong = {path: mutant.wrong(comparison.modules[path]) for path in paths}
+                replayed = recording.replay(comparison.run, wrong)
+        except CannotJudge:
+            return told(verdict="caught", caught_by="error")
+        if differs(comparison.expected, replayed.output, comparison.tolerances):
+            return told(verdict="caught", caught_by="values")
+        if beyond := _beyond_doubt(comparison.expected, replayed.output):
+            self._faults[kernel] = f"{comparison.where} compares as equal what is {beyond:.3g} off"
+        if comparison.bitwise and not identical(comparison.expected, replayed.output):
+            return told(verdict="caught", caught_by="bits")
+        reason, explanation = self._unseen(kernel, comparison, replayed)
+        return told(verdict="uncaught", reason=reason, explanation=explanation)
+
+    def _unseen(
+        self, kernel: str, comparison: Comparison, replayed: Replayed
+    ) -> tuple[Unseen, str]:
+        """Why a comparison did not notice. A reason that should not be is a fault of the gate."""
+        if not replayed.changed:
+            return "same_output", "it gives the same bits"
+        if not replayed.arrived and not replayed.read:
+            if not comparison.may_be_dead:
+                self._faults[kernel] = f"nothing in {comparison.where} reads what it computes"
+            return "dead", "nothing reads what it computes"
+        if not replayed.arrived:
+            names = sorted({comparison.components[path] for path in replayed.absorbed_by})
+            return "absorbed", f"{', '.join(names)} gives the same for the wrong values"
+        if _holds_no_finite(comparison.expected):
+            return "not_finite", "what is compared is NaN or infinite throughout"
+        if said := constant_output(comparison.expected):
+            return "constant", said
+        off = compare(comparison.expected, replayed.output, comparison.tolerances).max_diff
+        return "within_tolerance", f"what is compared is {off:.3g} off at most"
+
+
+def comparable(difference: Difference, outside: list[str]) -> bool:
+    """Whether a comparison is one that can be seen to fail."""
+    return difference.reason is None and not outside
+
+
+def _why(report: KernelPower) -> str:
+    """The reason that goes for the scaled output, which comes first."""
+    reasons = [m.explanation for m in report.mutants if m.explanation is not None]
+    return next(iter(reasons), "no way to make them wrong was found")
+
+
+def _beyond_doubt(expected: object, actual: object) -> float | None:
+    """How far two outputs are apart, where no tolerance allows it; without `compare`'s help."""
+    for (_, one), (_, other) in zip(leaves(expected), leaves(actual), strict=True):
+        if not is_tensor(one) or not is_tensor(other):
+            continue
+        for piece, value in zip(pieces_of(one), pieces_of(other), strict=True):
+            if not piece.numel() or piece.is_complex():
+                continue
+            right, wrong = piece.double(), value.to(piece.device).double()
+            off = (right - wrong).abs().nan_to_num(0.0, 0.0, 0.0)
+            beyond = off > BEYOND_DOUBT * (1 + right.abs().nan_to_num(0.0, 0.0, 0.0))
+            if bool(beyond.any()):
+                return float(off[beyond].max())
+    return None
+
+
+def _holds_no_finite(output: object) -> bool:
+    held = (leaf for _, leaf in leaves(output) if is_tensor(leaf))
+    pieces = (piece for leaf in held for piece in pieces_of(leaf) if piece.numel())
+    return not any(bool(torch.isfinite(piece).any()) for piece in pieces)

@@ -1,0 +1,186 @@
+"""This file knows about the root's component file, which is the whole original in one file.
+
+It runs once, on the author's weights and inputs. That run is compared with the original's; it is
+the file's self-test, where its own inputs are the author's to the bit; and it is what the step that
+takes the root apart is compared with.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from runner.tree.document import ROOT
+from runner.verify.findings import Findings
+from runner.verify.gates.compare import COMPOSITION, compare_with_control, identical
+from runner.verify.gates.nested_steps import OpenStep
+from runner.verify.gates.operation_identity import meta_of
+from runner.verify.gates.self_test import (
+    Component,
+    SelfTests,
+    judge_output,
+    load_component,
+    note_contract,
+    self_test,
+    shown,
+)
+from runner.verify.gates.steps import ParentRun, StepGate
+from runner.verify.gates.weights import (
+    Weights,
+    WeightTable,
+    held_weights,
+    map_fault,
+    state_after,
+    table_of,
+    transfer,
+    weights_of,
+)
+from runner.verify.layout import Layout
+from runner.verify.loading_files import AnyFiles, CannotJudge, foreign_code
+from runner.verify.runtime.disk_cache import Spill, size_of
+from runner.verify.runtime.output_leaves import is_tensor, leaves, tensors
+from runner.verify.runtime.random_blocks import DrawsOther
+from runner.verify.runtime.runner import Bench, Inputs, SharedInputs
+from runner.verify.runtime.self_test_reuse import Witness
+
+
+class RootGate:
+    """Part of the composition gate: what is between the original and the composed model."""
+
+    def __init__(
+        self,
+        files: AnyFiles,
+        layout: Layout,
+        bench: Bench,
+        spill: Spill,
+        tests: SelfTests,
+        steps: StepGate,
+        findings: Findings,
+    ) -> None:
+        self.files, self.layout, self.bench, self.spill = files, layout, bench, spill
+        self.tests, self.steps, self.findings = tests, steps, findings
+        self._node = layout.tree.nodes[ROOT] if layout.tree else None
+        self._component: Component | None = None
+        self._draws_the_same = False
+        self._opened: OpenStep | None = None
+        self.witness = Witness(files, layout, bench, tests, findings)
+
+    def test_itself(self, inputs: SharedInputs) -> None:
+        """What its own inputs look like; where they are not the author's, it runs on them.
+
+        Called when the original ran: a file that changes what it draws changes no expectation.
+        """
+        root = self._node
+        if root is None:
+            return
+        alone = self.layout.is_kernel(root.path)
+        if self.witness.waits_for(root.path) if alone else self._component is None:
+            with self.findings.gate("self-test"), self.findings.judging("self-test", root.path):
+                component = load_component(self.files, self.bench, root.path, root.path)
+                self._component = None if alone else component
+                self._draws_the_same = self._contract_on(component, inputs)
+                if not self._draws_the_same:
+                    if not self.spill.has_room_for(size_of(list(inputs.get()))):
+                        inputs.release()
+                    where = self.files, self.layout, self.bench, self.tests, self.findings
+                    self_test(root.path, *where)
+                elif alone:
+                    self.witness.expect(component)
+        given = tuple(map(meta_of, tensors(list(inputs.get()))))
+        contract = self.tests.contracts.get(root.path)
+        if contract and contract.inputs != given:
+            self.findings.found(
+                "self-test",
+                root.path,
+                f"get_inputs() gives {shown(contract.inputs)}, the original's {shown(given)}",
+            )
+
+    def _contract_on(self, component: Component, inputs: SharedInputs) -> bool:
+        """Whether the file's own inputs are the author's, to the bit; what it says of them then."""
+        try:
+            own = component.draw(0, repeated=False, again=True)
+        except DrawsOther:
+            return False
+        if not identical(tensors(list(own)), tensors(list(inputs.get()))):
+            return False
+        model = component.build(0, bare=True)
+        note_contract(component, self.layout, model, own, self.tests, self.findings)
+        return True
+
+    def judge(
+        self, expected: object, held: Weights, known: WeightTable, inputs: SharedInputs, trial: int
+    ) -> None:
+        """Run it as the original ran, and its step after it."""
+        if self._component is None:
+            return  # there is none, or it is the kernel file that the composed model runs
+        component = self._component
+        try:
+            with foreign_code(component.path, self.bench.directory):
+                run = self._run(component, expected, held, known, inputs, trial)
+        except CannotJudge as error:
+            self.findings.broken("composition", component.path, str(error))
+            return
+        step = self.layout.step_of(component.path)
+        if step is None or self.findings.has("step", step.folder):
+            return
+        with self.findings.gate("step"), self.steps.judging(step):
+            if self._opened is None:
+                self._opened = self.steps.open(step)
+            self.steps.follow(self._opened, run, trial)
+
+    def close(self) -> None:
+        """The verdict on its step, after the last trial."""
+        if self._opened is not None:
+            self.steps.close(self._opened)
+
+    def _run(
+        self,
+        component: Component,
+        expected: object,
+        held: Weights,
+        known: WeightTable,
+        inputs: SharedInputs,
+        trial: int,
+    ) -> ParentRun:
+        assert self._node is not None
+        first = trial == 0
+        model = component.build(trial, bare=True)
+        names = self._node.weight_map or {name: name for name in weights_of(model)}
+        if fault := map_fault(names, table_of(model), known, frozenset(known.entries)):
+            self.findings.found("weights", component.path, fault)
+        with foreign_code(f"{component.path}: weight_map of {ROOT}", self.bench.directory):
+            transfer(held, model, names)
+        mine, table = held_weights(model), table_of(model)
+        given = SharedInputs(lambda: self._given(component, inputs.get()))
+        what = f"{component.path}: forward on the original's inputs"
+        watch = self.bench.watch(model) if first else None
+        actual, seen = self.bench.forward(what, model, given.get(), trial, watch)
+        if first and self._draws_the_same:
+            judge_output(component, self.layout, actual, self.tests, self.findings)
+        found = compare_with_control(_flat(expected), _flat(actual), COMPOSITION)
+        self.findings.compared("composition", component.path, found)
+        if found.bitwise_equal:  # one of the two is enough
+            kept = _rebuilt(actual, iter(_flat(expected)))
+        else:
+            kept = self.spill.keep(actual)
+        state = state_after(model) if self.bench.options.mode == "train" else {}
+        return ParentRun(given, kept, mine, table, state, seen, repeated=False)
+
+    def _given(self, component: Component, inputs: Inputs) -> Inputs:
+        """The author's inputs as the component takes them: tensors alone, unless it takes all."""
+        contract = self.tests.contracts.get(component.path)
+        whole = contract is not None and contract.arguments == sum(map(len, inputs))
+        return inputs if whole else (tuple(tensors(list(inputs))), {})
+
+
+def _flat(output: object) -> tuple[object, ...]:
+    return tuple(leaf for _, leaf in leaves(output) if is_tensor(leaf))
+
+
+def _rebuilt(output: Any, others: Iterator[object]) -> object:
+    """The same nesting, with other tensors in it."""
+    if is_tensor(output):
+        return next(others)
+    if isinstance(output, dict):
+        return {key: _rebuilt(item, others) for key, item in output.items()}
+    if type(output) in (tuple, list):
+        return type(output)(_rebuilt(item, others) for item in output)
+    return output

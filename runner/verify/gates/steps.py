@@ -1,0 +1,308 @@
+"""This file knows about the step gate: a parent and its refactored self, on the same weights."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+
+from torch import nn
+
+from runner.quantities import counted
+from runner.torch_internals import storage_of
+from runner.tree.document import TREE_FILE
+from runner.verify.findings import Findings
+from runner.verify.gates.compare import STEP, VACUOUS, compare_with_control, compared_elements
+from runner.verify.gates.coverage import coverage_fault, covered, unread
+from runner.verify.gates.nested_steps import Boundaries, OpenStep
+from runner.verify.gates.operation_identity import TensorMeta
+from runner.verify.gates.parent_source import parent_fault, parsed
+from runner.verify.gates.power import Comparison, PowerGate, comparable
+from runner.verify.gates.self_test import (
+    Component,
+    SelfTests,
+    held_outside,
+    judge_output,
+    load_component,
+    note_contract,
+    nothing_computed,
+    shown,
+    what_ran,
+)
+from runner.verify.gates.training_state import state_fault
+from runner.verify.gates.weights import (
+    Weights,
+    WeightTable,
+    held_weights,
+    map_fault,
+    state_after,
+    table_of,
+    transfer,
+)
+from runner.verify.layout import Layout, Step, weight_map
+from runner.verify.loading_files import AnyFiles, CannotJudge, attribute, foreign_code
+from runner.verify.runtime.disk_cache import Spill
+from runner.verify.runtime.operation_watch import Call, Event
+from runner.verify.runtime.output_leaves import ValuesNeeded
+from runner.verify.runtime.replay import Recording
+from runner.verify.runtime.runner import Bench, Seen, SharedInputs
+from runner.verify.runtime.self_test_reuse import Witness
+
+
+@dataclass(frozen=True, slots=True)
+class ParentRun:
+    """What a parent gave, and what it takes to give the same."""
+
+    inputs: SharedInputs
+    expected: object
+    held: Weights
+    known: WeightTable
+    state: Weights
+    """In training mode, the buffers after the forward."""
+    seen: Seen | None
+    """In the first trial."""
+    repeated: bool = True
+    """The inputs are a component's own, and large draws in them are blocks."""
+
+
+class StepGate:
+    """One step at a time; what its first trial shows serves self-test, rules, weights, coverage."""
+
+    def __init__(
+        self,
+        files: AnyFiles,
+        layout: Layout,
+        bench: Bench,
+        spill: Spill,
+        tests: SelfTests,
+        power: PowerGate,
+        findings: Findings,
+    ) -> None:
+        self.files, self.layout, self.bench, self.spill = files, layout, bench, spill
+        self.tests, self.power, self.findings = tests, power, findings
+        self._witness = Witness(files, layout, bench, tests, findings)
+        self._boundaries = Boundaries(bench, spill, findings)
+        self._calls: set[tuple[str, tuple[TensorMeta, ...], str]] = set()
+
+    def judge(self, step: Step) -> None:
+        """All that a step is judged by, on its parent's own weights and inputs."""
+        with self.judging(step):
+            opened = self.open(step)
+            original = f"{step.folder}/original.py"
+            parent = load_component(self.files, self.bench, original, step.parent or original)
+            for trial in range(self.bench.options.seeds):
+                try:
+                    self.follow(opened, self._run_parent(parent, trial), trial)
+                except ValuesNeeded:
+                    with self.spill.values():
+                        self.follow(opened, self._run_parent(parent, trial), trial)
+                if opened.total.reason:
+                    break
+            self.close(opened)
+            if opened.total.reason is None:
+                self._boundaries.expect(opened)
+
+    @contextmanager
+    def judging(self, step: Step) -> Iterator[None]:
+        """Where a step cannot be judged, that is the verdict of all gates that would have."""
+        refactored = f"{step.folder}/refactored.py"
+        try:
+            with foreign_code(step.folder, self.bench.directory):
+                yield
+        except CannotJudge as error:
+            self.findings.broken("step", step.folder, str(error))
+            for gate in ("rules", "weights", "coverage"):
+                component = refactored if gate == "rules" else step.folder
+                if not self.findings.has(gate, component):
+                    self.findings.broken(gate, component, f"the step did not run: {error}")
+
+    def open(self, step: Step) -> OpenStep:
+        """Read what a step says, and load it. CannotJudge where a part is missing."""
+        refactored = f"{step.folder}/refactored.py"
+        findings = self.findings
+        with findings.judging("rules", refactored):
+            tree = parsed(self.bench.directory / refactored, refactored)
+            if fault := parent_fault(tree, "RefactoredModel"):
+                findings.found("rules", refactored, fault)
+        if fault := self._children_fault(step):
+            findings.found("rules", refactored, fault)
+        with nothing_computed(refactored, self.bench, findings):
+            module = self.files.load_step(self.bench.directory / step.folder)
+        attribute(module, "RefactoredModel", self.bench.directory)
+        return OpenStep(step, module, weight_map(self.bench.directory / step.folder))
+
+    def close(self, opened: OpenStep) -> None:
+        """The verdict, after the last trial."""
+        step, total, findings = opened.step, opened.total, self.findings
+        if not findings.has("step", step.folder):
+            findings.compared("step", step.folder, total)
+            if total.reason is None and not total.noticed:
+                findings.warn(f"{step.folder} is vacuous: {VACUOUS}")
+
+    def follow(self, opened: OpenStep, parent: "ParentRun", trial: int) -> None:
+        """Run the refactored model where its parent ran, and compare."""
+        bench, findings = self.bench, self.findings
+        step, mapping = opened.step, opened.mapping
+        inputs, expected, seen = parent.inputs, parent.expected, parent.seen
+        where = f"{step.folder}/refactored.py"
+        with nothing_computed(where, bench, findings):
+            refactored = bench.build_bare(f"{where}: RefactoredModel", opened.refactored, trial)
+        if trial == 0:
+            fault = map_fault(mapping, table_of(refactored), parent.known)
+            findings.found("weights", step.folder, fault)
+        with foreign_code(f"{step.folder}/weight_map.json", bench.directory):
+            transfer(parent.held, refactored, mapping)
+        found = self._children(opened, refactored) if trial == 0 else {}
+        recording = self.power.recording(step.folder, found) if trial == 0 else None
+        actual, ran = self._run_refactored(opened, refactored, found, parent, trial, recording)
+        if seen and ran:
+            self._judge_run(step, seen, ran)
+            places = {name: storage_of(tensor) for name, tensor in parent.held.items()}
+            findings.found("weights", step.folder, unread(mapping, places, seen, ran))
+        left = state_fault(parent.state, refactored, mapping)
+        if recording is None:
+            del refactored
+        difference = compare_with_control(expected, actual, STEP) | left
+        if difference.reason is None and compared_elements(expected) == 0:
+            self.findings.vacuous("step", step.folder, "the output holds no numbers", difference)
+        if recording and seen and ran and comparable(difference, ran.trace.outside):
+            what = f"{where}: forward"
+            self.power.judge(
+                Comparison(
+                    step.folder,
+                    opened.names(found),
+                    {path: module for path, (module, _) in found.items()},
+                    lambda: bench.forward(what, refactored, inputs.get(), trial)[0],
+                    actual if difference.bitwise_equal else expected,
+                    difference.bitwise_equal,
+                    STEP,
+                    seen.computes_for_nothing,
+                ),
+                recording,
+            )
+        opened.total |= difference
+
+    def _run_parent(self, parent: Component, trial: int) -> "ParentRun":
+        bench, first = self.bench, trial == 0
+        inputs = SharedInputs(lambda: parent.draw(trial))
+        model = parent.build(trial)
+        bench.vary(model, trial)
+        known, held = table_of(model), held_weights(model)
+        given = inputs.get()
+        if first:
+            note_contract(parent, self.layout, model, given, self.tests, self.findings)
+        watch = bench.watch(model) if first else None
+        output, seen = bench.forward(f"{parent.path}: forward", model, given, trial, watch)
+        if first and self.layout.step_of(parent.path):
+            judge_output(parent, self.layout, output, self.tests, self.findings)
+        state = state_after(model) if bench.options.mode == "train" else {}
+        return ParentRun(inputs, self.spill.keep(output), held, known, state, seen)
+
+    def _children(self, opened: OpenStep, model: nn.Module) -> dict[str, tuple[nn.Module, str]]:
+        """Module path -> module of a child, and its file."""
+        found = opened.children(model, self.bench)
+        where = f"{opened.step.folder}/refactored.py"
+        if not found:
+            self.findings.found("rules", where, "uses no class of children/")
+        self.findings.found("rules", where, held_outside(model, found))
+        return found
+
+    def _run_refactored(
+        self,
+        opened: OpenStep,
+        model: nn.Module,
+        found: dict[str, tuple[nn.Module, str]],
+        parent: "ParentRun",
+        trial: int,
+        recording: Recording | None,
+    ) -> tuple[object, Seen | None]:
+        what = f"{opened.step.folder}/refactored.py: forward"
+        given = parent.inputs.get()
+        if trial:
+            return self.bench.forward(what, model, given, trial)
+        watch = self.bench.watch(model)
+        modules = {path: module for path, (module, _) in found.items()}
+        names = opened.names(found)
+        with (
+            nullcontext() if parent.repeated else self._boundaries.watching(modules, names),
+            self._witness.watching(modules, names, given, repeated=parent.repeated),
+            recording.taking() if recording else nullcontext(),
+            watch.components(found, names),
+        ):
+            return self.bench.forward(what, model, given, trial, watch)
+
+    def _judge_run(self, step: Step, seen: Seen, ran: Seen) -> None:
+        findings, trace = self.findings, ran.trace
+        outside = trace.outside[0] if trace.outside else None
+        findings.found("rules", f"{step.folder}/refactored.py", outside)
+        self._calls |= {(call.component, call.inputs, step.folder) for call in trace.calls}
+        for component, what in trace.faults.items():
+            findings.found("rules", component, what)
+        for call in trace.calls if not trace.outside else ():
+            self._note_operations(call, trace.events)
+        coverage = covered(step.folder, seen, ran)
+        findings.cover(coverage)
+        fault = coverage_fault(coverage) or self._calls_fault(step, ran)
+        findings.found("coverage", step.folder, fault)
+
+    def _note_operations(self, call: Call, events: list[Event]) -> None:
+        """What a kernel ran whose self-test this was."""
+        contract = self.tests.contracts.get(call.component)
+        if contract and contract.operations is None and contract.inputs == call.inputs:
+            ran = what_ran(events[slice(*call.operations)])
+            self.tests.contracts[call.component] = replace(contract, operations=ran)
+
+    def judge_calls(self) -> None:
+        """What steps called their children with, against what each draws for itself."""
+        for component, inputs, folder in sorted(self._calls):
+            contract = self.tests.contracts.get(component)
+            if contract and not self._fits(contract.inputs, inputs):
+                self.findings.found(
+                    "self-test",
+                    component,
+                    f"get_inputs() gives {shown(contract.inputs)}, but {folder} calls it with"
+                    f" {shown(inputs)}",
+                )
+
+    def _fits(self, one: tuple[TensorMeta, ...], other: tuple[TensorMeta, ...]) -> bool:
+        """Whether inputs are the same; other values may give a specialised program other sizes.
+
+        Of rows that a mask chooses, torch writes one alone without their dimension.
+        """
+        if not self.bench.options.specialised:
+            return one == other
+        return len(one) == len(other) and all(
+            a == b and abs(len(s) - len(t)) <= 1 for (s, a), (t, b) in zip(one, other, strict=True)
+        )
+
+    def _calls_fault(self, step: Step, ran: Seen) -> str | None:
+        """The tree's children of the parent, as often as they ran."""
+        order = [call.component for call in ran.trace.calls]
+        calls = Counter(order)
+        for node in self.layout.nodes(step.parent or ""):
+            assert self.layout.tree is not None
+            children = [self.layout.tree.nodes[child].path for child in node.children]
+            said = Counter(children)
+            for component in sorted(said.keys() | calls.keys()):
+                if said[component] != calls[component]:
+                    return (
+                        f"{component} runs {counted(calls[component], 'time')},"
+                        f" {node.id} has {said[component]} such children"
+                    )
+            for n, (ran_now, told) in enumerate(zip(order, children, strict=True)):
+                if ran_now != told:
+                    place = f"child {n + 1} of {node.id} is {told} in {TREE_FILE}"
+                    return f"{place}, and {ran_now} runs there"
+        return None
+
+    def _children_fault(self, step: Step) -> str | None:
+        if step.parent is None:
+            return "its original.py is none of the component files"
+        for name, component in step.children.items():
+            if component is None:
+                return f"children/{name}.py is none of the component files"
+        for node in self.layout.nodes(step.parent)[:1]:
+            assert self.layout.tree is not None
+            said = {self.layout.tree.nodes[child].path for child in node.children}
+            if said != set(step.children.values()):
+                return f"children/ are not the children that the tree gives {node.id}"
+        return None

@@ -1,0 +1,33 @@
+"""This file knows about what a forward in training mode leaves behind: running statistics, counts.
+
+Both sides begin with the same buffers; after the forward they have to be the same again.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import torch
+from torch import nn
+
+from runner.verify.gates.compare import STEP, compare
+from runner.verify.gates.difference import Difference
+from runner.verify.gates.weights import Weights, weights_of
+
+
+def state_fault(state: Weights, model: nn.Module, mapping: Mapping[str, str]) -> Difference:
+    """How far a model's buffers are from the other side's after the forward.
+
+    `state`: the other side's, empty where it was not to be compared.
+    """
+    total = Difference()
+    for name, tensor in weights_of(model).items():
+        source = mapping.get(name)
+        if source not in state or isinstance(tensor, nn.Parameter):
+            continue
+        with torch.no_grad():
+            found = compare(state[source], tensor, STEP)
+        if found.reason:
+            reason = found.reason.replace("output", f"after the forward, buffer {name}", 1)
+            found = replace(found, reason=reason)
+        total |= replace(found, not_finite=False)
+    return total

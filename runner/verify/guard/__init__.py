@@ -1,0 +1,1 @@
+"""Judges code of others without running it in the judging process."""

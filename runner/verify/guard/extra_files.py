@@ -1,0 +1,48 @@
+"""What lies beside a decomposition's files, and would run for its users but not for its judge."""
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from runner.untrusted_files import read_file
+
+_CODE = {".py", ".pyc", ".so", ".pyd"}
+_HIDDEN = set(sys.stdlib_module_names) | {"torch", "numpy", "sitecustomize", "usercustomize"}
+_HIDDEN |= {"conftest", "pytest"}
+_BY_HASH = 1
+"""Flag of bytecode that names its source by a hash, or by nothing (PEP 552): somebody made it."""
+
+
+def faults(directory: Path) -> Iterator[tuple[str, str]]:
+    """Files, each with what is wrong with its being there."""
+    for path in sorted(directory.rglob("*")):
+        name = path.relative_to(directory).as_posix()
+        stem = path.name.partition(".")[0]
+        if path.is_dir():
+            hides = stem in _HIDDEN and (path / "__init__.py").exists()
+        else:
+            hides = path.suffix in _CODE and stem in _HIDDEN
+        if hides and path.parent.name != "__pycache__":
+            yield name, f"hides the module {stem} from files beside it: give it another name"
+        elif path.name == "__init__.py" and not _is_empty(path):
+            yield name, "does something when it is imported: leave it empty"
+        elif path.suffix == ".pyc" and _is_unchecked(path):
+            yield name, "is bytecode that Python runs instead of the source: delete it"
+
+
+def _is_empty(path: Path) -> bool:
+    try:
+        body = ast.parse(read_file(path)).body
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return False
+    return all(isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant) for s in body)
+
+
+def _is_unchecked(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            flags = int.from_bytes(file.read(8)[4:], "little")
+    except OSError:
+        return True
+    return bool(flags & _BY_HASH) or path.parent.name != "__pycache__"

@@ -1,0 +1,193 @@
+"""Files that somebody else wrote, as the gates know files: modules whose code runs in a worker."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType, ModuleType
+from typing import Any
+
+import torch
+from torch import nn
+
+from runner.problems import Problem, read_problem
+from runner.verify.findings import Findings
+from runner.verify.guard.claims import check_model, check_value
+from runner.verify.guard.replica import Model
+from runner.verify.guard.wire_format import ConnectionLostError, decode
+from runner.verify.guard.worker_client import COMPUTED, TOLD, Apart, one_line, reading
+from runner.verify.layout import COMPOSITION_TEST, KERNEL_FOLDER, ORIGINAL
+from runner.verify.loading_files import CHILDREN, CannotJudge, relative
+from runner.verify.results import Verdict
+from runner.verify.runtime.random_blocks import Draws
+
+_NONE: Mapping[str, ModuleType] = MappingProxyType({})
+Inputs = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignProblem:
+    """A problem's own file, which ran in a worker."""
+
+    problem: Problem
+    build: Callable[[], nn.Module]
+    get_inputs: Callable[[], Inputs]
+
+
+class ForeignFiles:
+    """What `Files` does, with nothing of the files in this process."""
+
+    def __init__(self, directory: Path, parts: Apart, original: Apart, draws: Draws) -> None:
+        self.directory = directory.resolve()
+        self._parts, self._original = parts, original
+        self._draws = draws
+        self._programs: dict[tuple[str, str], dict[str, Any]] = {}
+        """What models of a file's class do, by file and class."""
+        self._texts: set[int] = set()
+        """Modules that are no files."""
+
+    def load(self, path: Path) -> ModuleType:
+        """Run a file as a module of its own. CannotJudge where it is missing or raises."""
+        file = relative(path, self.directory)
+        return self._load(file, {"step": None, "text": None})
+
+    def load_text(self, path: Path, text: str) -> ModuleType:
+        """Run a text in the place of a file."""
+        return self._load(relative(path, self.directory), {"step": None, "text": text})
+
+    def load_step(self, step: Path, known: Mapping[str, ModuleType] = _NONE) -> ModuleType:
+        """Run a step's refactored.py, for which `children` is the step's own folder."""
+        folder = relative(step, self.directory)
+        return self._load(f"{folder}/refactored.py", {"step": folder, "text": None})
+
+    def problem(self) -> ForeignProblem:
+        """Run the problem's own file."""
+        answer, _ = self._original.ask({"do": "problem", "what": ORIGINAL}, [])
+        number = _number(answer, "module")
+        return ForeignProblem(
+            read_problem(self.directory / ORIGINAL),
+            lambda: self._build(self._original, number, ORIGINAL, "Model"),
+            lambda: self._inputs(self._original, number, ORIGINAL),
+        )
+
+    def judge_devices(self, findings: Findings) -> None:
+        """What a worker says of the files on a device that is not the CPU."""
+        try:
+            self._judge_devices(findings)
+        except CannotJudge as error:
+            findings.broken("device", "model", str(error))
+
+    def _judge_devices(self, findings: Findings) -> None:
+        answer, _ = self._parts.ask({"do": "device", "what": "device"}, [])
+        with reading("device"):
+            for component, verdict, reason in answer["checks"]:
+                file, why = one_line(component), one_line(reason)
+                match Verdict(verdict):
+                    case Verdict.BROKEN:
+                        findings.broken("device", file, why)
+                    case Verdict.NOTHING_TO_CHECK:
+                        findings.nothing("device", file)
+                    case Verdict.PASSED:
+                        findings.found("device", file, None)
+                    case _:
+                        findings.found("device", file, why)
+            for warning in answer["warnings"]:
+                findings.warn(one_line(warning))
+
+    def _load(self, file: str, how: dict[str, Any]) -> ModuleType:
+        answer, _ = self._parts.ask({"do": "load", "what": file, "file": file, **how}, [])
+        number = _number(answer, "module")
+        with reading(file):
+            _note(answer)
+            names = [name for name in answer["names"] if name in TOLD]
+        if how["text"] is not None:
+            self._texts.add(number)
+        module = ModuleType(file)
+        module.__file__ = str(self.directory / file)
+        for name in names:
+            setattr(module, name, self._named(name, number, file, answer))
+        return module
+
+    def _named(self, name: str, number: int, file: str, answer: Any) -> Any:
+        if name.endswith("Model"):
+            return lambda *_, **__: self._build(self._parts, number, file, name)
+        if name == "WEIGHTS":
+            with reading(file):
+                check_value(answer["weights"])
+                return decode(answer["weights"], _no_tensor)
+        if name == "get_init_inputs":
+            return list  # the worker asks for them where it builds a model
+        if name == "get_inputs":
+            return lambda: self._inputs(self._parts, number, file)[0]
+        return lambda: self._value(number, file, name)
+
+    def _value(self, number: int, file: str, name: str) -> Any:
+        what = f"{file}: {name}()"
+        asked = {"do": "value", "what": what, "module": number, "name": name}
+        answer, _ = self._parts.ask(asked, [])
+        with reading(what):
+            check_value(answer)
+            return decode(answer, _no_tensor)
+
+    def _inputs(self, worker: Apart, number: int, file: str) -> Inputs:
+        asked = {
+            "do": "inputs",
+            "what": f"{file}: get_inputs()",
+            "file": file,
+            "module": number,
+            "number": torch.initial_seed(),
+            "repeated": self._draws.repeating,
+        }
+        answer, held = worker.ask(asked, [])
+        with reading(file):
+            check_value(answer["inputs"])
+            args, kwargs = decode(answer["inputs"], held.__getitem__)
+            if any(tensor.is_meta for tensor in held):
+                raise ValueError("an input without numbers")
+            return args, kwargs
+
+    def _build(self, worker: Apart, number: int, file: str, name: str) -> nn.Module:
+        asked = {
+            "do": "build",
+            "what": f"{file}: {name}",
+            "module": number,
+            "class": name,
+            "number": torch.initial_seed(),
+            "bare": torch.get_default_device().type == "meta",
+        }
+        answer, held = worker.ask(asked, [])
+        with reading(file):
+            check_model(answer)
+            _note(answer)
+        children = KERNEL_FOLDER if file == COMPOSITION_TEST else None
+        if file.endswith("/refactored.py"):
+            children = f"{file.rpartition('/')[0]}/{CHILDREN}"
+        functions = children == KERNEL_FOLDER or file.startswith(f"{KERNEL_FOLDER}/")
+        what = f"{file}: forward"
+        text = number in self._texts
+        model = Model(
+            worker,
+            _number(answer, "model"),
+            what,
+            "" if text else name,
+            children=children,
+            functions=functions,
+            known={} if text else self._programs.setdefault((file, name), {}),
+        )
+        return model.built(answer, held)
+
+
+def _note(answer: Any) -> None:
+    COMPUTED.extend(
+        (one_line(operation), one_line(place)) for operation, place in answer["computed"]
+    )
+
+
+def _number(answer: Any, name: str) -> int:
+    number = answer.get(name) if isinstance(answer, dict) else None
+    if not isinstance(number, int):
+        raise CannotJudge("the process that runs the files says what cannot be read")
+    return number
+
+
+def _no_tensor(_: Any) -> Any:
+    raise ConnectionLostError("a tensor")

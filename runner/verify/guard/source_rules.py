@@ -1,0 +1,381 @@
+"""What a component's source may not say: it computes from its inputs and weights alone.
+
+A component that asks where, when or how it runs could be right for a judge and wrong for its users.
+What can be seen when it runs is watched and compared; this reads what it could ask before.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import TypeGuard
+
+from torch import nn
+
+from runner.verify.gates.parent_source import root_name
+from runner.verify.guard.allowed_modules import Modules, variables
+
+_TESTS = {"run_tests", "main"}
+"""Functions that may ask anything: no component calls them."""
+_DRAWING = {"get_inputs", "get_init_inputs"}
+_ANSWERING = {*_DRAWING, "get_expected_output_shape", "get_input_kwargs"}
+_BUILTINS = {
+    *("exec", "eval", "globals", "locals", "open", "compile", "vars", "setattr", "delattr"),
+    "getattr",
+    *("hash", "id", "repr", "ascii", "dir", "breakpoint", "__name__"),
+}
+_OF_ANYTHING = {
+    *("f_back", "f_globals", "f_locals", "f_code", "gi_frame", "cr_frame", "tb_frame", "tb_next"),
+    *("co_filename", "requires_grad", "is_leaf", "grad_fn", "is_inference", "is_meta", "data_ptr"),
+    *("untyped_storage", "storage", "_version", "_cdata", "_base", "numpy", "__array__"),
+    *("is_cuda", "is_cpu", "is_mps", "is_xpu", "get_device", "is_shared", "is_pinned"),
+    *("share_memory_", "attrgetter", "methodcaller", "get_type_hints", "ForwardRef", "format_map"),
+    *("cache_info", "from_file", "seed", "initial_seed", "get_state"),
+}
+"""Attributes of whatever it is."""
+_DUNDERS = {"__init__", "__class__", "__name__", "__call__", "__len__", "__getitem__", "__doc__"}
+_SAID = {"__all__", "__version__", "__author__", "__slots__", "__constants__", "__annotations__"}
+"""Names of Python's that a file may give a value."""
+_MAIN = {"__name__ == '__main__'", "'__main__' == __name__"}
+_FIELD = re.compile(r"\{[^{}]*[.\[]")
+"""A field of a format that asks for an attribute: `{0.training}`."""
+_OF_CLASSES = {"_version", "__constants__", "__annotations__", "__slots__", "__doc__", "forward"}
+"""Names of nn.Module's that a class may give a value."""
+_BY_MODE = ("dropout", "alpha_dropout", "feature_", "batch_norm", "instance_norm", "rrelu")
+"""Beginnings of functions that take whether a model is in training mode."""
+_OWN_METHODS = {
+    *("__init__", "forward", "extra_repr", "reset_parameters", "__repr__", "__str__", "__len__"),
+    *("__iter__", "__getitem__", "__contains__", "__post_init__", "__enter__", "__exit__"),
+    *("__eq__", "__hash__", "__next__"),
+}
+"""Methods of nn.Module, or of Python's own, that a class may have of its own."""
+
+
+def surroundings_fault(tree: ast.Module, *, kernel: bool, seeds: bool = False) -> str | None:
+    """What a component asks, or changes, besides its inputs and weights; None where it is nothing.
+
+    `seeds`: it may seed torch's generator, as the original does. Its tests may ask anything:
+    `run_tests`, `main`, what these call, and what runs under `if __name__ == "__main__"`.
+    """
+    modules, used = Modules.of(tree), _used(tree)
+    classes = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+    tries: ast.AST | None = None
+    for part in _at_import(tree, used):
+        if _is_main(part):
+            if fault := _main_fault(part, tree):
+                return fault
+            continue
+        draws = seeds or getattr(part, "name", "") in _DRAWING
+        if found := modules.fault(part, seeds=draws):
+            return _fault(f"uses {found[0]}", found[1])
+        named = {id(call.args[0]) for call in ast.walk(part) if _names_a_logger(call)}
+        named |= {id(call.func) for call in ast.walk(part) if _takes_a_part(call)}
+        named |= variables(part)
+        for node in ast.walk(part):
+            if id(node) in named:
+                continue
+            if name := _asked(node) or _changed(node, modules) or _named(node, classes):
+                return _fault(f"uses {name}", node)
+            if isinstance(node, ast.Try | ast.TryStar):
+                tries = tries or node  # what it tries says more
+        if kernel and (where := _decides_by_mode(part)):
+            return _fault("decides by self.training what it computes", where)
+        if where := _compares_device(part):
+            return _fault("decides by a device what it computes", where)
+        for cls in ast.walk(part):
+            if isinstance(cls, ast.ClassDef) and (replaced := _replaced(cls)):
+                return _fault(f"replaces nn.Module's {replaced[0]}", replaced[1])
+    return _fault("uses try", tries) if tries else None
+
+
+def _at_import(tree: ast.Module, used: set[str]) -> Iterator[ast.stmt]:
+    """What runs when a file is imported or its model is used: of other functions, their heads."""
+    for part in tree.body:
+        if not isinstance(part, ast.FunctionDef) or part.name in used or part.decorator_list:
+            yield part
+        else:
+            head = [*part.args.defaults, *part.args.kw_defaults, part.returns]
+            head += [
+                argument.annotation for argument in ast.walk(part.args) if _is_argument(argument)
+            ]
+            yield from (ast.Expr(each) for each in head if each is not None)
+
+
+def _is_argument(node: ast.AST) -> TypeGuard[ast.arg]:
+    return isinstance(node, ast.arg)
+
+
+def _is_main(part: ast.stmt) -> TypeGuard[ast.If]:
+    return isinstance(part, ast.If) and ast.unparse(part.test) in _MAIN and not part.orelse
+
+
+def _used(tree: ast.Module) -> set[str]:
+    """Names of functions that a component's model and inputs use; the others serve its tests."""
+    functions = {part.name: part for part in tree.body if isinstance(part, ast.FunctionDef)}
+    tests = {name for name in functions if name in _TESTS}
+    waiting: list[ast.AST] = [
+        part
+        for part in tree.body
+        if not _is_main(part) and not (isinstance(part, ast.FunctionDef) and part.name in tests)
+    ]
+    own = set(functions) - _ANSWERING
+    waiting = [part for part in waiting if getattr(part, "name", None) not in own]
+    used = set(_ANSWERING)
+    while waiting:
+        for node in ast.walk(waiting.pop()):
+            name = node.id if isinstance(node, ast.Name) else None
+            if name in own and name not in used:
+                used.add(name)
+                waiting.append(functions[name])
+    return used
+
+
+def _fault(what: str, node: ast.AST) -> str:
+    line = getattr(node, "lineno", 0)
+    why = "a component computes from its inputs and weights alone"
+    return f"{what} (line {line}) outside of its tests; {why}"
+
+
+def seeds_generators(tree: ast.Module) -> bool:
+    """Whether a file seeds torch's generator anywhere."""
+    return any(isinstance(n, ast.Attribute) and n.attr == "manual_seed" for n in ast.walk(tree))
+
+
+def _asked(node: ast.AST) -> str | None:
+    """What a piece of a program asks, by its name."""
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+        return node.id if node.id in _BUILTINS or _is_inner(node.id) else None
+    if isinstance(node, ast.MatchClass) and (node.kwd_attrs or node.patterns):
+        return "match with attributes"
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "type":
+        return "type with a name" if len(node.args) > 1 else None
+    if not isinstance(node, ast.Attribute):
+        return None
+    if node.attr.endswith(("_hook", "_hooks")):
+        return node.attr
+    if node.attr == "format" and not _is_plain_format(node.value):
+        return "format"
+    if node.attr in _OF_ANYTHING or _is_inner(node.attr):
+        return node.attr if isinstance(node.ctx, ast.Load) else None
+    return None
+
+
+def _named(node: ast.AST, classes: set[str]) -> str | None:
+    """Where a class of the file is written out: its module's name is in that text."""
+    value: ast.AST | None = None
+    if isinstance(node, ast.FormattedValue):
+        value = node.value
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+        value = node.right
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "str":
+        value = ast.Tuple(node.args, ast.Load())
+    names = {n.id for n in ast.walk(value) if isinstance(n, ast.Name)} if value else set()
+    return "a class as text" if names & classes else None
+
+
+def _is_inner(name: str) -> bool:
+    """Whether Python gives a name to what it holds of its own: `__globals__`."""
+    return name.startswith("__") and name.endswith("__") and name not in _DUNDERS
+
+
+def _takes_a_part(call: ast.AST) -> TypeGuard[ast.Call]:
+    """`getattr(self, f"block_{n}")`."""
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        return False
+    if call.func.id != "getattr" or len(call.args) < 2 or root_name(call.args[0]) != "self":
+        return False
+    name = call.args[1]
+    known = name.value if isinstance(name, ast.Constant) else ""
+    return known not in _OF_ANYTHING | {"training"} and not str(known).startswith("__")
+
+
+def _is_plain_format(value: ast.expr) -> bool:
+    """A string that is written out, and asks its arguments for nothing but themselves."""
+    written = isinstance(value, ast.Constant) and isinstance(value.value, str)
+    return written and not _FIELD.search(str(value.value))  # type: ignore[attr-defined]
+
+
+def _names_a_logger(node: ast.AST) -> TypeGuard[ast.Call]:
+    """`logging.getLogger(__name__)`."""
+    if not isinstance(node, ast.Call) or len(node.args) != 1:
+        return False
+    return isinstance(node.func, ast.Attribute) and node.func.attr == "getLogger"
+
+
+def _changed(node: ast.AST, modules: Modules) -> str | None:
+    """What a piece of a program changes for everybody: a function or a class of torch's."""
+    if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+        if _is_inner(node.attr):
+            return f"{node.attr} = ..."
+        return f"torch: {ast.unparse(node)} = ..." if modules.is_of_torch(node) else None
+    if isinstance(node, ast.Name) and _is_stored(node) and _is_inner(node.id):
+        return None if node.id in _SAID else f"{node.id} = ..."
+    return None
+
+
+def _decides_by_mode(part: ast.stmt) -> ast.AST | None:
+    """Where `self.training` is anything but an argument of an operation that takes it."""
+    allowed: set[int] = set()
+    for node in ast.walk(part):
+        if isinstance(node, ast.Call):
+            allowed.update(map(id, _about_mode(node)))
+    return next(
+        (
+            node
+            for node in ast.walk(part)
+            if isinstance(node, ast.Attribute)
+            and node.attr == "training"
+            and isinstance(node.ctx, ast.Load)
+            and id(node) not in allowed
+        ),
+        None,
+    )
+
+
+def _compares_device(part: ast.stmt) -> ast.AST | None:
+    """Where a device, its type or its name is compared."""
+    for node in ast.walk(part):
+        if isinstance(node, ast.Compare) and any(map(_is_device, (node.left, *node.comparators))):
+            return node
+    return None
+
+
+def _is_device(value: ast.expr) -> bool:
+    while isinstance(value, ast.Call) and value.args:  # str(x.device)
+        value = value.args[0]
+    while isinstance(value, ast.Attribute) and value.attr in {"type", "index"}:
+        value = value.value
+    return isinstance(value, ast.Attribute) and value.attr == "device"
+
+
+def _about_mode(call: ast.Call) -> Iterator[ast.AST]:
+    """What of a call's arguments may be `self.training`."""
+    function = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    takes = function.lstrip("_").startswith(_BY_MODE)
+    for argument in (*call.args, *call.keywords):
+        value = argument.value if isinstance(argument, ast.keyword) else argument
+        name = argument.arg if isinstance(argument, ast.keyword) else ""
+        probability = name in {"dropout_p", "p"} or takes
+        if takes:
+            yield from ast.walk(value)
+        if probability and isinstance(value, ast.IfExp):
+            yield value.test
+
+
+def _replaced(cls: ast.ClassDef) -> tuple[str, ast.AST] | None:
+    """A name that changes what nn.Module does for whoever uses the model, and where it is."""
+    for node in _statements(cls.body):
+        if isinstance(node, ast.ClassDef):
+            continue  # it is read by itself
+        if isinstance(node, ast.FunctionDef):
+            own = hasattr(nn.Module, node.name) or node.name.startswith("__")
+            if own and node.name not in _OWN_METHODS:
+                return node.name, node
+            for inner in ast.walk(node):
+                if isinstance(inner, ast.Attribute) and _replaces(inner):
+                    return inner.attr, inner
+        else:
+            for inner in ast.walk(node):
+                stored = isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store)
+                if stored and hasattr(nn.Module, inner.id) and inner.id not in _OF_CLASSES:  # type: ignore[attr-defined]
+                    return inner.id, inner  # type: ignore[attr-defined]
+    return None
+
+
+def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Statements of a class, and those that are inside them under an `if`."""
+    for statement in body:
+        if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+            yield statement
+            continue
+        inner = [each for each in ast.iter_child_nodes(statement) if isinstance(each, ast.stmt)]
+        yield from _statements(inner) if inner else [statement]
+
+
+def _replaces(target: ast.Attribute) -> bool:
+    """`self.eval = ...`"""
+    stored = isinstance(target.ctx, ast.Store) and isinstance(target.value, ast.Name)
+    return stored and target.attr != "forward" and callable(getattr(nn.Module, target.attr, None))
+
+
+def _main_fault(part: ast.If, tree: ast.Module) -> str | None:
+    """Under `if __name__ == "__main__"` a file runs its tests: it is no other file then."""
+    known = {getattr(each, "name", None) for each in tree.body}
+    for node in ast.walk(part):
+        defines = isinstance(node, ast.ClassDef | ast.FunctionDef)
+        stores = isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)
+        renames = isinstance(node, ast.Name) and node.id in known and _is_stored(node)
+        if defines or stores or renames:
+            return f"is another file where it is run (line {getattr(node, 'lineno', 0)})"
+    return None
+
+
+def _is_stored(node: ast.Name) -> bool:
+    return not isinstance(node.ctx, ast.Load)
+
+
+def parents_fault(tree: ast.Module) -> str | None:
+    """What the file of a step's parent asks or changes; None where it is nothing.
+
+    It may load what its tests use: names of the file that hold no model are not read.
+    """
+    asked = _asked_by_models(tree)
+    body = [part for part in tree.body if not _only_names(part, asked) or _stores(part)]
+    if fault := surroundings_fault(ast.Module(body, []), kernel=True):
+        return fault
+    calls = (part for part in tree.body if isinstance(part, ast.Expr))
+    called = next((part for part in calls if not isinstance(part.value, ast.Constant)), None)
+    return _fault("does something when it is imported", called) if called is not None else None
+
+
+def _asked_by_models(tree: ast.Module) -> set[str]:
+    """Names that a file's models use, and what these are made of."""
+    found = {part.name for part in tree.body if isinstance(part, ast.ClassDef)}
+    while True:
+        read = [part for part in tree.body if _names(part) & found]
+        names = {n.id for part in read for n in ast.walk(part) if isinstance(n, ast.Name)}
+        if names <= found:
+            return found
+        found |= names
+
+
+def _names(part: ast.AST) -> set[str]:
+    """Names that a class or an assignment makes."""
+    if isinstance(part, ast.ClassDef):
+        return {part.name}
+    if not isinstance(part, ast.Assign | ast.AnnAssign):
+        return set()
+    nodes = ast.walk(part)
+    return {node.id for node in nodes if isinstance(node, ast.Name) and _is_stored(node)}
+
+
+def _only_names(part: ast.stmt, asked: set[str]) -> bool:
+    """Whether a statement gives values to names that no class uses."""
+    return isinstance(part, ast.Assign | ast.AnnAssign) and not _names(part) & asked
+
+
+def composed_fault(tree: ast.Module) -> str | None:
+    """What the composed model asks or changes; None where it is nothing.
+
+    The rest of its file loads the kernels, and tests.
+    """
+    others = ast.ClassDef | ast.FunctionDef
+    body = [n for n in tree.body if not isinstance(n, others) or n.name == "ComposedModel"]
+    asked = _asked_by_models(ast.Module(body, []))
+    read = [part for part in body if _names(part) & asked and not _loads(part)]
+    return surroundings_fault(ast.Module(read, []), kernel=True)
+
+
+def _loads(part: ast.stmt) -> bool:
+    """`Conv2d = kernel("conv2d.py")`."""
+    call = part.value if isinstance(part, ast.Assign) else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        return False
+    return not call.keywords and all(isinstance(each, ast.Constant) for each in call.args)
+
+
+def _stores(part: ast.stmt) -> bool:
+    """Whether a statement changes something that it did not make."""
+    return any(
+        isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load)
+        for node in ast.walk(part)
+    )

@@ -1,0 +1,441 @@
+"""The process that runs files of a directory that somebody else wrote, and says what they did.
+
+It is a fork of the judge, which imports none of those files. What it says are claims: the judge
+makes each operation again. What it is asked for, `Worker` lists.
+"""
+
+import base64
+import contextlib
+import gc
+import os
+import random
+import signal
+import socket
+import sys
+import tempfile
+import traceback
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import nn
+
+from runner.errors import MissingError
+from runner.problems import LoadedProblem, load_problem, plain, read_problem
+from runner.problems.simulated_device import simulated_device
+from runner.torch_internals import FakeTensorMode
+from runner.verify.findings import Findings
+from runner.verify.gates.device import DeviceGate
+from runner.verify.gates.self_test import components_in, computed, defining_file, made
+from runner.verify.gates.weights import plain_tensors
+from runner.verify.guard.call_recording import Recorder, watching_calls
+from runner.verify.guard.sandbox import confine, installed
+from runner.verify.guard.shared_memory import Block, Memory, NotToldError
+from runner.verify.guard.wire_format import (
+    Channel,
+    ConnectionLostError,
+    decode,
+    encode,
+    put_tensor,
+    replace_tensor,
+    tensor_at,
+)
+from runner.verify.guard.worker_client import TOLD, Apart
+from runner.verify.layout import ORIGINAL, read_layout
+from runner.verify.loading_files import CannotJudge, Files, foreign_code
+from runner.verify.options import VerifyOptions
+from runner.verify.runtime.operation_watch import Watch
+from runner.verify.runtime.random_blocks import RepeatedDraws
+from runner.verify.runtime.runner import Bench
+
+_ANSWERED = object()
+"""A request that another process has answered."""
+_LARGE = 8 << 20
+"""Bytes of inputs and weights from which on a forward may take longer than a fork."""
+_TWICE = 16 << 20
+"""Bytes from which on a weight is not kept besides what the judge was handed of it."""
+
+
+def start(
+    directory: Path, options: VerifyOptions, aside: Path, name: str, *, whole: bool
+) -> tuple[int, Channel]:
+    """Fork a worker; return its process and the channel to it. It may write to `name` in `aside`.
+
+    `whole`: it runs the problem's own file, which may read whatever this process may.
+    """
+    folder = aside / name
+    folder.mkdir()
+    mine, its = socket.socketpair()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    process = os.fork()
+    if process:
+        its.close()
+        return process, Channel(mine)
+    try:
+        gc.freeze()  # what the judge holds closes no file here: its number may be another's
+        mine.close()
+        keep = its.fileno()
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115  (lives as long as this process)
+        sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115
+        os.closerange(3, keep)
+        os.closerange(keep + 1, os.sysconf("SC_OPEN_MAX"))
+        os.setpgid(0, 0)  # what it starts ends with it
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        if len([*Path("/proc/self/task").iterdir()]) != 1 or torch.get_num_threads() != 1:
+            torch.set_num_threads(1)  # threads of a pool do not survive a fork
+        sys.pycache_prefix = str(folder)  # bytecode beside a source is not its source
+        for name in ("TMPDIR", "MPLCONFIGDIR", "NUMBA_CACHE_DIR"):
+            os.environ[name] = str(folder)
+        readable = None if whole else [*installed(), Path(__file__).parents[2], directory]
+        confine(folder, readable)
+        Worker(directory, options, Channel(its)).serve()
+    except BaseException:  # nothing may return into the judge's own code
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(0)
+
+
+@contextlib.contextmanager
+def workers(directory: Path, options: VerifyOptions) -> Iterator[tuple[Apart, Apart]]:
+    """Processes for the components, and for the problem's own file and the device gate."""
+    memory = Memory()
+    with tempfile.TemporaryDirectory(prefix="kdrun-") as folder:
+        begun: list[Apart] = []
+        try:
+            for name, whole in (("parts", False), ("original", True)):
+                process = start(directory, options, Path(folder), name, whole=whole)
+                begun.append(Apart(*process, memory))
+            parts, original = begun
+            yield parts, original
+        finally:
+            for each in begun:
+                each.close()
+
+
+class Worker:
+    """Answers requests until the judge hangs up; each has a method of its own."""
+
+    def __init__(self, directory: Path, options: VerifyOptions, channel: Channel) -> None:
+        self._directory, self._channel = directory, channel
+        self._bench = Bench(directory, options)
+        self._files = Files(directory)
+        self._modules: list[ModuleType | LoadedProblem] = []
+        self._models: dict[int, nn.Module] = {}
+        self._slots: dict[int, list[list[str]]] = {}
+        """Of each model, the places of its weights and other tensors."""
+        self._built = 0
+        self._memory = Memory()
+        self._blocks: list[Block] = []
+
+    def serve(self) -> None:
+        """Answer until nobody asks."""
+        with self._files:
+            while True:
+                try:
+                    request, self._blocks = self._channel.receive()
+                except ConnectionLostError:
+                    return
+                answer = self._answer(request)
+                if answer is not None:
+                    self._channel.send(answer, self._blocks)
+
+    def _answer(self, request: Any) -> Any:
+        try:
+            request["given"] = self._memory.read(request.pop("tensors", []), self._blocks)
+            self._blocks = []
+            answer = getattr(self, f"do_{request['do']}")(request)
+            return None if answer is _ANSWERED else {"ok": answer}
+        except MemoryError as error:
+            return {"memory": str(error)}
+        except CannotJudge as error:
+            missing = error.__cause__
+            package = ""
+            if isinstance(missing, MissingError):
+                package = str(getattr(missing.__cause__, "name", "")).partition(".")[0]
+                return {
+                    "error": str(error),
+                    "missing": package,
+                    "what": missing.missing,
+                    "where": missing.what.removeprefix(missing.missing),
+                    "hint": missing.hint,
+                }
+            return {"error": str(error)}
+        except Exception as error:
+            traceback.print_exc()
+            return {"error": f"{request.get('what', 'it')}: {type(error).__name__}: {error}"}
+
+    def _with_tensors(self, answer: dict[str, Any], held: list[torch.Tensor]) -> dict[str, Any]:
+        try:
+            answer["tensors"], self._blocks = self._memory.write(held)
+        except NotToldError as error:
+            raise CannotJudge(f"holds {error}") from error
+        except OSError as error:
+            raise MemoryError(f"no room for tensors: {error}") from error
+        return answer
+
+    @contextlib.contextmanager
+    def _computing(self, answer: dict[str, Any]) -> Iterator[None]:
+        """Tell what files compute while they are imported or a model is built."""
+        watch = Watch(self._directory)
+        with watch:
+            yield
+        found = dict.fromkeys(computed(watch))
+        answer["computed"] = [[name, where] for name, where in found if where != "elsewhere"]
+
+    # What a judge asks for
+
+    def do_load(self, request: Any) -> Any:
+        """Run a file; which of its names there are."""
+        answer: dict[str, Any] = {}
+        with self._computing(answer):
+            if request["step"]:
+                module = self._files.load_step(self._directory / request["step"])
+            elif request["text"] is not None:
+                module = self._files.load_text(self._directory / request["file"], request["text"])
+            else:
+                module = self._files.load(self._directory / request["file"])
+        return self._loaded(module, answer)
+
+    def _loaded(self, module: ModuleType, answer: dict[str, Any]) -> Any:
+        self._modules.append(module)
+        names = vars(module)
+        answer["module"] = len(self._modules) - 1
+        answer["names"] = [name for name in TOLD if name in names]
+        if "WEIGHTS" in names:
+            try:
+                answer["weights"] = encode(names["WEIGHTS"], _no_tensor)
+            except NotToldError as error:
+                answer["weights"] = f"{error}"
+        return answer
+
+    def do_problem(self, request: Any) -> Any:
+        """Run the problem's own file."""
+        with foreign_code(ORIGINAL, self._directory), self._bench.default_dtype(ORIGINAL):
+            problem = load_problem(read_problem(self._directory / ORIGINAL))
+        self._modules.append(problem)
+        return {"module": len(self._modules) - 1, "packages": sorted(sys.modules)}
+
+    def do_value(self, request: Any) -> Any:
+        """What a function without arguments returns."""
+        module = self._modules[request["module"]]
+        with foreign_code(request["what"], self._directory):
+            return encode(vars(module)[request["name"]](), _no_tensor)
+
+    def do_inputs(self, request: Any) -> Any:
+        """Inputs, drawn from a seed."""
+        bench = self._seeded(request["number"])
+        module = self._modules[request["module"]]
+
+        def get_inputs() -> Any:
+            if isinstance(module, LoadedProblem):
+                return module.get_inputs()
+            inputs = vars(module)["get_inputs"]()
+            if not isinstance(inputs, list | tuple):
+                kind = type(inputs).__name__
+                raise CannotJudge(f"{request['file']}: get_inputs() returned {kind}, not a list")
+            return tuple(inputs), {}
+
+        drawn = bench.draw(request["what"], get_inputs, 0, repeated=request["repeated"])
+        held: list[torch.Tensor] = []
+        told = encode(plain(drawn), lambda tensor: _place(tensor, held))
+        return self._with_tensors({"inputs": told}, held)
+
+    def do_build(self, request: Any) -> Any:
+        """Build a model; its modules and what they hold."""
+        bench, what = self._seeded(request["number"]), request["what"]
+        module, answer = self._modules[request["module"]], dict[str, Any]()
+        build = bench.build_bare if request["bare"] else bench.build
+        if isinstance(module, LoadedProblem):
+            model, answer["computed"] = build(what, module.build, 0), []
+        else:
+            with self._computing(answer):
+                model = build(what, lambda: _made(module, request["class"]), 0)
+        self._built += 1
+        number = self._built
+        self._models[number] = model
+        return self._described(model, number, answer)
+
+    def _described(self, model: nn.Module, number: int, answer: dict[str, Any]) -> Any:
+        held: list[torch.Tensor] = []
+        firsts: dict[int, str] = {}
+        modules: list[list[Any]] = []
+        weights: list[tuple[str, list[str], bool, int]] = []
+        for path, module in model.named_modules(remove_duplicate=False):
+            first = firsts.setdefault(id(module), path)
+            file = None
+            if first == path:
+                file = defining_file(module, self._directory, self._directory)
+            own = "forward" in vars(module)
+            modules.append([path, first, file, own])
+        kinds = (("parameter", model.named_parameters), ("buffer", model.named_buffers))
+        for kind, named in kinds:
+            for name, tensor in named(remove_duplicate=False):
+                path, _, leaf = name.rpartition(".")
+                stays = leaf not in model.get_submodule(path)._non_persistent_buffers_set
+                if tensor.layout is torch.strided:
+                    weights.append((kind, [name], stays, _place(tensor, held)))
+        for name, tensor in plain_tensors(model).items():
+            if tensor.layout is torch.strided:
+                keys = list(self._keys(model, name))
+                weights.append(("plain", keys, True, _place(tensor, held)))
+        self._slots[number] = [[kind, *keys] for kind, keys, _, _ in weights]
+        answer |= {"model": number, "modules": modules, "weights": weights}
+        answer = self._with_tensors(answer, held)
+        mapped = self._memory.read(answer["tensors"], self._blocks)
+        for tensor, same in zip(held, mapped, strict=True):
+            if tensor.untyped_storage().nbytes() > _TWICE and not tensor.is_meta:
+                tensor.data = same.data
+        return answer
+
+    def _keys(self, model: nn.Module, name: str) -> Iterator[str]:
+        """The path of the module that holds a tensor, then what leads to it from there."""
+        paths = {path for path, _ in model.named_modules()}
+        parts = name.split(".")
+        path = next(p for n in range(len(parts), -1, -1) if (p := ".".join(parts[:n])) in paths)
+        yield path
+        yield from name[len(path) + 1 if path else 0 :].split(".")
+
+    def do_device(self, request: Any) -> Any:
+        """Judge whether all files run on a device that is not the CPU; the gate's checks."""
+        simulated_device()
+        findings = Findings(lambda gate: None)
+        layout = read_layout(self._directory)
+        DeviceGate(self._files, layout, self._bench, findings).judge()
+        checks = findings.checks("device")
+        return {
+            "checks": [[check.component, check.verdict.value, check.reason] for check in checks],
+            "warnings": findings.warnings,
+        }
+
+    def do_forget(self, request: Any) -> Any:
+        """Let a model go."""
+        del self._models[request["model"]], self._slots[request["model"]]
+
+    def do_forward(self, request: Any) -> Any:
+        """Run a model, or one of its modules, and tell everything that it did."""
+        whole = self._models[request["model"]]
+        given = request.pop("given")
+        self._set(whole, request, given)
+        inputs = given[: request["inputs"]]
+        del given
+        places = self._slots[request["model"]]
+        held = [*inputs, *filter(_is_tensor, (tensor_at(whole, place) for place in places))]
+        large = sum(tensor.nbytes for tensor in held) >= _LARGE
+        del held
+        if large and self._told_without_values(request, whole, inputs):
+            return _ANSWERED
+        return self._forward(request, whole, inputs)
+
+    def _told_without_values(
+        self, request: Any, whole: nn.Module, inputs: list[torch.Tensor]
+    ) -> bool:
+        """Answer from shapes alone, if that can be: what it does is asked, and no numbers.
+
+        In a process of its own, for code that keeps what it computes: that is without numbers.
+        """
+        process = os.fork()
+        if process:
+            return os.waitpid(process, 0)[1] == 0
+        try:
+            torch.set_num_threads(1)  # the others do not survive a fork
+            with FakeTensorMode(allow_non_fake_inputs=True) as fake:
+                for place in self._slots[request["model"]]:
+                    if _is_tensor(tensor := tensor_at(whole, place)):
+                        replace_tensor(whole, place, fake.from_tensor(tensor))
+                answer = self._forward(request, whole, [fake.from_tensor(t) for t in inputs])
+            self._channel.send({"ok": answer}, self._blocks)
+        except BaseException:  # whatever it is, the numbers are needed
+            os._exit(1)
+        os._exit(0)
+
+    def _forward(self, request: Any, whole: nn.Module, inputs: list[torch.Tensor]) -> Any:
+        model = whole.get_submodule(request["path"])
+        args, kwargs = (decode(request[name], inputs.__getitem__) for name in ("args", "kwargs"))
+        slots = [tensor_at(whole, slot) for slot in self._slots[request["model"]]]
+        known = dict(enumerate(inputs))
+        for n, tensor in enumerate(slots):
+            if isinstance(tensor, torch.Tensor) and not any(tensor is t for t in known.values()):
+                known[len(inputs) + n] = tensor
+        before = set(known)
+        folder = self._directory / request["children"] if request["children"] else None
+        components = components_in(model, folder, self._directory) if folder else {}
+        first = len(inputs) + len(slots)
+        recorder = Recorder(self._directory, known, first, functions=request["functions"])
+        whole.train(request["training"])
+        self._seed(request)
+        with (
+            foreign_code(request["what"], self._directory),
+            torch.set_grad_enabled(request["gradients"]),
+            self._bench.default_dtype(request["what"]),
+            watching_calls(recorder, components),
+        ):
+            dtype = str(torch.get_default_dtype()).removeprefix("torch.")
+            with recorder.recording():
+                output = plain(model(*args, **kwargs))
+            told = recorder.outputs(output)
+        rebound = []
+        for n, slot in enumerate(self._slots[request["model"]]):
+            now = tensor_at(whole, slot)
+            if now is not slots[n] and isinstance(now, torch.Tensor):
+                rebound.append([n, recorder.number(now)])
+        del output, args, kwargs, inputs, known, slots
+        answer = {
+            "items": recorder.items,
+            "output": told,
+            "dtype": dtype,
+            "rebound": rebound,
+            "again": recorder.same_for_other_values,
+            "kept": recorder.kept(before),
+        }
+        return self._with_tensors(answer, recorder.given)
+
+    def _set(self, model: nn.Module, request: Any, given: list[torch.Tensor]) -> None:
+        """Give a model the weights that changed."""
+        for slot, n in zip(request["slots"], request["values"], strict=True):
+            place = self._slots[request["model"]][slot]
+            put_tensor(model, place, given[n])
+
+    def _seed(self, request: Any) -> None:
+        torch.manual_seed(request["number"])
+        random.seed(request["number"])
+        if numpy := sys.modules.get("numpy"):
+            numpy.random.seed(request["number"] % 2**32)
+        state = bytearray(base64.b64decode(request["state"]))
+        torch.set_rng_state(torch.frombuffer(state, dtype=torch.uint8))
+
+    def _seeded(self, number: int) -> Bench:
+        options = replace(self._bench.options, seed=number)
+        return Bench(self._directory, options, dtypes=self._bench.dtypes)
+
+
+def _made(module: ModuleType, name: str) -> Any:
+    """A model of a component or of a parent that is put together of them."""
+    names = vars(module)
+    arguments = None if name == "ComposedModel" else names.get("get_init_inputs")
+    with RepeatedDraws():
+        return made(names[name], arguments)
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, torch.Tensor)
+
+
+def _place(tensor: torch.Tensor, held: list[torch.Tensor]) -> int:
+    for n, other in enumerate(held):
+        if other is tensor:
+            return n
+    held.append(tensor)
+    return len(held) - 1
+
+
+def _no_tensor(tensor: torch.Tensor) -> Any:
+    raise NotToldError("Tensor")

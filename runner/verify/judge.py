@@ -1,0 +1,295 @@
+"""This file knows about the order in which a decomposition is judged, from its files alone."""
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from runner.problems import imported_packages, known_as, out_of_memory
+from runner.tree.document import LEVEL_FOLDER, TREE_FILE, Tree
+from runner.untrusted_files import read_file
+from runner.verify.advice import MOST_KERNELS, advice
+from runner.verify.findings import Findings
+from runner.verify.gates.composition import CompositionGate
+from runner.verify.gates.device import DeviceGate
+from runner.verify.gates.parent_source import import_fault, parsed, without_docstring
+from runner.verify.gates.power import PowerGate
+from runner.verify.gates.self_test import SelfTests, documented, self_test, settle
+from runner.verify.gates.steps import StepGate
+from runner.verify.guard.extra_files import faults
+from runner.verify.guard.foreign_files import ForeignFiles
+from runner.verify.guard.replica import Replica
+from runner.verify.guard.source_rules import (
+    composed_fault,
+    parents_fault,
+    seeds_generators,
+    surroundings_fault,
+)
+from runner.verify.guard.standalone_runs import Alone, secret_seed, start
+from runner.verify.guard.worker import workers
+from runner.verify.layout import COMPOSITION_TEST, ORIGINAL, Layout, read_layout
+from runner.verify.loading_files import CannotJudge, Files
+from runner.verify.options import VerifyOptions
+from runner.verify.results import Verification
+from runner.verify.runtime.arithmetic import exact_arithmetic
+from runner.verify.runtime.disk_cache import Spill
+from runner.verify.runtime.runner import Bench, spelled_operations
+from runner.verify.runtime.weight_streaming import Streaming, told
+
+
+def judge(
+    directory: Path, options: VerifyOptions, on_gate: Callable[[str], None], *, own: bool
+) -> Verification:
+    """Every gate. MemoryError where only memory was missing."""
+    try:
+        directory = directory.resolve()
+        return _judge(directory, options, Findings(on_gate), own=own)
+    except (RuntimeError, OSError) as error:
+        if out_of_memory(error):
+            raise MemoryError(str(error)) from error
+        raise
+
+
+def _judge(
+    directory: Path, options: VerifyOptions, findings: Findings, *, own: bool
+) -> Verification:
+    tests = SelfTests()
+    streaming = Streaming(options.memory_bytes or 0) if options.streamed else None
+    bench = Bench(directory, options, streaming=streaming)
+    if streaming:
+        findings.warn(told(options.seed))
+    on_cpu = options.device == "cpu"
+    alone: Alone | None = None
+    with (
+        ExitStack() as stack,
+        streaming or nullcontext(),
+        exact_arithmetic(options.device),
+        spelled_operations(),
+        _files(directory, bench, own=own) as files,
+        Spill(options.spill_bytes, options.memory_bytes if on_cpu else None) as spill,
+    ):
+        with findings.gate("rules"):
+            layout = read_layout(directory)
+            for file, way in layout.refused.items():
+                findings.found("rules", file, way)
+            if layout.refused:
+                return findings.verification(options, torch.__version__)
+            _judge_documents(layout, findings, own=own)
+        steered = layout.tree.metadata.specialisations if layout.tree else []
+        if steered and isinstance(files, ForeignFiles) and not _reads_values(files, bench):
+            fault = "says that it holds for certain values; original.py asks for none"
+            findings.found("rules", TREE_FILE, fault)
+            steered = []
+        if steered:
+            bench = replace(bench, options=replace(options, specialised=True))
+            more = f" and {len(steered) - 1} more" if len(steered) > 1 else ""
+            findings.warn(f"holds for the values of seed {options.seed}: {steered[0]}{more}")
+        if layout.tree is not None:
+            findings.advice += advice(layout.tree)
+            if known := _other_torch(layout.tree.metadata.torch_version):
+                findings.warn(f"taken apart with torch {known}; here it is {_release()}")
+            for package, known in layout.tree.metadata.packages.items():
+                if known != (here := known_as(package)):
+                    findings.warn(f"taken apart with {package} {known}; here it is {here}")
+        if isinstance(files, ForeignFiles):
+            if not steered and not options.seed:
+                bench = replace(bench, options=replace(bench.options, seed=secret_seed()))
+            alone = stack.enter_context(Alone(layout, bench.options, findings))
+            bench = replace(bench, beside=alone)
+        missing = _missing_packages(directory / ORIGINAL)  # no file has run that could hide one
+        power = PowerGate(files, layout, bench, spill, findings)
+        with findings.gate("step"):
+            step_gate = StepGate(files, layout, bench, spill, tests, power, findings)
+            root = layout.tree.root.path if layout.tree else None
+            for step in layout.steps:
+                if step.parent != root:  # the root's follows the original, in the composition
+                    step_gate.judge(step)
+            _judge_absent_steps(layout, findings)
+
+        def self_tests(components: Iterable[str]) -> None:
+            """Those that no step has said anything about; then all calls of theirs are known."""
+            for component in components:
+                if not findings.has("self-test", component) and component not in tests.not_finite:
+                    self_test(component, files, layout, bench, tests, findings)
+            step_gate.judge_calls()
+
+        later = _may_be_witnessed(layout, bench)
+        with findings.gate("self-test"):
+            self_tests(component for component in layout.components if component not in later)
+        with findings.gate("composition"):
+            composition = CompositionGate(
+                files, layout, bench, spill, tests, power, step_gate, findings
+            )
+            composition.judge(
+                lambda: self_tests(sorted(path for path in later if path != root)),
+                missing,
+            )
+        with findings.gate("step"):
+            for step in layout.steps:  # the root's, where the original did not get that far
+                if not findings.has("step", step.folder):
+                    step_gate.judge(step)
+        with findings.gate("self-test"):
+            self_tests(layout.components)
+            settle(layout, tests, composition.kernels_not_finite, findings)
+        power.finish()
+        if alone:
+            alone.finish(composition.as_the_author_calls, composition.one_in_the_model)
+        with findings.gate("device"):
+            if isinstance(files, ForeignFiles):
+                files.judge_devices(findings)
+            else:
+                DeviceGate(files, layout, bench, findings).judge()
+    if not layout.components:
+        findings.broken("self-test", "model", f"no file in {', '.join(LEVEL_FOLDER.values())}")
+    return findings.verification(bench.options, torch.__version__)
+
+
+@contextmanager
+def _files(directory: Path, bench: Bench, *, own: bool) -> Iterator[Files | ForeignFiles]:
+    """The directory's files: run here where they are kdrun's `own`, else in workers."""
+    if own:
+        with Files(directory) as files:
+            yield files
+    else:
+        with workers(directory, bench.options) as (parts, original):
+            start()
+            yield ForeignFiles(directory, parts, original, bench.draws)
+
+
+def _reads_values(files: ForeignFiles, bench: Bench) -> bool:
+    """Whether the original's program may be another one for other values. True where it fails."""
+    try:
+        problem = files.problem()
+        model = bench.build(f"{ORIGINAL}: Model", problem.build, 0)
+        inputs = bench.draw(f"{ORIGINAL}: get_inputs()", problem.get_inputs, 0)
+        bench.forward(f"{ORIGINAL}: forward", model, inputs, 0)
+    except CannotJudge:
+        return True  # the composition says why
+    assert isinstance(model, Replica)
+    return model.kdrun_link.model.reads_values
+
+
+def _release(version: str = torch.__version__) -> str:
+    """Return a version of torch without what it was built for."""
+    return version.partition("+")[0]
+
+
+def _other_torch(version: str) -> str | None:
+    """Return the release of torch that a tree names, if it is known and another than this one."""
+    made = _release(version)
+    return None if made in {"unknown", _release()} else made
+
+
+def _missing_packages(path: Path) -> frozenset[str]:
+    """Return those that a file imports and that are not here; none where it cannot be read."""
+    try:
+        packages = imported_packages(path)
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return frozenset()
+    return frozenset(package for package, known in packages.items() if known == "missing")
+
+
+def _may_be_witnessed(layout: Layout, bench: Bench) -> set[str]:
+    """The root, and its kernels that may take the author's inputs.
+
+    A root that is a kernel runs by itself where it is going to be made wrong: what it keeps for its
+    next call could not be seen. So does each kernel that others wrote.
+    """
+    root = layout.tree.root if layout.tree else None
+    step = layout.step_of(root.path) if root else None
+    alone = bench.options.power or bench.beside
+    if root is None or step is None:
+        kernel = root is not None and layout.is_kernel(root.path)
+        return {root.path} if root is not None and kernel and not alone else set()
+    if bench.beside:
+        return {root.path}
+    inputs = set(documented(root))
+    kernels = {path for path in step.children.values() if path and layout.is_kernel(path)}
+    return {root.path} | {
+        path for path in kernels if any(set(documented(n)) <= inputs for n in layout.nodes(path))
+    }
+
+
+def _judge_documents(layout: Layout, findings: Findings, *, own: bool) -> None:
+    """What can be said before anything runs."""
+    if layout.tree is None:
+        findings.broken("rules", TREE_FILE, layout.tree_fault or "missing")
+    else:
+        findings.found("rules", TREE_FILE, _tree_fault(layout, layout.tree))
+    if not own:
+        for file, wrong in faults(layout.directory):
+            findings.found("rules", file, wrong)
+        _judge_parents(layout, findings)
+    known: dict[tuple[str, str], str] = {}
+    seeds = False
+    with suppress(CannotJudge):  # the composition says what is wrong with it
+        seeds = seeds_generators(parsed(layout.directory / ORIGINAL, ORIGINAL))
+    for component in layout.components:
+        with findings.judging("rules", component):
+            tree = parsed(layout.directory / component, component)
+            kernel = layout.is_kernel(component)
+            fault = import_fault(tree) or surroundings_fault(tree, kernel=kernel, seeds=seeds)
+            folder = component.partition("/")[0]
+            same = known.setdefault((folder, without_docstring(tree)), component)
+            if same != component and not own:
+                fault = fault or f"is {same} again: one file a workload, used as often as it runs"
+            if fault is None and layout.tree is not None and not layout.nodes(component):
+                fault = "is in no node of the tree"
+            findings.found("rules", component, fault)
+
+
+def _judge_parents(layout: Layout, findings: Findings) -> None:
+    """What the files that put children together ask, or do besides."""
+    for step in layout.steps:
+        file = f"{step.folder}/refactored.py"
+        with findings.judging("rules", file):
+            fault = parents_fault(parsed(layout.directory / file, file))
+            if fault:
+                findings.found("rules", file, fault)
+    with findings.judging("rules", COMPOSITION_TEST):
+        fault = composed_fault(parsed(layout.directory / COMPOSITION_TEST, COMPOSITION_TEST))
+        if fault:
+            findings.found("rules", COMPOSITION_TEST, fault)
+
+
+def _tree_fault(layout: Layout, tree: Tree) -> str | None:
+    for node in tree.nodes.values():
+        if len(node.children) == 1:
+            return f"{node.id} has a single child, {node.children[0]}"
+        if node.level == "kernel" and node.children:
+            return f"{node.id} is a kernel and has children"
+        if node.level != "kernel" and not node.children:
+            return f"{node.id} is a {node.level} and has no children"
+        if Path(node.path).parent.as_posix() != LEVEL_FOLDER[node.level]:
+            return f"{node.id} is a {node.level}, its file is {node.path}"
+    if fault := _flat(tree):
+        return fault
+    if not tree.metadata.source_sha256:
+        return None
+    try:
+        digest = hashlib.sha256(read_file(layout.directory / ORIGINAL)).hexdigest()
+    except OSError as error:
+        return f"{ORIGINAL}: {error.strerror or error}"
+    if digest != tree.metadata.source_sha256:
+        return f"{ORIGINAL} is not the file that was decomposed: its sha256 is another"
+    return None
+
+
+def _flat(tree: Tree) -> str | None:
+    """A model without a layer or a fusion that holds more kernels than one fusion may."""
+    levels = {node.level for node in tree.nodes.values()}
+    many = len(tree.root.children)
+    if levels == {"model", "kernel"} and many > MOST_KERNELS:
+        return f"has {many} kernels directly under the model, and neither layers nor fusions"
+    return None
+
+
+def _judge_absent_steps(layout: Layout, findings: Findings) -> None:
+    for component in layout.components:
+        if not layout.is_kernel(component) and layout.step_of(component) is None:
+            findings.broken("step", component, "no step takes it apart")
+    if not layout.steps and all(map(layout.is_kernel, layout.components)):
+        findings.nothing("step", "steps")

@@ -1,0 +1,1 @@
+"""Runs forwards for the gates: on which values, on which device, and what waits where."""

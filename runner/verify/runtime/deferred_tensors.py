@@ -1,0 +1,178 @@
+"""This file knows about tensors whose making is written down, to be done when they are needed.
+
+Such a tensor is an ordinary one on an empty storage. How often it is made again, its values are the
+same: what is random in them is drawn for its name.
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from runner.torch_internals import name_of, overload_of, tree_map_only
+from runner.verify.runtime.random_blocks import RepeatedDraws
+
+_FILLS: dict[str, Callable[..., Any]] = {
+    "empty": lambda tensor, *_: tensor,
+    "empty_strided": lambda tensor, *_: tensor,
+    "randn": lambda tensor, *_: tensor.normal_(),
+    "rand": lambda tensor, *_: tensor.uniform_(),
+    "zeros": lambda tensor, *_: tensor.zero_(),
+    "ones": lambda tensor, *_: tensor.fill_(1),
+    "full": lambda tensor, size, value, *_: tensor.fill_(value),
+}
+"""Operations that make a tensor from nothing, and the same in place."""
+_LIKE = ("new_", "_like")
+"""Operations that take of a tensor no more than its kind are called so."""
+
+
+@dataclass(eq=False)
+class Deferred:
+    """A storage, and what its numbers come from."""
+
+    storage: torch.UntypedStorage
+    nbytes: int
+    number: int
+    """Seed of what is random in it."""
+    made: "Step"
+    first: "Place"
+    """The tensor that it was made as."""
+    then: list["Step"] = field(default_factory=list)
+    """What wrote into it, in order."""
+    name: str | None = None
+    finish: Callable[[torch.Tensor, torch.Generator], None] | None = None
+    """What happens to its values last."""
+
+    @property
+    def filled(self) -> bool:
+        return self.storage.nbytes() > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A deferred tensor among the arguments of an operation, as it was at that moment."""
+
+    of: Deferred | None
+    """None: its numbers do not matter."""
+    steps: int
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+    offset: int
+    dtype: torch.dtype
+
+    @classmethod
+    def at(cls, tensor: torch.Tensor, of: Deferred | None) -> "Place":
+        steps = len(of.then) if of else 0
+        size, stride = tuple(tensor.shape), tuple(tensor.stride())
+        return cls(of, steps, size, stride, int(tensor.storage_offset()), tensor.dtype)
+
+    def on(self, storage: torch.UntypedStorage) -> torch.Tensor:
+        """The tensor, on other memory."""
+        bare = torch.empty(0, dtype=self.dtype)
+        return bare.set_(storage, self.offset, self.size, self.stride)
+
+    def same_kind(self, other: "Place") -> bool:
+        kinds = [(p.size, p.stride, p.offset, p.dtype) for p in (self, other)]
+        return kinds[0] == kinds[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One operation that was written down."""
+
+    operator: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    output: int = 0
+    """Which of its results, where it made one."""
+
+    @property
+    def name(self) -> str:
+        return name_of(self.operator)
+
+    def places(self) -> list[Place]:
+        """The deferred tensors that it reads the numbers of."""
+        found: list[Place] = []
+        tree_map_only(Place, lambda place: found.append(place), (self.args, self.kwargs))
+        return [place for place in found if place.of is not None]
+
+
+def fill(target: Deferred) -> None:
+    """Give a deferred storage its numbers. The generator of random numbers is left as it was."""
+    with torch.random.fork_rng(devices=[]), RepeatedDraws():
+        _replay(target, len(target.then), target.storage)
+        if target.finish is not None:
+            generator = torch.Generator().manual_seed(_seed(target, -1))
+            target.finish(target.first.on(target.storage), generator)
+
+
+def _replay(target: Deferred, steps: int, storage: torch.UntypedStorage) -> None:
+    """Make a storage's numbers as they were after so many steps, in memory of the caller's."""
+    storage.resize_(target.nbytes)
+    _make(target, storage)
+    for n, step in enumerate(target.then[:steps]):
+        _run(step, target, n + 1, storage)
+
+
+def _make(target: Deferred, storage: torch.UntypedStorage) -> None:
+    """The first numbers; in place as far as that is the same, since memory is what is short."""
+    step, whole = target.made, target.first.on(storage)
+    if step.name in _FILLS and target.first.offset == 0:
+        torch.manual_seed(_seed(target, 0))
+        _FILLS[step.name](whole, *step.args)
+        return
+    read = step.places()
+    source = read[0] if len(read) == 1 and step.args and step.args[0] is read[0] else None
+    if source and source.of and source.same_kind(target.first):
+        twin = getattr(getattr(torch.ops.aten, f"{step.name}_", None), _overload(step), None)
+        if step.name == "clone" or twin is not None:
+            _label(source.of, target)
+            _replay(source.of, source.steps, storage)
+            if twin is not None and step.name != "clone":
+                twin(whole, *step.args[1:], **step.kwargs)
+            return
+    made = _run(step, target, 0, storage)
+    whole.copy_(made[step.output] if isinstance(made, list | tuple) else made)
+
+
+def _run(step: Step, target: Deferred, n: int, storage: torch.UntypedStorage) -> Any:
+    """One operation, its other deferred arguments made for it alone."""
+    others: dict[tuple[int, int], torch.UntypedStorage] = {}
+
+    def real(place: Place) -> torch.Tensor:
+        if place.of is None:
+            return torch.empty_strided(place.size, place.stride, dtype=place.dtype)
+        if n and place.of is target:
+            return place.on(storage)
+        key = id(place.of), place.steps
+        if key not in others:
+            others[key] = torch.empty(0).untyped_storage()
+            _label(place.of, target)
+            _replay(place.of, place.steps, others[key])
+        return place.on(others[key])
+
+    args, kwargs = tree_map_only(Place, real, (step.args, step.kwargs))
+    torch.manual_seed(_seed(target, n))
+    return step.operator(*args, **kwargs)
+
+
+def _overload(step: Step) -> str:
+    return overload_of(step.operator)
+
+
+def _label(source: Deferred, target: Deferred) -> None:
+    """What was only made on the way to a weight is drawn in that weight's name."""
+    if source.name is None:
+        source.name = f"{target.name}'s"
+
+
+def _seed(target: Deferred, step: int) -> int:
+    text = f"{target.number}:{target.name}:{step}"
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
+
+
+def takes_kind_only(name: str) -> bool:
+    """Whether an operation asks of a tensor only for its shape and dtype."""
+    return name.startswith(_LIKE[0]) or name.endswith(_LIKE[1])

@@ -1,0 +1,246 @@
+"""This file knows about large outputs while the other side of a comparison runs.
+
+They stay where they are if there is room for both sides. Else, of most, the sha256 of each piece is
+enough: the two sides are equal to the bit. Where they are not, the first side runs again, and its
+output waits on disk.
+"""
+
+import hashlib
+import resource
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import torch
+
+from runner.verify.gates.difference import Difference
+from runner.verify.options import stays
+from runner.verify.runtime.output_leaves import (
+    Elsewhere,
+    ValuesNeeded,
+    all_finite,
+    pieces_of,
+    tensors,
+)
+
+_RSS_UNIT = 1024 if sys.platform == "linux" else 1
+
+
+@dataclass(frozen=True)
+class DigestedTensor(Elsewhere):
+    """A tensor of which the sha256 of each piece is left."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    digests: tuple[bytes, ...]
+    finite: bool
+
+    def pieces(self) -> Iterator[torch.Tensor]:
+        """There are none."""
+        raise ValuesNeeded
+
+    def agrees(self, actual: torch.Tensor) -> Difference:
+        """Equal to the bit, or ValuesNeeded."""
+        if any(a != b for a, b in zip(self.digests, digests_of(actual), strict=True)):
+            raise ValuesNeeded
+        return Difference(not_finite=not self.finite)
+
+
+def digests_of(tensor: torch.Tensor) -> Iterator[bytes]:
+    """The sha256 of each piece's bytes."""
+    for piece in pieces_of(tensor):
+        flat = piece.detach().resolve_conj().resolve_neg().contiguous().view(-1).cpu()
+        yield hashlib.sha256(flat.view(torch.uint8).numpy().data).digest()
+
+
+@dataclass(frozen=True)
+class SpilledTensor(Elsewhere):
+    """A tensor on disk, a file a piece: mapped one at a time, so that no address space is held."""
+
+    folder: Path
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    stride: tuple[int, ...]
+    device: torch.device
+
+    def pieces(self) -> Iterator[torch.Tensor]:
+        """The pieces that `pieces_of` cut, in order."""
+        shapes = pieces_of(torch.empty(self.shape, dtype=self.dtype, device="meta"))
+        for n, piece in enumerate(shapes):
+            yield _mapped(self.folder / str(n), piece, shared=False)
+
+    def whole(self) -> torch.Tensor:
+        """The tensor again, where it was, strided as it was."""
+        like = torch.empty_strided(self.shape, self.stride, dtype=self.dtype, device="meta")
+        tensor = torch.empty_like(like, device=self.device)  # dense where it was expanded
+        for piece, source in zip(pieces_of(tensor), self.pieces(), strict=True):
+            piece.copy_(source)
+        return tensor
+
+
+class Spill:
+    """A folder under TMPDIR for large outputs; gone when the context ends, however it ends."""
+
+    def __init__(self, spill_bytes: int, memory_bytes: int | None = None) -> None:
+        self.spill_bytes = spill_bytes
+        self._memory_bytes = memory_bytes
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._count = 0
+        self._values = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, t: TracebackType | None
+    ) -> None:
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def keep(self, output: object) -> object:
+        """The output itself where it is small, else what a comparison needs of it."""
+        size = size_of(output)
+        if size < self.spill_bytes or self.has_room_for(size):
+            return output
+        if not self._values:
+            return _mapped_tensors(output, _digested)
+        return self._on_disk(output, size)
+
+    def has_room_for(self, size: int) -> bool:
+        """Whether so much may stay while something runs that needs what ran so far needed."""
+        if self._memory_bytes is None:
+            return False
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _RSS_UNIT
+        return stays(size, peak, self._memory_bytes)
+
+    def may_stay(self, size: int) -> bool:
+        """The same, where nobody set a limit too."""
+        return self._memory_bytes is None or self.has_room_for(size)
+
+    def aside(self, output: object, *, here: bool) -> object:
+        """An output with its values: `here`, or on disk as far as that has room."""
+        return output if here else self._on_disk(output, size_of(output))
+
+    def back(self, output: object) -> Any:
+        """What was put aside, as it was."""
+        return _mapped_tensors(output, lambda t: t.whole() if isinstance(t, SpilledTensor) else t)
+
+    @contextmanager
+    def away(self, output: object, others: object) -> Iterator[object]:
+        """The output on disk, and the memory that it alone holds free for others to use meanwhile.
+
+        Its tensors hold it again afterwards, with the same bytes; what lies in the memory of
+        `others`, too, stays. None where the disk has no room.
+        """
+        theirs = {tensor.untyped_storage().data_ptr() for tensor in tensors(others)}
+        own: dict[int, torch.UntypedStorage] = {}
+        moved: dict[int, torch.Tensor] = {}
+        for tensor in tensors(output):
+            storage = tensor.untyped_storage()
+            if storage.nbytes() and storage.resizable() and storage.data_ptr() not in theirs:
+                own[storage.data_ptr()] = storage
+                moved[id(tensor)] = tensor
+        size = sum(storage.nbytes() for storage in own.values())
+        if not self._has_disk(size + sum(tensor.nbytes for tensor in moved.values())):
+            yield None
+            return
+        values = {key: self._write(tensor) for key, tensor in moved.items() if tensor.numel()}
+        whole = [(storage, self._write(_bytes_of(storage))) for storage in own.values()]
+        kept = _mapped_tensors(output, lambda tensor: values.get(id(tensor), tensor))
+        for storage, _ in whole:
+            storage.resize_(0)
+        try:
+            yield kept
+        finally:
+            for storage, source in whole:
+                storage.resize_(source.shape[0])
+                pieces = pieces_of(_bytes_of(storage))
+                for piece, before in zip(pieces, source.pieces(), strict=True):
+                    piece.copy_(before)
+            for source in [*values.values(), *(source for _, source in whole)]:
+                shutil.rmtree(source.folder, ignore_errors=True)
+
+    @contextmanager
+    def values(self) -> Iterator[None]:
+        """Keep large outputs with their values, on disk."""
+        self._values = True
+        try:
+            yield
+        finally:
+            self._values = False
+
+    def _on_disk(self, output: object, size: int) -> object:
+        return _mapped_tensors(output, self._write) if self._has_disk(size) else output
+
+    def _has_disk(self, size: int) -> bool:
+        return size <= 0.8 * shutil.disk_usage(tempfile.gettempdir()).free
+
+    def _write(self, tensor: torch.Tensor) -> SpilledTensor:
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="kdrun-")
+        folder = Path(self._folder.name) / str(self._count)
+        folder.mkdir()
+        self._count += 1
+        for n, piece in enumerate(pieces_of(tensor)):
+            _mapped(folder / str(n), piece, shared=True).copy_(piece)
+        shape, stride = tuple(tensor.shape), tuple(tensor.stride())
+        return SpilledTensor(folder, shape, tensor.dtype, stride, tensor.device)
+
+
+def _bytes_of(storage: torch.UntypedStorage) -> torch.Tensor:
+    return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
+
+
+def _digested(tensor: torch.Tensor) -> DigestedTensor:
+    finite = all(all_finite(piece) for piece in pieces_of(tensor))
+    return DigestedTensor(tuple(tensor.shape), tensor.dtype, tuple(digests_of(tensor)), finite)
+
+
+def compact(output: object) -> object:
+    """The same tensors, without room for others: a loss may hold what it is the mean of."""
+    used: Counter[int] = Counter()
+    for tensor in tensors(output):
+        if tensor.layout == torch.strided:
+            used[tensor.untyped_storage().data_ptr()] += tensor.nbytes
+
+    def own(tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.layout != torch.strided:
+            return tensor
+        storage = tensor.untyped_storage()
+        return tensor.clone() if 2 * used[storage.data_ptr()] < storage.nbytes() else tensor
+
+    return _mapped_tensors(output, own)
+
+
+def size_of(output: object) -> int:
+    """Bytes that an output keeps alive."""
+    storages = {t.untyped_storage().data_ptr(): t.untyped_storage() for t in tensors(output)}
+    return sum(storage.nbytes() for storage in storages.values())
+
+
+def _mapped_tensors(value: object, change: Callable[[Any], object]) -> object:
+    """The same nesting, with something else for each tensor that holds numbers."""
+    if isinstance(value, torch.Tensor):
+        return change(value) if value.numel() else value.clone()
+    if isinstance(value, Elsewhere):
+        return change(value)
+    if isinstance(value, Mapping):
+        return {key: _mapped_tensors(item, change) for key, item in value.items()}
+    if isinstance(value, tuple):
+        return tuple(_mapped_tensors(item, change) for item in value)
+    if isinstance(value, list):
+        return [_mapped_tensors(item, change) for item in value]
+    return value
+
+
+def _mapped(path: Path, like: torch.Tensor, shared: bool) -> torch.Tensor:
+    """A tensor on the file's own pages; `shared` makes the file and writes through."""
+    flat = torch.from_file(str(path), shared=shared, size=like.numel(), dtype=like.dtype)
+    return flat.view(like.shape)

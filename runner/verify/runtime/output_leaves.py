@@ -1,0 +1,140 @@
+"""This file knows about what an output holds: its nesting, its tensors, and their pieces.
+
+Pieces are cut by shape alone, so that an output of many GiB is read with a few MB of scratch space,
+also when it waits on disk.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from numbers import Integral, Real
+from typing import cast
+
+import torch
+
+from runner.problems import members
+from runner.verify.gates.difference import Difference
+
+PIECE = 1 << 20
+"""Elements that are compared at once: few enough that every pass but the first is in a cache."""
+_NO_TENSOR = {type(None), bool, int, float, str, torch.dtype, torch.device}
+
+
+class Elsewhere(ABC):
+    """A tensor that is not here: on disk, or only remembered."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+
+    @abstractmethod
+    def pieces(self) -> Iterator[torch.Tensor]:
+        """The pieces that `pieces_of` cut. ValuesNeeded where the values are gone."""
+
+    def agrees(self, actual: torch.Tensor) -> Difference | None:
+        """The difference from a tensor, where that can be told without the values."""
+        return None
+
+
+class ValuesNeeded(Exception):
+    """Outputs differ, and the values of one are gone: run that side again, and keep them."""
+
+
+def structure(value: object) -> str:
+    """The nesting of an output in words, such as `tuple(tensor, dict(mask: tensor))`."""
+    if is_tensor(value):
+        return "tensor"
+    if isinstance(value, Mapping):
+        return f"dict({', '.join(f'{key}: {structure(item)}' for key, item in value.items())})"
+    if isinstance(value, tuple | list):
+        kind = "tuple" if isinstance(value, tuple) else "list"
+        return f"{kind}({', '.join(structure(item) for item in value)})"
+    if value is None:
+        return "None"
+    if isinstance(value, Real) and not isinstance(value, bool):  # a number of NumPy's is one, too
+        return "int" if isinstance(value, Integral) else "float"
+    return type(value).__name__
+
+
+def leaves(value: object, name: str = "output") -> Iterator[tuple[str, object]]:
+    """What is not a tuple, list, dict or object that holds something, with its place."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from leaves(item, f"{name}[{key!r}]")
+    elif isinstance(value, tuple | list):
+        for index, item in enumerate(value):
+            yield from leaves(item, f"{name}[{index}]")
+    elif not is_tensor(value) and (held := members(value)) is not None:
+        for key, item in held.items():
+            yield from leaves(item, f"{name}.{key}")
+    else:
+        yield name, value
+
+
+def tensors(value: object) -> list[torch.Tensor]:
+    """All tensors of an output or of a list of inputs, in order."""
+    found: list[torch.Tensor] = []
+    _collect(value, found)
+    return found
+
+
+def _collect(value: object, found: list[torch.Tensor], around: tuple[object, ...] = ()) -> None:
+    """What `leaves` finds, without the names: asked of every argument of every operation.
+
+    What is `around` an object that holds itself is not entered again.
+    """
+    if type(value) in _NO_TENSOR:
+        return
+    if isinstance(value, torch.Tensor):
+        found.append(value)
+        return
+    items: Iterable[object]
+    if isinstance(value, tuple | list):
+        items = value
+    elif isinstance(value, dict | Mapping):
+        items = value.values()
+    elif not isinstance(value, Elsewhere) and (held := members(value)) is not None:
+        items = held.values()
+    else:
+        return
+    if around and any(value is each for each in around):
+        return
+    for item in items:
+        _collect(item, found, (*around, value))
+
+
+def is_tensor(value: object) -> bool:
+    """Whether a leaf is a tensor, here or on disk."""
+    return isinstance(value, torch.Tensor | Elsewhere)
+
+
+def as_tensor(leaf: object) -> torch.Tensor | Elsewhere:
+    """A leaf that `is_tensor`."""
+    return cast("torch.Tensor | Elsewhere", leaf)
+
+
+def pieces_of(value: object) -> Iterator[torch.Tensor]:
+    """A tensor in row-major pieces of at most PIECE elements; where it is cut, its shape says."""
+    if isinstance(value, torch.Tensor):
+        yield from _cut(value)
+    else:
+        yield from cast(Elsewhere, value).pieces()
+
+
+def _cut(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
+    if tensor.numel() <= PIECE:
+        yield tensor
+        return
+    rows = max(1, PIECE // (tensor.numel() // tensor.shape[0]))
+    for part in torch.split(tensor, rows):
+        if part.numel() <= PIECE:
+            yield part
+        else:
+            yield from _cut(part[0])
+
+
+def all_finite(piece: torch.Tensor) -> bool:
+    """Whether no element is NaN or infinite; a sum mostly settles it, without scratch space."""
+    if not (piece.is_floating_point() or piece.is_complex()):
+        return True
+    wide = torch.complex128 if piece.is_complex() else torch.float32
+    total = piece.sum(dtype=None if piece.dtype.itemsize >= 4 else wide)
+    return bool(torch.isfinite(total)) or bool(torch.isfinite(piece).all())

@@ -1,0 +1,139 @@
+"""This file knows about drawing many random numbers quickly: a block of them, or none at all.
+
+What a component draws for itself, its inputs and fresh weights, is a block that is repeated. The
+author's are drawn as they are. Where a component draws what its parent or the author drew, from the
+same state of the generator, and that is still there, it is given it.
+"""
+
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from runner.torch_internals import TorchDispatchMode, name_of, overload_of, schema, storage_of
+from runner.verify.loading_files import CannotJudge
+from runner.verify.options import DRAWN_AGAIN_BYTES
+from runner.verify.runtime.output_leaves import tensors
+
+BLOCK = 1_048_573
+"""Elements that are drawn; a prime, so that no two rows of a tensor begin with the same ones."""
+
+_INTO = {"uniform_", "normal_", "random_", "bernoulli_", "exponential_", "log_normal_", "cauchy_"}
+"""Operations that fill a tensor with random numbers."""
+_NEW = {"rand": 0, "randn": 0, "randint": 1}
+"""Operations that make one, and the shape's place among the arguments; one later with `low`."""
+_WORTH_IT = 1 << 16
+"""Elements from which on a tensor is remembered."""
+
+
+class DrawsOther(CannotJudge):
+    """Inputs are not what was drawn before, or would be changed where they are still needed."""
+
+
+class Draws:
+    """Random tensors that are still there, by what was asked for and the generator's state."""
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[object, ...], _Drawn] = {}
+        self.repeating = False
+        """Whether large ones are blocks, in the drawing that is going on."""
+
+    @contextmanager
+    def drawing(self, *, repeated: bool, again: bool) -> Iterator[None]:
+        """Draw inputs. `repeated`: large ones are blocks. `again`: give what is there already.
+
+        With `again`, DrawsOther where a large tensor is not there, or one that is is written to.
+        """
+        self.repeating = repeated
+        with RepeatedDraws() if repeated else nullcontext(), _Remembering(self, repeated, again):
+            yield
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    tensor: "weakref.ref[torch.Tensor]"
+    version: int
+    after: torch.Tensor
+    """The generator's state when it was drawn."""
+
+    def unchanged(self) -> torch.Tensor | None:
+        tensor = self.tensor()
+        return tensor if tensor is not None and tensor._version == self.version else None
+
+
+class _Remembering(TorchDispatchMode):
+    def __init__(self, draws: Draws, repeated: bool, again: bool) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._known, self._repeated, self._again = draws.known, repeated, again
+        self._given: set[int] = set()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if schema(func).is_mutable:
+            if not self._given.isdisjoint(places([args, kwargs])):
+                raise DrawsOther("get_inputs() changes what it drew")
+            return func(*args, **kwargs)
+        name = name_of(func)
+        if name not in _NEW:
+            return func(*args, **kwargs)
+        state = torch.get_rng_state()
+        asked = (func, str(args), str(kwargs), self._repeated, state.numpy().tobytes())
+        if self._again:
+            known = self._known.get(asked)
+            tensor = known.unchanged() if known else None
+            if known and tensor is not None:
+                torch.set_rng_state(known.after)
+                self._given |= places(tensor)
+                return tensor
+            place = _NEW[name] + overload_of(func).startswith("low")
+            if torch.Size(args[place]).numel() * 4 > DRAWN_AGAIN_BYTES:
+                raise DrawsOther("get_inputs() draws something else")
+        tensor = func(*args, **kwargs)
+        if tensor.numel() >= _WORTH_IT and tensor.device.type == "cpu":
+            after = torch.get_rng_state()
+            self._known[asked] = _Drawn(weakref.ref(tensor), tensor._version, after)
+        return tensor
+
+
+class RepeatedDraws(TorchDispatchMode):
+    """Random tensors of more than BLOCK elements repeat their first BLOCK ones."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        name = name_of(func)
+        if name in _NEW:
+            place = _NEW[name] + (overload_of(func).startswith("low"))
+            shape = args[place]
+            if torch.Size(shape).numel() > BLOCK:
+                block = func(*args[:place], [BLOCK], *args[place + 1 :], **kwargs)
+                return _fill(block.new_empty(shape), block)
+        elif name in _INTO and args[0].numel() > BLOCK and args[0].is_contiguous():
+            flat = args[0].view(-1)
+            func(flat[:BLOCK], *args[1:], **kwargs)
+            _fill(args[0], flat[:BLOCK])
+            return args[0]
+        return func(*args, **kwargs)
+
+
+def _fill(tensor: torch.Tensor, block: torch.Tensor) -> torch.Tensor:
+    """The block, again and again."""
+    flat = tensor.view(-1)
+    for part in torch.split(flat, BLOCK):
+        if part.data_ptr() != block.data_ptr():
+            part.copy_(block[: part.numel()])
+    return tensor
+
+
+def places(value: object) -> set[int]:
+    """The storages of tensors that are alive."""
+    return {storage_of(tensor) for tensor in tensors(value)}

@@ -1,0 +1,171 @@
+"""Runs a parent again with one of its components wrong.
+
+What each component gave is recorded in a forward that runs anyway. Run again, a component whose
+inputs are what they were gives it back uncomputed: only what is downstream of the wrong one runs.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import nn
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from runner.torch_internals import without_modes
+from runner.verify.gates.compare import identical
+from runner.verify.gates.operation_identity import TensorMeta, meta_of
+from runner.verify.runtime.disk_cache import Spill, size_of
+from runner.verify.runtime.generators import generator_states, set_generators
+from runner.verify.runtime.output_leaves import tensors
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One call of a component that is to be wrong."""
+
+    right: Callable[[], Any]
+    """Gives what the component computes of these arguments."""
+    forward: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+
+Wrong = Callable[[Use], Any]
+"""What a wrong component gives."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """One call of a component."""
+
+    path: str
+    """The module's place in its parent."""
+    arguments: tuple[Any, ...]
+    """Tensors are remembered by shape, dtype and stride."""
+    keywords: dict[str, Any]
+    outputs: tuple[TensorMeta, ...]
+    output: object
+    """Here, or on disk where there was much of it."""
+    generators: tuple[torch.Tensor, ...]
+    """States of the random number generators as the call began."""
+
+
+@dataclass(slots=True)
+class Replayed:
+    """What became of wrong values."""
+
+    output: Any = None
+    changed: bool = False
+    """A wrong component gave something else than it should."""
+    arrived: bool = False
+    """They are in the parent's output."""
+    read: bool = False
+    """A component was called with them."""
+    absorbed_by: list[str] = field(default_factory=list)
+    """Components that were called with them and gave what they always give."""
+
+
+class Recording:
+    """What the components of one parent gave in one forward of it."""
+
+    def __init__(self, modules: dict[str, nn.Module], spill: Spill, device: str) -> None:
+        self.calls: list[Given] = []
+        self._modules = modules
+        self._spill = spill
+        self._device = device
+        self._held: list[tuple[torch.Tensor, int]] = []
+        self._bytes = 0
+
+    @contextmanager
+    def taking(self) -> Iterator[None]:
+        """Record the forward that runs meanwhile."""
+        for path, module in self._modules.items():
+            module.forward = self._recorder(path, module.forward)
+        try:
+            yield
+        finally:
+            _restore(self._modules)
+
+    def replay(self, run: Callable[[], Any], wrong: dict[str, Wrong]) -> Replayed:
+        """Run the parent with these components wrong. Raises what their wrong values lead to."""
+        replayed, dirty, count = Replayed(), set[StorageWeakRef](), iter(range(len(self.calls)))
+        sound = all(tensor._version == version for tensor, version in self._held)
+
+        def player(path: str, forward: Callable[..., Any]) -> Callable[..., Any]:
+            def play(*args: Any, **kwargs: Any) -> Any:
+                given = self.calls[next(count)]
+                reached = bool(_storages([args, kwargs]) & dirty)
+                if path not in wrong and not reached and sound:
+                    return self._spill.back(given.output)
+                replayed.read |= reached
+
+                def right() -> Any:
+                    if not reached and sound:
+                        return self._spill.back(given.output)
+                    set_generators(self._device, given.generators)
+                    return forward(*args, **kwargs)
+
+                use = Use(right, forward, args, kwargs)
+                output = wrong[path](use) if path in wrong else right()
+                if identical(given.output, output):
+                    if reached:
+                        replayed.absorbed_by.append(path)
+                    return self._spill.back(given.output)
+                replayed.changed |= path in wrong
+                dirty.update(_storages(output))
+                return output
+
+            return play
+
+        for path, module in self._modules.items():
+            module.forward = player(path, module.forward)
+        try:
+            replayed.output = run()
+        finally:
+            _restore(self._modules)
+        replayed.arrived = bool(_storages(replayed.output) & dirty)
+        return replayed
+
+    def calls_of(self, path: str) -> list[Given]:
+        """Uses of the module at this place."""
+        return [call for call in self.calls if call.path == path]
+
+    def _recorder(self, path: str, forward: Callable[..., Any]) -> Callable[..., Any]:
+        def record(*args: Any, **kwargs: Any) -> Any:
+            with without_modes():
+                generators = generator_states(self._device)
+                arguments = tuple(map(_without_values, args))
+                keywords = {name: _without_values(value) for name, value in kwargs.items()}
+            output = forward(*args, **kwargs)
+            with without_modes():
+                size = size_of(output)
+                self._bytes += size
+                kept = self._spill.aside(output, here=self._bytes <= self._spill.spill_bytes)
+                self._held += [(t, t._version) for t in tensors(kept)]
+                metas = tuple(map(meta_of, tensors(output)))
+                self.calls.append(Given(path, arguments, keywords, metas, kept, generators))
+            return output
+
+        return record
+
+
+def _storages(value: object) -> set[StorageWeakRef]:
+    return {StorageWeakRef(t.untyped_storage()) for t in tensors(value)}  # type: ignore[no-untyped-call]
+
+
+def _without_values(value: Any) -> Any:
+    """A tensor's shape, dtype and stride, on no device."""
+    if isinstance(value, torch.Tensor):
+        return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
+    if isinstance(value, dict):
+        return {key: _without_values(item) for key, item in value.items()}
+    if type(value) in (tuple, list):
+        return type(value)(map(_without_values, value))
+    return value
+
+
+def _restore(modules: dict[str, nn.Module]) -> None:
+    for module in modules.values():
+        module.__dict__.pop("forward", None)

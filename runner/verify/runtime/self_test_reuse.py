@@ -1,0 +1,100 @@
+"""This file knows about self-tests that a step makes unnecessary: a kernel on its own inputs.
+
+The first kernel of a fusion is mostly its convolution or matrix product, and what the fusion draws
+is what that kernel would draw, to the bit. Then the kernel has been run on its own inputs already.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from torch import nn
+
+from runner.torch_internals import without_modes
+from runner.verify.findings import Findings
+from runner.verify.gates.compare import identical
+from runner.verify.gates.operation_identity import meta_of
+from runner.verify.gates.self_test import (
+    Component,
+    SelfTests,
+    judge_output,
+    load_component,
+    note_contract,
+)
+from runner.verify.layout import Layout
+from runner.verify.loading_files import AnyFiles
+from runner.verify.runtime.output_leaves import tensors
+from runner.verify.runtime.random_blocks import DrawsOther, places
+from runner.verify.runtime.runner import Bench, Inputs
+
+
+class Witness:
+    """Sees a step's kernels run."""
+
+    def __init__(
+        self, files: AnyFiles, layout: Layout, bench: Bench, tests: SelfTests, findings: Findings
+    ) -> None:
+        self._files, self._layout, self._bench = files, layout, bench
+        self._tests, self._findings = tests, findings
+        self._expected: dict[str, Component] = {}
+
+    def expect(self, component: Component) -> None:
+        """It draws what its parent is given: the contract says what that looks like."""
+        self._expected[component.path] = component
+
+    def waits_for(self, component: str) -> bool:
+        """Whether nothing is known yet about a kernel by itself, and a step may tell."""
+        if self._bench.beside:
+            return False
+        known = self._findings.has("self-test", component) or component in self._tests.not_finite
+        return self._layout.is_kernel(component) and not known
+
+    @contextmanager
+    def watching(
+        self, modules: dict[str, nn.Module], names: dict[str, str], given: Inputs, *, repeated: bool
+    ) -> Iterator[None]:
+        """Judge those children of a parent that take what the parent is `given`."""
+        there = places(given)
+        for path, module in modules.items():
+            if self.waits_for(names[path]):
+                module.forward = self._watched(names[path], module.forward, there, repeated)
+        try:
+            yield
+        finally:
+            for module in modules.values():
+                module.__dict__.pop("forward", None)
+
+    def _watched(
+        self, component: str, forward: Callable[..., Any], there: set[int], repeated: bool
+    ) -> Callable[..., Any]:
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            same = None
+            if not kwargs and self.waits_for(component) and places(args) <= there:
+                with without_modes():
+                    unnoticed = self._bench.generators()
+                    same = self._draws_the_same(component, args, repeated)
+                    unnoticed()  # the parent goes on with the numbers that it would have drawn
+            output = forward(*args, **kwargs)
+            if same:
+                with without_modes():
+                    judge_output(same, self._layout, output, self._tests, self._findings)
+            return output
+
+        return watched
+
+    def _draws_the_same(
+        self, component: str, args: tuple[Any, ...], repeated: bool
+    ) -> Component | None:
+        if expected := self._expected.get(component):
+            contract, given = self._tests.contracts[component], tensors(list(args))
+            looks = tuple(map(meta_of, given)), tuple(tuple(t.stride()) for t in given)
+            return expected if looks == (contract.inputs, contract.strides) else None
+        with self._findings.judging("self-test", component), suppress(DrawsOther):
+            loaded = load_component(self._files, self._bench, component, component)
+            own = loaded.draw(0, repeated=repeated, again=True)
+            strides = [[t.stride() for t in tensors(list(each))] for each in (own[0], args)]
+            if strides[0] == strides[1] and identical(list(own[0]), list(args)):
+                model = loaded.build(0, bare=True)
+                note_contract(loaded, self._layout, model, own, self._tests, self._findings)
+                return loaded
+        return None
