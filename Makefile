@@ -26,7 +26,7 @@ ifeq ($(filter cpu cuda,$(DEVICE)),)
 $(error DEVICE=$(DEVICE): it is cpu or cuda)
 endif
 
-.PHONY: help run test test-oldest test-newest setup lint types bench corpus snapshots schemas gallery lock container clean
+.PHONY: help run test test-oldest test-newest setup lint types bench corpus snapshots settings schemas gallery lock container clean
 
 help:
 	@echo "make run    take the samples apart on a local Ray, and show the results; DEVICE=cuda: on a GPU"
@@ -38,6 +38,7 @@ help:
 	@echo "make bench  seconds of the engine and of the command line, against their goals"
 	@echo "make corpus  take models of public packages apart, and count what passes; CORPUS=second: the other ones"
 	@echo "make snapshots  write the emitted text that the tests keep anew, to be read as a change"
+	@echo "make settings  write docs/settings.md anew from the settings' descriptions"
 	@echo "make schemas  write docs/schemas anew from the models of tree, result and manifest"
 	@echo "make gallery    take three samples apart and picture them anew, for docs/gallery"
 	@echo "make lock   write configs/image.lock anew: the versions that the container image is built with"
@@ -81,6 +82,9 @@ $(CORPUS_ENV)/.installed: $(INSTALLED) $(CORPUS_PACKAGES)
 
 snapshots: $(INSTALLED)
 	$(BIN)/python tests/emit/snapshots.py
+
+settings: $(INSTALLED)
+	$(BIN)/python docs/make_settings.py
 
 schemas: $(INSTALLED)
 	$(BIN)/python docs/schemas/make.py
