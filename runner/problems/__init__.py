@@ -1,7 +1,7 @@
-"""Where models come from: one problem file, selecting them, fetching and checking the dataset."""
+"""Reads, selects and runs problem files, and fetches and checks the KernelBench dataset."""
 
-from runner.problems.author_errors import author_code, author_error, out_of_memory
-from runner.problems.dataset import CheckReport, FetchReport, check, fetch, known_level
+from runner.problems.author_errors import author_code, describe_author_error, is_out_of_memory
+from runner.problems.dataset import CheckReport, FetchReport, check, fetch, find_dataset_level
 from runner.problems.loading import (
     LoadedProblem,
     check_inputs,
@@ -43,13 +43,14 @@ __all__ = [
     "LoadedProblem",
     "Problem",
     "author_code",
-    "author_error",
     "check",
     "check_inputs",
     "check_outputs",
     "data_root",
+    "describe_author_error",
     "example_of_init",
     "fetch",
+    "find_dataset_level",
     "find_labels",
     "find_mistake",
     "find_path",
@@ -58,13 +59,12 @@ __all__ = [
     "identify",
     "imported_packages",
     "is_checkout",
+    "is_out_of_memory",
     "is_target",
     "known_as",
-    "known_level",
     "load_problem",
     "members",
     "origin",
-    "out_of_memory",
     "plain",
     "problem_file",
     "problem_files",

@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from runner.errors import ProblemError
-from runner.problems.author_errors import LONGEST_MESSAGE, author_code, one_line
+from runner.problems.author_errors import LONGEST_MESSAGE, author_code, shorten_message
 from runner.problems.nested_values import plain
 from runner.problems.packages import NoFilesBeside
 from runner.problems.problem import Problem, parse
@@ -147,7 +147,7 @@ def check_inputs(
         if len(taken) > LONGEST_MESSAGE:
             taken = ", ".join(signature.parameters)
         what = f"{type(model).__name__}.forward() {error}"
-        raise ProblemError(problem.path, what, hint=one_line(f"it takes {taken}")) from error
+        raise ProblemError(problem.path, what, hint=shorten_message(f"it takes {taken}")) from error
 
 
 def check_outputs(problem: Problem, outputs: object) -> list[torch.Tensor]:

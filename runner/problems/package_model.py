@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.errors import StoreError, UsageError
-from runner.problems.input_language import Given, parse_inputs
+from runner.problems.input_language import InputExpression, parse_inputs
 from runner.problems.package_targets import (
     Arguments,
     Made,
@@ -102,7 +102,7 @@ def problem_text(what: str, init: str | None, inputs: str | None) -> str:
     """
     target = parse_target(what)
     arguments = parse_arguments(init) if init is not None else Arguments()
-    drawn: list[Given] | Target | None = None
+    drawn: list[InputExpression] | Target | None = None
     if inputs is not None:
         drawn = parse_target(inputs, "--inputs ") if is_target(inputs) else parse_inputs(inputs)
     file, called = _File(), Made(target, arguments)
@@ -220,7 +220,7 @@ class _File:
 
 
 def _constant(value: object) -> str:
-    if isinstance(value, Given):
+    if isinstance(value, InputExpression):
         return value.expression
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
 
@@ -256,7 +256,7 @@ def _pair(file: _File, called: Made) -> list[str]:
     ]
 
 
-def _drawn(file: _File, drawn: list[Given]) -> list[str]:
+def _drawn(file: _File, drawn: list[InputExpression]) -> list[str]:
     positional = [given for given in drawn if given.name is None]
     named = {given.name: given for given in drawn if given.name is not None}
     lines = ["", "", "def get_inputs():", *file.lines(positional, "    return ")]

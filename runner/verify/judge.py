@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from runner.problems import imported_packages, known_as, out_of_memory
+from runner.problems import imported_packages, is_out_of_memory, known_as
 from runner.tree.document import LEVEL_FOLDER, TREE_FILE, Tree
 from runner.untrusted_files import read_file
 from runner.verify.advice import MOST_KERNELS, advice
@@ -48,7 +48,7 @@ def judge(
         directory = directory.resolve()
         return _judge(directory, options, Findings(on_gate), own=own)
     except (RuntimeError, OSError) as error:
-        if out_of_memory(error):
+        if is_out_of_memory(error):
             raise MemoryError(str(error)) from error
         raise
 

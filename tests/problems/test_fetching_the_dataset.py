@@ -16,7 +16,7 @@ import pytest
 
 from runner.errors import DatasetError
 from runner.problems import check, dataset, fetch
-from runner.problems.dataset import OWN, manifest
+from runner.problems.dataset import OWN, read_manifest
 
 ROOT = Path(__file__).parents[2]
 FILES = {
@@ -31,7 +31,7 @@ PARTS = [*FILES, OWN]
 @pytest.fixture(autouse=True)
 def small_manifest(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = {name: hashlib.sha256(text).hexdigest() for name, text in FILES.items()}
-    monkeypatch.setattr(dataset, "manifest", lambda: rows)
+    monkeypatch.setattr(dataset, "read_manifest", lambda: rows)
 
 
 def lay_out(folder: Path, files: dict[str, bytes]) -> Path:
@@ -303,7 +303,7 @@ def test_an_archive_that_points_outside_is_refused(
 
 
 def test_the_manifest_has_250_files_in_numeric_order() -> None:
-    rows = manifest()
+    rows = read_manifest()
     levels = [name.split("/")[0] for name in rows]
     assert [levels.count(f"level{n}") for n in (1, 2, 3)] == [100, 100, 50]
     assert all(len(sha256) == 64 for sha256 in rows.values())

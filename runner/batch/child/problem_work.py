@@ -27,7 +27,7 @@ from runner.errors import DecompositionError, KdrunError, ProblemError, UsageErr
 from runner.graph import estimate as capture_and_estimate
 from runner.graph.peak_memory import Estimate, demands
 from runner.graph.recognition.formula_search import rows_of_all_formulas
-from runner.problems import Problem, example_of_init, out_of_memory, read_problem
+from runner.problems import Problem, example_of_init, is_out_of_memory, read_problem
 from runner.prompts.brief import MOST_FINDINGS
 from runner.prompts.fact_collection import facts_of
 from runner.store.result import Figures
@@ -289,7 +289,7 @@ def _run(argument: str, body: Callable[[Task, Stages], Record]) -> str:
             said = str(error).partition("\n")[0]
             reason = f"needs more memory than the device has free: {said}"
             record = Record(status="too_large", reason=reason, stage=stages.now)
-        elif out_of_memory(error):
+        elif is_out_of_memory(error):
             record = Record(
                 status="too_large",
                 reason=f"needs more than {task.memory_bytes / GIB:.1f} GiB in {stages.now!r}"
