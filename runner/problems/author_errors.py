@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 
 from runner.errors import KdrunError, MissingError, ProblemError
-from runner.problems.packages import within_package
+from runner.problems.packages import path_within_package
 from runner.problems.problem import Problem
 
 _OUT_OF_MEMORY = ("can't allocate memory", "cannot allocate memory", "out of memory", "bad_alloc")
@@ -168,7 +168,7 @@ def _package_frame(path: Path, traceback: TracebackType | None) -> str | None:
     if location is None:
         return None
     file, line = location
-    return f"{within_package(file)}, line {line}"
+    return f"{path_within_package(file)}, line {line}"
 
 
 def _is_package_file(file: str) -> bool:

@@ -22,7 +22,7 @@ from http.client import HTTPException
 from pathlib import Path, PurePosixPath
 
 from runner.errors import DatasetError
-from runner.problems.selection import own_data
+from runner.problems.selection import own_data_paths
 from runner.untrusted_files import read_file
 
 COMMIT = "423217d9fda91e0c2d67e4a43bf62f96f6d104f1"
@@ -46,7 +46,7 @@ Contents = Iterator[tuple[str, bytes]]
 
 @dataclass(frozen=True, slots=True)
 class FetchReport:
-    """Result of `fetch`, which only ever writes files with the manifest's sha256."""
+    """Result of `fetch_dataset`, which only ever writes files with the manifest's sha256."""
 
     destination: Path
     source: str
@@ -82,7 +82,7 @@ class CheckReport:
 
 def read_manifest() -> dict[str, str]:
     """Return name (`level1/19_ReLU.py`) -> sha256 of the 250 files, in numeric order."""
-    path = next((p for p in own_data("manifest.txt") if p.is_file()), None)
+    path = next((p for p in own_data_paths("manifest.txt") if p.is_file()), None)
     if path is None:
         raise DatasetError("this kdrun has no data/manifest.txt", hint="install it again")
     lines = path.read_text(encoding="utf-8").splitlines()
@@ -105,7 +105,7 @@ def find_dataset_level(path: Path) -> str | None:
     )
 
 
-def fetch(source: str | None, destination: Path) -> FetchReport:
+def fetch_dataset(source: str | None, destination: Path) -> FetchReport:
     """Write the dataset at the pinned commit, and this project's own problem, to `destination`.
 
     `source` is a checkout, a (bare) git directory, or an archive (.tar.gz, .tgz, .tar, .zip); None
@@ -150,7 +150,7 @@ def fetch(source: str | None, destination: Path) -> FetchReport:
     )
 
 
-def check(root: Path) -> CheckReport:
+def check_dataset(root: Path) -> CheckReport:
     """Compare `root` with the manifest, file by file.
 
     Raises:
@@ -182,7 +182,7 @@ def _manifest_row(line: str) -> tuple[str, str]:
 
 
 def _own_problem() -> dict[str, bytes]:
-    path = next((p for p in own_data(f"samples/{OWN}") if p.is_file()), None)
+    path = next((p for p in own_data_paths(f"samples/{OWN}") if p.is_file()), None)
     return {OWN: path.read_bytes()} if path else {}
 
 

@@ -172,9 +172,9 @@ def _sizes(text: str, shape: str) -> tuple[int, ...]:
     sizes = [size.strip() for size in shape.split(",")] if shape.strip() else []
     for size in sizes:
         if not re.fullmatch(r"\d+", size, re.ASCII):
-            what = f"{size!r} is no size" if size else "a size is missing"
+            problem = f"{size!r} is no size" if size else "a size is missing"
             raise _input_error(
-                text, what, f"a shape is whole numbers in brackets, as in {_EXAMPLE}"
+                text, problem, f"a shape is whole numbers in brackets, as in {_EXAMPLE}"
             )
     return tuple(map(int, sizes))
 

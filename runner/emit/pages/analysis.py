@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from runner.emit.pages.block_dataflow import block_to_follow, steps
+from runner.emit.pages.block_dataflow import choose_block, dataflow_steps
 from runner.emit.pages.diagram import text_tree
 from runner.emit.pages.model_summary import portrait
 from runner.emit.pages.outline import Item, Outline, shapes, stem
@@ -227,14 +227,14 @@ def _listed(operations: Sequence[str]) -> str:
 
 def _flow(outline: Outline) -> Iterator[str]:
     """Write the table of what each part of one block reads and gives."""
-    block = block_to_follow(outline, _MOST_STEPS)
+    block = choose_block(outline, _MOST_STEPS)
     if block is None:
         return
     yield f"## Data flow of {'the ' + block.level if block.id == 'root' else f'`{block.id}`'}"
     yield ""
     yield "| part | reads | gives |"
     yield "| --- | --- | --- |"
-    for step in steps(outline, block, _MOST_STEPS):
+    for step in dataflow_steps(outline, block, _MOST_STEPS):
         yield f"| {step.part} | {', '.join(step.reads) or 'weights alone'} | {step.gives} |"
     yield ""
 
