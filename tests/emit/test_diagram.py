@@ -3,7 +3,7 @@
 from small_trees import kernel, node, tree_of
 
 from runner.emit.pages.block_dataflow import choose_block, dataflow_steps
-from runner.emit.pages.diagram import text_tree
+from runner.emit.pages.diagram import draw_tree
 from runner.emit.pages.outline import Outline
 
 
@@ -20,7 +20,7 @@ def block(size: int, name: str = "") -> dict:
 
 
 def drawn(*children: dict, most: int = 40) -> list[str]:
-    return list(text_tree(Outline(tree_of(node("model", "net", *children))), most))
+    return list(draw_tree(Outline(tree_of(node("model", "net", *children))), most))
 
 
 def test_equal_layers_are_one_line_with_their_count() -> None:

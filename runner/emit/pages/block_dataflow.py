@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from runner.emit.pages.outline import Outline, span
+from runner.emit.pages.outline import Outline, shape_range
 from runner.tree.document import ROOT, Edge, Node
 
 INPUT = "input"
@@ -23,14 +23,14 @@ class DataflowStep:
     reads: tuple[str, ...]
     """A text for each tensor, `x 2x64x256 of norm`."""
     gives: str
-    """Names and shapes of the outputs, and `→ output` if something outside of the block reads them."""
+    """Names and shapes of the outputs, and `→ output` if anything outside the block reads them."""
 
 
 def choose_block(outline: Outline, most_parts: int) -> Node | None:
     """Return the repeated layer that does most of the work, else the root.
 
-    A block with more parts than `most_parts`, or in which each part only reads the one before it,
-    is passed over. Return None if that leaves no block.
+    A block with one part or more than `most_parts`, or in which each part only reads the one before
+    it, is passed over. Return None if that leaves no block.
     """
     tree = outline.tree
     layers = [node for node in tree.nodes.values() if node.level == "layer" and node.id != ROOT]
@@ -65,7 +65,7 @@ def dataflow_steps(outline: Outline, block: Node, most_parts: int) -> Iterator[D
         for source, edge in incoming.get(part, ()):
             read.setdefault((source, edge.tensor_name), []).append(edge)
         reads = tuple(
-            f"{name} {span([edges[0].shape])} of {short_names.get(source, source)}"
+            f"{name} {shape_range([edges[0].shape])} of {short_names.get(source, source)}"
             for (source, name), edges in read.items()
         )
         gives = _output_text(node, names_read.get(part, set()))
@@ -84,7 +84,8 @@ def _output_text(node: Node, names_read: set[str]) -> str:
     if len(shapes) == len(names_read) == 1:
         names = [*names_read]
     return ", ".join(
-        f"{name} {span([shape])}".strip() for name, (_, shape) in zip(names, shapes, strict=True)
+        f"{name} {shape_range([shape])}".strip()
+        for name, (_, shape) in zip(names, shapes, strict=True)
     )
 
 
