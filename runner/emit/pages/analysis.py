@@ -175,7 +175,8 @@ def _kernel_table(tree: Tree) -> Iterator[str]:
         node = nodes[0]
         yield (
             f"| {_link(node)} | {len(nodes)} | {format_shapes(OutlineItem((node,)))} "
-            f"| {flops(node.flops)} | {share(node.flops * len(nodes), totals[0])} | {size(node.bytes)} "
+            f"| {flops(node.flops)} | {share(node.flops * len(nodes), totals[0])} "
+            f"| {size(node.bytes)} "
             f"| {share(node.bytes * len(nodes), totals[1])} | {_intensity(node)} |"
         )
     if hidden := ranked[row_count:]:

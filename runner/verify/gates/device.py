@@ -16,12 +16,12 @@ from torch import nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-from runner.problems import load_problem, plain, read_problem
+from runner.problems import load_problem, read_problem, to_plain_containers
 from runner.problems.fake_execution import (
     FakeTensors,
     SkipFillMode,
     copy_to_device,
-    move,
+    move_model,
     recurrent_outputs,
 )
 from runner.problems.simulated_device import NumbersOnDeviceMode, simulated_device
@@ -198,7 +198,7 @@ class DeviceGate:
                 inputs = self._either(loaded.get_inputs, placing)
             model.train(self._bench.options.mode == "train")
             if device != _CPU:
-                move(model, self._fake, device)
+                move_model(model, self._fake, device)
                 inputs = placed(inputs, self._moved)
             args, kwargs = inputs
             with (
@@ -208,7 +208,7 @@ class DeviceGate:
                 ByShape(),
                 placing or nullcontext(),
             ):
-                return tensors(plain(model(*args, **kwargs)))
+                return tensors(to_plain_containers(model(*args, **kwargs)))
 
     def _moved(self, tensor: torch.Tensor) -> torch.Tensor:
         if tensor.is_meta:
