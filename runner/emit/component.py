@@ -38,7 +38,7 @@ if __name__ == "__main__":%s
     print("PASS")
 """
 
-_LARGE = """
+_MEMORY_CHECK = """
     gib = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
     assert gib > %(gib)s, f"needs %(gib)s GiB of memory, this machine has {gib:.1f}\""""
 
@@ -53,7 +53,7 @@ def run_tests():
 
 '''
 
-_TESTS_OF_SEVERAL = '''
+_TESTS_OF_OUTPUTS = '''
 def run_tests():
     """The outputs have the shapes and dtypes that this file documents."""
     torch.manual_seed(0)
@@ -118,7 +118,7 @@ def write_component(emitter: Emitter, workload: Workload, parents: Sequence[str]
 
 
 def _tests_text(program: Program, part: Part) -> str:
-    text = _TESTS if len(part.io.outputs) == 1 else _TESTS_OF_SEVERAL
+    text = _TESTS if len(part.io.outputs) == 1 else _TESTS_OF_OUTPUTS
     filled = text % {"mode": program.graph.mode, "dtypes": _dtypes_text(program, part)}
     return "\n".join(indented(filled.strip("\n").splitlines(), 0))
 
@@ -126,7 +126,7 @@ def _tests_text(program: Program, part: Part) -> str:
 def main_block(emitter: Emitter, part: Part) -> str:
     """Return the `__main__` block: a memory check if the part is large, then the tests."""
     gib = f"{_boundary_bytes(emitter, part) / 2**30:.1f}"
-    return _MAIN % (_LARGE % {"gib": gib} if is_large(emitter, part) else "")
+    return _MAIN % (_MEMORY_CHECK % {"gib": gib} if is_large(emitter, part) else "")
 
 
 def is_large(emitter: Emitter, part: Part) -> bool:

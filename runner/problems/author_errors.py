@@ -174,8 +174,11 @@ def _package_frame(path: Path, traceback: TracebackType | None) -> str | None:
 def _is_package_file(file: str) -> bool:
     import torch
 
-    ours = str(Path(__file__).parents[1]) + os.sep, str(Path(torch.__file__).parent) + os.sep
-    if file.startswith(("<", *ours)):
+    own_prefixes = (
+        str(Path(__file__).parents[1]) + os.sep,
+        str(Path(torch.__file__).parent) + os.sep,
+    )
+    if file.startswith(("<", *own_prefixes)):
         return False
     return "-packages" in file or not file.startswith(sysconfig.get_path("stdlib") + os.sep)
 

@@ -27,7 +27,7 @@ from runner.untrusted_files import read_file
 
 COMMIT = "423217d9fda91e0c2d67e4a43bf62f96f6d104f1"
 ARCHIVE_URL = f"https://github.com/ScalingIntelligence/KernelBench/archive/{COMMIT}.tar.gz"
-OWN = "level3/gpt_oss.py"
+OWN_PROBLEM = "level3/gpt_oss.py"
 """File of this project's own problem, which is added to the 50 of level 3."""
 
 _DOWNLOAD_TIMEOUT_S = 60
@@ -123,11 +123,13 @@ def fetch_dataset(source: str | None, destination: Path) -> FetchReport:
         )
     expected = read_manifest()
     own_files = _own_problem()
-    present = _present(destination, expected)
+    present = _read_destination(destination, expected)
     correct = {
         name: content for name, content in present.items() if _sha256(content) == expected.get(name)
     }
-    correct_before = len(correct) + (OWN in own_files and present.get(OWN) == own_files[OWN])
+    correct_before = len(correct) + (
+        OWN_PROBLEM in own_files and present.get(OWN_PROBLEM) == own_files[OWN_PROBLEM]
+    )
     changed: set[str] = set()
     if len(correct) < len(expected):
         accepted, changed = _select_matching(_contents(source), expected)
@@ -182,8 +184,8 @@ def _manifest_row(line: str) -> tuple[str, str]:
 
 
 def _own_problem() -> dict[str, bytes]:
-    path = next((p for p in own_data_paths(f"samples/{OWN}") if p.is_file()), None)
-    return {OWN: path.read_bytes()} if path else {}
+    path = next((p for p in own_data_paths(f"samples/{OWN_PROBLEM}") if p.is_file()), None)
+    return {OWN_PROBLEM: path.read_bytes()} if path else {}
 
 
 def _sha256(content: bytes) -> str:
@@ -196,14 +198,14 @@ def _files(root: Path) -> dict[str, Path]:
     return {n.as_posix(): p for n, p in files.items() if not _IGNORED.intersection(n.parts)}
 
 
-def _present(destination: Path, expected: dict[str, str]) -> dict[str, bytes]:
+def _read_destination(destination: Path, expected: dict[str, str]) -> dict[str, bytes]:
     """Return the destination's files; DatasetError if replacing it would lose any other file."""
     if not destination.exists():
         return {}
     if not destination.is_dir():
         raise DatasetError(f"{destination} is not a directory")
     files = _files(destination)
-    foreign = [name for name in files if name not in expected and name != OWN]
+    foreign = [name for name in files if name not in expected and name != OWN_PROBLEM]
     if foreign:
         more = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""
         raise DatasetError(

@@ -157,7 +157,7 @@ def _bounded_tensor(
     if dtype == "bool" or dtype in _COMPLEX:
         raise _input_error(text, f"{dtype} has no range", f"write {dtype}[...] alone")
     low_number = _number(text, dtype, (low or "0").strip())
-    high_number = _number(text, dtype, high.strip(), beyond=1)
+    high_number = _number(text, dtype, high.strip(), excess=1)
     if low_number >= high_number:
         raise _input_error(text, f"nothing is from {low_number} to below {high_number}")
     if dtype in _INTEGER_RANGES:
@@ -179,14 +179,14 @@ def _sizes(text: str, shape: str) -> tuple[int, ...]:
     return tuple(map(int, sizes))
 
 
-def _number(text: str, dtype: str, number_text: str, beyond: int = 0) -> int | float:
-    """Return a number that the dtype can hold; a whole number may be `beyond` above its largest."""
+def _number(text: str, dtype: str, number_text: str, excess: int = 0) -> int | float:
+    """Return a number that the dtype can hold; a whole number may be `excess` above the largest."""
     is_whole = re.fullmatch(r"[+-]?\d+", number_text, re.ASCII)
     if dtype in _INTEGER_RANGES:
         smallest, largest = _INTEGER_RANGES[dtype]
         if not is_whole:
             raise _input_error(text, f"{number_text!r} is no whole number")
-        if not smallest <= int(number_text) <= largest + beyond:
+        if not smallest <= int(number_text) <= largest + excess:
             raise _input_error(
                 text, f"{dtype} does not hold {number_text}: it goes from {smallest} to {largest}"
             )

@@ -25,7 +25,7 @@ _HINTS = {
     "[] for none",
 }
 _BINDERS = {"exec", "eval", "locals", "vars", "setattr"}
-LARGE = 1 << 20
+LARGE_FILE_BYTES = 1 << 20
 """Size in bytes from which a file is parsed only in a child, since that may take gigabytes."""
 _SENTENCE_END = re.compile(r"(?<!e\.g)(?<!i\.e)(?<!\s\d)[.!?](?=\s|$)")
 _PARAMETER_SECTION = re.compile(r"\s*(:param|:return|Args:|Arguments:|Parameters:|Returns:)")
@@ -72,7 +72,7 @@ def read_problem(path: Path) -> Problem:
 def find_mistake(path: Path) -> ProblemError | None:
     """Return the error that `read_problem` raises, if any; None for a large file, unread."""
     with suppress(OSError):
-        if path.stat().st_size >= LARGE:
+        if path.stat().st_size >= LARGE_FILE_BYTES:
             return None
     try:
         read_problem(path)

@@ -300,8 +300,8 @@ def _explain_no_match(pattern: str, root: DataRoot, levels: Sequence[int]) -> st
 
 
 def _list_files(files: list[Path], limit: int = 3) -> str:
-    shown = ", ".join(f"{source_level(f)}/{f.stem}" for f in files[:limit])
-    return shown if len(files) <= limit else f"{shown} and {len(files) - limit} more"
+    labels = ", ".join(f"{source_level(f)}/{f.stem}" for f in files[:limit])
+    return labels if len(files) <= limit else f"{labels} and {len(files) - limit} more"
 
 
 def _drop_repetitions(problems: Iterable[Problem]) -> list[Problem]:

@@ -93,10 +93,10 @@ def render_later_round(
     finding_lines = [f"- {finding}" for finding in findings[:MOST_FINDINGS]]
     if len(findings) > MOST_FINDINGS:
         finding_lines.append(f"- and {len(findings) - MOST_FINDINGS} more")
-    again = _template("again").substitute(
+    round_text = _template("again").substitute(
         round=number, rounds=rounds, output=output, findings="\n".join(finding_lines)
     )
-    return brief.text() + again
+    return brief.text() + round_text
 
 
 def _fact_lines(facts: Facts) -> Iterator[str]:

@@ -16,7 +16,7 @@ import pytest
 
 from runner.errors import DatasetError
 from runner.problems import check_dataset, dataset, fetch_dataset
-from runner.problems.dataset import OWN, read_manifest
+from runner.problems.dataset import OWN_PROBLEM, read_manifest
 
 ROOT = Path(__file__).parents[2]
 FILES = {
@@ -25,7 +25,7 @@ FILES = {
     "level3/1_Net.py": b"# net\n",
 }
 REST = {"README.md": b"read me\n", "src/eval.py": b"# evaluation\n", "level9/1_Odd.py": b"# odd\n"}
-PARTS = [*FILES, OWN]
+PARTS = [*FILES, OWN_PROBLEM]
 
 
 @pytest.fixture(autouse=True)
@@ -101,8 +101,8 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def assert_fetched(destination: Path) -> None:
-    own = (ROOT / "data/samples" / OWN).read_bytes()
-    assert contents(destination) == FILES | {OWN: own}
+    own = (ROOT / "data/samples" / OWN_PROBLEM).read_bytes()
+    assert contents(destination) == FILES | {OWN_PROBLEM: own}
     assert check_dataset(destination).ok
     assert [p.name for p in destination.parent.iterdir()] == [destination.name]
 
@@ -226,9 +226,12 @@ def test_a_damaged_copy_is_made_whole(tmp_path: Path, destination: Path) -> None
     fetch_dataset(source, destination)
     (destination / "level1/1_Relu.py").write_text("# edited\n")
     (destination / "level2/1_Conv.py").unlink()
-    (destination / OWN).write_text("# of an older kdrun\n")
+    (destination / OWN_PROBLEM).write_text("# of an older kdrun\n")
     found = check_dataset(destination)
-    assert (found.changed, found.missing) == (("level1/1_Relu.py", OWN), ("level2/1_Conv.py",))
+    assert (found.changed, found.missing) == (
+        ("level1/1_Relu.py", OWN_PROBLEM),
+        ("level2/1_Conv.py",),
+    )
     assert (fetch_dataset(source, destination).written, check_dataset(destination).ok) == (3, True)
 
 
@@ -264,7 +267,7 @@ def test_a_source_with_some_files_gives_those_and_names_the_others(
     some = {"level1/1_Relu.py": b"# another one\n", "level3/1_Net.py": FILES["level3/1_Net.py"]}
     report = fetch_dataset(str(tar(tmp_path / "kb.tar.gz", members(some))), destination)
     assert (report.changed, report.missing) == (("level1/1_Relu.py",), ("level2/1_Conv.py",))
-    assert set(contents(destination)) == {"level3/1_Net.py", OWN}
+    assert set(contents(destination)) == {"level3/1_Net.py", OWN_PROBLEM}
 
 
 def test_a_source_that_is_nothing_of_it_is_refused(tmp_path: Path, destination: Path) -> None:

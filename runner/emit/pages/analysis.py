@@ -24,7 +24,7 @@ _MOST_FUSIONS = 10
 _MOST_KERNELS = 14
 _MOST_STEPS = 14
 _MOST_MODULES = 6
-_NOTHING = {"Identity", "ModuleList", "ModuleDict", "Sequential", "ParameterList"}
+_INERT_CLASSES = {"Identity", "ModuleList", "ModuleDict", "Sequential", "ParameterList"}
 """Classes of modules that run no operation of their own, in any mode."""
 
 
@@ -68,12 +68,12 @@ def _head(tree: Tree, program: Program, root: Part) -> Iterator[str]:
 
 def _capture_text(tree: Tree) -> str:
     """Return how the program was captured; "" for the usual capture under fake tensors."""
-    rungs = {
+    texts = {
         "fake": "",
         "real_parameters": ", with real weights, as it needs their values",
         "concrete": ", by running it on real inputs, as it needs their values",
     }
-    return rungs[tree.metadata.capture]
+    return texts[tree.metadata.capture]
 
 
 def _tensors_text(shapes: dict[str, list[int]], dtypes: dict[str, str]) -> str:
@@ -291,7 +291,7 @@ def _silent_modules(graph: Graph) -> Iterator[str]:
     by_class: dict[str, list[str]] = {}
     for path in outermost:
         has_children = any(inner.startswith(f"{path}.") for inner in silent)
-        if has_children or graph.classes[path] not in _NOTHING:
+        if has_children or graph.classes[path] not in _INERT_CLASSES:
             by_class.setdefault(graph.classes[path], []).append(path)
     for name, paths in by_class.items():
         yield f"{name} × {len(paths)}, of which no operation runs: {_path_patterns(paths)}"

@@ -74,14 +74,16 @@ class _BranchBuilder:
     def __init__(self, outline: Outline, every_instance: bool) -> None:
         self._outline = outline
         self._every_instance = every_instance
-        self._opened: set[Hashable] = set()
+        self._shown_structures: set[Hashable] = set()
 
     def build_item(self, item: OutlineItem, depth: int) -> Branch:
         """Return the line of an item, with lines below unless its structure was shown before."""
         node = item.first
         structure = self._outline.structure(node)
-        repeated = bool(node.children) and structure in self._opened and not self._every_instance
-        self._opened.add(structure)
+        repeated = (
+            bool(node.children) and structure in self._shown_structures and not self._every_instance
+        )
+        self._shown_structures.add(structure)
         rows = [] if repeated else self._rows(item)
         below = tuple(self._build_row(row, depth + 1) for row in rows)
         return Branch(heading(node), depth, item, author_names(item), repeated, (), below)

@@ -165,23 +165,27 @@ def _layers_text(model: _DecomposedModel) -> str:
     for name, nodes in by_class.items():
         words = [title(node).split()[1:] for node in nodes]
         common = set(words[0]).intersection(*words)
-        different = Counter(
+        variant_counts = Counter(
             " ".join(w for w in title_words if w not in common) for title_words in words
         )
-        special = [
-            f"{n} {_phrase_words(words_left)}" for words_left, n in different.items() if words_left
+        variants = [
+            f"{n} {_phrase_words(variant)}" for variant, n in variant_counts.items() if variant
         ]
-        layer_texts.append(f"{counted(len(nodes), f'{name} layer')}{_in_parentheses(special)}")
+        layer_texts.append(f"{counted(len(nodes), f'{name} layer')}{_in_parentheses(variants)}")
     return " and ".join(layer_texts)
 
 
 def _phrase_words(title_words: str) -> str:
     """Return `causal with a window of 16 and sinks` for `causal window16 sinks`."""
     words = title_words.split()
-    spelled = [_WINDOW.sub(r"a window of \1", word) for word in words]
-    parts = [s for s, w in zip(spelled, words, strict=True) if s != w or w == "sinks"]
-    other_words = " ".join(word for word in spelled if word not in parts)
-    return f"{other_words} with {' and '.join(parts)}".strip() if parts else other_words
+    phrases = [_WINDOW.sub(r"a window of \1", word) for word in words]
+    additions = [
+        phrase
+        for phrase, title_word in zip(phrases, words, strict=True)
+        if phrase != title_word or title_word == "sinks"
+    ]
+    other_words = " ".join(word for word in phrases if word not in additions)
+    return f"{other_words} with {' and '.join(additions)}".strip() if additions else other_words
 
 
 def _in_parentheses(words: Sequence[str]) -> str:
@@ -264,8 +268,8 @@ def _attention_text(model: _DecomposedModel, part: Part) -> str | None:
     numbers = _count_before_repeats(model, part, [*product.refs()][1])
     keys = numbers // max(batch * scores[-1] * width, 1)
     grouped = f" for {counted(keys, 'key head')}" if 0 < keys < heads else ""
-    over = f"{batch} × {_positions(scores)}" if batch > 1 else _positions(scores)
-    return f"{noun} of {counted(heads, 'head')}{grouped} of width {width} over {over}"
+    positions_text = f"{batch} × {_positions(scores)}" if batch > 1 else _positions(scores)
+    return f"{noun} of {counted(heads, 'head')}{grouped} of width {width} over {positions_text}"
 
 
 def _has_no_batch(product: Operation) -> bool:

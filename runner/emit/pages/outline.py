@@ -18,7 +18,7 @@ MOST_TURNS = 5
 MOST_ROWS = 24
 """Most rows under one parent; beyond it, all neighbours of one structure share a row."""
 
-_SIGNATURE = re.compile(r"_\d+(x\d+)*(?=_|$)")
+_FIRST_SIZE = re.compile(r"_\d+(x\d+)*(?=_|$)")
 """Matches the first size in the name of a workload; the operation stands before it."""
 _SIZE_WORD = re.compile(r"\d+(x\d+)*|([a-z]{1,2}\d+)+")
 """Matches a word of the name that is a size: `3x64`, `k7s2p3`."""
@@ -203,7 +203,7 @@ def _title_words(name: str) -> tuple[str, list[str]]:
 def split_name(name: str) -> tuple[str, list[str]]:
     """Split a workload's name into the operation and the words after it, without the digest."""
     name = _DIGEST.sub("", name)
-    match = _SIGNATURE.search(name)
+    match = _FIRST_SIZE.search(name)
     if match is None:
         return name, []
     words = name[match.start() + 1 :].partition("_as_")[0].split("_")
