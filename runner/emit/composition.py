@@ -75,7 +75,7 @@ def write_composition(
     items: list[Item] = [calls[id(u)] if isinstance(u, Part) else u for u in units]
     plain_call = program.graph.plain_call
     inputs = emitter.namer.parameters(root)
-    model_class = write_class(
+    composed_class = write_class(
         program,
         emitter.namer,
         "ComposedModel",
@@ -89,7 +89,7 @@ def write_composition(
         else [f"{_unpacking_target(inputs)} = tensors((args, kwargs))"],
     )
     weights: dict[str, str] = {
-        w.local: original_name(emitter, root, w) for w in model_class.weights
+        w.local: original_name(emitter, root, w) for w in composed_class.weights
     }
     kernel_lines = "\n".join(
         indented((f'{classes[name]} = kernel("{name}")' for name in sorted(names)), 0)
@@ -103,7 +103,7 @@ def write_composition(
     }
     helper = "" if plain_call or not inputs else f"{_checks_function('tensors')}\n\n\n"
     return (
-        f"{head}{kernel_lines}\n\n\n{helper}{model_class.text}\n\n\n"
+        f"{head}{kernel_lines}\n\n\n{helper}{composed_class.text}\n\n\n"
         + "# Parameter or buffer of ComposedModel -> that of the original.\n"
         + _weights_text(weights)
         + _TESTS % {"call": _comparison_call(program)}

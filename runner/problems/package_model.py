@@ -118,7 +118,7 @@ def problem_text(target_text: str, init: str | None, inputs: str | None) -> str:
         input_source = (
             parse_target(inputs, "--inputs ") if is_target(inputs) else parse_inputs(inputs)
         )
-    file, model_call = _ImportNames(), ObjectExpression(target, arguments)
+    file, model_call = _ProblemFile(), ObjectExpression(target, arguments)
     body = (
         _model_class(file, model_call)
         if input_source is not None
@@ -127,14 +127,14 @@ def problem_text(target_text: str, init: str | None, inputs: str | None) -> str:
     if isinstance(input_source, list):
         body += _input_functions(file, input_source)
     elif input_source is not None:
-        body += _factory_input_functions(str(input_source), f"{file.local(input_source)}()")
+        body += _factory_input_functions(str(input_source), f"{file.local_name(input_source)}()")
     else:
         body += _factory_input_functions(str(target), "_made()[1]")
     packages = package_identities(file.modules)
     identities = ", ".join(f"{package} {identity}" for package, identity in packages.items())
     head = f'"""{target}{f" of {identities}" if identities else ""}, as kdrun takes it apart."""'
     code = "\n".join([*body, "", "", "def get_init_inputs():", "    return []", ""])
-    return "\n".join([head, "", *file.imports(code), "", "", code])
+    return "\n".join([head, "", *file.import_lines(code), "", "", code])
 
 
 def suggest_init(target_text: str, error: BaseException | None) -> str | None:
@@ -153,13 +153,8 @@ def suggest_init(target_text: str, error: BaseException | None) -> str | None:
         if str(error).partition("(")[0].removesuffix(".__init__") != function.__qualname__:
             return None  # the error is about another function that the target calls
         parameters = inspect.signature(function).parameters.values()
-    except (
-        ImportError,
-        AttributeError,
-        TypeError,
-        ValueError,
-    ):  # a functools.partial has no __qualname__
-        return None
+    except (ImportError, AttributeError, TypeError, ValueError):
+        return None  # a functools.partial, for example, has no __qualname__
     named_kinds = {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}
     examples = [
         f'"{parameter.name}": ...'
@@ -169,8 +164,8 @@ def suggest_init(target_text: str, error: BaseException | None) -> str | None:
     return f"{{{', '.join(examples)}}}" if examples else None
 
 
-class _ImportNames:
-    """Names that a problem file imports, and the formatting of values that use them."""
+class _ProblemFile:
+    """A problem file to be written: the names that it imports, and values as text that use them."""
 
     def __init__(self) -> None:
         self._names: dict[tuple[str, str], str] = {}
@@ -179,7 +174,7 @@ class _ImportNames:
     def modules(self) -> set[str]:
         return {module for module, _ in self._names}
 
-    def local(self, target: PackageTarget) -> str:
+    def local_name(self, target: PackageTarget) -> str:
         """Return the expression for a target in the file, and import it."""
         first, dot, attribute_path = target.name.partition(".")
         key = (target.module, first)
@@ -191,7 +186,7 @@ class _ImportNames:
             self._names[key] = name
         return self._names[key] + dot + attribute_path
 
-    def imports(self, code: str) -> list[str]:
+    def import_lines(self, code: str) -> list[str]:
         """Return the lines of the import statements of a file with this code."""
         lines = ["from collections.abc import Mapping", ""] if "Mapping" in code else []
         lines += ["import torch"] if "torch." in code else []
@@ -208,14 +203,14 @@ class _ImportNames:
                 lines.append(line)
         return lines
 
-    def lines(self, value: Any, before: str, after: str = "") -> list[str]:
+    def value_lines(self, value: Any, before: str, after: str = "") -> list[str]:
         """Return a value as lines of Python between two texts, one item a line if it is long."""
         opening, items, closing = self._parts(value)
         line = f"{before}{self._flat(value)}{after}"
         if len(line) <= WIDTH or not items:
             return [line]
         outside = " " * (len(before) - len(before.lstrip()))
-        inside = [self.lines(item, f"{outside}    {head}", ",") for head, item in items]
+        inside = [self.value_lines(item, f"{outside}    {head}", ",") for head, item in items]
         return [
             before + opening,
             *(line for lines in inside for line in lines),
@@ -230,11 +225,11 @@ class _ImportNames:
         """Return a value's opening bracket, its items (prefix, item) and its closing bracket."""
         match value:
             case ObjectExpression(target, None):
-                return self.local(target), [], ""
+                return self.local_name(target), [], ""
             case ObjectExpression(target, Arguments(positional, named)):
                 items = [("", item) for item in positional]
                 items += [(f"{name}=", item) for name, item in named.items()]
-                return f"{self.local(target)}(", items, ")"
+                return f"{self.local_name(target)}(", items, ")"
             case list():
                 return "[", [("", item) for item in value], "]"
             case dict():
@@ -248,21 +243,21 @@ def _constant_text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
 
 
-def _model_class(file: _ImportNames, model_call: ObjectExpression) -> list[str]:
+def _model_class(file: _ProblemFile, model_call: ObjectExpression) -> list[str]:
     return [
         "class Model(nn.Module):",
         f'    """What {model_call.target} gives, itself."""',
         "",
         "    def __new__(cls):",
-        *file.lines(model_call, "        return "),
+        *file.value_lines(model_call, "        return "),
     ]
 
 
-def _factory_model_class(file: _ImportNames, model_call: ObjectExpression) -> list[str]:
+def _factory_model_class(file: _ProblemFile, model_call: ObjectExpression) -> list[str]:
     """Return the lines of a Model made by a function that returns a model and its inputs."""
     return [
         "def _made():",
-        *file.lines(model_call, "    made = "),
+        *file.value_lines(model_call, "    made = "),
         "    if isinstance(made, tuple) and len(made) == 2:",
         "        return made",
         "    raise TypeError(",
@@ -279,12 +274,12 @@ def _factory_model_class(file: _ImportNames, model_call: ObjectExpression) -> li
     ]
 
 
-def _input_functions(file: _ImportNames, inputs: list[InputExpression]) -> list[str]:
+def _input_functions(file: _ProblemFile, inputs: list[InputExpression]) -> list[str]:
     positional = [expression for expression in inputs if expression.name is None]
     named = {expression.name: expression for expression in inputs if expression.name is not None}
-    lines = ["", "", "def get_inputs():", *file.lines(positional, "    return ")]
+    lines = ["", "", "def get_inputs():", *file.value_lines(positional, "    return ")]
     if named:
-        lines += ["", "", "def get_input_kwargs():", *file.lines(named, "    return ")]
+        lines += ["", "", "def get_input_kwargs():", *file.value_lines(named, "    return ")]
     return lines
 
 

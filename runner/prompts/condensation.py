@@ -24,13 +24,13 @@ def format_lines(facts: Sequence[Fact], dtype: str) -> Iterator[str]:
     """
     forms = [_FactForm.of(fact, dtype) for fact in facts]
     groups = _group_similar(facts, forms)
-    for number, (fact, form) in enumerate(zip(facts, forms, strict=True)):
-        if number not in groups:
+    for index, (fact, form) in enumerate(zip(facts, forms, strict=True)):
+        if index not in groups:
             yield _format_line([fact], form.format_shapes({}), "")
-        elif number == groups[number].members[0]:
+        elif index == groups[index].members[0]:
             yield _format_line(
-                [facts[n] for n in groups[number].members],
-                *_format_group(form, groups[number], facts),
+                [facts[member] for member in groups[index].members],
+                *_format_group(form, groups[index], facts),
             )
 
 
@@ -123,7 +123,7 @@ class _SimilarFacts:
     """For each member, the value of each symbol; negative for a count."""
 
 
-_Line = tuple[tuple[frozenset[int], ...], tuple[object, ...]]
+_LineKey = tuple[tuple[frozenset[int], ...], tuple[object, ...]]
 """Key of a line: positions of its symbols, and all that its operations have in common."""
 
 
@@ -131,9 +131,9 @@ def _group_similar(facts: Sequence[Fact], forms: Sequence[_FactForm]) -> dict[in
     """Return the group of each fact that shares a line with others, by the fact's index."""
     group_of: dict[int, _SimilarFacts] = {}
     for symbol_count in (1, 2):
-        candidates: defaultdict[_Line, list[tuple[int, tuple[int, ...]]]] = defaultdict(list)
-        for number, (fact, form) in enumerate(zip(facts, forms, strict=True)):
-            if number in group_of:
+        candidates: defaultdict[_LineKey, list[tuple[int, tuple[int, ...]]]] = defaultdict(list)
+        for index, (fact, form) in enumerate(zip(facts, forms, strict=True)):
+            if index in group_of:
                 continue
             positions_of: dict[int, frozenset[int]] = {
                 value: frozenset(p for p, n in enumerate(form.numbers) if n == value)
@@ -144,15 +144,15 @@ def _group_similar(facts: Sequence[Fact], forms: Sequence[_FactForm]) -> dict[in
                 replaced = frozenset().union(*positions)
                 fixed = tuple(n for p, n in enumerate(form.numbers) if p not in replaced)
                 common = (fact.name, fact.spelling, fact.lines, form.key, fixed)
-                candidates[positions, common].append((number, combination))
+                candidates[positions, common].append((index, combination))
         for (positions, _), members in sorted(candidates.items(), key=lambda group: -len(group[1])):
             remaining = [
-                (number, combination) for number, combination in members if number not in group_of
+                (index, combination) for index, combination in members if index not in group_of
             ]
             if len(remaining) >= LEAST_ALIKE:
-                numbers, values = zip(*remaining, strict=True)
-                similar = _SimilarFacts(numbers, positions, values)
-                group_of.update(dict.fromkeys(numbers, similar))
+                indices, values = zip(*remaining, strict=True)
+                similar = _SimilarFacts(indices, positions, values)
+                group_of.update(dict.fromkeys(indices, similar))
     return group_of
 
 
@@ -164,8 +164,8 @@ def _format_group(form: _FactForm, group: _SimilarFacts, facts: Sequence[Fact]) 
         for position in positions
     }
     counts: Counter[tuple[int, ...]] = Counter()
-    for number, values in zip(group.members, group.values, strict=True):
-        counts[values] += len(facts[number].places)
+    for index, values in zip(group.members, group.values, strict=True):
+        counts[values] += len(facts[index].places)
     names = _SYMBOLS[: len(group.positions)]
     value_texts = [
         _tuple_text(map(str, map(abs, values))) + (f" ×{count}" if count > 1 else "")
