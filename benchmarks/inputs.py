@@ -113,10 +113,10 @@ def arguments() -> argparse.Namespace:
 
 def selected(data: list[str]) -> list[Path]:
     """The problem files that the command line names."""
-    from runner.problems import data_root, select
+    from runner.problems import data_root, select_problems
 
     if not data:
-        return [problem.path for problem in select(data_root(None), [3])]
+        return [problem.path for problem in select_problems(data_root(None), [3])]
     found: list[Path] = []
     for name in data:
         for path in map(Path, sorted(glob.glob(name))):  # noqa: PTH207, as a shell would

@@ -29,7 +29,13 @@ from runner.batch.run_lock import held
 from runner.batch.stored_results import claimed, plan_over, send, store_of, unfinished
 from runner.config import Settings
 from runner.errors import UsageError, require_package
-from runner.problems import Problem, data_root, origin, problem_files, select
+from runner.problems import (
+    Problem,
+    data_root,
+    describe_origin,
+    select_problems,
+    write_target_problems,
+)
 from runner.store.directory import DirectoryStore
 from runner.store.manifest import Manifest
 from runner.store.result import RunOptions
@@ -81,9 +87,11 @@ def prepare(settings: Settings, *, dry: bool = False) -> Submission:
     if not dry:
         require_package("ray", "cluster", "kdrun submit")
     root = data_root(settings.data)
-    patterns = problem_files(settings.problem, settings.output)
-    problems = select(root, settings.level, patterns, settings.start, settings.count)
-    return planned(settings, problems, origin=origin(root, problems), data=str(root.path), dry=dry)
+    patterns = write_target_problems(settings.problem, settings.output)
+    problems = select_problems(root, settings.level, patterns, settings.start, settings.count)
+    return planned(
+        settings, problems, origin=describe_origin(root, problems), data=str(root.path), dry=dry
+    )
 
 
 def planned(

@@ -25,7 +25,7 @@ from runner.graph.ir import CPU, DEVICE, Operation, Symbol, TensorSpec
 from runner.graph.operations import kind
 from runner.graph.tracing.export_trace import Built, Placement, Traced, export
 from runner.problems import imported_packages
-from runner.problems.fake_execution import FakeTensors, move
+from runner.problems.fake_execution import FakeTensors, move_model
 from runner.problems.simulated_device import simulated_device
 from runner.torch_internals import (
     OpOverload,
@@ -134,8 +134,8 @@ def _on_device(built: Built, build: Callable[[FakeTensors], Built] | None) -> Bu
     copied, since only real numbers could build it.
     """
     fake, device = FakeTensors(), simulated_device()
-    other = build(fake) if build else replace(built, model=fake.copied(built.model))
-    move(other.model, fake, device)
+    other = build(fake) if build else replace(built, model=fake.copy_model(built.model))
+    move_model(other.model, fake, device)
     with fake:
         args, kwargs = tree_map(
             lambda leaf: leaf.to(device) if isinstance(leaf, torch.Tensor) else leaf,

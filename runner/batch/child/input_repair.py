@@ -17,7 +17,7 @@ from typing import Any, get_args
 import torch
 from torch import nn
 
-from runner.emit.decomposition import write
+from runner.emit.decomposition import write_decomposition
 from runner.emit.inputs.input_drawing import Arrived, Tame
 from runner.graph.ir import Graph
 from runner.graph.recognition.recognize import recognize
@@ -41,13 +41,17 @@ def write_again(problem: Problem, graph: Graph, directory: Path, bad: Iterable[s
     found: dict[str, Tame] = {}
     left = set(bad)
     for tame in get_args(Tame):
-        write(problem, graph, directory, {**dict.fromkeys(left, tame), **found}, arrived)
+        write_decomposition(
+            problem, graph, directory, {**dict.fromkeys(left, tame), **found}, arrived
+        )
         can = {file for file in left if _is_finite(directory / file)}
         found |= dict.fromkeys(can, tame)
         left -= can
         if not left:
             return
-    write(problem, graph, directory, {**dict.fromkeys(left, get_args(Tame)[0]), **found}, arrived)
+    write_decomposition(
+        problem, graph, directory, {**dict.fromkeys(left, get_args(Tame)[0]), **found}, arrived
+    )
 
 
 def _is_finite(file: Path) -> bool:

@@ -22,14 +22,14 @@ from runner.batch.child.task import Record, Task, more_than_given, record_of
 from runner.batch.child.tree_backfill import describe
 from runner.batch.machine import GIB, resident_bytes
 from runner.batch.memory_request import Forecast, granted_for, than_the_largest, too_large
-from runner.emit.decomposition import captured, write
+from runner.emit.decomposition import capture_graph, write_decomposition
 from runner.errors import DecompositionError, KdrunError, ProblemError, UsageError
 from runner.graph import estimate as capture_and_estimate
 from runner.graph.peak_memory import Estimate, demands
 from runner.graph.recognition.formula_search import rows_of_all_formulas
-from runner.problems import Problem, example_of_init, out_of_memory, read_problem
+from runner.problems import Problem, is_out_of_memory, read_problem, suggest_init
 from runner.prompts.brief import MOST_FINDINGS
-from runner.prompts.fact_collection import facts_of
+from runner.prompts.fact_collection import collect_facts
 from runner.store.result import Figures
 from runner.tree.document import Tree
 from runner.verify import VerifyOptions, write_reports
@@ -95,7 +95,7 @@ def facts(argument: str) -> str:
         with stages("load"):
             problem = read_problem(task.problem)
         with stages("capture"):
-            return Record(status="passed", facts=facts_of(problem, task.options.mode))
+            return Record(status="passed", facts=collect_facts(problem, task.options.mode))
 
     return _run(argument, body)
 
@@ -108,12 +108,12 @@ def decompose(argument: str) -> str:
         with stages("load"):
             problem = read_problem(task.problem)
         with stages("capture"):
-            graph = captured(problem, mode=task.options.mode)
+            graph = capture_graph(problem, mode=task.options.mode)
             expected = _forecast(problem, demands(graph))
         if asked := more_than_given(task, expected):
             return asked
         with stages("decompose"):
-            tree = write(problem, graph, task.built)
+            tree = write_decomposition(problem, graph, task.built)
         metadata = tree.metadata
         stages.figures = Figures(
             components=metadata.total_components,
@@ -275,7 +275,7 @@ def _run(argument: str, body: Callable[[Task, Stages], Record]) -> str:
         record = body(task, stages)
     except ProblemError as error:
         record = record_of(error, stages.now)
-        if task.named and (example := example_of_init(task.named, error.__cause__)):
+        if task.named and (example := suggest_init(task.named, error.__cause__)):
             missing = {"missing": str(error.__cause__), "hint": f"give --init '{example}'"}
             record = record.model_copy(update=missing)
     except UsageError as error:
@@ -289,7 +289,7 @@ def _run(argument: str, body: Callable[[Task, Stages], Record]) -> str:
             said = str(error).partition("\n")[0]
             reason = f"needs more memory than the device has free: {said}"
             record = Record(status="too_large", reason=reason, stage=stages.now)
-        elif out_of_memory(error):
+        elif is_out_of_memory(error):
             record = Record(
                 status="too_large",
                 reason=f"needs more than {task.memory_bytes / GIB:.1f} GiB in {stages.now!r}"

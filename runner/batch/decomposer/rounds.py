@@ -13,8 +13,8 @@ from runner.batch.child.task import Record, Task, more_than_given
 from runner.batch.decomposer import decomposer_process, delivery
 from runner.batch.machine import resident_bytes
 from runner.batch.memory_request import Forecast, too_large
-from runner.problems import identify
-from runner.prompts import VERSION, Brief, Facts, render, round_after
+from runner.problems import identify_problem
+from runner.prompts import VERSION, Brief, Facts, render_brief, render_later_round
 from runner.prompts.brief import MOST_FINDINGS
 from runner.store.result import Decomposed, Decomposer, Figures, Round
 
@@ -123,7 +123,7 @@ class _Rounds:
     def _prepared(self, facts: Facts) -> tuple[delivery.Source, Brief, Path]:
         """The working directory with a copy of the problem in it, and the brief."""
         task = self.task
-        problem = identify(task.problem)
+        problem = identify_problem(task.problem)
         level, _, name = task.label.rpartition("/")
         source = delivery.Source(
             name=name,
@@ -136,11 +136,11 @@ class _Rounds:
         self.output.mkdir()
         copy = self.place / f"{name}.py"
         copy.write_bytes(source.text)
-        brief = render(
+        brief = render_brief(
             problem,
             facts,
             self.output,
-            place=copy,
+            visible_path=copy,
             mode=task.options.mode,
             flags=decomposer_process.flags(task.options),
         )
@@ -160,7 +160,7 @@ class _Rounds:
         self.task.stage_file.write_text(said, encoding="utf-8")
         findings = self.rounds[-1].findings if self.rounds else []
         text = (
-            round_after(brief, self.output, number, self.who.rounds, findings)
+            render_later_round(brief, self.output, number, self.who.rounds, findings)
             if self.rounds
             else brief.text()
         )

@@ -8,7 +8,7 @@ from runner.batch.remote.job_package import JOB_FILE, Sent
 from runner.batch.submit import Submission, drive, planned, to_stderr
 from runner.config import Settings
 from runner.errors import ClusterError
-from runner.problems import identify
+from runner.problems import identify_problem
 from runner.store.manifest import Manifest
 
 
@@ -20,7 +20,7 @@ def driven(folder: Path) -> Manifest:
     """
     sent = Sent.model_validate_json((folder / JOB_FILE).read_text(encoding="utf-8"))
     settings = Settings.model_validate(sent.settings)
-    problems = [identify(file) for file in sent.files(folder)]
+    problems = [identify_problem(file) for file in sent.files(folder)]
     submission = planned(settings, problems, origin=sent.origin, data=sent.data)
     _refuse_another_place(submission, settings)
     run = replace(submission.run, arguments=sent.arguments, job=sent.job, aside=sent.aside)

@@ -29,7 +29,7 @@ from runner.graph.tracing.provenance import (
     Recorder,
 )
 from runner.graph.tracing.refusal import DENSE, PLAIN, Refused
-from runner.problems import Problem, author_error, check_inputs, load_problem, seed
+from runner.problems import Problem, check_inputs, describe_author_error, load_problem, seed
 from runner.torch_internals import FakeTensorMode, arguments_named_mod, numbers_of_numpy
 
 _LONGEST_INPUT = 4096
@@ -96,7 +96,7 @@ def _refusal(problem: Problem, errors: list[Exception]) -> CaptureError:
 def _reason(problem: Problem, error: Exception) -> str:
     if isinstance(error, Refused):
         return str(error)
-    return error.what if isinstance(error, ProblemError) else author_error(problem, error)
+    return error.what if isinstance(error, ProblemError) else describe_author_error(problem, error)
 
 
 def _build(problem: Problem, mode: Mode, tensors: Any) -> Built:
@@ -134,4 +134,4 @@ def _raise_authors_own_error(problem: Problem, mode: Mode, built: Built) -> None
     except MemoryError:
         raise
     except Exception as error:
-        raise ProblemError(problem.path, author_error(problem, error)) from error
+        raise ProblemError(problem.path, describe_author_error(problem, error)) from error

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from runner.problems import members, plain
+from runner.problems import members, to_plain_containers
 from runner.torch_internals import SUPPORTED_NODES, GetAttrKey, register_pytree_node
 
 
@@ -24,7 +24,7 @@ def plainly(
 
     @functools.wraps(forward)
     def plain_forward(*args: Any, **kwargs: Any) -> Any:
-        return plain(forward(*args, **kwargs))
+        return to_plain_containers(forward(*args, **kwargs))
 
     model.forward = plain_forward
     try:

@@ -19,7 +19,7 @@ from runner.graph.tracing.provenance import Recorder
 from runner.graph.tracing.recurrent_shapes import unrolled_never
 from runner.graph.tracing.refusal import Refused
 from runner.problems import LoadedProblem
-from runner.problems.simulated_device import NumbersToDevice
+from runner.problems.simulated_device import NumbersOnDeviceMode
 from runner.torch_internals import tree_flatten, tree_unflatten
 
 Placement = Literal["known", "mixed", "unknown"]
@@ -74,7 +74,7 @@ def export(built: Built) -> Traced:
         without_seeds(),
         results,
         authors_frames(built.model),
-        NumbersToDevice(),
+        NumbersOnDeviceMode(),
     ):
         program = torch.export.export(built.model, built.args, built.kwargs, strict=False)
     flat_inputs, _ = tree_flatten((built.args, built.kwargs))

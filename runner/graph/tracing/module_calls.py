@@ -10,7 +10,14 @@ import torch
 from torch import nn
 
 from runner.graph.ir import Mode, TensorSpec
-from runner.problems import Problem, author_code, check_outputs, load_problem, plain, seed
+from runner.problems import (
+    Problem,
+    author_code,
+    check_outputs,
+    load_problem,
+    seed,
+    to_plain_containers,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +91,7 @@ def _noting(path: str, calls: list[Call]) -> Callable[..., None]:
 
 
 def _specs(value: Any) -> tuple[TensorSpec, ...]:
-    return tuple(map(_spec, _tensors(plain(value))))
+    return tuple(map(_spec, _tensors(to_plain_containers(value))))
 
 
 def _tensors(value: Any) -> Iterable[torch.Tensor]:

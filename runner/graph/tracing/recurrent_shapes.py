@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from runner.problems.fake_execution import recurrent_by_shape
+from runner.problems.fake_execution import recurrent_outputs
 from runner.torch_internals import FakeTensor, decompositions_replaced
 
 _aten = torch.ops.aten
@@ -31,6 +31,6 @@ def _by_shape(unroll: Callable[..., Any]) -> Callable[..., Any]:
     def kernel(sequence: torch.Tensor, state: Any, *args: Any) -> Any:
         if not isinstance(sequence, FakeTensor):
             return unroll(sequence, state, *args)
-        return recurrent_by_shape(sequence, state, *args)
+        return recurrent_outputs(sequence, state, *args)
 
     return kernel
