@@ -131,8 +131,8 @@ def _fusion_table(tree: Tree) -> Iterator[str]:
     yield "## Fusions"
     yield ""
     yield (
-        "Of one instance: `bytes` is what its kernels move, `bytes as one` what one kernel for all "
-        "would. Shares are those of all instances (×) in the whole."
+        "FLOPs and bytes are of one instance: `bytes` is what its kernels move one by one, "
+        "`bytes as one` what a single fused kernel would move. Shares count all instances (×)."
     )
     yield ""
     yield "| fusion | × | kernels | FLOPs | share | bytes | bytes as one |"
@@ -163,8 +163,8 @@ def _kernel_table(tree: Tree) -> Iterator[str]:
     yield "## Kernels"
     yield ""
     yield (
-        "FLOPs, bytes and FLOP/B are of one instance. Shares are those of all instances (×) in the "
-        "whole; the largest comes first."
+        "FLOPs, bytes and FLOP/B are of one instance. Shares count all instances (×); the largest "
+        "comes first."
     )
     yield ""
     yield "| kernel | × | tensors | FLOPs | share | bytes | share | FLOP/B |"
