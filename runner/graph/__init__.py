@@ -1,4 +1,4 @@
-"""What a model computes: capture, normalise, recognise; a graph of kernels and views."""
+"""Captures a PyTorch model, normalises its program and recognises its kernels, as a typed graph."""
 
 from runner.graph.ir import Graph, Mode
 from runner.graph.normalize import normalize

@@ -1,4 +1,4 @@
-"""Floating-point operations and bytes moved, from the shapes that an operation reads and writes."""
+"""Counts an operation's floating-point operations and moved bytes from shapes alone."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from math import prod
@@ -8,15 +8,15 @@ from runner.graph.operations import field_name, kind, reads_only_shape
 
 Values = Mapping[str, TensorSpec]
 
-# Per element of the output; what is not listed counts one.
+# FLOPs per element of the output; an operator that is not listed counts one.
 _POINTWISE = {"to": 0, "_to_copy": 0, "type_as": 0, "tril": 0, "triu": 0, "where": 0,
               "masked_fill": 0, "addcmul": 2, "addcdiv": 2, "lerp": 3}  # fmt: skip
-# Per element of the input.
+# FLOPs per element of the input.
 _REDUCTION = {"var": 4, "std": 4, "var_mean": 4, "std_mean": 4, "logsumexp": 4, "norm": 2,
               "linalg_vector_norm": 2, "linalg_norm": 2, "frobenius_norm": 2}  # fmt: skip
-# Maximum, subtract, exp, sum, divide.
+# FLOPs per element: maximum, subtract, exp, sum, divide.
 _SOFTMAX = 5
-# What the statistics take, then subtract, multiply, scale, shift.
+# FLOPs per element: the statistics, then subtract, multiply, scale, shift.
 _NORMALIZATION = {"batch_norm": 4, "layer_norm": 8, "group_norm": 8, "instance_norm": 8,
                   "rms_norm": 4}  # fmt: skip
 _LOSS = {"mse_loss": 3, "l1_loss": 3, "smooth_l1_loss": 4, "huber_loss": 4, "kl_div": 4,
@@ -29,15 +29,16 @@ _INTERPOLATION = {"upsample_linear1d": 3, "upsample_bilinear2d": 8, "upsample_tr
 _MOVES_ONLY = {"embedding", "gather", "index", "index_select", "scatter", "index_put",
                "index_copy", "take", "masked_select", "masked_scatter", "nonzero",
                "one_hot"}  # fmt: skip
-# Of one unit of a recurrent cell at one step: sums of the gates, activations, the new state.
+# FLOPs of one unit of a recurrent cell at one step: sums of the gates, activations, the new state.
 _CELL = {"lstm": 13, "gru": 11, "rnn": 2}
 
 
 def flops(op: Operation, values: Values) -> int:
-    """Floating point operations of one call; a multiply-add counts two, a transcendental one.
+    """Return the floating-point operations of one call.
 
-    Contractions are exact, biases included. Normalisations, softmax and reductions count a few an
-    element; moving, choosing and comparing data counts nothing.
+    A multiply-add counts two, a transcendental function one. Contractions are exact, biases
+    included. Normalisations, softmax and reductions count a few per element. Moving, selecting and
+    comparing data counts nothing.
     """
     label = kind(op)
     if label in {"view", "copy", "creation", "random"} or op.name in _MOVES_ONLY:
@@ -65,7 +66,7 @@ def _pooling(op: Operation, read: int, out: int) -> int:
     if op.name.startswith("upsample"):
         return _INTERPOLATION.get(op.name, 0) * out
     window = op.arg("kernel_size")
-    if window is None:  # adaptive: the windows cover the input once
+    if window is None:  # Adaptive pooling reads each input element once.
         return read
     sizes = [
         int(w) for w in (window if isinstance(window, tuple) else (window,)) if isinstance(w, int)
@@ -83,7 +84,7 @@ def _spec(arg: Arg, values: Values) -> TensorSpec:
 
 
 def _matmul(op: Operation, values: Values) -> int:
-    """a (..., m, k) by b (..., k, n)."""
+    """Count a (..., m, k) @ b (..., k, n)."""
     left = _spec(op.args[0], values)
     return 2 * values[op.outputs[0]].numel * (left.shape[-1] if left.shape else 1)
 
@@ -93,7 +94,7 @@ def _outer(op: Operation, values: Values) -> int:
 
 
 def _added(op: Operation, values: Values) -> int:
-    """c + a b: the third argument is b, of shape (..., k, n) or (k,)."""
+    """Count c + a @ b, where the third argument is b, of shape (..., k, n) or (k,)."""
     right, out = _spec(op.args[2], values), values[op.outputs[0]]
     inner = right.shape[-2] if len(right.shape) > 1 else right.shape[0]
     batch = right.shape[0] if op.name == "addbmm" else 1
@@ -101,14 +102,14 @@ def _added(op: Operation, values: Values) -> int:
 
 
 def _linear(op: Operation, values: Values) -> int:
-    """x (..., k) by weight (n, k), and a bias."""
+    """Count x (..., k) times weight (n, k), and the bias."""
     weight, out = _spec(op.args[1], values), values[op.outputs[0]]
     bias = out.numel if len(op.args) > 2 and op.args[2] is not None else 0
     return 2 * out.numel * weight.shape[-1] + bias
 
 
 def _convolution(op: Operation, values: Values) -> int:
-    """Weight (out, in / groups, *window), or (in, out / groups, *window) transposed."""
+    """Count with a weight (out, in / groups, *window); transposed: (in, out / groups, *window)."""
     data, weight, out = _spec(op.args[0], values), _spec(op.args[1], values), values[op.outputs[0]]
     transposed = "transpose" in op.name or op.arg("transposed") is True
     swept = data.numel if transposed else out.numel
@@ -117,9 +118,9 @@ def _convolution(op: Operation, values: Values) -> int:
 
 
 def _attention(op: Operation, values: Values) -> int:
-    """q (..., l, e), k (..., s, e), v (..., s, f): scores, softmax, sum.
+    """Count scores, softmax and weighted sum of q (..., l, e), k (..., s, e), v (..., s, f).
 
-    With `is_causal`, the scores up to the diagonal; with a mask that comes in, all of them.
+    With `is_causal`, only scores up to the diagonal count; with a mask argument, all of them.
     """
     query, value = _spec(op.args[0], values), _spec(op.args[2], values)
     length, keys = query.shape[-2], value.shape[-2]
@@ -131,7 +132,10 @@ def _attention(op: Operation, values: Values) -> int:
 
 
 def _einsum(op: Operation, values: Values) -> int:
-    """Operands are contracted from the left, two at a time; a pair's letters are swept once."""
+    """Count an einsum that contracts its operands from the left, two at a time.
+
+    Each pair loops once over all letters that occur in it.
+    """
     equation, operands = op.args[0], op.args[1]
     assert isinstance(equation, str)
     assert isinstance(operands, tuple)
@@ -166,7 +170,7 @@ def _implicit(terms: list[str]) -> set[str]:
 
 
 def _recurrent(op: Operation, values: Values) -> int:
-    """Each weight meets each element of the sequence once; then the cell's own arithmetic."""
+    """Count each weight once for each element of the sequence, and the cell's own arithmetic."""
     family = op.name.partition("_")[0]
     data = _spec(op.args[0], values)
     steps = prod(data.shape[:-1])
@@ -189,7 +193,7 @@ def _distances(op: Operation, values: Values) -> int:
 
 
 def _bilinear(op: Operation, values: Values) -> int:
-    """x1 (..., i), x2 (..., j), weight (o, i, j), and a bias."""
+    """Count x1 (..., i), x2 (..., j), weight (o, i, j), and the bias."""
     weight, out = _spec(op.args[2], values), values[op.outputs[0]]
     bias = out.numel if len(op.args) > 3 and op.args[3] is not None else 0
     return out.numel * (2 * prod(weight.shape[1:]) + 2 * weight.shape[1]) + bias
@@ -217,10 +221,11 @@ _CONTRACTIONS: dict[str, Callable[[Operation, Values], int]] = {
 def moved_bytes(
     operations: Iterable[Operation], reads: Iterable[str], writes: Iterable[str], values: Values
 ) -> int:
-    """Bytes that must cross memory: what `operations` read of `reads`, and `writes`, each once.
+    """Return the bytes that must cross memory: what is read of `reads`, and `writes`, each once.
 
-    Of a tensor that is read through views, the parts that they show; of a table, the rows that are
-    looked up; of a tensor that only lends its shape, nothing. What repeats elements counts once.
+    Of a tensor that is read through views, only the parts that the views show count; of a table,
+    the rows that are looked up; of a tensor that only lends its shape, nothing. Repeated elements
+    count once.
     """
     outside = dict.fromkeys(name for name in reads if name)
     base: dict[str, tuple[str, Hashable]] = {name: (name, ()) for name in outside}
@@ -242,7 +247,7 @@ def moved_bytes(
 
 
 def _read_elements(op: Operation, name: str, values: Values) -> int:
-    """Elements of one of its arguments that an operation reads."""
+    """Return how many elements of one of its arguments an operation reads."""
     spec, out = values[name], values.get(op.outputs[0])
     everything = spec.touched_bytes // spec.item_bytes
     first = op.args[0] if op.args else None
@@ -252,7 +257,7 @@ def _read_elements(op: Operation, name: str, values: Values) -> int:
         return everything
     if op.name in _LOOKUPS:
         return min(everything, out.numel)
-    if op.name in _UPDATES:  # what is written over need not be read
+    if op.name in _UPDATES:  # Elements that are overwritten need not be read.
         written = op.args[1]
         return everything - values[written.name].numel if isinstance(written, Ref) else everything
     if op.name in {"nll_loss", "nll_loss_nd"}:
@@ -263,14 +268,14 @@ def _read_elements(op: Operation, name: str, values: Values) -> int:
 
 
 _LOOKUPS = {"embedding", "index", "index_select", "gather", "take", "take_along_dim"}
-"""Operations that read as many elements of their first argument as they give back."""
+"""Operators that read as many elements of their first argument as they return."""
 _UPDATES = {"select_scatter", "slice_scatter", "diagonal_scatter"}
 _ONE_TENSOR = {"expand_as", "reshape_as", "type_as", "view_as"}
-"""Operations that read the numbers of their first argument alone."""
+"""Operators that read the numbers of their first argument only."""
 
 
 def _below_windows(op: Operation, spec: TensorSpec, out: TensorSpec, values: Values) -> int:
-    """Elements of an input that the windows of a convolution or pool lie on."""
+    """Return how many input elements lie under the windows of a convolution or pool."""
     weight, window, stride = op.arg("weight"), op.arg("kernel_size"), op.arg("stride")
     if isinstance(weight, Ref):
         window = values[weight.name].shape[2:]
@@ -285,7 +290,7 @@ def _below_windows(op: Operation, spec: TensorSpec, out: TensorSpec, values: Val
 
 
 def largest_node(graph: Graph) -> tuple[int, str]:
-    """The operation that moves most, and how many bytes that is."""
+    """Return the bytes that the largest operation moves, and its name with its module."""
     found = (0, "nothing")
     for op in graph.operations:
         if op.view:

@@ -1,4 +1,4 @@
-"""This file knows about who reads whom, also when operations are put together into groups."""
+"""Answers which operation reads which value, also for operations that are merged into groups."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import pairwise
@@ -9,7 +9,7 @@ from runner.graph.operations import is_random, reads_only_shape
 
 
 class Flow:
-    """A graph's data flow by operation index; made once, asked often."""
+    """A graph's data flow by operation index, computed once."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -28,10 +28,11 @@ class Flow:
             self.users.append(tuple(dict.fromkeys(read)))
         self._keep_drawing_in_order()
         self.constant = self._closed(self._fixed)
-        """What depends on no input and no parameter: masks, tables, positions."""
+        """For each operation, whether it depends on no input and no parameter, as a mask does."""
         self.of_state = self._closed(self._is_at_hand)
-        """What each kernel makes for itself: views of parameters, buffers and constants, and the
-        arithmetic of single numbers that the program writes down."""
+        """For each operation, whether every kernel that needs its value can make it again: views of
+        parameters, buffers and constants, and arithmetic on single numbers that the program writes
+        out."""
         inputs = {given.name for given in graph.inputs}
         self.of_parameters = self._closed(
             lambda op, found: (
@@ -40,24 +41,24 @@ class Flow:
                 and all(found[self.producer[n]] for n in op.refs() if n in self.producer)
             )
         )
-        """What depends on no input."""
+        """For each operation, whether it depends on no input."""
 
     def _keep_drawing_in_order(self) -> None:
-        """Each operation that draws random numbers waits for the one that drew before it."""
+        """Make each operation that draws random numbers wait for the previous one that does."""
         random = [i for i, op in enumerate(self.operations) if is_random(op)]
         for before, after in pairwise(random):
             self.users[before] = tuple(dict.fromkeys((*self.users[before], after)))
             self.sources[after] = tuple(dict.fromkeys((*self.sources[after], before)))
 
     def leaves(self, index: int, inside: Collection[int]) -> bool:
-        """Whether something outside `inside` reads a value of this operation."""
+        """Return whether a value of this operation is returned or read outside of `inside`."""
         op = self.operations[index]
         return any(name in self.returned for name in op.outputs) or any(
             user not in inside for user in self.users[index]
         )
 
     def base(self, name: str) -> str:
-        """The value behind any number of views."""
+        """Return the value that a chain of views, of any length, shows."""
         while name in self.producer:
             op = self.operations[self.producer[name]]
             source = next(op.refs(), None)
@@ -67,6 +68,7 @@ class Flow:
         return name
 
     def _closed(self, rule: Callable[[Operation, list[bool]], bool]) -> list[bool]:
+        """Return a rule's answer for each operation; it reads the answers for earlier ones."""
         found: list[bool] = []
         for op in self.operations:
             found.append(rule(op, found))
@@ -108,7 +110,8 @@ class Flow:
 
 
 def values_read(op: Operation) -> Iterator[str]:
-    """The values whose numbers matter to an operation: not those that only lend it their shape."""
+    """Yield the values whose numbers an operation reads, without those whose shape alone it
+    reads."""
     for position, name in enumerate(op.refs()):
         if position == 0 and reads_only_shape(op):
             continue
@@ -118,14 +121,14 @@ def values_read(op: Operation) -> Iterator[str]:
 
 
 class Readers(Protocol):
-    """A data flow of numbered steps, of operations or of kernels."""
+    """A data flow of numbered steps, which are operations or kernels."""
 
     users: list[tuple[int, ...]]
     """For each step, the steps that read its values."""
 
 
 class Contracted:
-    """A data flow with groups of steps put together, each as one node; it never has a cycle."""
+    """A data flow in which groups of steps are merged into one node each, without a cycle."""
 
     def __init__(self, flow: Readers) -> None:
         self.flow = flow
@@ -133,11 +136,13 @@ class Contracted:
         self.groups: list[set[int]] = []
 
     def add(self, members: Iterable[int]) -> int:
-        """A new group; it must be free and keep the order possible."""
+        """Make a group of steps that are in no group yet, and return its number; `allows` must
+        hold."""
         self.groups.append(set())
         return self.extend(len(self.groups) - 1, members)
 
     def extend(self, group: int, members: Iterable[int]) -> int:
+        """Add steps to a group and return the group's number."""
         for index in members:
             assert index not in self.group_of
             self.group_of[index] = group
@@ -145,9 +150,11 @@ class Contracted:
         return group
 
     def allows(self, members: Collection[int]) -> bool:
-        """Whether nothing that leaves the members comes back to them, by way of all groups so far.
+        """Return whether merging the members keeps the flow free of cycles.
 
-        Two groups that each are in order can still wait for each other, so paths go through groups.
+        A path that leaves the members and comes back makes a cycle. The search treats every
+        existing group as one node, since two groups that are fine by themselves can still wait for
+        each other.
         """
         last = max(members)
         users = self.flow.users

@@ -1,6 +1,6 @@
-"""This file knows about operators: what kind each one is, what its field calls it.
+"""Lists PyTorch's operators by the kind of work they do, with the name that engineers give each.
 
-A new operator is a new row.
+A new operator is a new row in a table.
 """
 
 from collections.abc import Mapping
@@ -95,7 +95,7 @@ COPY = {
 
 DROPOUTS = {"dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout"}
 
-# Pointwise operations that the field knows as layers of their own.
+# Pointwise operations that count as layers in the field's vocabulary.
 ACTIVATIONS = {
     "celu", "elu", "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
     "leaky_relu", "log_sigmoid", "mish", "prelu", "relu", "relu6", "rrelu", "selu", "silu",
@@ -104,7 +104,7 @@ ACTIVATIONS = {
 
 
 def kind(op: Operation) -> str:
-    """What sort of work an operation is."""
+    """Return the kind of work that an operation does, such as `contraction` or `view`."""
     if op.view:
         return "view"
     if reordered(op) is not None:
@@ -118,7 +118,10 @@ def kind(op: Operation) -> str:
 
 
 def reordered(op: Operation) -> tuple[int, ...] | None:
-    """The order that an einsum of one operand puts its dimensions in: `bhwc -> bchw`."""
+    """Return the permutation of dimensions of a one-operand einsum such as `bhwc -> bchw`.
+
+    Return None for every other operation.
+    """
     if op.name != "einsum" or not isinstance(op.args[0], str):
         return None
     before, _, after = op.args[0].replace(" ", "").partition("->")
@@ -145,23 +148,23 @@ SIZED_BY_VALUES = {
     "nonzero", "nonzero_numpy", "argwhere", "masked_select", "unique_dim", "unique_consecutive",
     "_unique", "_unique2", "bincount",
 }  # fmt: skip
-"""How many elements these give depends on the values that they read."""
+"""Operators whose number of output elements depends on the values that they read."""
 
 
 def is_sized_by_values(op: Operation, values: Mapping[str, TensorSpec]) -> bool:
-    """Whether the numbers that an operation reads decide the shape of its result."""
+    """Return whether the values that an operation reads decide the shape of its result."""
     if op.name in {"index", "_unsafe_index"}:
         return any(values[name].dtype in {"bool", "uint8"} for name in references(op.args[1]))
     return op.name in SIZED_BY_VALUES or op.target == "where.default"
 
 
 def reads_only_shape(op: Operation) -> bool:
-    """`zeros_like(x)`: the argument's numbers do not matter."""
+    """Return whether an operation, such as `zeros_like(x)`, ignores its argument's numbers."""
     return op.name in _LIKE
 
 
 def is_random(op: Operation) -> bool:
-    """Draws from the generator, so that it may neither be repeated nor moved."""
+    """Return whether an operation draws random numbers, so that it may not be repeated or moved."""
     if op.name in DROPOUTS:
         return op.arg("train") is True
     if op.name in {"lstm", "gru", "rnn_tanh", "rnn_relu"}:
@@ -172,7 +175,10 @@ def is_random(op: Operation) -> bool:
 
 
 def constants(graph: Graph, *, of_weights: bool = False) -> set[str]:
-    """Values that depend on no input and no random number; on weights only if asked."""
+    """Return the values that depend on no input, no random number and no buffer or parameter.
+
+    With `of_weights`, values that depend on parameters and buffers count as constants, too.
+    """
     states = graph.states.items()
     found = {name for name, state in states if of_weights or state.kind == "constant"}
     for op in graph.operations:
@@ -182,11 +188,11 @@ def constants(graph: Graph, *, of_weights: bool = False) -> set[str]:
 
 
 def is_named_activation(op: Operation) -> bool:
-    """An activation with an operator of its own, such as relu; not a primitive, such as exp."""
+    """Return whether an operation is an activation such as relu, not a primitive such as exp."""
     return op.name in ACTIVATIONS
 
 
-# What the field calls an operator, where that is not the operator's own name.
+# Operators whose name in the field differs from their name in PyTorch.
 FIELD_NAMES = {
     "linalg_vector_norm": "vector_norm", "_softmax": "softmax", "_log_softmax": "log_softmax",
     "cross_entropy_loss": "cross_entropy", "_to_copy": "cast", "to": "cast", "type_as": "cast",
@@ -206,7 +212,7 @@ FIELD_NAMES = {
 
 
 def field_name(op: Operation) -> str:
-    """The operation's name as kernel engineers say it: `conv2d`, `relu6`, `add`."""
+    """Return an operation's name in the words of kernel engineers: `conv2d`, `relu6`, `add`."""
     if op.name == "hardtanh" and op.args[1:] in ((0.0, 6.0), (0, 6)):
         return "relu6"
     if op.name in {"max", "min"} and op.target.endswith(".other"):

@@ -1,8 +1,9 @@
-"""This file knows about how much memory a forward takes at its worst moment.
+"""Estimates the memory that one forward pass needs at its worst moment.
 
-Three causes: tensors that something still reads, tensors that a running module's caller or a name
-in `forward` still holds, and the scratch that an operator takes while it runs. Beside the whole's
-forward stand a part's, which holds its inputs throughout, and the drawing of inputs.
+Three things hold memory: tensors that a later operation reads, tensors that the caller of a running
+module or a variable in `forward` still refers to, and the workspace of the running operator. The
+estimate also covers a small part that runs by itself, which holds its inputs throughout, and the
+drawing of inputs.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,40 +18,40 @@ from runner.problems import Problem
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """The worst moment of one forward pass."""
+    """Memory at the worst moment of one forward pass."""
 
     resident_bytes: int
     allocated_bytes: int
-    """What a limit on allocations must allow for."""
+    """Bytes that a limit on allocations must permit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What one forward pass of a problem needs."""
+    """Memory and work that one forward pass of a problem needs."""
 
     peak: Peak
     inputs_bytes: int
     outputs_bytes: int
     weights_bytes: int
-    """Parameters and buffers, which are part of the peak."""
+    """Bytes of parameters and buffers, which are part of the peak."""
     parts_bytes: int
-    """At the worst moment of a small part that runs by itself."""
+    """Bytes at the worst moment of two operations in a row that run by themselves."""
     drawing_bytes: int
-    """While inputs that took some computing are made a second time, beside the first."""
+    """Bytes while computed inputs are made a second time, next to the first ones."""
     flops: int
     operations: int
     workloads: int
-    """Different operations: an operator on other shapes is another."""
+    """Number of different operations; the same operator on other shapes is another one."""
     steps: int
-    """Operations that recurrent layers unroll to while they run."""
+    """Number of operations that recurrent layers run when they unroll."""
     largest_node_bytes: int
-    """Inputs, weights and outputs of the largest single operation."""
+    """Bytes of inputs, weights and outputs of the largest single operation."""
     largest_node: str
-    """That operation, and the module that runs it: `linear in mlp.up`."""
+    """Name of that operation and the module that runs it: `linear in mlp.up`."""
 
 
 def estimate(problem: Problem, mode: Mode = "eval") -> Estimate:
-    """The memory that a problem will need, from its captured program; nothing is computed.
+    """Return the memory that a problem will need, from its captured program; computes nothing.
 
     Raises:
         ProblemError: the author's code fails.
@@ -63,7 +64,7 @@ def estimate(problem: Problem, mode: Mode = "eval") -> Estimate:
 
 
 def demands(graph: Graph) -> Estimate:
-    """What a captured program needs."""
+    """Return the memory and work that a captured program needs."""
     values = graph.values
     size, name = largest_node(graph)
     return Estimate(
@@ -83,13 +84,13 @@ def demands(graph: Graph) -> Estimate:
 
 
 def _weights(graph: Graph) -> Iterable[str]:
-    """The tensors that the model owns; of tied ones, one."""
+    """Return the tensors that the model owns; tied names count as one tensor."""
     named = {graph.tied.get(s.path, s.path): name for name, s in graph.states.items()}
     return named.values()
 
 
 def peak(graph: Graph) -> Peak:
-    """Memory at the worst moment of one forward pass, parameters and inputs included.
+    """Return the memory at the worst moment of one forward pass, parameters and inputs included.
 
     Views share their base's storage.
     """
@@ -114,7 +115,7 @@ def peak(graph: Graph) -> Peak:
 
 
 def _owners(graph: Graph) -> dict[str, str]:
-    """The value that owns each value's memory."""
+    """Return, for each value, the value that owns its memory."""
     owner: dict[str, str] = {}
     for op in graph.operations:
         source = next(op.refs(), None)
@@ -126,10 +127,10 @@ def _owners(graph: Graph) -> dict[str, str]:
 
 
 def _held_until(graph: Graph, owner: dict[str, str]) -> dict[str, int]:
-    """For each value that owns memory, the operation after which it is freed.
+    """Return, for each value that owns memory, the operation after which it is freed.
 
-    A module's caller holds what it passes until the module returns; a name in `forward` holds what
-    it was given until it is given something else, or `forward` returns.
+    A module's caller keeps its arguments alive until the module returns. A variable in `forward`
+    keeps its value alive until it is assigned again or `forward` returns.
     """
     ends: dict[Scope, int] = {}
     for index, op in enumerate(graph.operations):
@@ -156,13 +157,13 @@ def _held_until(graph: Graph, owner: dict[str, str]) -> dict[str, int]:
 def _named_until(
     graph: Graph, owner: dict[str, str], ends: dict[Scope, int]
 ) -> Iterator[tuple[str, int]]:
-    """What the author's statements give names to, and the operation after which it has none."""
+    """Yield each value that the author's code names, and the operation that ends the name."""
     holds: dict[tuple[Scope | None, str], str] = {}
     for index, op in enumerate(graph.operations):
         after = graph.operations[index + 1] if index + 1 < len(graph.operations) else None
         statement = _statement(op)
         if statement is None or (after is not None and _statement(after) == statement):
-            continue  # a statement's result is that of its last operation
+            continue  # The last operation of a statement gives its result.
         assert op.origin is not None
         results, targets = [name for name in op.outputs if name], op.origin.targets
         if len(targets) != len(results):
@@ -177,7 +178,7 @@ def _named_until(
 
 
 def _statement(op: Operation) -> tuple[Scope | None, str, int] | None:
-    """Where the author wrote it: in which module's forward (None: the model's), and its place."""
+    """Return an operation's module of the author's (None: the model), its file and statement."""
     frame = next((scope for scope in reversed(op.scopes) if not scope.builtin), None)
     return (frame, op.origin.file, op.origin.statement) if op.origin else None
 
@@ -187,7 +188,7 @@ def _named(op: Operation) -> list[str]:
 
 
 def _parts_bytes(graph: Graph) -> int:
-    """Of two operations in a row, with what the first one is given: a part holds its inputs."""
+    """Return the most bytes that two operations in a row and their inputs take together."""
     owner = _owners(graph)
     producers = {name: op for op in graph.operations if not op.view for name in op.outputs if name}
     most = 0
@@ -201,7 +202,7 @@ def _parts_bytes(graph: Graph) -> int:
 
 
 def _drawing_bytes(graph: Graph) -> int:
-    """Zero where inputs are drawn and no more: those are not made twice."""
+    """Return the bytes while computed inputs are made a second time; 0 if all are only drawn."""
     most = before = 0
     for each in graph.inputs:
         size = graph.values[each.name].nbytes
@@ -213,7 +214,7 @@ def _drawing_bytes(graph: Graph) -> int:
 
 
 def _making_bytes(recipe: Recipe) -> int:
-    """At the worst statement: what it reads, and everything that it makes on the way."""
+    """Return the bytes that a recipe's worst statement reads and makes."""
     specs = recipe.specs
     owner: dict[str, str] = {}
     for op in recipe.operations:
@@ -228,11 +229,11 @@ def _making_bytes(recipe: Recipe) -> int:
 
 
 _STEP = {"gru": 11, "rnn_tanh": 3, "rnn_relu": 3}
-"""Operations of one step of one layer; an LSTM is one operation of oneDNN."""
+"""Operations of one step of one recurrent layer; an LSTM is one operation of oneDNN."""
 
 
 def _steps(op: Operation, values: dict[str, TensorSpec]) -> int:
-    """How many operations a recurrent layer runs, one after the other."""
+    """Return how many operations a recurrent layer runs, one after the other."""
     if op.name not in _STEP:
         return 0
     names = list(op.refs())

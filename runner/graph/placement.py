@@ -1,8 +1,8 @@
-"""Where each value of a program lives, and how it lies in memory, once the model is on a device.
+"""Finds out each value's device and memory layout once the model is on a device.
 
 Traced on a CPU, `torch.arange(n, device=x.device)` and `torch.arange(n)` are the same program, and
-a copy that only another device makes is none. So the forward is traced a second time with the model
-and its inputs on a simulated device, and both traces are read side by side.
+a copy that only another device makes does not appear. So the forward is traced a second time with
+the model and its inputs on a simulated device, and both traces are read side by side.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from runner.torch_internals import (
 
 _ASKS = re.compile(rb"\.device\b|\bis_(cuda|cpu|xpu|mps)\b|\bget_device\b|\baccelerator\b")
 _ON_DEVICE = "on_device"
-"""Key of a node's `meta`: what it gives where the model is on a device, as a fake tensor."""
+"""Key of a node's `meta`: the fake tensor that the node gives when the model is on a device."""
 _MOVES = {"to", "_to_copy", "type_as"}
-"""Operators that may give their argument on another device."""
+"""Operators that may return their argument on another device."""
 _LEFT_OUT_HERE = _MOVES | {"contiguous"}
-"""Operators that do nothing where a tensor is already as they make it, and may leave no trace."""
+"""Operators that do nothing to a tensor that already fits, and may then leave no trace."""
 _LAID_OUT_BY_DEVICE = {"scaled_dot_product_attention"}
-"""Operators whose result lies in another order on a CPU."""
+"""Operators whose result has another memory order on a CPU than on other devices."""
 
 
 def note_placement(
@@ -53,7 +53,8 @@ def note_placement(
 ) -> None:
     """Give each node of an exported program its value on a device, where that could differ.
 
-    Where it cannot be found out, or the forward does not run there, a note of the trace says so.
+    If the values cannot be found out, or the forward does not run on a device, add a note to the
+    trace.
     """
     file = built.loaded.problem.path
     if not (_depends_on_device(traced) or _may_ask(file)):
@@ -68,7 +69,7 @@ def note_placement(
                 other = _traced(built, build)
     except MemoryError:
         raise
-    except Exception as error:  # whatever the author's file or a library raises on that device
+    except Exception as error:  # The author's file or a library may raise anything there.
         mixes = mixes_devices(error)
         traced.placement = "mixed" if mixes else "unknown"
         what = "does not run on a device" if mixes else "not shown to run on a device"
@@ -82,24 +83,26 @@ def note_placement(
 
 
 def _is_not_implemented(error: BaseException | None) -> bool:
-    """Whether torch said so, be it that a library says it in its own words."""
+    """Return whether an error is, or was caused by, a NotImplementedError."""
     while error is not None and not isinstance(error, NotImplementedError):
         error = error.__cause__ or error.__context__
     return error is not None
 
 
 def _traced(built: Built, build: Callable[[FakeTensors], Built] | None) -> Traced:
-    with without_guards(), contextlib.redirect_stdout(io.StringIO()):  # printed at the first trace
+    # The author's prints already came out at the first trace.
+    with without_guards(), contextlib.redirect_stdout(io.StringIO()):
         return export(_on_device(built, build))
 
 
 def _may_ask(file: Path) -> bool:
-    """Whether the author's file, or a package that it imports, may look which device it is on."""
+    """Return whether the author's file, or a package that it imports, may query the device."""
     return bool(imported_packages(file)) or _ASKS.search(file.read_bytes()) is not None
 
 
 def _depends_on_device(traced: Traced) -> bool:
-    """Whether the forward makes or moves a tensor, or holds one that `.to()` leaves where it is."""
+    """Return whether the forward makes or moves tensors, or holds one that `.to()` leaves
+    behind."""
     if any(kind == "constant" for kind, _, _ in traced.placeholders):
         return True
     for node in _nodes(traced.module):
@@ -115,7 +118,7 @@ def _depends_on_device(traced: Traced) -> bool:
 
 
 def _nodes(module: Any) -> Iterator[FxNode]:
-    """The nodes of a graph, and of the graphs that it calls, in the order in which they stand."""
+    """Yield the nodes of a graph, and of the graphs that it calls, in program order."""
     for node in module.graph.nodes:
         yield node
         inner = _attribute(node) if node.op == "get_attr" else None
@@ -128,9 +131,9 @@ def _attribute(node: FxNode) -> Any:
 
 
 def _on_device(built: Built, build: Callable[[FakeTensors], Built] | None) -> Built:
-    """Model and inputs as a harness moves them: parameters and buffers, and each input tensor.
+    """Return the problem with its model and inputs moved to the simulated device.
 
-    `build` makes them anew, so that nothing is left of the first trace; without it, the model is
+    `build` builds them again, so that nothing of the first trace remains. Without it the model is
     copied, since only real numbers could build it.
     """
     fake, device = FakeTensors(), simulated_device()
@@ -145,16 +148,17 @@ def _on_device(built: Built, build: Callable[[FakeTensors], Built] | None) -> Bu
 
 
 def _take_over(here: Any, there: Any) -> bool:
-    """Note what each node gives on the device; False where the programs are not the same.
+    """Store on each node its value on the device; return False if the two programs differ.
 
-    A move or a copy that only the device needs is put into the program: here it gives its argument.
-    What each node reads is as on the device: here a move's result and its argument are one value.
+    A move or copy that only the device's program has is inserted here, where it returns its
+    argument. Each node is rewired to read what its counterpart reads: here a move's result and its
+    argument are the same value.
     """
     waiting = [node for node in _nodes(there) if not _only_checks(node)][::-1]
     same: dict[FxNode, FxNode] = {}
-    """Node of the program on the device -> the same node here."""
+    """Node of the program on the device -> its counterpart here."""
     added: dict[FxNode, FxNode] = {}
-    """Node that only the program on the device has -> what it reads."""
+    """Node that only the program on the device has -> the node that it reads."""
     before: FxNode | None = None
     for node in list(_nodes(here)):
         if _only_checks(node):
@@ -197,7 +201,7 @@ def _added(other: FxNode, same: dict[FxNode, FxNode], before: FxNode) -> FxNode:
 def _reads_alike(
     node: FxNode, other: FxNode, same: Mapping[FxNode, FxNode], added: Mapping[FxNode, FxNode]
 ) -> bool:
-    """Whether a move's argument is the same value in both programs."""
+    """Return whether a move's argument is the same value in both programs."""
     if _operator(node) not in _MOVES:
         return True
     source = other.all_input_nodes[0]
@@ -222,24 +226,25 @@ def _operator(node: FxNode) -> str:
 
 
 def _reason(error: Exception, file: str) -> str:
-    """The error's first sentence, and the author's line that raised it."""
+    """Return the first sentence of an error, with the line of the author's file that raised it."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
     lines = str(error).strip().splitlines()
     said = lines[0].partition(". ")[0] if lines else type(error).__name__
-    if " object at 0x" in said:  # another address in each run, and about torch's own objects
+    # An address differs between runs, and such a message is about torch's own objects.
+    if " object at 0x" in said:
         said = f"{type(error).__name__} while it was traced there"
     return f"line {frames[-1].lineno}: {said}" if frames else said
 
 
 def is_on_cpu(node: FxNode, position: int = 0) -> bool:
-    """Whether a node's result is on the CPU where the model is on a device."""
+    """Return whether a node's result stays on the CPU when the model is on a device."""
     value = node.meta.get(_ON_DEVICE)
     value = value[position] if isinstance(value, (list, tuple)) and value else value
     return isinstance(value, torch.Tensor) and value.device.type == "cpu"
 
 
 def is_copy_on_device(name: str, source: Any, after: torch.Tensor | None = None) -> bool:
-    """Whether a copy that a CPU need not make is one elsewhere, where the source lies otherwise."""
+    """Return whether an operator copies on a device, where the source's layout may differ."""
     before = source.meta.get(_ON_DEVICE)
     if not isinstance(before, torch.Tensor):
         return False
@@ -249,7 +254,7 @@ def is_copy_on_device(name: str, source: Any, after: torch.Tensor | None = None)
 
 
 def viewable(before: torch.Tensor, after: torch.Tensor) -> bool:
-    """Whether a tensor's strides allow to read it in another shape."""
+    """Return whether a tensor's strides allow to view it in another shape."""
     try:
         torch.empty_strided(before.shape, before.stride(), device="meta").view(after.shape)
     except RuntimeError:
@@ -260,7 +265,7 @@ def viewable(before: torch.Tensor, after: torch.Tensor) -> bool:
 def placed(
     op: Operation, node: FxNode, values: Mapping[str, TensorSpec], placement: Placement
 ) -> Operation:
-    """Return the operation, of `node`, with the device that its result is made on or moved to."""
+    """Return the operation with the device that its result is made on or moved to."""
     known, here = _ON_DEVICE in node.meta, is_on_cpu(node)
     sources = node.all_input_nodes
     if op.name in _MOVES and known and here != is_on_cpu(sources[0]):
@@ -277,7 +282,8 @@ def placed(
 
 
 def made_on_cpu(operations: Sequence[Operation], on_cpu: Collection[str]) -> Iterator[str]:
-    """A note on each tensor that forward makes on the CPU, whichever device the model is on."""
+    """Yield a note on each tensor that forward makes on the CPU even if the model is on a
+    device."""
     moved: set[str] = set()
     for op in reversed(operations):
         if op.target == "to.device" or moved.intersection(op.outputs):

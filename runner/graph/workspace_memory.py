@@ -1,6 +1,6 @@
-"""This file knows about what an operator takes while it runs, on top of its inputs and outputs.
+"""Estimates the memory that an operator takes while it runs, beyond its inputs and outputs.
 
-That of PyTorch 2.13 on a CPU with AVX-512, measured operator by operator.
+Measured operator by operator with PyTorch 2.13 on a CPU with AVX-512.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,16 +14,16 @@ Values = Mapping[str, TensorSpec]
 
 @dataclass(frozen=True, slots=True)
 class Scratch:
-    """What an operator takes on top of its inputs and outputs."""
+    """Memory that an operator takes beyond its inputs and outputs."""
 
     resident_bytes: int = 0
-    """At its worst moment, beyond the output, which is not all there yet."""
+    """Bytes at its worst moment, beyond the output, of which a part may not exist yet."""
     allocated_bytes: int = 0
-    """All that it asks for: some is given back before the rest is touched."""
+    """Sum of all bytes that it requests; some are freed before the rest is touched."""
 
 
 def scratch(op: Operation, values: Values) -> Scratch:
-    """What one operation takes while it runs."""
+    """Return the memory that one operation takes while it runs."""
     if op.name in _SCRATCH:
         return _SCRATCH[op.name](op, values)
     if op.name in _OF_FIRST_INPUT:
@@ -37,19 +37,19 @@ _OF_FIRST_INPUT = {
     "l1_loss": 2, "kl_div": 3, "binary_cross_entropy": 1, "binary_cross_entropy_with_logits": 2,
     "triplet_margin_loss": 2, "cosine_similarity": 3, "cosine_embedding_loss": 1,
 }  # fmt: skip
-"""Operators that call others, as multiples of their first input."""
+"""Workspace of operators that call others, as multiples of their first input."""
 
 _BLOCK = 16
 """Channels that oneDNN keeps together."""
 
 
 def _convolution(op: Operation, values: Values) -> Scratch:
-    """oneDNN computes in a layout of its own: input and output are reordered, in full.
+    """Count the copies of input and output in oneDNN's own layout.
 
-    The reordered input is given back before the output is put into its place.
+    The reordered input is freed before the output is put into its place.
     """
     data, weight, out = (values[name] for name in (*list(op.refs())[:2], op.outputs[0]))
-    if not data.contiguous:  # channels last is what it takes as it is
+    if not data.contiguous:  # oneDNN takes channels-last tensors without a copy.
         return Scratch()
     transposed = "transpose" in op.name or op.arg("transposed") is True
     if transposed and _over_one(op.arg("stride")):
@@ -76,13 +76,13 @@ def _channels(data: TensorSpec, weight: TensorSpec) -> int:
 
 
 def _blocked(spec: TensorSpec, weight: TensorSpec) -> int:
-    """Bytes with the channels filled up to a block."""
+    """Return the bytes of a tensor whose channels are padded to whole blocks."""
     channels = _channels(spec, weight)
     return spec.nbytes // max(channels, 1) * (-(-channels // _BLOCK) * _BLOCK)
 
 
 def _matmul(op: Operation, values: Values) -> Scratch:
-    """A batch that is repeated for the other side is written out."""
+    """Count the copy of each side whose batch is broadcast to that of the other side."""
     out = values[op.outputs[0]]
     sides = [values[name] for name in list(op.refs())[:2]]
     if min(len(side.shape) for side in sides) < 3:
@@ -93,7 +93,7 @@ def _matmul(op: Operation, values: Values) -> Scratch:
 
 
 def _lstm(op: Operation, values: Values) -> Scratch:
-    """oneDNN orders the weights in its own way, for each call."""
+    """Count oneDNN's copy of the weights in its own order, which it makes at each call."""
     taken = sum(values[name].nbytes for name in set(list(op.refs())[1:]))
     return Scratch(taken, taken)
 
@@ -103,7 +103,7 @@ def _item(spec: TensorSpec) -> int:
 
 
 def _max_pooling(op: Operation, values: Values) -> Scratch:
-    """Where each maximum was, as int64, whether or not anybody asks."""
+    """Count the positions of the maxima (int64), which torch computes in any case."""
     if len([name for name in op.outputs if name]) > 1:
         return Scratch()
     taken = 8 * values[op.outputs[0]].numel
