@@ -110,8 +110,7 @@ class Flow:
 
 
 def values_read(op: Operation) -> Iterator[str]:
-    """Yield the values whose numbers an operation reads, without those whose shape alone it
-    reads."""
+    """Yield the values whose numbers, and not only whose shape, an operation reads."""
     for position, name in enumerate(op.refs()):
         if position == 0 and reads_only_shape(op):
             continue
@@ -136,8 +135,7 @@ class Contracted:
         self.groups: list[set[int]] = []
 
     def add(self, members: Iterable[int]) -> int:
-        """Make a group of steps that are in no group yet, and return its number; `allows` must
-        hold."""
+        """Make a group of steps that are in no group yet; return its number. `allows` must hold."""
         self.groups.append(set())
         return self.extend(len(self.groups) - 1, members)
 

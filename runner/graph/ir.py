@@ -315,8 +315,7 @@ class Graph:
         return {name: i for i, op in enumerate(self.operations) for name in op.outputs if name}
 
     def consumers(self) -> dict[str, list[int]]:
-        """Return, for each value, the indices of the operations that read it, in order, once
-        each."""
+        """Return, for each value, the indices of the operations that read it, in order."""
         found: dict[str, list[int]] = {}
         for i, op in enumerate(self.operations):
             for name in dict.fromkeys(op.refs()):

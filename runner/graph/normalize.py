@@ -1,8 +1,8 @@
-"""This file knows about programs that mean the same: nothing in place, no-ops gone.
+"""Rewrites a graph into functional form: nothing in place, no operations without effect.
 
 requires: a graph as captured. ensures: each value is written once and never changed; no operation
-that only returns its argument; views that nothing reads are gone. Compute that nothing reads
-stays: the original runs it too. What Python alone reads, as a number, is a check, and gone.
+only returns its argument; no view is unread. Compute that nothing reads stays, since the original
+runs it too. A computation that only feeds a number to Python is a check, and is removed.
 """
 
 import re
@@ -27,19 +27,19 @@ from runner.graph.operations import constants, kind
 from runner.graph.recognition.scatters import written_back
 from runner.graph.tracing.convolutions import by_dimensions
 
-# Operations that read only another tensor's shape or dtype: what says the same without it.
+# Operators that read only another tensor's shape or dtype -> the equivalent without that tensor.
 LIKE_ANOTHER = {
     "expand_as": ("expand.default", "size"),
     "view_as": ("view.default", "size"),
     "reshape_as": ("reshape.default", "shape"),
     "type_as": ("to.dtype", "dtype"),
 }
-# Operations that return their argument as it is.
+# Operators that return their argument unchanged.
 ALIASES = {
     "alias", "detach", "detach_", "lift_fresh", "lift_fresh_copy", "lift", "positive",
     "resolve_conj", "resolve_neg",
 }  # fmt: skip
-# Operations that only check.
+# Operators that only check something.
 CHECKS = {
     "_assert_tensor_metadata", "_assert_async", "_assert_scalar", "sym_constrain_range_for_size",
 }  # fmt: skip
@@ -47,44 +47,44 @@ DROPOUTS = {
     "dropout", "dropout_", "alpha_dropout", "alpha_dropout_", "feature_dropout", "feature_dropout_",
     "feature_alpha_dropout", "feature_alpha_dropout_",
 }  # fmt: skip
-# Operations that return their argument where it is already as they would make it.
+# Operators that return their argument unchanged if it already has the result's form.
 MAY_DO_NOTHING = {
     "contiguous", "to", "_to_copy", "type_as", "float", "reshape", "view", "expand", "expand_as",
     "view_as", "flatten", "slice", "squeeze", "broadcast_to",
 }  # fmt: skip
-# In place -> functional, where the name is not just without the underscore.
+# In-place -> functional name, where removing the underscore does not give it.
 FUNCTIONAL = {
     "fill_": "full_like",
     "zero_": "zeros_like",
     "squeeze_": "squeeze",
     "uniform_": "rand_like",
 }
-# In-place forms that only change how a tensor is read.
+# In-place operators that change a tensor's shape and strides only.
 VIEW_UPDATES = {"t_", "transpose_", "squeeze_", "unsqueeze_", "swapaxes_", "swapdims_"}
 _NUMBER = re.compile(r"torch\.tensor\((True|False|-?[\d.e+-]+),")
-"""How a tensor of no dimension is written."""
+"""Matches the Python text of a tensor without dimensions."""
 
 
 def normalize(graph: Graph) -> Graph:
-    """The same program without in-place operations and without operations that do nothing."""
+    """Return the same program without in-place operations and operations that do nothing."""
     return _without_dead_views(_Functional(graph).run())
 
 
 def _full(
     number: Arg, dtype: str, name: str, kwargs: tuple[tuple[str, Arg], ...] = ()
 ) -> Operation:
-    """A tensor without dimensions that holds a number."""
+    """Return an operation that makes a tensor without dimensions that holds a number."""
     kwargs = (("dtype", Symbol(f"torch.{dtype}")), *kwargs)
     schema = ("size", "fill_value", "dtype")
     return Operation("full.default", ((), number), kwargs, (name,), schema=schema)
 
 
 class _Functional:
-    """Replays the program, keeping what each value is now and which views of it are out of date.
+    """Replays the program and tracks each name's current value and which views are out of date.
 
-    A value that is a view remembers its base and the operation that reads it; writing through the
-    view writes the base (`x[:, 1] = y` is `x = select_scatter(x, y)`), and every other view of
-    that base is read anew when next used.
+    A value that is a view remembers its base and the operation that reads it. Writing through the
+    view writes the base (`x[:, 1] = y` is `x = select_scatter(x, y)`), and every other view of that
+    base is read again at its next use.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -120,7 +120,7 @@ class _Functional:
         )
 
     def _returned(self, name: str) -> str:
-        """Return the value of an output; a number that forward() writes out is made by a kernel."""
+        """Return the value of an output; if forward() wrote a number there, append its creation."""
         value = source = self._now(name)
         kwargs: tuple[tuple[str, Arg], ...] = ()
         while source in self.base and self.base[source][1].target == "to.device":
@@ -135,11 +135,11 @@ class _Functional:
     def _step(self, op: Operation) -> None:
         source = op.args[0] if op.args else None
         if op.name in CHECKS or (op.name == "set_" and len(op.args) == 1):
-            return  # a tensor that gives its memory back is read no more
+            return  # A tensor that frees its memory is never read again.
         if self._counts_batches(op):
             self._alias(op.outputs[0], source.name if isinstance(source, Ref) else "")
             return
-        if op.name in {"_to_copy", "to"} and not isinstance(source, Ref):  # a number of Python's
+        if op.name in {"_to_copy", "to"} and not isinstance(source, Ref):  # a Python number
             made = op.outputs[0]
             op = replace(_full(source, self.values[made].dtype, made), origin=op.origin)
         if op.name in ALIASES or self._does_nothing(op):
@@ -149,7 +149,7 @@ class _Functional:
             self._alias(op.outputs[0], source.name)
         elif op.name == "broadcast_tensors":
             self._broadcast(op)
-        elif op.name == "_unsafe_view":  # of what nobody else has: vmap makes it
+        elif op.name == "_unsafe_view":  # vmap makes it, of a tensor without other readers
             self._step(replace(op, target="view.default", view=True))
         elif op.name in VIEW_UPDATES:
             self._step(
@@ -170,7 +170,7 @@ class _Functional:
                     self.stamp[name] = self._version(source.name)
 
     def _broadcast(self, op: Operation) -> None:
-        """Each tensor as it is, or expanded to the common shape."""
+        """Record each tensor as an alias of itself, or expand it to the common shape."""
         for name, result in zip(references(op.args), op.outputs, strict=True):
             if self.values[name] == self.values[result]:
                 self._alias(result, name)
@@ -188,7 +188,7 @@ class _Functional:
                 )
 
     def _by_shape(self, op: Operation) -> Operation:
-        """`x.view_as(y)` reads only y's shape, `x.type_as(y)` only its dtype: say that instead."""
+        """Replace the second tensor of `x.view_as(y)` or `x.type_as(y)` by y's shape or dtype."""
         if op.name not in LIKE_ANOTHER or not isinstance(op.args[1], Ref):
             return op
         target, name = LIKE_ANOTHER[op.name]
@@ -197,7 +197,7 @@ class _Functional:
         return replace(op, target=target, args=(op.args[0], said), kwargs=(), schema=("self", name))
 
     def _counts_batches(self, op: Operation) -> bool:
-        """nn.BatchNorm's own count of the batches that it was trained on, which nothing reads."""
+        """Return whether an operation updates nn.BatchNorm's batch count, which nothing reads."""
         state = self.graph.states.get(next(op.refs(), ""))
         return (
             op.name in {"add_", "add"}
@@ -216,7 +216,7 @@ class _Functional:
         return False
 
     def _alias(self, name: str, source: str) -> None:
-        """`name` is `source` from now on, for reading and for writing."""
+        """Make `name` another name of `source` for reading and writing."""
         same = Operation("alias.default", (Ref(source),), (), (name,), view=True)
         self.current[name] = self._now(source)
         self.base[name] = (source, same, 0)
@@ -225,13 +225,13 @@ class _Functional:
     # --- reading ----------------------------------------------------------------------------------
 
     def _version(self, name: str) -> int:
-        """How often the storage behind a value has been written, as far as this value must know."""
+        """Return the number of writes so far to the storage behind a value."""
         while name in self.base:
             name = self.base[name][0]
         return self.version.get(name, 0)
 
     def _now(self, name: str) -> str:
-        """The value that `name` stands for at this point of the program."""
+        """Return the value that `name` stands for at this point of the program."""
         if name in self.base and self.stamp[name] != self._version(name):
             parent, op, position = self.base[name]
             if op.name == "alias":
@@ -265,14 +265,14 @@ class _Functional:
     # --- writing ----------------------------------------------------------------------------------
 
     def _write(self, op: Operation, name: str) -> None:
-        """An in-place operation on `name`.
+        """Rewrite an in-place operation on `name`.
 
         The new value is computed, then written into every base that `name` is a view of.
         """
         spec = self.values[name]
         resolved = self._resolved(self._as_many_as_chosen(op))
         out = op.outputs[0] or self._fresh(name)
-        # torch.export's own, at the end; and the second half of `x[0] *= 2`.
+        # torch.export adds such a copy at the end; so does the second half of `x[0] *= 2`.
         if op.name == "copy_" and self._place(op.args[0]) == self._place(op.args[1]):
             self._alias(out, name)
             return
@@ -282,9 +282,10 @@ class _Functional:
         self._alias(out, name)
 
     def _as_many_as_chosen(self, op: Operation) -> Operation:
-        """`x[mask] = y` for any number of rows: torch views a y of one row as no rows but a row.
+        """Let `x[mask] = y` assign any number of rows, also where torch views a one-row y as one
+        row.
 
-        Of the values that the next inputs bring the mask chooses more, or none.
+        For other inputs the mask may select more rows, or none.
         """
         if op.name != "index_put_" or not isinstance(op.args[2], Ref):
             return op
@@ -303,7 +304,7 @@ class _Functional:
         return replace(op, args=(*op.args[:2], Ref(row), *op.args[3:]))
 
     def _place(self, arg: Arg) -> object:
-        """The memory that an argument shows: the tensor that owns it, and the views on the way."""
+        """Return the memory that an argument shows: its owner, and the views in between."""
         views: list[object] = []
         name = arg.name if isinstance(arg, Ref) else None
         while name in self.base:
@@ -314,7 +315,7 @@ class _Functional:
             return arg, views
         shown, owner = self.values[arg.name], self.values[name]
         if shown.contiguous and owner.contiguous and shown.numel == owner.numel:
-            return name, []  # all of it, in the order in which it lies
+            return name, []  # The whole memory, in the order of its elements.
         return name, views
 
     def _functional(self, op: Operation, before: str, out: str, spec: TensorSpec) -> str:
@@ -325,7 +326,7 @@ class _Functional:
         name = FUNCTIONAL.get(op.name, op.name[:-1])
         target, args, kwargs = f"{name}.{overload}", op.args, op.kwargs
         if op.name == "fill_":
-            if isinstance(args[1], Ref):  # a 0-d tensor, broadcast over the target
+            if isinstance(args[1], Ref):  # A 0-d tensor is broadcast over the target.
                 return self._copied(replace(op, args=(args[0], args[1])), out, spec)
             target = "full_like.default"
         elif op.name == "zero_":
@@ -336,7 +337,7 @@ class _Functional:
         return out
 
     def _copied(self, op: Operation, out: str, spec: TensorSpec) -> str:
-        """The source of a copy, in the target's shape and dtype; scattering it does the copying."""
+        """Return the source of a copy in the target's shape and dtype, ready to be scattered."""
         source = self._number(op.args[1])
         if not isinstance(source, Ref):
             op = replace(op, args=(op.args[0], source))
@@ -380,14 +381,14 @@ class _Functional:
         return value
 
     def _number(self, source: Arg) -> Arg:
-        """The 0 of `x[:1] = 0`, which was a tensor for a while."""
+        """Return the number that a constant tensor was written as: the 0 of `x[:1] = 0`."""
         state = self.graph.states.get(self._now(source.name)) if isinstance(source, Ref) else None
         found = _NUMBER.match(state.literal or "") if state and state.kind == "constant" else None
         return source if found is None else literal_eval(found[1])
 
     def _store(self, name: str, value: str, op: Operation) -> None:
         if name in self.base and self.base[name][1].target == "to.device":
-            del self.base[name]  # made on the CPU and moved: a copy, but where the model is on one
+            del self.base[name]  # `.to(device)` copies, except when the model is on the CPU
         if name not in self.base:
             if op.name == "copy_" and op.origin is not None and value not in self._made_here(op):
                 copied = self._fresh(name)
@@ -417,7 +418,7 @@ class _Functional:
             )
             self.current[name] = value
         if self.values[self.current[name]].steps == self.values[name].steps:
-            self.stamp[name] = self._version(name)  # else it is read anew, at its own strides
+            self.stamp[name] = self._version(name)  # else read again, at its own strides
 
     def _made_here(self, op: Operation) -> Iterable[str]:
         last = self.operations[-1] if self.operations else None
@@ -428,7 +429,7 @@ class _Functional:
     def _scattered(
         self, parent: str, view: Operation, position: int, value: str, op: Operation
     ) -> str:
-        """The parent with `value` written where `view` reads it."""
+        """Return the parent with `value` written into the elements that `view` shows."""
         before = self._now(parent)
         if view.name in {"real", "imag"}:
             return self._with_component(before, view, value, op)
@@ -446,7 +447,7 @@ class _Functional:
         return out
 
     def _with_component(self, before: str, view: Operation, value: str, op: Operation) -> str:
-        """Complex numbers with `value` for their real or imaginary parts."""
+        """Return complex numbers with `value` as their real or imaginary parts."""
         whole, part = self.values[before], self.values[value]
         conjugated = (o.name == "_conj" for o in self.operations if before in o.outputs)
         if not whole.dtype.startswith("complex") or any(conjugated):
@@ -468,12 +469,12 @@ class _Functional:
         return out
 
 
-# What is there before anything is written is nobody's value: zeros, so that every run is the same.
+# Uninitialised memory becomes zeros, so that every run gives the same numbers.
 _FILLED = {"empty": "zeros", "empty_like": "zeros_like", "new_empty": "new_zeros"}
 
 
 def _in_full(op: Operation) -> Operation:
-    """Without values that nobody wrote, and with the argument that makes the overload."""
+    """Return the operation with zeros for uninitialised memory and a complete overload."""
     name, _, overload = op.target.partition(".")
     if name in {"empty_strided", "new_empty_strided"}:
         sizes = slice(0, 1 if name == "empty_strided" else 2)
@@ -500,9 +501,9 @@ def _map_refs(structure: Any, now: Callable[[str], str]) -> Any:
 
 
 def _without_dead_views(graph: Graph) -> Graph:
-    """Views, unread copies of state, unread constants and what makes no element are gone.
+    """Remove views, copies of state, constants and empty tensors that nothing reads.
 
-    Compute stays, read or not, but for checks: `assert (x > 0).all()` takes the number in a tensor.
+    Compute stays, read or not, except checks: `assert (x > 0).all()` reads the number in a tensor.
     """
     used = set(graph.output_names())
     checked: set[str] = set()

@@ -101,8 +101,7 @@ def _may_ask(file: Path) -> bool:
 
 
 def _depends_on_device(traced: Traced) -> bool:
-    """Return whether the forward makes or moves tensors, or holds one that `.to()` leaves
-    behind."""
+    """Return whether the forward makes, moves or holds tensors whose device may differ."""
     if any(kind == "constant" for kind, _, _ in traced.placeholders):
         return True
     for node in _nodes(traced.module):
@@ -282,8 +281,7 @@ def placed(
 
 
 def made_on_cpu(operations: Sequence[Operation], on_cpu: Collection[str]) -> Iterator[str]:
-    """Yield a note on each tensor that forward makes on the CPU even if the model is on a
-    device."""
+    """Yield a note on each tensor that forward makes on the CPU also for a model on a device."""
     moved: set[str] = set()
     for op in reversed(operations):
         if op.target == "to.device" or moved.intersection(op.outputs):

@@ -39,8 +39,7 @@ _WORDS = re.compile(
 
 
 def snake_case(name: str) -> str:
-    """Return a name in snake case: `TransformerBlock` as `transformer_block`, `ReLU6` as
-    `relu6`."""
+    """Return a name in snake case: `RMSNorm` as `rms_norm`, `ReLU6` as `relu6`."""
     name = _TERM.sub(lambda m: f"_{TERMS[m[1]]}{m[2]}_", name)
     text = re.sub(r"\W+", "_", _WORDS.sub("_", name)).lower()
     return re.sub(r"_+", "_", text).strip("_")

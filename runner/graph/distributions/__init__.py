@@ -1,7 +1,7 @@
-"""How a program's values are distributed, told from the operations alone: nothing is computed.
+"""Estimates how the values of a program are distributed, from its operations and without computing.
 
-Initial weights are known from the operations that made them, inputs from `get_inputs()`. From there
-each operation has a rule, in a table of its subject's file.
+Initial weights follow from the operations that made them, inputs from `get_inputs()`. From there
+each operation has a rule, in a table of the file for its subject.
 """
 
 from runner.graph.distributions.distribution import FEW, Distribution, mixed

@@ -1,4 +1,4 @@
-"""Rules of operations on two tensors: sums, products, comparisons, choices by a mask."""
+"""Defines rules for operations on two tensors: sums, products, comparisons, selection by a mask."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _sum(values: Values, op: Operation, sign: float) -> Distribution:
     if op.args[0] == op.args[1]:
         return a.times(1.0 + sign)
     if sign < 0 and values.are_sums_of_one(op):
-        return a.times(2 / 3)  # a stretch of it: a third for a half
+        return a.times(2 / 3)  # Two positions are n / 3 apart on average; a sum covers n / 2.
     b = b.times(sign * number_or(op.arg("alpha"), 1.0))
     made = plus(a, b)
     hidden = (made.infinite > 0) and all(

@@ -1,7 +1,7 @@
-"""Rules of contractions: layers with random weights, products of activations, attention.
+"""Defines rules for contractions: layers with random weights, products of activations, attention.
 
-They are those of mean field theory (Poole et al., 2016): a value is normal, and each of its
-channels has a mean of its own that random weights pass on.
+They follow mean field theory (Poole et al., 2016): a value is normal, and each of its channels has
+its own mean, which random weights pass on.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _contracted(
     over_a: bool = True,
     over_b: bool = True,
 ) -> Distribution:
-    """The sum of `count` products of independent elements.
+    """Return the distribution of a sum of `count` products of independent elements.
 
     `over_a`, `over_b`: whether the sum runs over the channels, so that their means cancel out.
     """
@@ -46,7 +46,7 @@ def _contracted(
 def _projected(
     x: Distribution, weight: Distribution, bias: Distribution | None, fan: float
 ) -> Distribution:
-    """What a layer with random weights makes of `fan` channels each."""
+    """Return the distribution after a layer with random weights and `fan` inputs per output."""
     direct = weight.mean**2
 
     def of(part: float) -> float:
@@ -85,13 +85,13 @@ def _conv(values: Values, op: Operation) -> Distribution:
                 fan *= _covered(size, kernel, pad, stride, gap)
     x, bias = values.of(op.args[0]), bias_of(values, op)
     made = replace(_projected(x, values.of(op.args[1]), bias, fan), channel=-spatial - 1)
-    alone = weight[1] == 1 and bias is None  # a channel of its own makes each channel
+    alone = weight[1] == 1 and bias is None  # a depthwise convolution
     return replace(made, zeros=all_zero(x, prod(weight[2:]))) if alone else made
 
 
 @lru_cache(maxsize=1024)
 def _covered(size: int, kernel: int, pad: int, stride: int, gap: int) -> float:
-    """The share of a kernel's taps that lie on the image and not on its padding."""
+    """Return the share of a kernel's taps that lie on the image and not on its padding."""
     places = range(-pad, size + pad - gap * (kernel - 1), stride)
     if not len(places) or not pad:
         return 1.0
@@ -144,7 +144,7 @@ def _attention(values: Values, op: Operation) -> Distribution:
 
 
 def _recurrent(values: Values, op: Operation) -> tuple[Distribution, ...]:
-    """The outputs of recurrent layers, whose gates are half open."""
+    """Return the distributions of a recurrent layer's outputs, with gates that are half open."""
     hidden = values.of(op.args[0])
     params = next(
         a for a in op.args[1:] if isinstance(a, tuple) and any(len(values.shape(p)) == 2 for p in a)
@@ -155,7 +155,7 @@ def _recurrent(values: Values, op: Operation) -> tuple[Distribution, ...]:
     cell = hidden
     for into, again in list(zip(weights[::2], weights[1::2], strict=False))[::both]:
         made = _projected(hidden, values.of(into), None, values.shape(into)[-1])
-        for _ in range(4):  # what comes back adds to what comes in
+        for _ in range(4):  # The state that comes back adds to the input.
             back = _projected(hidden, values.of(again), None, values.shape(again)[-1])
             total = plus(made, back)
             for bias in biases[:2]:

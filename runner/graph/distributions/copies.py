@@ -1,4 +1,4 @@
-"""Rules of operations that move elements: views, copies, padding, concatenation."""
+"""Defines rules for operations that move elements: views, copies, padding, concatenation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from runner.graph.distributions.values import Rule, Values, number_or
 from runner.graph.ir import Arg, Operation, Ref
 
 _MOST_PIECES = 4
-"""Tensors of different signs that are drawn one by one and concatenated, at most."""
+"""Most tensors of different signs that are drawn one by one and concatenated."""
 
 
 def _same(values: Values, op: Operation) -> Distribution:
@@ -19,6 +19,7 @@ def _same(values: Values, op: Operation) -> Distribution:
 
 
 def viewed(values: Values, op: Operation) -> Distribution:
+    """Return the distribution of a view, whose channels may be in another dimension."""
     d = values.first(op)
     source = next(op.refs(), None)
     if source is None or not op.outputs[0]:
@@ -58,7 +59,7 @@ def _cat(values: Values, op: Operation) -> Distribution:
 
 
 def _scattered(values: Values, op: Operation) -> Distribution:
-    """Values written into some places of a tensor."""
+    """Return the distribution of a tensor with values written into some of its places."""
     base = values.of(op.args[0])
     named = (op.arg(name) for name in ("src", "value", "values"))
     source: Arg = next((given for given in named if given), op.args[1])
@@ -72,7 +73,10 @@ def _scattered(values: Values, op: Operation) -> Distribution:
 
 
 def _accumulated(values: Values, op: Operation) -> Distribution:
-    """Values added to random places of a tensor: how many each place gets is a Poisson number."""
+    """Return the distribution of a tensor with values added to random places.
+
+    How many values each place receives is a Poisson number.
+    """
     base, source = values.of(op.args[0]), values.of(op.args[3])
     each = prod(values.shape(op.args[3])) / max(prod(values.result(op)), 1)
     mean = base.mean + each * source.mean

@@ -1,4 +1,4 @@
-"""Rules of tensors that are made from nothing: random numbers, counts, constants."""
+"""Defines rules for tensors that are made from nothing: random numbers, ranges, constants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the elements of a tensor are like, and how such distributions add and multiply."""
+"""Describes the distribution of a tensor's elements, and how distributions add and multiply."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 FEW = 0.01
-"""A smaller share of zeros is not worth drawing."""
+"""Share of zeros below which emitted files do not draw zeros."""
 
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """What a value's elements are like; shares are between 0 and 1."""
+    """Distribution of a tensor's elements; shares are between 0 and 1."""
 
     mean: float = 0.0
     square: float = 1.0
@@ -24,11 +24,11 @@ class Distribution:
     zeros: float = 0.0
     """Share of exact zeros."""
     infinite: float = 0.0
-    """Share of -inf; the other figures are those of the finite elements."""
+    """Share of -inf; the other figures describe the finite elements only."""
     structured: bool = False
-    """Its elements depend on where they are, as those of a mask, or on each other, as shares do."""
+    """True if elements depend on their place (a mask) or on each other (a softmax's shares)."""
     channel: int = -1
-    """The dimension whose entries have means of their own, from the last one."""
+    """Dimension whose entries have different means, counted from the last one (-1)."""
 
     @property
     def variance(self) -> float:
@@ -40,7 +40,7 @@ class Distribution:
 
     @property
     def sort(self) -> tuple[bool, ...]:
-        """What two tensors have in common that one rule draws."""
+        """Properties that two tensors must share to be drawn by the same rule."""
         return (
             self.low >= 0,
             self.high <= 0,
@@ -50,7 +50,7 @@ class Distribution:
         )
 
     def times(self, factor: float) -> Distribution:
-        """The distribution of its elements multiplied by a number."""
+        """Return the distribution of the elements multiplied by a number."""
         ends = sorted(_product(end, factor) for end in (self.low, self.high))
         return replace(
             self,
@@ -68,8 +68,8 @@ def _product(a: float, b: float) -> float:
 
 
 def constant(number: float) -> Distribution:
-    """The distribution of a tensor that holds one number."""
-    if number < -1e8:  # stands for -inf in a mask
+    """Return the distribution of a tensor that holds one number."""
+    if number < -1e8:  # Such a number stands for -inf in a mask.
         return Distribution(square=0.0, infinite=1.0)
     number = max(min(number, 1e30), -1e30)
     square = number**2
@@ -86,11 +86,12 @@ def boolean(share: float, like: Distribution) -> Distribution:
 
 
 def unbounded(d: Distribution) -> Distribution:
-    """The same figures without bounds and zeros: what an unknown operation may leave of them."""
+    """Return the same figures without bounds, zeros and infinities, for an unknown operation."""
     return replace(d, low=-math.inf, high=math.inf, zeros=0.0, infinite=0.0)
 
 
 def plus(a: Distribution, b: Distribution) -> Distribution:
+    """Return the distribution of the sum of two independent tensors."""
     return replace(
         a,
         mean=a.mean + b.mean,
@@ -105,6 +106,7 @@ def plus(a: Distribution, b: Distribution) -> Distribution:
 
 
 def times(a: Distribution, b: Distribution) -> Distribution:
+    """Return the distribution of the product of two independent tensors."""
     if b.low == b.high:
         return a.times(b.low)
     if a.low == a.high:
@@ -125,7 +127,7 @@ def times(a: Distribution, b: Distribution) -> Distribution:
 
 
 def mixed(parts: list[tuple[float, Distribution]]) -> Distribution:
-    """The distribution of several tensors' elements, each with its share."""
+    """Return the distribution of several tensors' elements together, each with its share."""
     whole = sum(share for share, _ in parts) or 1.0
     parts = [(share / whole, d) for share, d in parts if share]
 
@@ -146,7 +148,7 @@ def mixed(parts: list[tuple[float, Distribution]]) -> Distribution:
 
 
 def consistent(d: Distribution) -> Distribution:
-    """Figures that fit each other, whatever a rule made of them."""
+    """Return the distribution with finite figures that do not contradict each other."""
     if not all(map(math.isfinite, (d.mean, d.square, d.shared))):
         return replace(Distribution(low=d.low, high=d.high), structured=d.structured)
     mean = max(min(d.mean, 1e15), -1e15)

@@ -1,4 +1,4 @@
-"""Rules of normalisations, and of the norm of a vector."""
+"""Defines rules for normalisations and for the norm of a vector."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules of functions of each element: activations, powers, limits."""
+"""Defines rules for functions of each element: activations, powers, limits."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from runner.graph.distributions.values import Rule, Values, number_or
 from runner.graph.ir import Operation
 
 NODES = [NormalDist().inv_cdf((i + 0.5) / 16) for i in range(16)]
-"""Points of the standard normal distribution that stand for equal shares of it."""
+"""Points of the standard normal distribution, each of which represents an equal share of it."""
 
 
 def pointwise(d: Distribution, function: Callable[[float], float]) -> Distribution:
-    """The distribution of a function of each element."""
+    """Return the distribution of a function of each element."""
 
     def value(x: float) -> float:
         x = max(min(x, d.high), d.low)
@@ -64,7 +64,7 @@ def pointwise(d: Distribution, function: Callable[[float], float]) -> Distributi
 
 
 def _ends(d: Distribution, value: Callable[[float], float]) -> tuple[float, float]:
-    """The least and the largest that a function makes of what lies within the bounds."""
+    """Return the least and the greatest value that a function takes within the bounds."""
     low, high = max(d.low, -1e6), min(d.high, 1e6)
     inner = [-(2.0**k) for k in range(-6, 7)] + [0.0] + [2.0**k for k in range(-6, 7)]
     probes = [low, high, *(p for p in (*inner, -0.75, -1.3) if low < p < high)]
@@ -77,7 +77,7 @@ def _ends(d: Distribution, value: Callable[[float], float]) -> tuple[float, floa
 
 
 def rectified(d: Distribution) -> tuple[float, float]:
-    """Mean and standard deviation of the normal distribution whose relu has these zeros."""
+    """Return mean and standard deviation of the normal distribution whose relu has these zeros."""
     unit = NormalDist()
     t = unit.inv_cdf(min(max(1 - d.zeros, 1e-4), 1 - 1e-4))
     square = (1 + t * t) * unit.cdf(t) + t * unit.pdf(t)
@@ -130,7 +130,7 @@ FUNCTIONS: dict[str, Callable[[float], float]] = {
 }
 
 BELOW_ZERO = {"gelu", "silu", "mish", "selu", "elu", "hardswish"}
-"""Activations whose least value is a little below 0; a file that needs such values runs them."""
+"""Activations whose minimum is a little below 0; emitted files run them to make such values."""
 
 
 def _clamp(values: Values, op: Operation) -> Distribution:
@@ -142,7 +142,7 @@ def _clamp(values: Values, op: Operation) -> Distribution:
 
 
 def _extreme(values: Values, op: Operation) -> Distribution:
-    """The distribution of the larger, or the smaller, of two tensors."""
+    """Return the distribution of the larger, or the smaller, of two tensors."""
     choose = max if op.name == "maximum" else min
     a, b = values.of(op.args[0]), values.of(op.args[1])
     if a.low == a.high:

@@ -1,4 +1,4 @@
-"""Tells the distribution of each value of a program, one operation after the other."""
+"""Estimates the distribution of each value of a program, one operation after the other."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _RULES: dict[str, Rule] = {
 
 
 def distributions(graph: Graph) -> dict[str, Distribution]:
-    """The distribution of each value of a program."""
+    """Return the distribution of each value of a program."""
     fixed = frozenset(constants(graph)) | _states(graph, "buffer")
     values = Values(graph.values, fixed, _states(graph, "parameter"))
     for name, state in graph.states.items():
@@ -75,7 +75,7 @@ def _propagate(values: Values, operations: Iterable[Operation]) -> None:
 
 
 def _results(values: Values, op: Operation) -> list[Distribution]:
-    """The distributions of an operation's outputs; unknown operations leave scales as they are."""
+    """Return the distributions of an operation's outputs; unknown operations keep the scale."""
     name = op.name
     if name.endswith("_") and not name.endswith("__"):
         name = name.rstrip("_")

@@ -1,4 +1,4 @@
-"""Rules of sums, means and maxima along a dimension: reductions, pools, softmax."""
+"""Defines rules for sums, means and maxima along a dimension: reductions, pools, softmax."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from runner.graph.distributions.values import Rule, Values, number_or, per_dimen
 from runner.graph.ir import Operation
 
 ALIKE = 0.75
-"""Neighbours are alike: so many count as this power of their number."""
+"""Exponent that turns a number of similar neighbours into a number of independent ones."""
 
 
 def added_up(d: Distribution, count: float, channels: float, average: bool) -> Distribution:
-    """The sum or the mean of `count` elements, of which `channels` are of different channels."""
+    """Return the distribution of a sum or mean of `count` elements from `channels` channels."""
     among = d.mean**2 + (d.shared - d.mean**2) / max(channels, 1)
     square = among + (d.square - d.shared) / max(count, 1)
     made = replace(
@@ -43,6 +43,7 @@ def _reduced(values: Values, op: Operation) -> Distribution:
 
 
 def reduced_count(d: Distribution, shape: tuple[int, ...], op: Operation) -> tuple[int, int]:
+    """Return how many elements a reduction combines, and of how many channels they are."""
     dims = op.arg("dim", op.arg("dims"))
     listed = dims if isinstance(dims, tuple) else (dims,) if isinstance(dims, int) else ()
     chosen = {int(number_or(x, 0.0)) % len(shape) for x in listed} if shape else set()
@@ -52,7 +53,7 @@ def reduced_count(d: Distribution, shape: tuple[int, ...], op: Operation) -> tup
 
 
 def _spread(values: Values, op: Operation) -> Distribution:
-    """The variance or the standard deviation of elements."""
+    """Return the distribution of the variance or standard deviation of elements."""
     d = values.of(op.args[0])
     value = d.variance if op.name.startswith("var") else d.std
     return Distribution(value, value**2 * 1.01, value**2, 0.0, channel=d.channel)
@@ -70,7 +71,7 @@ def _pooled(values: Values, op: Operation) -> Distribution:
 
 
 def _highest(values: Values, op: Operation) -> Distribution:
-    """The largest of several elements, neighbours being alike."""
+    """Return the distribution of the greatest of several elements that resemble each other."""
     d, before, after = values.of(op.args[0]), values.shape(op.args[0]), values.result(op)
     kernel = op.arg("kernel_size")
     digits = [c for c in op.name if c.isdigit()]
@@ -99,14 +100,14 @@ def _highest(values: Values, op: Operation) -> Distribution:
 
 
 def before_relu(d: Distribution) -> tuple[float, float, float]:
-    """Mean and spreads, between and within channels, of the normal distribution behind a relu."""
+    """Return the mean and the spreads between and within channels of the normal behind a relu."""
     mean, std = rectified(d) if d.low == 0 and d.zeros > FEW else (d.mean, d.std)
     alike = max(d.shared - d.mean**2, 0.0) / d.variance if d.variance else 1.0
     return mean, std * math.sqrt(alike), std * math.sqrt(1 - alike)
 
 
 def all_zero(d: Distribution, count: int) -> float:
-    """Share of windows of a channel that hold nothing but zeros."""
+    """Return the share of windows of one channel that hold only zeros."""
     if d.zeros <= FEW or d.low < 0:
         return 0.0
     mean, between, within = before_relu(d)
@@ -122,9 +123,9 @@ def _softmax(values: Values, op: Operation) -> Distribution:
 
 
 def softmax_shares(scores: Distribution, length: int) -> Distribution:
-    """Softmax: shares of 1 of so many elements."""
+    """Return the distribution of a softmax over `length` scores."""
     kept = max(length * (1 - scores.infinite), 1.0)
-    few = math.log(length) / 2 + 1 if scores.infinite > 0.4 else 1.0  # rows differ in length
+    few = math.log(length) / 2 + 1 if scores.infinite > 0.4 else 1.0  # The rows differ in length.
     each = min(math.exp(min(scores.variance, 30.0)) * few / (kept * length), 1 / length)
     between = math.exp(min(scores.shared - scores.mean**2, 30.0)) / length**2
     return Distribution(
@@ -140,7 +141,7 @@ def softmax_shares(scores: Distribution, length: int) -> Distribution:
 
 
 def _summed_up(values: Values, op: Operation) -> Distribution:
-    """A cumulative sum."""
+    """Return the distribution of a cumulative sum."""
     d, shape, dim = values.of(op.args[0]), values.shape(op.args[0]), op.arg("dim", -1)
     n = shape[dim if isinstance(dim, int) else -1]
     mean = d.mean * (n + 1) / 2

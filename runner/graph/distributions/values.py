@@ -1,4 +1,4 @@
-"""Looks up what is known of an operation's operands: their distributions, shapes and numbers."""
+"""Looks up an operation's operands: their distributions, shapes and numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from runner.graph.ir import Arg, Number, Operation, Ref, Symbol, TensorSpec
 
 
 class Values:
-    """The values of a program: their shapes, and the distributions of those known so far."""
+    """The values of a program: their shapes, and the distributions that are known so far."""
 
     def __init__(
         self,
@@ -28,13 +28,14 @@ class Values:
         self.cumulative: set[str] = set()
 
     def note(self, op: Operation) -> None:
-        """Remember which value a view shows, and which values are cumulative sums."""
+        """Record which value a view shows, and which values are cumulative sums."""
         if op.view and (source := next(op.refs(), None)):
             self.base.update((name, self.base.get(source, source)) for name in op.outputs)
         if op.name == "cumsum":
             self.cumulative.update(op.outputs)
 
     def of(self, arg: Arg) -> Distribution:
+        """Return the distribution of an argument; a standard normal one if it is not known."""
         if isinstance(arg, (Ref, Number)):
             return self.known.get(arg.name, Distribution())
         if isinstance(arg, Symbol):
@@ -43,7 +44,7 @@ class Values:
         return constant(float(arg)) if isinstance(arg, (bool, int, float)) else Distribution()
 
     def first(self, op: Operation) -> Distribution:
-        """The distribution of the first tensor that an operation reads."""
+        """Return the distribution of the first tensor that an operation reads."""
         return self.of(next((Ref(name) for name in op.refs()), None))
 
     def shape(self, arg: Arg) -> tuple[int, ...]:
@@ -53,12 +54,12 @@ class Values:
         return self.specs[op.outputs[0]].shape if op.outputs[0] else ()
 
     def are_sums_of_one(self, op: Operation) -> bool:
-        """Whether two values are views of one cumulative sum."""
+        """Return whether two operands are views of the same cumulative sum."""
         bases = {self.base.get(name, name) for name in op.refs()}
         return len(bases) == 1 and bases <= self.cumulative
 
     def is_weight(self, arg: Arg) -> bool:
-        """Whether a value is a matrix of parameters, or a view of parameters as one."""
+        """Return whether an argument is a matrix of parameters, also as a view of them."""
         name = arg.name if isinstance(arg, Ref) else ""
         return self.base.get(name, name) in self.parameters and len(self.shape(arg)) == 2
 
@@ -67,7 +68,7 @@ class Values:
 
 
 def numbers_in(text: str) -> list[float]:
-    """The numbers of a tensor that is written out."""
+    """Return the numbers in the Python text of a tensor."""
     try:
         call = ast.parse(text, mode="eval").body
         value = ast.literal_eval(call.args[0]) if isinstance(call, ast.Call) else []
@@ -100,4 +101,4 @@ def per_dimension(arg: Arg, count: int) -> list[int]:
 
 
 Rule = Callable[[Values, Operation], Distribution | tuple[Distribution, ...]]
-"""Tells the distribution of an operation's result, or of each of its results."""
+"""Function that returns the distribution of an operation's result, or of each of its results."""

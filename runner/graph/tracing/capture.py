@@ -1,7 +1,8 @@
-"""This file knows about torch.export: it runs a forward symbolically and writes down our graph.
+"""Traces a problem's forward and returns its graph.
 
-Three rungs, and the graph says which one held: fake tensors throughout (no memory, no compute);
-real parameters and inputs, traced by torch.export; a concrete trace with real inputs.
+There are three capture strategies, and the graph names the one that worked: fake tensors throughout
+(no memory, no compute); real parameters and inputs, traced by torch.export; a concrete trace with
+real inputs.
 """
 
 from __future__ import annotations
@@ -33,17 +34,17 @@ from runner.problems import Problem, author_error, check_inputs, load_problem, s
 from runner.torch_internals import FakeTensorMode, arguments_named_mod, numbers_of_numpy
 
 _LONGEST_INPUT = 4096
-"""Numbers that get_inputs() may write out, such as the edges of a graph, and its files too."""
+"""Most numbers that get_inputs(), and the files emitted for it, may write out: a graph's edges."""
 
 
 def capture(problem: Problem, mode: Mode = "eval") -> Graph:
-    """The problem's program at its exact shapes.
+    """Return the problem's program at its exact shapes.
 
     Raises:
         ProblemError: the author's code fails.
-        CaptureError: the model runs, but no rung could write its program down.
+        CaptureError: the model runs, but no capture strategy could write its program down.
     """
-    # The fast path is one opaque operator instead of the attention that was written.
+    # The fast path is one opaque operator in the place of the attention that the author wrote.
     torch.backends.mha.set_fastpath_enabled(False)
     # With opt_einsum installed, torch.einsum would multiply in another order.
     torch.backends.opt_einsum.enabled = False
@@ -73,7 +74,7 @@ def capture(problem: Problem, mode: Mode = "eval") -> Graph:
             if rung != "fake":
                 raise
             errors.append(error)
-        except Exception as error:  # the boundary between torch's tracing and the next rung
+        except Exception as error:  # Whatever tracing raises, the next strategy is tried.
             errors.append(error)
             if rung != "fake" and built is not None:
                 _raise_authors_own_error(problem, mode, built)
@@ -81,9 +82,10 @@ def capture(problem: Problem, mode: Mode = "eval") -> Graph:
 
 
 def _refusal(problem: Problem, errors: list[Exception]) -> CaptureError:
-    """The error for a model that no rung captures.
+    """Return the error for a model that no capture strategy captures.
 
-    It gives the reason that has a remedy of its own, else why the last rung, the real run, failed.
+    It gives the first reason with a specific hint, else the failure of the last strategy, the real
+    run.
     """
     known = (e for e in errors if isinstance(e, Refused) and e.hint != PLAIN)
     if first := next(known, None):
@@ -117,10 +119,10 @@ def _build(problem: Problem, mode: Mode, tensors: Any) -> Built:
 
 
 def _raise_authors_own_error(problem: Problem, mode: Mode, built: Built) -> None:
-    """Run the model plainly: an error that it raises by itself is the author's, not ours.
+    """Run the model without a tracer; an error that it raises by itself is the author's, not ours.
 
-    A model that was traced may keep what the tracer gave it, in objects of its own: where it fails,
-    one that is built anew says whose error it is.
+    A traced model may keep fake tensors in its own objects. If it fails, a newly built model
+    decides whose error it is.
     """
     try:
         built.model(*built.args, **built.kwargs)

@@ -1,4 +1,4 @@
-"""This file knows about the concrete trace: one run on real tensors, written down as it goes."""
+"""Runs a forward once on real tensors and records every operation, for the concrete strategy."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ from runner.torch_internals import (
 
 
 def trace(built: Built) -> Traced:
-    """Run the model once on real tensors and write down what ran.
+    """Run the model once on real tensors and return the operations that ran.
 
-    Values that steered Python are fixed as they were.
+    Where values decide what Python does, the values of this run are fixed.
     """
     with plainly(built.model, built.args, built.kwargs):
         return _trace(built, whole=True)
 
 
 def trace_below(built: Built) -> Traced:
-    """The same below autograd, autocast and `torch.func`: what those made of the program.
+    """Do the same below autograd, autocast and `torch.func`, which have then done their rewriting.
 
-    There `linear` and its like are the operators that they call.
+    At that level, operators such as `linear` appear as the operators that they call.
     """
     with plainly(built.model, built.args, built.kwargs):
         return _trace(built, whole=False)
@@ -80,7 +80,7 @@ def _trace(built: Built, *, whole: bool) -> Traced:
 
     tracer = concrete_tracer(run, pre_dispatch=whole)
     with authors_frames(built.model), classes_followed():
-        # torch.matmul multiplies a weight that takes gradients in another way.
+        # torch.matmul takes another path for a weight that requires a gradient.
         weights = [s.detach().requires_grad_(s.requires_grad) for s in states.values()]
         module = tracer(weights, [flat[i] for i in positions])
     names = _argument_names(built)
@@ -105,11 +105,11 @@ def _trace(built: Built, *, whole: bool) -> Traced:
 
 @contextlib.contextmanager
 def attributes_restored(model: torch.nn.Module) -> Iterator[None]:
-    """Give each module its attributes back at the end.
+    """Restore each module's attributes at the end.
 
-    A tensor in an attribute is looked up by where the model holds it (`hidden`), which a forward
-    that assigns to the attribute would change; and a grid that it keeps from its first call would
-    be on another device than the next call.
+    A tensor in an attribute is identified by its path in the model, which a forward that assigns to
+    the attribute would change; and a grid that a module keeps from its first call would be on
+    another device than its next call.
     """
     before = [(module, dict(vars(module))) for module in model.modules()]
     try:
@@ -121,9 +121,10 @@ def attributes_restored(model: torch.nn.Module) -> Iterator[None]:
 
 
 class _Reads(TorchFunctionMode):
-    """Notes where a tensor's numbers go to a list or to numpy, which no tracer follows.
+    """Records where a tensor's numbers go to a list or to numpy, which no tracer follows.
 
-    What a list of them picks is picked by the tensor itself: `x[rows.tolist()]` is `x[rows]`.
+    A list of all numbers of a tensor is replaced by the tensor where it is an index:
+    `x[rows.tolist()]` is `x[rows]`.
     """
 
     def __init__(self, file: str) -> None:
@@ -142,7 +143,7 @@ class _Reads(TorchFunctionMode):
             if sentence not in self.found:
                 self.found.append(sentence)
         if func == torch.Tensor.data.__get__:  # type: ignore[attr-defined]
-            return args[0].detach()  # the same elements, by an operator that a tracer follows
+            return args[0].detach()  # a tracer follows detach(), but not .data
         if getattr(func, "__name__", "") in {"__getitem__", "__setitem__"}:
             args = (args[0], _with_tensors(args[1]), *args[2:])
         result = func(*args, **(kwargs or {}))
@@ -152,7 +153,7 @@ class _Reads(TorchFunctionMode):
 
 
 class _Numbers(list[Any]):
-    """The numbers of a tensor, and the tensor."""
+    """The list of a tensor's numbers, which also holds the tensor."""
 
     def __init__(self, tensor: torch.Tensor, numbers: list[Any]) -> None:
         super().__init__(numbers)
@@ -160,14 +161,14 @@ class _Numbers(list[Any]):
 
 
 def _with_tensors(index: Any) -> Any:
-    """An index with tensors in the place of lists of all their numbers."""
+    """Return an index in which lists of all of a tensor's numbers are replaced by the tensor."""
     if isinstance(index, tuple):
         return tuple(map(_with_tensors, index))
     return index.tensor if isinstance(index, _Numbers) and index == index.read else index
 
 
 def _line_of(file: str) -> str:
-    """Where in a file the program is now."""
+    """Return the line of a file that is running now, as text."""
     frame: Any = sys._getframe(1)
     while frame is not None:
         if frame.f_code.co_filename == file:
@@ -178,7 +179,7 @@ def _line_of(file: str) -> str:
 
 @contextlib.contextmanager
 def _scoped(model: torch.nn.Module, tracer: Any) -> Iterator[None]:
-    """While this lasts, each traced operation knows the calls of modules that it belongs to."""
+    """Record on each traced operation the module calls that it belongs to."""
     paths = {module: path for path, module in reversed(list(model.named_modules()))}
     calls: Counter[str] = Counter()
     running: list[tuple[str, tuple[str, Any]]] = []
@@ -207,9 +208,9 @@ def _scoped(model: torch.nn.Module, tracer: Any) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _noted() -> Iterator[None]:
-    """While this lasts, nodes know small values of whole numbers, and the seed before them.
+    """Record on each node small whole-number results, and the seed that was set before it.
 
-    `torch.cond` is the branch that it takes, like any other `if`.
+    `torch.cond` runs the branch that it takes, like any other `if`.
     """
     manual_seed, cond = torch.manual_seed, torch.cond
     seeds: list[int] = []
@@ -237,12 +238,12 @@ def _noted() -> Iterator[None]:
 
 
 _LONGEST_SEEN = 1024
-"""Characters of a value that is written down although it decides no number of elements."""
+"""Most characters of a recorded value that decides no number of elements."""
 _MOST_NUMBERS = 4096
 
 
 def _counts(value: torch.Tensor) -> bool:
-    """Whether it holds whole numbers, be it as floats: labels, of which a program may count."""
+    """Return whether a tensor holds whole numbers, also as floats; a program may count labels."""
     if not value.dtype.is_floating_point:
         return True
     if value.numel() > LONGEST_LITERAL or value.layout != torch.strided:
@@ -252,11 +253,15 @@ def _counts(value: torch.Tensor) -> bool:
 
 
 def seen(value: torch.Tensor) -> str | None:
-    """Python for a tensor that steers as this one did; None where that takes too many numbers."""
+    """Return Python text for a tensor that decides as this one did; None if it is too long.
+
+    A long mask becomes a random one with as many true elements.
+    """
     if value.dtype.is_complex or value.layout != torch.strided:
         return None
     sizes = list(zip(value.shape, value.stride(), strict=True))
-    if any(is_expanded(n, stride) for n, stride in sizes):  # what is in memory, and then expanded
+    # Of an expanded tensor, write the elements in memory and expand them.
+    if any(is_expanded(n, stride) for n, stride in sizes):
         with without_modes():
             part = value[tuple(slice(1 if is_expanded(n, stride) else n) for n, stride in sizes)]
         text = seen(part)
@@ -279,10 +284,10 @@ def deciding(
     noted: Mapping[str, str],
     inputs: Mapping[str, torch.Tensor],
 ) -> dict[str, str]:
-    """Python for values that files take as they were seen.
+    """Return Python text for the values that emitted files must take as they were in this run.
 
-    Those are small ones and masks among what was noted, and whole numbers, of inputs too, that
-    decide how many elements there are.
+    These are the recorded values with a short text that are not floating-point, and the values,
+    inputs included, that decide how many elements there are.
     """
     names: set[str] = set()
     made_by = {name: op for op in operations for name in op.outputs}
@@ -312,7 +317,7 @@ def deciding(
 def counted_when_drawn(
     inputs: Iterable[Input], tensors: Mapping[str, torch.Tensor]
 ) -> dict[str, str]:
-    """Python for inputs of which get_inputs() draws how many there are, such as near neighbours."""
+    """Return Python text for inputs whose number of elements get_inputs() draws at random."""
     found: dict[str, str] = {}
     for each in inputs:
         recipe, tensor = each.recipe, tensors[each.name]
@@ -323,7 +328,7 @@ def counted_when_drawn(
 
 
 def _argument_names(built: Built) -> list[str]:
-    """A name for each leaf of the inputs: forward's parameter, numbered where one holds several."""
+    """Return a name for each leaf of the inputs: forward's parameter, with a number if needed."""
     parameters = list(inspect.signature(built.model.forward).parameters)
     names: list[str] = []
     for i, value in enumerate(built.args):

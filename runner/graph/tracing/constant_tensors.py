@@ -1,4 +1,4 @@
-"""Tensors that no operator of a program makes: held by the model, or written out by forward."""
+"""Describes tensors that no operator makes: held by the model, or written out in forward."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from runner.graph.tracing.export_trace import Built
 
 _LONGEST_LITERAL = 16384
-"""Numbers that a forward may write out, or take from NumPy."""
+"""Most numbers that a forward may write out, or take from NumPy."""
 _DEEPEST = 5
-"""Lists and objects inside each other that are searched for tensors."""
+"""Greatest nesting depth of lists and objects that are searched for tensors."""
 _LIFTED = re.compile(r"\blifted_tensor_\d+$")
-"""The path that torch gives to a tensor that forward() writes out."""
+"""Matches the path that torch gives to a tensor that forward() writes out."""
 
 
 def constant(built: Built, path: str, tensor: torch.Tensor, *, written_out: bool) -> State:
-    """The state for a tensor that no operator of the program makes.
+    """Return the state for a tensor that no operator of the program makes.
 
-    `written_out`: it is known to be what the author wrote out, in Python or NumPy, and not what a
-    tracer could not follow.
+    `written_out`: the author wrote the numbers in Python or NumPy, so they are no result of code
+    that a tracer could not follow.
     """
     recipe, literal = built.made_model.recipe(tensor), tensor_literal(tensor)
     place = _place(built.model, tensor)
@@ -47,7 +47,7 @@ def constant(built: Built, path: str, tensor: torch.Tensor, *, written_out: bool
 
 
 def ones_of(tensor: torch.Tensor) -> int | None:
-    """How many elements of a mask are true; None of what is no mask, or has no values."""
+    """Return the number of true elements of a mask; None for other tensors and for fake ones."""
     if tensor.dtype != torch.bool or isinstance(tensor, FakeTensor):
         return None
     with without_modes():
@@ -55,7 +55,7 @@ def ones_of(tensor: torch.Tensor) -> int | None:
 
 
 def is_written_out(node: FxNode, value: torch.Tensor) -> bool:
-    """Whether a tensor is what torch.tensor() or NumPy made, and no result that was kept."""
+    """Return whether a tensor was made by torch.tensor() or NumPy, and is no stored result."""
     lifted = all("lift_fresh" in str(user.target) for user in node.users)
     return lifted or not value.untyped_storage().resizable()
 
@@ -63,7 +63,7 @@ def is_written_out(node: FxNode, value: torch.Tensor) -> bool:
 def count_masks(
     states: dict[str, State], operations: Iterable[Operation], values: Mapping[str, TensorSpec]
 ) -> None:
-    """Say of masks without values how many places they choose, by what is written there."""
+    """Set how many elements a mask without values selects, from the size of what it receives."""
     for op in operations:
         if op.name not in {"index_put", "index_put_"} or not isinstance(op.args[2], Ref):
             continue
@@ -79,7 +79,7 @@ def count_masks(
 def name_literals(
     states: dict[str, State], operations: Iterable[Operation], varying: Collection[str]
 ) -> None:
-    """Call tensors that forward() writes out as its author's variables, where there are any."""
+    """Name tensors that forward() writes out after the author's variables, if there are any."""
     literals = {name for name, state in states.items() if _LIFTED.search(state.path)}
     statements = {_statement(op) for op in operations if any(o in varying for o in op.outputs)}
     for name in literals:
@@ -97,7 +97,7 @@ def _statement(op: Operation) -> tuple[str, int] | None:
 
 
 def _place(model: torch.nn.Module, tensor: torch.Tensor) -> str | None:
-    """Where the model holds a tensor that is neither parameter nor buffer: `table`, `scales.1`."""
+    """Return the path of a tensor in a plain attribute, such as `scales.1`, or None."""
     storage = storage_of(tensor)
     for name, held in plain_tensors(model).items():
         if storage_of(held) == storage and held.shape == tensor.shape:
@@ -106,16 +106,17 @@ def _place(model: torch.nn.Module, tensor: torch.Tensor) -> str | None:
 
 
 def plain_tensors(model: torch.nn.Module) -> dict[str, torch.Tensor]:
-    """Tensors that modules hold as plain attributes, in lists, dicts and objects too.
+    """Return the tensors that modules hold as plain attributes, also in lists, dicts and objects.
 
-    A state that forward() replaces, a table; the weights of a module that no module registered.
+    Examples are a state that forward() replaces, a table, and weights of a module that is not
+    registered in another one.
     """
     held = _plain(model).items()
     return {name: value for name, value in held if isinstance(value, torch.Tensor)}
 
 
 def plain_modules(model: torch.nn.Module) -> dict[str, torch.nn.Module]:
-    """Modules that no module registered, in attributes, lists, dicts and objects."""
+    """Return the modules in attributes, lists, dicts and objects that no module registered."""
     held = _plain(model).items()
     return {name: value for name, value in held if isinstance(value, torch.nn.Module)}
 
@@ -134,7 +135,7 @@ def _plain(model: torch.nn.Module) -> dict[str, object]:
 def _held(
     value: object, name: str, known: frozenset[int], depth: int = 0
 ) -> Iterator[tuple[str, object]]:
-    """An attribute and all in it; what is in `known`, by its id(), is not entered again."""
+    """Yield an attribute and everything in it; objects whose id() is in `known` are not entered."""
     if isinstance(value, torch.Tensor):
         yield name, value
     elif depth < _DEEPEST and id(value) not in known:

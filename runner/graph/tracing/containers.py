@@ -1,4 +1,4 @@
-"""This file knows about objects that hold tensors, as tracers see them: inputs and results."""
+"""Makes objects that hold tensors, as inputs or results, known to the tracers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from runner.torch_internals import SUPPORTED_NODES, GetAttrKey, register_pytree_
 def plainly(
     model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Iterator[None]:
-    """Whatever holds the inputs' tensors is known to the tracers, and results are plain."""
+    """Make the inputs' classes known as containers of tensors; let forward return plain results."""
     for value in (*args, *kwargs.values()):
         _register(value)
     forward = model.forward
@@ -34,7 +34,7 @@ def plainly(
 
 
 def _register(value: Any) -> None:
-    """Make an object's class known as one that holds tensors."""
+    """Register an object's class, and those of its members, as containers of tensors."""
     if isinstance(value, Mapping):
         held: Iterable[Any] = value.values()
     elif isinstance(value, (list, tuple)):

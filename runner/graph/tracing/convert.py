@@ -1,4 +1,4 @@
-"""This file knows about writing an fx graph down as ours: operators, values, weights."""
+"""Converts an fx graph to kdrun's graph: operators, values and weights."""
 
 from __future__ import annotations
 
@@ -62,24 +62,25 @@ from runner.torch_internals import (
 
 _CUDNN = {"cudnn_enabled", "cudnn_enable"}
 """Arguments that say whether a machine has cuDNN."""
-# What they return is the argument itself, or a copy, as its layout and dtype have it.
+# Operators that return their argument or a copy, depending on its layout and dtype.
 _SAME_OR_COPY = {"to", "contiguous", "type_as"}
 _VIEW_OR_COPY = {"reshape", "flatten", "ravel", "reshape_as"}
-# A tensor's number goes to Python; what Python did with it is part of the program that was traced.
+# Operators that give a tensor's number to Python, whose use of it is fixed in the traced program.
 _READS = {torch.ops.aten.item.default, torch.ops.aten._local_scalar_dense.default}
-# How bool(x) becomes a number: `x != 0` first.
+# bool(x) first computes `x != 0`, then reads the number.
 _ASKS = {torch.ops.aten.ne.Scalar}
 _SLICED = re.compile(r"\.slice\([^)]*\)")
-"""For `self.layers[1:]` torch.export writes the path `layers.slice(1, None, None)`."""
+"""Matches a slice in a path; torch.export writes one for `self.layers[1:]`."""
 _NEW_DATA = "_has_compatible_shallow_copy_type"
-"""What `x.data = y` asks first, and all that a tracer sees of it: from there on `x` is `y`."""
-# What says how to run, and runs nothing.
+"""Name of the check that `x.data = y` makes; a tracer sees only this. Afterwards `x` is `y`."""
+# Functions that change a mode and compute nothing.
 _SWITCHES = {"_set_grad_enabled", "lazy_load_decompositions"}
 _INLINED = {"wrap_with_set_grad_enabled", "wrap_with_autocast"}
 _CONTAINERS = (torch.nn.Sequential, torch.nn.ModuleList, torch.nn.ModuleDict)
 
 
 def convert(problem: Problem, built: Built, traced: Traced, rung: Capture, mode: Mode) -> Graph:
+    """Return the graph of a traced problem."""
     inputs: list[Input] = []
     states: dict[str, State] = {}
     values: dict[str, TensorSpec] = {}
@@ -90,7 +91,7 @@ def convert(problem: Problem, built: Built, traced: Traced, rung: Capture, mode:
     }
     given: dict[str, torch.Tensor] = {}
     weights: dict[object, str] = {}
-    """Parameters and buffers by their place in memory: forward may reach them by another way."""
+    """Parameters and buffers by their memory, since forward may reach them by another path."""
     own = {path: tensor for path, tensor in held.items() if tensor.layout is torch.strided}
     nodes = [n for n in traced.graph.nodes if n.op == "placeholder"]
     for node, (role, path, value) in zip(nodes, traced.placeholders, strict=True):
@@ -173,13 +174,13 @@ def convert(problem: Problem, built: Built, traced: Traced, rung: Capture, mode:
 
 
 def _is_left_out(model: torch.nn.Module, path: str) -> bool:
-    """Whether a buffer was registered with `persistent=False`, so that no checkpoint holds it."""
+    """Return whether a buffer was registered with `persistent=False`."""
     owner, _, name = path.rpartition(".")
     return name in model.get_submodule(owner)._non_persistent_buffers_set
 
 
 def _tied(own: Mapping[str, torch.Tensor]) -> dict[str, str]:
-    """The names under which a tensor stands again."""
+    """Return the further names of tensors that have several -> the first name."""
     first: dict[int, str] = {}
     names = {name: first.setdefault(id(tensor), name) for name, tensor in own.items()}
     return {name: other for name, other in names.items() if name != other}
@@ -198,14 +199,14 @@ def _plain(value: Any) -> Arg:
 
 
 def _place(tensor: torch.Tensor) -> object:
-    """The elements in memory that a tensor shows; a sparse one shows itself."""
+    """Return a key for the memory that a tensor shows; for a sparse tensor, its storage."""
     if tensor.layout is not torch.strided:
         return storage_of(tensor)
     return storage_of(tensor), tensor.storage_offset(), tensor.shape, tensor.stride()
 
 
 class _Writer:
-    """Turns fx nodes into operations, one after the other."""
+    """Converts fx nodes to operations, one after the other."""
 
     def __init__(
         self,
@@ -227,12 +228,12 @@ class _Writer:
         self.seen: dict[str, str] = {}
         self.generators: set[int] = set()
         self.on_cpu: set[str] = set()
-        """Values that are on the CPU where the model is on a device."""
+        """Values that stay on the CPU when the model is on a device."""
         self.varying = {n for n in values if n not in states or states[n].kind != "constant"}
         """Values that depend on an input or a weight."""
 
     def write(self, graph: FxGraph, module: Any = None, prefix: str = "") -> Any:
-        """All nodes of a graph; returns what its output node returns, in our notation."""
+        """Convert all nodes of a graph; return the result of its output node as an argument."""
         module = self.module if module is None else module
         for node in graph.nodes:
             if node.op == "call_function":
@@ -275,7 +276,7 @@ class _Writer:
         elif target in _READS:
             self._read(node)
         elif target in _ASKS and node.users and all(user.target in _READS for user in node.users):
-            self.known[node] = self._arg(node.args[0])  # how bool(x) asks for its number
+            self.known[node] = self._arg(node.args[0])  # the first half of bool(x)
         elif isinstance(target, OpOverload):
             self._operator(node, target, prefix)
         elif getattr(target, "__name__", "") in _SWITCHES:
@@ -284,7 +285,7 @@ class _Writer:
             raise Refused(f"forward() calls {target}")
 
     def _read(self, node: FxNode) -> None:
-        """A number that operations take as an argument stays that; any other steered Python."""
+        """Convert a read of a number: an argument of operations, or a decision of Python code."""
         source = self._arg(node.args[0])
         if not isinstance(source, Ref):
             raise Refused(f"a number is read from {node.args[0]}")
@@ -326,7 +327,7 @@ class _Writer:
             self._specialised(node, f"what {operation} said decided what runs")
             return
         if value is None and schema(target).returns:
-            if "sparse" in operation:  # of such a tensor a tracer notes nothing
+            if "sparse" in operation:  # A tracer records no value for a sparse tensor.
                 raise Refused(f"{operation} gives a sparse tensor", DENSE)
             raise Refused(f"what {operation} gives is no plain tensor")
         listed = isinstance(value, (list, tuple))
@@ -378,7 +379,7 @@ class _Writer:
         self.operations.append(placed(op, node, self.values, self.placement))
 
     def _into(self, node: FxNode, target: OpOverload, given: list[str], prefix: str) -> None:
-        """`torch.cumsum(x, 0, out=y)`: the sums, and then a copy of them into `y`."""
+        """Convert `torch.cumsum(x, 0, out=y)` to the sums, and a copy of them into `y`."""
         made: list[str] = []
         places = [self._arg(node.kwargs.get(name)) for name in given]
         for place in places:
@@ -416,7 +417,7 @@ class _Writer:
         self.known[node] = tuple(written) if len(written) > 1 else written[0]
 
     def _seen(self, node: FxNode, position: int, listed: bool) -> str | None:
-        """What one of a node's results held, where the tracer noted it."""
+        """Return the text of one of a node's results, if the tracer recorded it."""
         if not listed:
             return node.meta.get("seen")
         for user in node.users:
@@ -425,7 +426,7 @@ class _Writer:
         return None
 
     def _generator(self, node: FxNode) -> Iterator[tuple[str, Arg]]:
-        """Where random numbers begin, if the author said so: each generator is used once."""
+        """Yield the generator argument if the author set a seed."""
         generator: Any = node.kwargs.get("generator")
         seed = node.meta.get("seed")
         if isinstance(generator, FxNode) and generator.op == "get_attr":
@@ -451,13 +452,13 @@ class _Writer:
 
 
 def _answers_in_python(target: OpOverload) -> bool:
-    """Whether an operation gives no tensor but a number or a truth, as torch.equal does."""
+    """Return whether an operator returns a Python number or bool, as torch.equal does."""
     kinds = {str(returned.type) for returned in schema(target).returns}
     return bool(kinds) and kinds <= {"bool", "int", "float", "number"}
 
 
 def _without_out(target: OpOverload) -> OpOverload:
-    """The overload that returns what this one writes into `out`."""
+    """Return the overload that returns what this one writes into `out`."""
 
     def taken(overload: OpOverload) -> list[tuple[str, str]]:
         return [(a.name, str(a.type)) for a in schema(overload).arguments if not a.is_out]
@@ -470,7 +471,7 @@ def _without_out(target: OpOverload) -> OpOverload:
 
 
 def _seeded(target: OpOverload) -> OpOverload:
-    """The overload that takes a generator."""
+    """Return the overload that takes a generator."""
     overload = "low_generator" if overload_of(target) == "low" else "generator"
     if overload not in target.overloadpacket.overloads():
         raise Refused(f"{target} follows torch.manual_seed()", "seed outside of forward()")
@@ -479,10 +480,10 @@ def _seeded(target: OpOverload) -> OpOverload:
 
 
 def _on_any_machine(target: OpOverload, node: FxNode) -> tuple[Any, ...]:
-    """An operator's arguments as a machine without cuDNN gives them.
+    """Return an operator's arguments as a machine without cuDNN would give them.
 
-    torch leaves arguments out that are their defaults, and cuDNN is on by default: whether `eps` is
-    written down would else depend on the machine.
+    torch omits arguments that have their default, and cuDNN is on by default: without this, the
+    machine would decide whether `eps` is written out.
     """
     declared = schema(target).arguments
     place = next((i for i, a in enumerate(declared) if a.name in _CUDNN), None)
@@ -501,12 +502,12 @@ def _stack(node: FxNode) -> str:
 
 
 def _of_export(node: FxNode) -> bool:
-    """The assignment to a buffer that torch.export puts at the end, where the author had `=`."""
+    """Return whether a node is torch.export's final assignment to a buffer."""
     return str(node.name).startswith("copy__default")
 
 
 def _picks(target: OpOverload, node: FxNode) -> bool:
-    """An index with a mask, or `where(mask)`: as many rows as the mask has True."""
+    """Return whether an operation selects by a mask, whose values decide how many rows."""
     if target is torch.ops.aten.where.default:
         return True
     if target not in {torch.ops.aten.index.Tensor, torch.ops.aten._unsafe_index.Tensor}:
@@ -516,13 +517,13 @@ def _picks(target: OpOverload, node: FxNode) -> bool:
 
 
 def _is_view(target: OpOverload, node: FxNode, results: Any) -> bool:
-    """True where no data moves: the output is the first argument's storage, read another way."""
+    """Return whether the output is the first argument's storage, read another way."""
     if schema(target).is_mutable:
         return False
     name = target.overloadpacket.__name__
     if target.is_view and name not in _SAME_OR_COPY | _VIEW_OR_COPY:
         return True
-    if name == "meshgrid":  # each output is one of the inputs, expanded
+    if name == "meshgrid":  # Each output is one of the inputs, expanded.
         return True
     source = node.args[0] if node.args else None
     before = source.meta.get("val") if isinstance(source, FxNode) else None
@@ -535,7 +536,7 @@ def _is_view(target: OpOverload, node: FxNode, results: Any) -> bool:
         return same and copied.get("copy") is not True and not is_copy_on_device(name, source)
     if name in _VIEW_OR_COPY:
         return viewable(before, after) and not is_copy_on_device(name, source, after)
-    if name in COPY:  # without a kernel of its own for fake tensors it may look like a view
+    if name in COPY:  # On fake tensors a copy may look like a view.
         return False
     return storage_of(before) == storage_of(after)
 

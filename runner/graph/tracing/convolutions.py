@@ -9,10 +9,10 @@ _ARGUMENTS = ("input", "weight", "bias", "stride", "padding", "dilation", "trans
 
 
 def by_dimensions(op: Operation) -> Operation:
-    """Return `convolution` as `conv2d` or `conv_transpose2d` and the like; others as they are.
+    """Return `convolution` as `conv2d`, `conv_transpose2d` and the like; others unchanged.
 
-    torch calls `convolution` where it works below autograd, and for `padding="same"`. It computes
-    what those compute that call it.
+    torch calls `convolution` below autograd, and for `padding="same"`. It computes the same as the
+    named operators, which call it.
     """
     if op.target != "convolution.default":
         return op

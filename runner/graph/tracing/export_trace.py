@@ -1,4 +1,4 @@
-"""This file knows about torch.export, which runs a forward symbolically and leaves a graph."""
+"""Traces a forward symbolically with torch.export."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ Placement = Literal["known", "mixed", "unknown"]
 
 @dataclass
 class Built:
+    """A problem whose model and inputs are built, with the recordings of how they were made."""
+
     loaded: LoadedProblem
     model: torch.nn.Module
     args: tuple[Any, ...]
@@ -37,26 +39,26 @@ class Built:
 
 @dataclass
 class Traced:
-    """An fx graph, what each of its placeholders is, and the structure of what it returns."""
+    """An fx graph, the meaning of each of its placeholders, and the structure of its results."""
 
     graph: FxGraph
     module: Any
     placeholders: list[tuple[str, str, Any]]
-    """(parameter, buffer, constant, input or value; path or argument; tensor or value)."""
+    """Role of each placeholder; its path, argument or name; and its tensor or value, if known."""
     output: Callable[[list[Any]], Any]
     notes: list[str]
     reads: list[str] = field(default_factory=list)
-    """Where values left torch unseen by the tracer, a sentence each."""
+    """One sentence for each place where numbers left torch without the tracer seeing it."""
     placement: Placement = "known"
-    """Whether it is known which device each value is on; mixed where that fails on a device."""
+    """Whether each value's device is known; `mixed` if the forward fails on a device."""
     follows_all: bool = False
-    """Whether the tracer sees every operator, those of a gradient, too: a tensor that comes from
-    nowhere is then one that the author read from a file or wrote out."""
+    """True if the tracer sees every operator, also those of a gradient. A tensor that no operator
+    made is then one that the author read from a file or wrote out."""
 
 
 @contextlib.contextmanager
 def quietly() -> Iterator[None]:
-    """torch tells at length about each attempt that fails; of that, the reasons are kept."""
+    """Silence torch's logs about failed attempts; kdrun reports the reasons itself."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
@@ -67,6 +69,7 @@ def quietly() -> Iterator[None]:
 
 
 def export(built: Built) -> Traced:
+    """Trace the forward with torch.export."""
     results = plainly(built.model, built.args, built.kwargs)
     with (
         unrolled_never(),

@@ -1,4 +1,4 @@
-"""This file knows about what a program may notice of being traced: nothing."""
+"""Hides from a model and its libraries that they are being traced."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from runner.torch_internals import FakeTensor, subclasses, without_modes
 
 @contextlib.contextmanager
 def unnoticed() -> Iterator[None]:
-    """A library that asks whether it is being traced hears no, as it does when it just runs.
+    """Answer "no" when a library asks whether it is being traced, as in a plain run.
 
-    Some would run another program: a mask in full where attention could be told `is_causal`. torch
-    itself hears the truth. The functions' code is exchanged, for a library may have imported them
-    by name.
+    Some libraries would run another program: a full mask where attention could take `is_causal`.
+    torch itself gets the true answer. The functions' code objects are exchanged, because a library
+    may have imported the functions by name.
     """
     fakes = subclasses
     questions = (torch.compiler.is_compiling, torch.compiler.is_exporting)
@@ -53,7 +53,7 @@ def _is_torch(asker: FrameType) -> bool:
 
 
 def answer(question: str) -> bool:
-    """What one of torch's functions says, two frames up, while a program is traced."""
+    """Return the answer of one of torch's functions to the caller two frames up, while tracing."""
     return _is_torch(sys._getframe(2)) and bool(_TRUE_ANSWERS[question]())
 
 
@@ -65,12 +65,12 @@ _CODE = {
 
 
 class _NoTensor:
-    """What a fake tensor is an instance of, as far as a library may know."""
+    """The class that libraries see in the place of FakeTensor; nothing is an instance of it."""
 
 
 @contextlib.contextmanager
 def without_seeds() -> Iterator[None]:
-    """A forward that seeds the generator is refused: a symbolic trace would not know of it."""
+    """Refuse a forward that seeds the generator, since a symbolic trace does not record that."""
     before = torch.manual_seed
 
     def refuse(seed: int) -> Any:
@@ -85,7 +85,7 @@ def without_seeds() -> Iterator[None]:
 
 @contextlib.contextmanager
 def plain_imports() -> Iterator[None]:
-    """A package that is first imported while a model is built or traced makes real tensors."""
+    """Run imports outside of tracing modes, so that a package makes real tensors on import."""
     before = builtins.__import__
 
     def plain(name: str, *args: Any, **kwargs: Any) -> Any:
@@ -103,10 +103,10 @@ def plain_imports() -> Iterator[None]:
 
 @contextlib.contextmanager
 def forgetting_results() -> Iterator[None]:
-    """A library that caches what a function returned must not meet a traced tensor again.
+    """Clear caches at the end, so that a library never reads a traced tensor from its cache again.
 
-    Caches are `functools.lru_cache`, and dicts that a module or a class holds. What a package that
-    is imported meanwhile makes of real tensors is its own, and stays.
+    Caches are `functools.lru_cache` and dicts in a module or class. Real tensors that a package
+    made while it was first imported stay.
     """
     before = [(held, {*held}) for held in _dicts()]
     known = {id(held) for held, _ in before}
@@ -114,7 +114,7 @@ def forgetting_results() -> Iterator[None]:
         yield
     finally:
         for cached in gc.get_objects() if _some_may_cache() else ():
-            if type(cached) is functools._lru_cache_wrapper:  # a proxy's object may be gone
+            if type(cached) is functools._lru_cache_wrapper:  # isinstance() may fail on a proxy
                 module = str(getattr(cached, "__module__", ""))
                 if module.partition(".")[0] not in _CACHES_NO_TENSORS:
                     cached.cache_clear()
@@ -129,7 +129,7 @@ def forgetting_results() -> Iterator[None]:
 def _dicts() -> Iterator[dict[Any, Any]]:
     """Yield each dict in a module or class of the problem or of a package that it imports.
 
-    type() asks nothing of an object; isinstance() makes a lazy importer import its package.
+    type() runs none of an object's code; isinstance() makes a lazy importer import its package.
     """
     for module in _modules():
         for member in [*vars(module).values()]:
@@ -146,18 +146,18 @@ def _holds_tensor(value: object, kind: type[torch.Tensor] = torch.Tensor) -> boo
 
 
 def _modules() -> Iterator[ModuleType]:
-    """Modules that were imported since kdrun began."""
+    """Yield the modules that were imported after kdrun started."""
     for name, module in list(sys.modules.items()):
         if name not in _BEFORE and name.partition(".")[0] not in _CACHES_NO_TENSORS:
             yield module
 
 
 _BEFORE = frozenset(sys.modules)
-"""What was imported before any problem: looking through all objects for caches takes 50 ms."""
+"""Modules imported before any problem; searching all objects for caches takes 50 ms."""
 
 
 def _some_may_cache() -> bool:
-    """Whether a problem imported a library, or has a cached function of its own."""
+    """Return whether a problem imported a library, or has a cached function of its own."""
     for module in _modules():
         if "site-packages" in str(vars(module).get("__file__", "")):
             return True
@@ -173,4 +173,4 @@ _CACHES_NO_TENSORS = {
     "pydantic", "pydantic_core", "runner", "sympy", "torch", "typing_extensions",
     "typing_inspection", *sys.stdlib_module_names,
 }  # fmt: skip
-"""What torch and kdrun import themselves."""
+"""Packages that torch and kdrun import themselves; they cache no tensors of a problem."""

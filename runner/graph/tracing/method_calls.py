@@ -1,8 +1,8 @@
-"""Calls of modules that no tracer sees: by a method's name, or of modules in plain objects.
+"""Finds module calls that no tracer sees: by a method's name, or of modules in plain objects.
 
 `layer.forward_parallel(x)` and `flow.inverse(x)` are calls of a module as `layer(x)` is, and so is
-`self.sampler.denoiser(x)` where the sampler is no module. While a tracer writes an operation down,
-the frames that run say which modules they belong to, and the operation's stack trace keeps it.
+`self.sampler.denoiser(x)` when the sampler is no module. While a tracer records an operation, the
+running frames show the modules that they belong to, and the operation's stack trace stores them.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _NOTE = re.compile(r", in \S+?\|(?P<calls>\S+)$", re.MULTILINE)
 
 
 def authors_frames(model: torch.nn.Module) -> contextlib.AbstractContextManager[None]:
-    """While a tracer of torch runs, its stack traces hold the functions that a forward calls.
+    """Keep the functions that a forward calls in torch's stack traces while a tracer runs.
 
-    By itself it keeps frames called `forward` alone, and so loses who wrote what in a helper. A
-    module's method that is called by name is a forward, too.
+    By itself a tracer keeps only frames called `forward`, and so loses the author's line in a
+    helper. A module's method that is called by name counts as a forward.
     """
     modules = _ModuleFrames(model)
 
@@ -47,23 +47,24 @@ def authors_frames(model: torch.nn.Module) -> contextlib.AbstractContextManager[
 
 
 class _ModuleFrames:
-    """Knows a model's modules, and which calls of them the running frames are in."""
+    """Finds the module calls that the running frames belong to."""
 
     def __init__(self, model: torch.nn.Module) -> None:
         registered = {id(vars(m)): (p, m) for p, m in reversed(list(model.named_modules()))}
         plain = {id(vars(m)): (p, m) for p, m in reversed(list(plain_modules(model).items()))}
-        # A tracer's stand-in for a module is another object with the same attributes.
+        # A tracer replaces a module by another object with the same attributes dict.
         self.places = {**plain, **registered}
         self.registered = frozenset(registered)
         self.calls: Counter[str] = Counter()
         self.latest: dict[str, tuple[FrameType, int]] = {}
-        """By path: the frame of the latest call that frames alone show, and its number."""
+        """By path: frame and number of the latest call that only frames show."""
 
     def noted(self, summary: traceback.StackSummary) -> tuple[traceback.StackSummary, str]:
-        """A stack trace in which such a method is called `forward`, and a note of all such calls.
+        """Return a stack trace that calls such a method `forward`, and a note on these calls.
 
-        For each, the note says how many calls of the tracer's own stack of modules are around it. A
-        forward that is no module's, or that its module's own method calls, is a function.
+        For each, the note gives the number of calls around it on the tracer's own stack of modules.
+        A forward that belongs to no module, or that its module's own method calls, counts as a
+        function.
         """
         frames = _running()[: len(summary)]
         if [(f.f_code.co_filename, f.f_code.co_name) for f in frames] != [
@@ -106,7 +107,7 @@ class _ModuleFrames:
         return "|".join((path, cls.replace(" ", ""), str(self.latest[path][1]), method))
 
     def _forget_finished(self, frames: list[FrameType]) -> None:
-        """Let go of what finished calls held; their frames are only compared with others."""
+        """Release what finished calls hold; their frames are only compared with others."""
         live = set(map(id, frames))
         for frame, _ in self.latest.values():
             if id(frame) not in live:
@@ -115,7 +116,7 @@ class _ModuleFrames:
 
 
 def _first_argument(frame: FrameType) -> object:
-    """What a method is called of; None for a function that is no forward."""
+    """Return the object that a method is called on; None for a function that is no forward."""
     code = frame.f_code
     if not code.co_argcount or (code.co_varnames[0] != "self" and code.co_name != "forward"):
         return None
@@ -123,18 +124,18 @@ def _first_argument(frame: FrameType) -> object:
 
 
 def _function(frame: FrameType) -> str:
-    """What a forward is called that is no call of a module: by its class, where that is known."""
+    """Return the name for a forward that is no module call: its class, if that is known."""
     cls = getattr(frame.f_code, "co_qualname", "").rpartition(".")[0].rpartition(".")[2]
     return "forward_" if isinstance(_first_argument(frame), torch.nn.Module) or not cls else cls
 
 
 def _named(entry: traceback.FrameSummary, name: str) -> traceback.FrameSummary:
-    """A line of a stack trace with another function's name."""
+    """Return a stack trace entry with another function name."""
     return traceback.FrameSummary(entry.filename, entry.lineno, name, lookup_line=False)
 
 
 def with_methods(scopes: tuple[Scope, ...], trace: str) -> tuple[Scope, ...]:
-    """The module calls around an operation, those that only its stack trace notes among them."""
+    """Return the module calls around an operation, with those that its stack trace notes."""
     note = _NOTE.search(trace)
     found = list(scopes)
     for n, text in enumerate(note["calls"].split(";") if note is not None else ()):
@@ -146,7 +147,7 @@ def with_methods(scopes: tuple[Scope, ...], trace: str) -> tuple[Scope, ...]:
 
 
 def _running() -> list[FrameType]:
-    """The frames that run, outermost first."""
+    """Return the running frames, outermost first."""
     frames, frame = list[FrameType](), sys._getframe(1)
     while frame is not None:
         frames.append(frame)

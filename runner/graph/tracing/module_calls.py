@@ -1,4 +1,4 @@
-"""This file knows about a plain run: which modules are called, on what, where nothing is traced."""
+"""Runs a model without a tracer and records the calls of its innermost modules."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from runner.problems import Problem, author_code, check_outputs, load_problem, p
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call of a module that has no other in it."""
+    """One call of a module that contains no other module."""
 
     path: str
     cls: str
     said: str
-    """What the module says about itself: `in_features=3, out_features=4, bias=True`."""
+    """The module's own description: `in_features=3, out_features=4, bias=True`."""
     inputs: tuple[TensorSpec, ...]
     weights: tuple[tuple[str, TensorSpec], ...]
     outputs: tuple[TensorSpec, ...]
@@ -28,17 +28,17 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What one plain run shows. Functions that the author calls directly are not in it."""
+    """The record of one plain run. Functions that the author calls directly are not in it."""
 
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
     calls: tuple[Call, ...]
     states: int
-    """Parameters and buffers."""
+    """Number of parameters and buffers."""
 
 
 def observe(problem: Problem, mode: Mode = "eval") -> Observed:
-    """Run a problem once, on real tensors, and note each call of its innermost modules.
+    """Run a problem once, on real tensors, and record each call of its innermost modules.
 
     Raises:
         ProblemError: the author's code fails.

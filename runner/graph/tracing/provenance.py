@@ -1,9 +1,9 @@
-"""This file knows about how a tensor came about before `forward`: in `__init__` or `get_inputs()`.
+"""Records how tensors are made before `forward`, in `__init__` or `get_inputs()`.
 
-While the author's code builds the model and the inputs, every operator call is recorded. From the
-record, the few operations that make one tensor are cut out (backwards, by storage, so that
-`pe[:, 0::2] = sin(...)` counts), and become a `Recipe`: a mask or a table is computed in the
-emitted file by the author's own operations, and inputs are drawn by the author's own rule.
+While the author's code builds the model and the inputs, every operator call is recorded. The few
+operations that make one tensor are then selected from the record, backwards and by storage, so that
+`pe[:, 0::2] = sin(...)` counts. They become a `Recipe`: an emitted file computes a mask or a table
+by the author's own operations, and draws inputs by the author's own rule.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _DROPPED = {"device", "layout", "pin_memory", "generator", "non_blocking"}
 
 
 def spec_of(tensor: torch.Tensor) -> TensorSpec:
-    """Shape, dtype and strides of a tensor, real or fake."""
+    """Return shape, dtype and strides of a tensor, real or fake."""
     strides = tuple(int(s) for s in tensor.stride()) if tensor.layout == torch.strided else ()
     return TensorSpec(
         tuple(int(s) for s in tensor.shape), str(tensor.dtype).removeprefix("torch."), strides
@@ -44,7 +44,7 @@ def spec_of(tensor: torch.Tensor) -> TensorSpec:
 
 
 def literal_of(value: Any) -> Arg:
-    """A non-tensor argument in our notation; raises TypeError where it has none."""
+    """Return a non-tensor argument in the graph's notation; raise TypeError if it has none."""
     if value is None or isinstance(value, (bool, int, float, complex, str)):
         return value
     if isinstance(value, (torch.dtype, torch.memory_format, torch.layout)):
@@ -59,17 +59,17 @@ def literal_of(value: Any) -> Arg:
 
 
 def tensor_literal(tensor: torch.Tensor, longest: int = LONGEST_LITERAL) -> str | None:
-    """A real tensor as Python, None where it holds more than `longest` numbers."""
+    """Return a real tensor as Python text; None if it holds more than `longest` numbers."""
     if isinstance(tensor, FakeTensor) or tensor.numel() > longest:
         return None
-    with without_modes():  # under fake tensors, reading would go by way of a fake
+    with without_modes():  # A fake tensor mode would make the read fake.
         numbers = repr(_shortest(tensor).tolist())
     numbers = numbers.replace("nan", 'float("nan")').replace("inf", 'float("inf")')
     return f"torch.tensor({numbers}, dtype={tensor.dtype})"
 
 
 def _shortest(tensor: torch.Tensor) -> torch.Tensor:
-    """The numbers as doubles, with the fewest digits that give them back: 0.37."""
+    """Return the numbers as doubles with the fewest digits that round to the same value: 0.37."""
     if not tensor.is_floating_point() or tensor.dtype == torch.float64:
         return tensor
     exact = tensor.detach().double()
@@ -82,12 +82,12 @@ def _shortest(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def schema_names(target: Any) -> tuple[str, ...]:
-    """Names of an operator's arguments."""
+    """Return the names of an operator's arguments."""
     return tuple(argument.name for argument in schema(target).arguments)
 
 
 def plain_kwargs(kwargs: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Keyword arguments without those that say where a tensor lives, or nothing."""
+    """Yield the keyword arguments that are not None and do not say where a tensor lives."""
     for name, value in kwargs.items():
         if name in _DROPPED or value is None:
             continue
@@ -95,14 +95,14 @@ def plain_kwargs(kwargs: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Writes down each operator call; use it around the author's `__init__` and `get_inputs()`."""
+    """Records each operator call; used around the author's `__init__` and `get_inputs()`."""
 
     def __init__(self, longest: int = LONGEST_LITERAL) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.calls: list[tuple[Any, tuple[Any, ...], dict[str, Any], Any, Origin | None]] = []
         self._longest = longest
         self._literals: dict[int, str | None] = {}
-        """What a tensor written as numbers held when it was made, by storage; it may change."""
+        """By storage: the original text of a tensor that was written out; it may change later."""
         self._writers: dict[int, list[int]] = {}
         self._indexed = 0
 
@@ -121,7 +121,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return out
 
     def _index(self) -> None:
-        """Which calls wrote to each storage."""
+        """Find out which calls wrote to each storage."""
         for position in range(self._indexed, len(self.calls)):
             func, args, _, out, _ = self.calls[position]
             made = _tensors(out) or (_tensors(args[:1]) if schema(func).is_mutable else [])
@@ -130,9 +130,10 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._indexed = len(self.calls)
 
     def recipe(self, tensor: torch.Tensor) -> Recipe | None:
-        """The operations that make `tensor`.
+        """Return the operations that make `tensor`.
 
-        None where some of it came from elsewhere, or where it took too many.
+        Return None if a part of it comes from elsewhere, or if there are more than LONGEST_RECIPE
+        calls.
         """
         self._index()
         queue = [storage_of(tensor)]
@@ -216,9 +217,9 @@ def _write(
 
 
 def _needed(operations: list[Operation], result: str) -> tuple[tuple[Operation, ...], str]:
-    """Without the views and aliases that nothing reads.
+    """Remove the operations whose results nothing reads.
 
-    `detach`, `alias` and `lift_fresh` become their argument.
+    `detach`, `alias` and `lift_fresh` are replaced by their argument.
     """
     same: dict[str, str] = {}
     kept: list[Operation] = []
@@ -264,7 +265,7 @@ def _tensors(tree: Any) -> list[torch.Tensor]:
 
 
 def with_dtype(op: Operation, spec: TensorSpec) -> Operation:
-    """Say the dtype of what is made from nothing where the problem's file set another default."""
+    """Add the dtype to a creation operation where the problem's file set another default dtype."""
     made = kind(op) in {"creation", "random"} and not any(op.refs())
     if not (made and spec.floating and spec.dtype != "float32" and "dtype" in op.schema):
         return op

@@ -1,4 +1,4 @@
-"""Where the author wrote an operation: the statement, its targets, the calls that lead to it."""
+"""Finds the author's statement for an operation, its targets and the calls that lead to it."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<functio
 
 
 def forwards_and_helpers(summary: traceback.StackSummary) -> traceback.StackSummary:
-    """The innermost forward outside torch, and what it calls in its own file or package.
+    """Keep the forwards outside torch, and what the innermost one calls in its own file or package.
 
-    Of a forward in no package, such as a problem file's, also what it calls in packages.
+    For a forward in no package, such as a problem file's, keep its calls in packages, too.
     """
     forwards = [
         i
@@ -40,7 +40,7 @@ def forwards_and_helpers(summary: traceback.StackSummary) -> traceback.StackSumm
 
 
 def _is_helper(file: str, home: str) -> bool:
-    """Whether a file belongs to a forward's own package, or to any where the forward has none."""
+    """Return whether a file is in the forward's own package, or in any if the forward has none."""
     if _INSTALLED in home or file.startswith(_TORCH):
         return _package(file) == home
     return _package(file) == home or _INSTALLED in file
@@ -48,13 +48,13 @@ def _is_helper(file: str, home: str) -> bool:
 
 @functools.cache
 def _package(file: str) -> str:
-    """What a file belongs to: an installed package, else itself."""
+    """Return the installed package that a file belongs to, or else the file."""
     before, found, after = file.rpartition(_INSTALLED)
     return before + found + after.partition("/")[0] if found else file
 
 
 def origin(trace: str, problem_file: str) -> Origin | None:
-    """Where the operation of a stack trace stands; None where it holds no frame of the author's."""
+    """Return the place of a stack trace's operation; None if no frame is the author's."""
     frames = [
         (m["file"], int(m["line"]), m["function"].partition("|")[0]) for m in _FRAME.finditer(trace)
     ]
@@ -81,7 +81,7 @@ def origin(trace: str, problem_file: str) -> Origin | None:
 
 
 def origin_here() -> Origin | None:
-    """The author's statement that is running: the innermost frame outside torch and kdrun."""
+    """Return the author's statement that is running, from the frame outside torch and kdrun."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith((_TORCH, _KDRUN)):
         frame = frame.f_back
@@ -98,14 +98,14 @@ _Statement = tuple[int, tuple[str, ...], str]
 
 @functools.cache
 def _statement(file: str, line: int) -> _Statement:
-    """The innermost simple statement at a line."""
+    """Return the innermost simple statement at a line."""
     around = [(last - first, s) for first, last, s in _statements(file) if first <= line <= last]
     return min(around, key=lambda sized: sized[0])[1] if around else (line, (), "")
 
 
 @functools.cache
 def _statements(file: str) -> list[tuple[int, int, _Statement]]:
-    """First and last line of each simple statement, and what `_statement` says of it."""
+    """Return, for each simple statement, its first and last line and its description."""
     try:
         tree = ast.parse("".join(linecache.getlines(file)))
     except SyntaxError:
@@ -131,7 +131,7 @@ _JOINS = {"cat", "concat", "concatenate", "stack"}
 
 
 def _joined_list(statement: ast.stmt) -> str:
-    """The variable of the one list that `torch.cat` or `torch.stack` joins in a statement."""
+    """Return the variable of the only list that `torch.cat` or `torch.stack` joins."""
     lists = [
         call.args[0].id
         for call in ast.walk(statement)
