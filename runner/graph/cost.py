@@ -85,19 +85,19 @@ def _spec(arg: Arg, values: Values) -> TensorSpec:
 
 def _matmul(op: Operation, values: Values) -> int:
     """Count a (..., m, k) @ b (..., k, n)."""
-    left = _spec(op.args[0], values)
-    return 2 * values[op.outputs[0]].numel * (left.shape[-1] if left.shape else 1)
+    lhs = _spec(op.args[0], values)
+    return 2 * values[op.outputs[0]].numel * (lhs.shape[-1] if lhs.shape else 1)
 
 
 def _outer(op: Operation, values: Values) -> int:
     return values[op.outputs[0]].numel
 
 
-def _added(op: Operation, values: Values) -> int:
+def _addmm(op: Operation, values: Values) -> int:
     """Count c + a @ b, where the third argument is b, of shape (..., k, n) or (k,)."""
-    right, out = _spec(op.args[2], values), values[op.outputs[0]]
-    inner = right.shape[-2] if len(right.shape) > 1 else right.shape[0]
-    batch = right.shape[0] if op.name == "addbmm" else 1
+    rhs, out = _spec(op.args[2], values), values[op.outputs[0]]
+    inner = rhs.shape[-2] if len(rhs.shape) > 1 else rhs.shape[0]
+    batch = rhs.shape[0] if op.name == "addbmm" else 1
     return (2 * inner * batch + 1) * out.numel
 
 
@@ -112,9 +112,9 @@ def _convolution(op: Operation, values: Values) -> int:
     """Count with a weight (out, in / groups, *window); transposed: (in, out / groups, *window)."""
     data, weight, out = _spec(op.args[0], values), _spec(op.args[1], values), values[op.outputs[0]]
     transposed = "transpose" in op.name or op.arg("transposed") is True
-    swept = data.numel if transposed else out.numel
+    positions = data.numel if transposed else out.numel
     bias = out.numel if len(op.args) > 2 and op.args[2] is not None else 0
-    return 2 * swept * prod(weight.shape[1:]) + bias
+    return 2 * positions * prod(weight.shape[1:]) + bias
 
 
 def _attention(op: Operation, values: Values) -> int:
@@ -139,10 +139,10 @@ def _einsum(op: Operation, values: Values) -> int:
     equation, operands = op.args[0], op.args[1]
     assert isinstance(equation, str)
     assert isinstance(operands, tuple)
-    written, _, result = equation.replace(" ", "").partition("->")
+    inputs_text, _, result_text = equation.replace(" ", "").partition("->")
     sizes: dict[str, int] = {}
     terms: list[str] = []
-    for term, operand in zip(written.split(","), operands, strict=True):
+    for term, operand in zip(inputs_text.split(","), operands, strict=True):
         shape = _spec(operand, values).shape
         if "..." in term:
             free = len(shape) - len(term) + 3
@@ -151,14 +151,16 @@ def _einsum(op: Operation, values: Values) -> int:
             sizes[letter] = max(size, sizes.get(letter, 1))
         terms.append(term)
     batch = "".join(sorted(letter for letter in sizes if ord(letter) >= 0x100))
-    kept = set(result.replace("...", batch)) if "->" in equation else _implicit(terms)
+    result_letters = (
+        set(result_text.replace("...", batch)) if "->" in equation else _implicit(terms)
+    )
     total = 0 if len(terms) > 1 else prod(sizes[letter] for letter in set(terms[0]))
-    done = set(terms[0])
+    merged_letters = set(terms[0])
     for position, term in enumerate(terms[1:], start=1):
-        swept = done | set(term)
-        later = kept.union(*terms[position + 1 :])
-        total += prod(sizes[i] for i in swept) * (2 if swept - later else 1)
-        done = swept & later
+        loop_letters = merged_letters | set(term)
+        later_letters = result_letters.union(*terms[position + 1 :])
+        total += prod(sizes[i] for i in loop_letters) * (2 if loop_letters - later_letters else 1)
+        merged_letters = loop_letters & later_letters
     return total
 
 
@@ -202,7 +204,7 @@ def _bilinear(op: Operation, values: Values) -> int:
 _CONTRACTIONS: dict[str, Callable[[Operation, Values], int]] = {
     **dict.fromkeys(("matmul", "mm", "bmm", "mv", "dot", "vdot", "inner"), _matmul),
     **dict.fromkeys(("outer", "ger", "kron"), _outer),
-    **dict.fromkeys(("addmm", "baddbmm", "addbmm", "addmv"), _added),
+    **dict.fromkeys(("addmm", "baddbmm", "addbmm", "addmv"), _addmm),
     **dict.fromkeys(("conv1d", "conv2d", "conv3d", "convolution"), _convolution),
     **dict.fromkeys(("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"), _convolution),
     **dict.fromkeys(("lstm", "gru", "rnn_tanh", "rnn_relu"), _recurrent),
@@ -233,16 +235,18 @@ def moved_bytes(
     for op in operations:
         if op.view:
             source = base.get(next(op.refs(), ""))
-            for place, name in enumerate(op.outputs):
+            for position, name in enumerate(op.outputs):
                 if source is not None and name:
-                    base[name] = source[0], (source[1], op.target, repr(op.args[1:]), place)
+                    base[name] = source[0], (source[1], op.target, repr(op.args[1:]), position)
             continue
         for name in dict.fromkeys(op.refs()):
             if name in base:
                 tensor, view = base[name]
                 part = _read_elements(op, name, values) * values[name].item_bytes
                 parts[tensor][view] = max(part, parts[tensor].get(view, 0))
-    read = sum(min(values[n].touched_bytes, sum(found.values())) for n, found in parts.items())
+    read = sum(
+        min(values[n].touched_bytes, sum(part_sizes.values())) for n, part_sizes in parts.items()
+    )
     return read + sum(values[name].touched_bytes for name in dict.fromkeys(writes) if name)
 
 
@@ -258,8 +262,8 @@ def _read_elements(op: Operation, name: str, values: Values) -> int:
     if op.name in _LOOKUPS:
         return min(everything, out.numel)
     if op.name in _UPDATES:  # Elements that are overwritten need not be read.
-        written = op.args[1]
-        return everything - values[written.name].numel if isinstance(written, Ref) else everything
+        update = op.args[1]
+        return everything - values[update.name].numel if isinstance(update, Ref) else everything
     if op.name in {"nll_loss", "nll_loss_nd"}:
         return min(everything, spec.numel // spec.shape[1] if len(spec.shape) > 1 else 1)
     if (op.name.startswith("conv") and "transpose" not in op.name) or "pool" in op.name:
@@ -282,21 +286,21 @@ def _below_windows(op: Operation, spec: TensorSpec, out: TensorSpec, values: Val
     if not isinstance(window, tuple) or not isinstance(stride, tuple) or not stride:
         return spec.numel
     total = spec.numel
-    swept, made = spec.shape[-len(window) :], out.shape[-len(window) :]
-    for size, count, width, step in zip(swept, made, window, stride, strict=False):
+    input_sizes, output_sizes = spec.shape[-len(window) :], out.shape[-len(window) :]
+    for size, count, width, step in zip(input_sizes, output_sizes, window, stride, strict=False):
         if isinstance(width, int) and isinstance(step, int) and width < step:
             total = total // max(size, 1) * min(size, count * width)
     return total
 
 
-def largest_node(graph: Graph) -> tuple[int, str]:
+def find_largest_node(graph: Graph) -> tuple[int, str]:
     """Return the bytes that the largest operation moves, and its name with its module."""
-    found = (0, "nothing")
+    largest = (0, "nothing")
     for op in graph.operations:
         if op.view:
             continue
         size = moved_bytes([op], op.refs(), op.outputs, graph.values)
-        if size > found[0]:
-            where = f" in {op.scopes[-1].path}" if op.scopes else ""
-            found = (size, field_name(op) + where)
-    return found
+        if size > largest[0]:
+            location = f" in {op.scopes[-1].path}" if op.scopes else ""
+            largest = (size, field_name(op) + location)
+    return largest

@@ -22,23 +22,23 @@ class Flow:
         self.users: list[tuple[int, ...]] = []
         """For each operation, the operations that read its values."""
         for op in graph.operations:
-            made = (self.producer[name] for name in op.refs() if name in self.producer)
-            self.sources.append(tuple(dict.fromkeys(made)))
-            read = (i for name in op.outputs for i in self.consumers.get(name, ()))
-            self.users.append(tuple(dict.fromkeys(read)))
+            producers = (self.producer[name] for name in op.refs() if name in self.producer)
+            self.sources.append(tuple(dict.fromkeys(producers)))
+            readers = (i for name in op.outputs for i in self.consumers.get(name, ()))
+            self.users.append(tuple(dict.fromkeys(readers)))
         self._keep_drawing_in_order()
-        self.constant = self._closed(self._fixed)
+        self.constant = self._answer_in_order(self._is_constant)
         """For each operation, whether it depends on no input and no parameter, as a mask does."""
-        self.of_state = self._closed(self._is_at_hand)
+        self.is_local = self._answer_in_order(self._can_be_local)
         """For each operation, whether every kernel that needs its value can make it again: views of
         parameters, buffers and constants, and arithmetic on single numbers that the program writes
         out."""
-        inputs = {given.name for given in graph.inputs}
-        self.of_parameters = self._closed(
-            lambda op, found: (
+        inputs = {graph_input.name for graph_input in graph.inputs}
+        self.is_input_free = self._answer_in_order(
+            lambda op, answers: (
                 not is_random(op)
                 and inputs.isdisjoint(op.refs())
-                and all(found[self.producer[n]] for n in op.refs() if n in self.producer)
+                and all(answers[self.producer[n]] for n in op.refs() if n in self.producer)
             )
         )
         """For each operation, whether it depends on no input."""
@@ -50,7 +50,7 @@ class Flow:
             self.users[before] = tuple(dict.fromkeys((*self.users[before], after)))
             self.sources[after] = tuple(dict.fromkeys((*self.sources[after], before)))
 
-    def leaves(self, index: int, inside: Collection[int]) -> bool:
+    def escapes(self, index: int, inside: Collection[int]) -> bool:
         """Return whether a value of this operation is returned or read outside of `inside`."""
         op = self.operations[index]
         return any(name in self.returned for name in op.outputs) or any(
@@ -67,24 +67,24 @@ class Flow:
             name = source
         return name
 
-    def _closed(self, rule: Callable[[Operation, list[bool]], bool]) -> list[bool]:
+    def _answer_in_order(self, rule: Callable[[Operation, list[bool]], bool]) -> list[bool]:
         """Return a rule's answer for each operation; it reads the answers for earlier ones."""
-        found: list[bool] = []
+        answers: list[bool] = []
         for op in self.operations:
-            found.append(rule(op, found))
-        return found
+            answers.append(rule(op, answers))
+        return answers
 
-    def _is_at_hand(self, op: Operation, found: list[bool]) -> bool:
+    def _can_be_local(self, op: Operation, answers: list[bool]) -> bool:
         if self._is_number(op):
             return all(
-                found[self.producer[name]] if name in self.producer else self._is_literal(name)
+                answers[self.producer[name]] if name in self.producer else self._is_literal(name)
                 for name in op.refs()
             )
         source = next(op.refs(), None)
         if not op.view or source is None:
             return False
         return source in self.graph.states or (
-            source in self.producer and found[self.producer[source]]
+            source in self.producer and answers[self.producer[source]]
         )
 
     def _is_number(self, op: Operation) -> bool:
@@ -97,14 +97,14 @@ class Flow:
         state = self.graph.states.get(name)
         return state is not None and state.recipe is None and state.literal is not None
 
-    def _fixed(self, op: Operation, found: list[bool]) -> bool:
+    def _is_constant(self, op: Operation, answers: list[bool]) -> bool:
         if is_random(op):
             return False
         for name in values_read(op):
             state = self.graph.states.get(name)
             if state is not None and state.kind != "parameter":
                 continue
-            if name not in self.producer or not found[self.producer[name]]:
+            if name not in self.producer or not answers[self.producer[name]]:
                 return False
         return True
 
@@ -119,17 +119,17 @@ def values_read(op: Operation) -> Iterator[str]:
         yield name
 
 
-class Readers(Protocol):
+class NumberedFlow(Protocol):
     """A data flow of numbered steps, which are operations or kernels."""
 
     users: list[tuple[int, ...]]
     """For each step, the steps that read its values."""
 
 
-class Contracted:
+class GroupedFlow:
     """A data flow in which groups of steps are merged into one node each, without a cycle."""
 
-    def __init__(self, flow: Readers) -> None:
+    def __init__(self, flow: NumberedFlow) -> None:
         self.flow = flow
         self.group_of: dict[int, int] = {}
         self.groups: list[set[int]] = []
@@ -154,23 +154,23 @@ class Contracted:
         existing group as one node, since two groups that are fine by themselves can still wait for
         each other.
         """
-        last = max(members)
+        last_member = max(members)
         users = self.flow.users
-        waiting = [user for index in members for user in users[index] if user not in members]
-        seen: set[int] = set()
-        while waiting:
-            index = waiting.pop()
-            if index in seen:
+        queue = [user for index in members for user in users[index] if user not in members]
+        visited: set[int] = set()
+        while queue:
+            index = queue.pop()
+            if index in visited:
                 continue
             group = self.group_of.get(index)
             node = {index} if group is None else self.groups[group]
-            seen |= node
-            if min(node) > last:
+            visited |= node
+            if min(node) > last_member:
                 continue
             for member in node:
                 for user in users[member]:
                     if user in members:
                         return False
-                    if user not in seen:
-                        waiting.append(user)
+                    if user not in visited:
+                        queue.append(user)
         return True

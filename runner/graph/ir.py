@@ -56,16 +56,16 @@ class TensorSpec:
         return self.stride == row_major(self.shape) or self.numel <= 1
 
     @property
-    def steps(self) -> tuple[int, ...]:
+    def effective_strides(self) -> tuple[int, ...]:
         """Strides that indexing uses: 0 for a dimension of size 1, whose stride never matters."""
         return tuple(0 if n == 1 else s for n, s in zip(self.shape, self.stride, strict=True))
 
     @property
-    def expanded(self) -> bool:
+    def is_expanded(self) -> bool:
         """Whether some dimension repeats one element in memory (size above 1, stride 0)."""
         return any(is_expanded(n, s) for n, s in zip(self.shape, self.stride, strict=True))
 
-    def dense(self) -> "TensorSpec":
+    def as_dense(self) -> "TensorSpec":
         """Return the spec of a pointwise operation's result for this input.
 
         The dimensions lie in memory in the same order, without gaps.
@@ -137,7 +137,7 @@ class Scope:
     """Name of the method that was called directly; empty for a call of the module itself."""
 
     @property
-    def called(self) -> str:
+    def callee(self) -> str:
         """Name of the callee: a class, or one of its methods, such as `Flow.inverse`."""
         return f"{self.cls}.{self.method}" if self.method else self.cls
 
@@ -155,7 +155,7 @@ class Origin:
     """Line of each forward on the call stack, the model's first; None outside the problem file."""
     callers: tuple[tuple[str, int, tuple[str, ...]], ...] = ()
     """File, first line and targets of each calling statement, beginning with the model's own."""
-    joined: str = ""
+    joined_list: str = ""
     """Name of the list of tensors that the statement joins: `parts` in `torch.cat(parts)`."""
     function: str = ""
     """Name of the function or method that contains the statement."""
@@ -178,7 +178,7 @@ class Operation:
     """True if no data moves: the outputs share the first argument's storage."""
     schema: tuple[str, ...] = ()
     """Names of the positional arguments."""
-    listed: bool = False
+    returns_list: bool = False
     """True if the operator returns a list of tensors, even a list of one."""
 
     @property
@@ -294,7 +294,7 @@ class Graph:
     """True if the model is called with positional tensors only."""
     specialisations: tuple[str, ...] = ()
     """One sentence for each place where values decided the program's path."""
-    seen: dict[str, str] = field(default_factory=dict)
+    observed_values: dict[str, str] = field(default_factory=dict)
     """Python text for small integer and boolean values that decided the program's path; running it
     gives a tensor that decides in the same way."""
     on_cpu: frozenset[str] = frozenset()
@@ -303,7 +303,7 @@ class Graph:
     """False if kdrun could not find out the device of each value of a model on a device."""
     notes: tuple[str, ...] = ()
     """One sentence for the log about each decision of capture and normalisation."""
-    dropped: tuple[Operation, ...] = ()
+    inactive_dropouts: tuple[Operation, ...] = ()
     """Dropouts without effect in this mode, which `normalize` removed from `operations`."""
 
     def output_names(self) -> tuple[str, ...]:
@@ -316,11 +316,11 @@ class Graph:
 
     def consumers(self) -> dict[str, list[int]]:
         """Return, for each value, the indices of the operations that read it, in order."""
-        found: dict[str, list[int]] = {}
+        readers: dict[str, list[int]] = {}
         for i, op in enumerate(self.operations):
             for name in dict.fromkeys(op.refs()):
-                found.setdefault(name, []).append(i)
-        return found
+                readers.setdefault(name, []).append(i)
+        return readers
 
 
 def _leaves(structure: object) -> Iterator[str]:

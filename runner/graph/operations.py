@@ -60,7 +60,7 @@ NORMALIZATION = {
 }  # fmt: skip
 
 _POOLS = ("max", "avg", "adaptive_avg", "adaptive_max", "lp", "fractional_max")
-POOLING = {f"{how}_pool{n}d" for how in _POOLS for n in (1, 2, 3)} | {
+POOLING = {f"{variant}_pool{n}d" for variant in _POOLS for n in (1, 2, 3)} | {
     "max_pool1d_with_indices", "max_pool2d_with_indices", "max_pool3d_with_indices",
     "max_unpool2d", "upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d",
     "upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d", "upsample_bicubic2d",
@@ -107,7 +107,7 @@ def kind(op: Operation) -> str:
     """Return the kind of work that an operation does, such as `contraction` or `view`."""
     if op.view:
         return "view"
-    if reordered(op) is not None:
+    if einsum_permutation(op) is not None:
         return "copy"
     for label, table in _KINDS:
         if op.name in table:
@@ -117,7 +117,7 @@ def kind(op: Operation) -> str:
     return "other"
 
 
-def reordered(op: Operation) -> tuple[int, ...] | None:
+def einsum_permutation(op: Operation) -> tuple[int, ...] | None:
     """Return the permutation of dimensions of a one-operand einsum such as `bhwc -> bchw`.
 
     Return None for every other operation.
@@ -180,11 +180,11 @@ def constants(graph: Graph, *, of_weights: bool = False) -> set[str]:
     With `of_weights`, values that depend on parameters and buffers count as constants, too.
     """
     states = graph.states.items()
-    found = {name for name, state in states if of_weights or state.kind == "constant"}
+    constant_names = {name for name, state in states if of_weights or state.kind == "constant"}
     for op in graph.operations:
-        if not is_random(op) and found.issuperset(op.refs()):
-            found.update(name for name in op.outputs if name)
-    return found
+        if not is_random(op) and constant_names.issuperset(op.refs()):
+            constant_names.update(name for name in op.outputs if name)
+    return constant_names
 
 
 def is_named_activation(op: Operation) -> bool:

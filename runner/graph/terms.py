@@ -23,7 +23,7 @@ _TERM = re.compile(
     + "|".join(sorted(map(re.escape, TERMS), key=len, reverse=True))
     + r")(?![a-z])(\d*(?:(?<=\d)D(?![a-z]))?)"
 )
-_WHOLE = (
+_NO_WORD_START = (
     r"(?<=\d)D(?![a-z])",  # Conv2D
     r"(?<=[A-Z]\d)[A-Z](?![a-z])",  # E2E, S4D
     r"(?<=[A-Za-z0-9])Net(?![a-z])",  # WaveNet, HRNet, Res2Net
@@ -33,7 +33,7 @@ _WHOLE = (
 )
 """Patterns for capitals that do not begin a new word."""
 _WORDS = re.compile(
-    rf"(?!{'|'.join(_WHOLE)})(?:(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z](?!v\d)[a-z]))"
+    rf"(?!{'|'.join(_NO_WORD_START)})(?:(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z](?!v\d)[a-z]))"
 )
 """Matches the start of a word: a capital, except in `GATv2` and as `_NO_WORD_START` lists."""
 

@@ -252,7 +252,7 @@ def _left_out(graph: Graph) -> Iterator[str]:
 def _dropouts(graph: Graph) -> Iterator[str]:
     """`dropout p=0.2 × 12: blocks.*.drop`."""
     found: dict[tuple[str, object], list[str]] = {}
-    for op in graph.dropped:
+    for op in graph.inactive_dropouts:
         if op.arg("p") != 0:
             path = op.scopes[-1].path if op.scopes else "forward"
             found.setdefault((op.name, op.arg("p")), []).append(path)
@@ -275,7 +275,9 @@ def _running_statistics(graph: Graph) -> Iterator[str]:
 
 def _silent_modules(graph: Graph) -> Iterator[str]:
     """Modules of which no operation and no weight is in the program, the outermost ones."""
-    seen = {scope.path for op in (*graph.operations, *graph.dropped) for scope in op.scopes}
+    seen = {
+        scope.path for op in (*graph.operations, *graph.inactive_dropouts) for scope in op.scopes
+    }
     read = {graph.states[n].path for op in graph.operations for n in op.refs() if n in graph.states}
     seen |= {path.rpartition(".")[0] for path in read}
     used = {".".join(path.split(".")[:n]) for path in seen for n in range(path.count(".") + 2)}

@@ -4,8 +4,8 @@ Initial weights follow from the operations that made them, inputs from `get_inpu
 each operation has a rule, in a table of the file for its subject.
 """
 
-from runner.graph.distributions.distribution import FEW, Distribution, mixed
-from runner.graph.distributions.pointwise import pointwise, rectified
+from runner.graph.distributions.distribution import FEW, Distribution, mix
+from runner.graph.distributions.pointwise import apply_pointwise, normal_before_relu
 from runner.graph.distributions.propagation import distributions
 
-__all__ = ["FEW", "Distribution", "distributions", "mixed", "pointwise", "rectified"]
+__all__ = ["FEW", "Distribution", "apply_pointwise", "distributions", "mix", "normal_before_relu"]

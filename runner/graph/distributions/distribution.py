@@ -39,7 +39,7 @@ class Distribution:
         return math.sqrt(self.variance)
 
     @property
-    def sort(self) -> tuple[bool, ...]:
+    def draw_key(self) -> tuple[bool, ...]:
         """Properties that two tensors must share to be drawn by the same rule."""
         return (
             self.low >= 0,
@@ -49,7 +49,7 @@ class Distribution:
             self.structured,
         )
 
-    def times(self, factor: float) -> Distribution:
+    def scale(self, factor: float) -> Distribution:
         """Return the distribution of the elements multiplied by a number."""
         ends = sorted(_product(end, factor) for end in (self.low, self.high))
         return replace(
@@ -85,12 +85,12 @@ def boolean(share: float, like: Distribution) -> Distribution:
     return Distribution(share, share, share**2, 0.0, 1.0, 1 - share, channel=like.channel)
 
 
-def unbounded(d: Distribution) -> Distribution:
+def without_bounds(d: Distribution) -> Distribution:
     """Return the same figures without bounds, zeros and infinities, for an unknown operation."""
     return replace(d, low=-math.inf, high=math.inf, zeros=0.0, infinite=0.0)
 
 
-def plus(a: Distribution, b: Distribution) -> Distribution:
+def add(a: Distribution, b: Distribution) -> Distribution:
     """Return the distribution of the sum of two independent tensors."""
     return replace(
         a,
@@ -105,12 +105,12 @@ def plus(a: Distribution, b: Distribution) -> Distribution:
     )
 
 
-def times(a: Distribution, b: Distribution) -> Distribution:
+def multiply(a: Distribution, b: Distribution) -> Distribution:
     """Return the distribution of the product of two independent tensors."""
     if b.low == b.high:
-        return a.times(b.low)
+        return a.scale(b.low)
     if a.low == a.high:
-        return replace(b.times(a.low), structured=b.structured)
+        return replace(b.scale(a.low), structured=b.structured)
     ends = [_product(x, y) for x in (a.low, a.high) for y in (b.low, b.high)]
     zeros = 1 - (1 - a.zeros) * (1 - b.zeros)
     return replace(
@@ -126,10 +126,10 @@ def times(a: Distribution, b: Distribution) -> Distribution:
     )
 
 
-def mixed(parts: list[tuple[float, Distribution]]) -> Distribution:
+def mix(parts: list[tuple[float, Distribution]]) -> Distribution:
     """Return the distribution of several tensors' elements together, each with its share."""
-    whole = sum(share for share, _ in parts) or 1.0
-    parts = [(share / whole, d) for share, d in parts if share]
+    total = sum(share for share, _ in parts) or 1.0
+    parts = [(share / total, d) for share, d in parts if share]
 
     def average(figure: Callable[[Distribution], float]) -> float:
         return sum(share * figure(d) for share, d in parts)
@@ -147,7 +147,7 @@ def mixed(parts: list[tuple[float, Distribution]]) -> Distribution:
     )
 
 
-def consistent(d: Distribution) -> Distribution:
+def make_consistent(d: Distribution) -> Distribution:
     """Return the distribution with finite figures that do not contradict each other."""
     if not all(map(math.isfinite, (d.mean, d.square, d.shared))):
         return replace(Distribution(low=d.low, high=d.high), structured=d.structured)

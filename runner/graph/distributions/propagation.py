@@ -9,11 +9,11 @@ from typing import Any
 
 from runner.graph.distributions.binary import BINARY
 from runner.graph.distributions.contractions import CONTRACTIONS
-from runner.graph.distributions.copies import COPIES, viewed
+from runner.graph.distributions.copies import COPIES, view_distribution
 from runner.graph.distributions.creation import CREATION
-from runner.graph.distributions.distribution import Distribution, consistent, unbounded
+from runner.graph.distributions.distribution import Distribution, make_consistent, without_bounds
 from runner.graph.distributions.norms import NORMS
-from runner.graph.distributions.pointwise import BELOW_ZERO, FUNCTIONS, POINTWISE, pointwise
+from runner.graph.distributions.pointwise import BELOW_ZERO, FUNCTIONS, POINTWISE, apply_pointwise
 from runner.graph.distributions.reductions import REDUCTIONS
 from runner.graph.distributions.values import Rule, Values, numbers_in
 from runner.graph.ir import Graph, Operation, Recipe, State, TensorSpec
@@ -29,13 +29,13 @@ def distributions(graph: Graph) -> dict[str, Distribution]:
     fixed = frozenset(constants(graph)) | _states(graph, "buffer")
     values = Values(graph.values, fixed, _states(graph, "parameter"))
     for name, state in graph.states.items():
-        values.known[name] = _of_state(state, graph.values[name])
-    for given in graph.inputs:
-        spec = graph.values[given.name]
-        found = _of_recipe(given.recipe) if given.recipe else None
-        values.known[given.name] = found or _channels_of(spec)
+        values.distributions[name] = _of_state(state, graph.values[name])
+    for model_input in graph.inputs:
+        spec = graph.values[model_input.name]
+        drawn_distribution = _of_recipe(model_input.recipe) if model_input.recipe else None
+        values.distributions[model_input.name] = drawn_distribution or _channels_of(spec)
     _propagate(values, graph.operations)
-    return values.known
+    return values.distributions
 
 
 def _states(graph: Graph, kind: str) -> frozenset[str]:
@@ -61,17 +61,17 @@ def _of_state(state: State, spec: TensorSpec) -> Distribution:
 def _of_recipe(recipe: Recipe) -> Distribution:
     values = Values(recipe.specs)
     _propagate(values, recipe.operations)
-    found = values.known.get(recipe.result, Distribution())
+    result = values.distributions.get(recipe.result, Distribution())
     spec = recipe.specs[recipe.result]
-    return replace(found, channel=_channels_of(spec).channel)
+    return replace(result, channel=_channels_of(spec).channel)
 
 
 def _propagate(values: Values, operations: Iterable[Operation]) -> None:
     for op in operations:
         values.note(op)
-        for name, made in zip(op.outputs, _results(values, op), strict=False):
+        for name, distribution in zip(op.outputs, _results(values, op), strict=False):
             if name:
-                values.known[name] = consistent(made)
+                values.distributions[name] = make_consistent(distribution)
 
 
 def _results(values: Values, op: Operation) -> list[Distribution]:
@@ -82,14 +82,14 @@ def _results(values: Values, op: Operation) -> list[Distribution]:
     rule = _RULES.get(name.removeprefix("special_"))
     try:
         if op.view:
-            made: Any = viewed(values, op)
+            result: Any = view_distribution(values, op)
         elif rule is not None:
-            made = rule(values, op)
+            result = rule(values, op)
         elif name in FUNCTIONS:
-            made = pointwise(values.first(op), FUNCTIONS[name])
-            made = replace(made, structured=made.structured or name in BELOW_ZERO)
+            result = apply_pointwise(values.first_distribution(op), FUNCTIONS[name])
+            result = replace(result, structured=result.structured or name in BELOW_ZERO)
         else:
-            made = replace(unbounded(values.first(op)), structured=False)
+            result = replace(without_bounds(values.first_distribution(op)), structured=False)
     except (ArithmeticError, ValueError, LookupError, TypeError, StopIteration, AssertionError):
-        made = Distribution()
-    return list(made) if isinstance(made, tuple) else [made] * len(op.outputs)
+        result = Distribution()
+    return list(result) if isinstance(result, tuple) else [result] * len(op.outputs)

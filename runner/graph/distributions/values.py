@@ -19,7 +19,7 @@ class Values:
         parameters: frozenset[str] = frozenset(),
     ) -> None:
         self.specs = specs
-        self.known: dict[str, Distribution] = {}
+        self.distributions: dict[str, Distribution] = {}
         self.fixed = fixed
         """Values that depend on no input and no parameter, such as masks."""
         self.parameters = parameters
@@ -34,26 +34,26 @@ class Values:
         if op.name == "cumsum":
             self.cumulative.update(op.outputs)
 
-    def of(self, arg: Arg) -> Distribution:
+    def distribution(self, arg: Arg) -> Distribution:
         """Return the distribution of an argument; a standard normal one if it is not known."""
         if isinstance(arg, (Ref, Number)):
-            return self.known.get(arg.name, Distribution())
+            return self.distributions.get(arg.name, Distribution())
         if isinstance(arg, Symbol):
             numbers = numbers_in(arg.text)
             return constant(sum(numbers) / len(numbers)) if numbers else Distribution()
         return constant(float(arg)) if isinstance(arg, (bool, int, float)) else Distribution()
 
-    def first(self, op: Operation) -> Distribution:
+    def first_distribution(self, op: Operation) -> Distribution:
         """Return the distribution of the first tensor that an operation reads."""
-        return self.of(next((Ref(name) for name in op.refs()), None))
+        return self.distribution(next((Ref(name) for name in op.refs()), None))
 
     def shape(self, arg: Arg) -> tuple[int, ...]:
         return self.specs[arg.name].shape if isinstance(arg, Ref) else ()
 
-    def result(self, op: Operation) -> tuple[int, ...]:
+    def result_shape(self, op: Operation) -> tuple[int, ...]:
         return self.specs[op.outputs[0]].shape if op.outputs[0] else ()
 
-    def are_sums_of_one(self, op: Operation) -> bool:
+    def are_views_of_one_sum(self, op: Operation) -> bool:
         """Return whether two operands are views of the same cumulative sum."""
         bases = {self.base.get(name, name) for name in op.refs()}
         return len(bases) == 1 and bases <= self.cumulative
@@ -74,24 +74,24 @@ def numbers_in(text: str) -> list[float]:
         value = ast.literal_eval(call.args[0]) if isinstance(call, ast.Call) else []
     except (ValueError, SyntaxError):
         return []
-    found: list[float] = []
+    numbers: list[float] = []
     queue = [value]
     while queue:
         item = queue.pop()
         if isinstance(item, (list, tuple)):
             queue += item
         elif isinstance(item, (bool, int, float)):
-            found.append(float(item))
-    return found
+            numbers.append(float(item))
+    return numbers
 
 
 def number_or(arg: Arg, otherwise: float) -> float:
     return float(arg) if isinstance(arg, (bool, int, float)) else otherwise
 
 
-def bias_of(values: Values, op: Operation, place: int = 2) -> Distribution | None:
-    bias = op.args[place] if len(op.args) > place else op.arg("bias")
-    return values.of(bias) if isinstance(bias, Ref) else None
+def bias_of(values: Values, op: Operation, position: int = 2) -> Distribution | None:
+    bias = op.args[position] if len(op.args) > position else op.arg("bias")
+    return values.distribution(bias) if isinstance(bias, Ref) else None
 
 
 def per_dimension(arg: Arg, count: int) -> list[int]:

@@ -22,14 +22,19 @@ from runner.graph.ir import (
     Mode,
 )
 from runner.graph.placement import note_placement
-from runner.graph.tracing.concrete_trace import attributes_restored, trace, trace_below
+from runner.graph.tracing.concrete_trace import restore_attributes, trace, trace_below_autograd
 from runner.graph.tracing.convert import convert
-from runner.graph.tracing.export_trace import Built, Traced, export, quietly
-from runner.graph.tracing.hidden_tracing import forgetting_results, plain_imports
-from runner.graph.tracing.provenance import (
-    Recorder,
+from runner.graph.tracing.export_trace import (
+    BuiltProblem,
+    TracedProgram,
+    export,
+    silence_torch_logs,
 )
-from runner.graph.tracing.refusal import DENSE, PLAIN, Refused
+from runner.graph.tracing.hidden_tracing import forget_cached_tensors, import_without_modes
+from runner.graph.tracing.provenance import (
+    ProvenanceRecorder,
+)
+from runner.graph.tracing.refusal import DENSE, PLAIN, CaptureRefusal
 from runner.problems import Problem, author_error, check_inputs, load_problem, seed
 from runner.torch_internals import FakeTensorMode, arguments_named_mod, numbers_of_numpy
 
@@ -49,34 +54,41 @@ def capture(problem: Problem, mode: Mode = "eval") -> Graph:
     # With opt_einsum installed, torch.einsum would multiply in another order.
     torch.backends.opt_einsum.enabled = False
     errors: list[Exception] = []
-    rungs: tuple[tuple[Capture, Callable[[], Any], Callable[[Built], Traced]], ...] = (
+    strategies: tuple[
+        tuple[Capture, Callable[[], Any], Callable[[BuiltProblem], TracedProgram]], ...
+    ] = (
         ("fake", lambda: FakeTensorMode(allow_non_fake_inputs=True), export),
         ("real_parameters", contextlib.nullcontext, export),
         ("concrete", contextlib.nullcontext, trace),
-        ("concrete", contextlib.nullcontext, trace_below),
+        ("concrete", contextlib.nullcontext, trace_below_autograd),
     )
-    for rung, tensors, write_down in rungs:
-        built: Built | None = None
+    for strategy, tensors, tracer in strategies:
+        built: BuiltProblem | None = None
         try:
-            with warnings.catch_warnings(), torch.no_grad(), forgetting_results(), plain_imports():
+            with (
+                warnings.catch_warnings(),
+                torch.no_grad(),
+                forget_cached_tensors(),
+                import_without_modes(),
+            ):
                 warnings.simplefilter("ignore")
                 built = _build(problem, mode, tensors())
-                with quietly(), arguments_named_mod(), numbers_of_numpy():
-                    with attributes_restored(built.model):
-                        traced = write_down(built)
-                    if write_down is export:
-                        anew = partial(_build, problem, mode) if rung == "fake" else None
-                        note_placement(built, traced, anew)
-                return convert(problem, built, traced, rung, mode)
+                with silence_torch_logs(), arguments_named_mod(), numbers_of_numpy():
+                    with restore_attributes(built.model):
+                        traced = tracer(built)
+                    if tracer is export:
+                        rebuild = partial(_build, problem, mode) if strategy == "fake" else None
+                        note_placement(built, traced, rebuild)
+                return convert(problem, built, traced, strategy, mode)
         except MemoryError:
             raise
         except ProblemError as error:
-            if rung != "fake":
+            if strategy != "fake":
                 raise
             errors.append(error)
         except Exception as error:  # Whatever tracing raises, the next strategy is tried.
             errors.append(error)
-            if rung != "fake" and built is not None:
+            if strategy != "fake" and built is not None:
                 _raise_authors_own_error(problem, mode, built)
     raise _refusal(problem, errors)
 
@@ -87,8 +99,8 @@ def _refusal(problem: Problem, errors: list[Exception]) -> CaptureError:
     It gives the first reason with a specific hint, else the failure of the last strategy, the real
     run.
     """
-    known = (e for e in errors if isinstance(e, Refused) and e.hint != PLAIN)
-    if first := next(known, None):
+    refusals = (e for e in errors if isinstance(e, CaptureRefusal) and e.hint != PLAIN)
+    if first := next(refusals, None):
         return CaptureError(problem.path, f"cannot be captured: {first}", hint=first.hint)
     reason = _reason(problem, errors[-1])
     hint = DENSE if "Sparse" in reason else PLAIN
@@ -96,29 +108,29 @@ def _refusal(problem: Problem, errors: list[Exception]) -> CaptureError:
 
 
 def _reason(problem: Problem, error: Exception) -> str:
-    if isinstance(error, Refused):
+    if isinstance(error, CaptureRefusal):
         return str(error)
     return error.what if isinstance(error, ProblemError) else author_error(problem, error)
 
 
-def _build(problem: Problem, mode: Mode, tensors: Any) -> Built:
-    made_model, made_inputs = Recorder(), Recorder(_LONGEST_INPUT)
+def _build(problem: Problem, mode: Mode, tensors: Any) -> BuiltProblem:
+    model_recorder, inputs_recorder = ProvenanceRecorder(), ProvenanceRecorder(_LONGEST_INPUT)
     with tensors:
         seed(0)
         loaded = load_problem(problem)
         seed(0)
-        with made_model:
+        with model_recorder:
             model = loaded.build()
         seed(0)
-        with made_inputs:
+        with inputs_recorder:
             args, kwargs = loaded.get_inputs()
     model.train(mode == "train")
     check_inputs(problem, model, args, kwargs)
     seed(0)
-    return Built(loaded, model, args, kwargs, made_model, made_inputs)
+    return BuiltProblem(loaded, model, args, kwargs, model_recorder, inputs_recorder)
 
 
-def _raise_authors_own_error(problem: Problem, mode: Mode, built: Built) -> None:
+def _raise_authors_own_error(problem: Problem, mode: Mode, built: BuiltProblem) -> None:
     """Run the model without a tracer; an error that it raises by itself is the author's, not ours.
 
     A traced model may keep fake tensors in its own objects. If it fails, a newly built model
@@ -130,9 +142,9 @@ def _raise_authors_own_error(problem: Problem, mode: Mode, built: Built) -> None
     except MemoryError:
         raise
     except Exception:
-        anew = _build(problem, mode, contextlib.nullcontext())
+        untraced = _build(problem, mode, contextlib.nullcontext())
     try:
-        anew.model(*anew.args, **anew.kwargs)
+        untraced.model(*untraced.args, **untraced.kwargs)
     except MemoryError:
         raise
     except Exception as error:

@@ -14,39 +14,41 @@ from torch.fx import Node as FxNode
 
 from runner.graph.ir import Operation, Ref, State, TensorSpec, references
 from runner.graph.tracing.provenance import tensor_literal
-from runner.graph.tracing.refusal import Refused
+from runner.graph.tracing.refusal import CaptureRefusal
 from runner.torch_internals import FakeTensor, storage_of, without_modes
 
 if TYPE_CHECKING:
-    from runner.graph.tracing.export_trace import Built
+    from runner.graph.tracing.export_trace import BuiltProblem
 
 _LONGEST_LITERAL = 16384
 """Most numbers that a forward may write out, or take from NumPy."""
-_DEEPEST = 5
+_MAX_DEPTH = 5
 """Greatest nesting depth of lists and objects that are searched for tensors."""
 _LIFTED = re.compile(r"\blifted_tensor_\d+$")
 """Matches the path that torch gives to a tensor that forward() writes out."""
 
 
-def constant(built: Built, path: str, tensor: torch.Tensor, *, written_out: bool) -> State:
+def constant_state(
+    built: BuiltProblem, path: str, tensor: torch.Tensor, *, written_out: bool
+) -> State:
     """Return the state for a tensor that no operator of the program makes.
 
     `written_out`: the author wrote the numbers in Python or NumPy, so they are no result of code
     that a tracer could not follow.
     """
-    recipe, literal = built.made_model.recipe(tensor), tensor_literal(tensor)
-    place = _place(built.model, tensor)
-    if recipe is None and literal is None and place is None:
+    recipe, literal = built.model_recorder.recipe(tensor), tensor_literal(tensor)
+    held_path = _find_path(built.model, tensor)
+    if recipe is None and literal is None and held_path is None:
         literal = tensor_literal(tensor, longest=_LONGEST_LITERAL) if written_out else None
         if literal is None:
-            raise Refused(
+            raise CaptureRefusal(
                 f"forward() makes {tensor.numel():,} numbers, and not by torch's operators",
                 "make it in __init__() and keep it with register_buffer()",
             )
-    return State(place or path, "constant", recipe, literal, ones=ones_of(tensor))
+    return State(held_path or path, "constant", recipe, literal, ones=count_ones(tensor))
 
 
-def ones_of(tensor: torch.Tensor) -> int | None:
+def count_ones(tensor: torch.Tensor) -> int | None:
     """Return the number of true elements of a mask; None for other tensors and for fake ones."""
     if tensor.dtype != torch.bool or isinstance(tensor, FakeTensor):
         return None
@@ -60,20 +62,20 @@ def is_written_out(node: FxNode, value: torch.Tensor) -> bool:
     return lifted or not value.untyped_storage().resizable()
 
 
-def count_masks(
+def set_mask_counts(
     states: dict[str, State], operations: Iterable[Operation], values: Mapping[str, TensorSpec]
 ) -> None:
     """Set how many elements a mask without values selects, from the size of what it receives."""
     for op in operations:
         if op.name not in {"index_put", "index_put_"} or not isinstance(op.args[2], Ref):
             continue
-        chosen, written = [*references(op.args[1])], values[op.args[2].name]
-        if len(chosen) != 1 or chosen[0] not in states or states[chosen[0]].ones is not None:
+        indices, update = [*references(op.args[1])], values[op.args[2].name]
+        if len(indices) != 1 or indices[0] not in states or states[indices[0]].ones is not None:
             continue
-        mask, whole = values[chosen[0]], values[next(op.refs())]
-        if mask.dtype == "bool" and written.numel > 1:
-            ones = written.numel * mask.numel // whole.numel
-            states[chosen[0]] = replace(states[chosen[0]], ones=ones)
+        mask, target = values[indices[0]], values[next(op.refs())]
+        if mask.dtype == "bool" and update.numel > 1:
+            ones = update.numel * mask.numel // target.numel
+            states[indices[0]] = replace(states[indices[0]], ones=ones)
 
 
 def name_literals(
@@ -96,64 +98,64 @@ def _statement(op: Operation) -> tuple[str, int] | None:
     return (op.origin.file, op.origin.statement) if op.origin is not None else None
 
 
-def _place(model: torch.nn.Module, tensor: torch.Tensor) -> str | None:
+def _find_path(model: torch.nn.Module, tensor: torch.Tensor) -> str | None:
     """Return the path of a tensor in a plain attribute, such as `scales.1`, or None."""
     storage = storage_of(tensor)
-    for name, held in plain_tensors(model).items():
-        if storage_of(held) == storage and held.shape == tensor.shape:
+    for name, candidate in find_plain_tensors(model).items():
+        if storage_of(candidate) == storage and candidate.shape == tensor.shape:
             return name
     return None
 
 
-def plain_tensors(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+def find_plain_tensors(model: torch.nn.Module) -> dict[str, torch.Tensor]:
     """Return the tensors that modules hold as plain attributes, also in lists, dicts and objects.
 
     Examples are a state that forward() replaces, a table, and weights of a module that is not
     registered in another one.
     """
-    held = _plain(model).items()
-    return {name: value for name, value in held if isinstance(value, torch.Tensor)}
+    attributes = _plain_attributes(model).items()
+    return {name: value for name, value in attributes if isinstance(value, torch.Tensor)}
 
 
-def plain_modules(model: torch.nn.Module) -> dict[str, torch.nn.Module]:
+def find_plain_modules(model: torch.nn.Module) -> dict[str, torch.nn.Module]:
     """Return the modules in attributes, lists, dicts and objects that no module registered."""
-    held = _plain(model).items()
-    return {name: value for name, value in held if isinstance(value, torch.nn.Module)}
+    attributes = _plain_attributes(model).items()
+    return {name: value for name, value in attributes if isinstance(value, torch.nn.Module)}
 
 
-def _plain(model: torch.nn.Module) -> dict[str, object]:
+def _plain_attributes(model: torch.nn.Module) -> dict[str, object]:
     registered = frozenset(map(id, model.modules()))
     return {
-        name: held
+        name: content
         for path, module in model.named_modules()
         for key, value in vars(module).items()
         if key not in {"_parameters", "_buffers", "_modules"}
-        for name, held in _held(value, f"{path}.{key}" if path else key, registered)
+        for name, content in _walk_attribute(value, f"{path}.{key}" if path else key, registered)
     }
 
 
-def _held(
-    value: object, name: str, known: frozenset[int], depth: int = 0
+def _walk_attribute(
+    value: object, name: str, entered: frozenset[int], depth: int = 0
 ) -> Iterator[tuple[str, object]]:
     """Yield an attribute and everything in it; objects whose id() is in `known` are not entered."""
     if isinstance(value, torch.Tensor):
         yield name, value
-    elif depth < _DEEPEST and id(value) not in known:
+    elif depth < _MAX_DEPTH and id(value) not in entered:
         yield name, value
-        deeper = depth + (not isinstance(value, torch.nn.Module))
-        for key, item in _items(value):
-            yield from _held(item, f"{name}.{key}", known | {id(value)}, deeper)
+        next_depth = depth + (not isinstance(value, torch.nn.Module))
+        for key, item in _list_members(value):
+            yield from _walk_attribute(item, f"{name}.{key}", entered | {id(value)}, next_depth)
 
 
-def _items(value: object) -> Iterable[tuple[object, object]]:
+def _list_members(value: object) -> Iterable[tuple[object, object]]:
     """Return (name, value) pairs of a list, a dict, a module or an object's attributes."""
     if isinstance(value, dict):
         return [(key, item) for key, item in value.items() if isinstance(key, str | int)]
     if isinstance(value, list | tuple):
         return enumerate(value)
     if isinstance(value, torch.nn.Module):
-        own = (value.named_parameters(recurse=False), value.named_buffers(recurse=False))
-        return chain(*own, value.named_children())
+        tensors = (value.named_parameters(recurse=False), value.named_buffers(recurse=False))
+        return chain(*tensors, value.named_children())
     if isinstance(value, type | ModuleType | FunctionType | MethodType):
         return ()
     return vars(value).items() if hasattr(value, "__dict__") else ()

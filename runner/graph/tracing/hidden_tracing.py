@@ -13,12 +13,12 @@ from typing import Any
 
 import torch
 
-from runner.graph.tracing.refusal import Refused
+from runner.graph.tracing.refusal import CaptureRefusal
 from runner.torch_internals import FakeTensor, subclasses, without_modes
 
 
 @contextlib.contextmanager
-def unnoticed() -> Iterator[None]:
+def hide_tracing() -> Iterator[None]:
     """Answer "no" when a library asks whether it is being traced, as in a plain run.
 
     Some libraries would run another program: a full mask where attention could take `is_causal`.
@@ -27,9 +27,9 @@ def unnoticed() -> Iterator[None]:
     """
     fakes = subclasses
     questions = (torch.compiler.is_compiling, torch.compiler.is_exporting)
-    before = [question.__code__ for question in questions]
+    saved = [question.__code__ for question in questions]
 
-    def found(name: str) -> Any:
+    def resolve_attribute(name: str) -> Any:
         if name != "FakeTensor":
             raise AttributeError(f"module {fakes.__name__!r} has no attribute {name!r}")
         return FakeTensor if _is_torch(sys._getframe(1)) else _NoTensor
@@ -39,17 +39,17 @@ def unnoticed() -> Iterator[None]:
             _TRUE_ANSWERS[question.__name__] = FunctionType(question.__code__, question.__globals__)
             question.__code__ = _CODE[question.__name__]
         del fakes.FakeTensor
-        fakes.__getattr__ = found  # type: ignore[method-assign]
+        fakes.__getattr__ = resolve_attribute  # type: ignore[method-assign]
         yield
     finally:
         fakes.FakeTensor = FakeTensor  # type: ignore[misc]
         del fakes.__getattr__
-        for question, code in zip(questions, before, strict=True):
+        for question, code in zip(questions, saved, strict=True):
             question.__code__ = code
 
 
-def _is_torch(asker: FrameType) -> bool:
-    return str(asker.f_globals.get("__name__", "")).partition(".")[0] == "torch"
+def _is_torch(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0] == "torch"
 
 
 def answer(question: str) -> bool:
@@ -69,61 +69,65 @@ class _NoTensor:
 
 
 @contextlib.contextmanager
-def without_seeds() -> Iterator[None]:
+def refuse_seeding() -> Iterator[None]:
     """Refuse a forward that seeds the generator, since a symbolic trace does not record that."""
-    before = torch.manual_seed
+    saved = torch.manual_seed
 
     def refuse(seed: int) -> Any:
-        raise Refused(f"forward() calls torch.manual_seed({seed})", "seed outside of forward()")
+        raise CaptureRefusal(
+            f"forward() calls torch.manual_seed({seed})", "seed outside of forward()"
+        )
 
     torch.manual_seed = refuse
     try:
         yield
     finally:
-        torch.manual_seed = before
+        torch.manual_seed = saved
 
 
 @contextlib.contextmanager
-def plain_imports() -> Iterator[None]:
+def import_without_modes() -> Iterator[None]:
     """Run imports outside of tracing modes, so that a package makes real tensors on import."""
-    before = builtins.__import__
+    saved = builtins.__import__
 
     def plain(name: str, *args: Any, **kwargs: Any) -> Any:
         if name.partition(".")[0] in _CACHES_NO_TENSORS:
-            return before(name, *args, **kwargs)
+            return saved(name, *args, **kwargs)
         with without_modes():
-            return before(name, *args, **kwargs)
+            return saved(name, *args, **kwargs)
 
     builtins.__import__ = plain
     try:
         yield
     finally:
-        builtins.__import__ = before
+        builtins.__import__ = saved
 
 
 @contextlib.contextmanager
-def forgetting_results() -> Iterator[None]:
+def forget_cached_tensors() -> Iterator[None]:
     """Clear caches at the end, so that a library never reads a traced tensor from its cache again.
 
     Caches are `functools.lru_cache` and dicts in a module or class. Real tensors that a package
     made while it was first imported stay.
     """
-    before = [(held, {*held}) for held in _dicts()]
-    known = {id(held) for held, _ in before}
+    saved = [(contents, {*contents}) for contents in _dicts()]
+    known_ids = {id(contents) for contents, _ in saved}
     try:
         yield
     finally:
-        for cached in gc.get_objects() if _some_may_cache() else ():
-            if type(cached) is functools._lru_cache_wrapper:  # isinstance() may fail on a proxy
-                module = str(getattr(cached, "__module__", ""))
+        for function in gc.get_objects() if _some_may_cache() else ():
+            if type(function) is functools._lru_cache_wrapper:  # isinstance() may fail on a proxy
+                module = str(getattr(function, "__module__", ""))
                 if module.partition(".")[0] not in _CACHES_NO_TENSORS:
-                    cached.cache_clear()
-        for held, keys in before:
-            for key in [key for key in held if key not in keys and _holds_tensor(held[key])]:
-                del held[key]
-        for held in [held for held in _dicts() if id(held) not in known]:
-            for key in [key for key in held if _holds_tensor(held[key], FakeTensor)]:
-                del held[key]
+                    function.cache_clear()
+        for contents, keys in saved:
+            for key in [
+                key for key in contents if key not in keys and _holds_tensor(contents[key])
+            ]:
+                del contents[key]
+        for contents in [contents for contents in _dicts() if id(contents) not in known_ids]:
+            for key in [key for key in contents if _holds_tensor(contents[key], FakeTensor)]:
+                del contents[key]
 
 
 def _dicts() -> Iterator[dict[Any, Any]]:
@@ -133,15 +137,15 @@ def _dicts() -> Iterator[dict[Any, Any]]:
     """
     for module in _modules():
         for member in [*vars(module).values()]:
-            held = [*vars(member).values()] if issubclass(type(member), type) else [member]
-            yield from (each for each in held if issubclass(type(each), dict))
+            members = [*vars(member).values()] if issubclass(type(member), type) else [member]
+            yield from (value for value in members if issubclass(type(value), dict))
 
 
 def _holds_tensor(value: object, kind: type[torch.Tensor] = torch.Tensor) -> bool:
-    held = [*value.values()] if isinstance(value, dict) else value
+    contents = [*value.values()] if isinstance(value, dict) else value
     return any(
         isinstance(item, kind)
-        for item in (held if isinstance(held, list | tuple) else [held])
+        for item in (contents if isinstance(contents, list | tuple) else [contents])
     )
 
 

@@ -19,13 +19,13 @@ from runner.torch_internals import FakeTensor, decompositions_replaced
 _aten = torch.ops.aten
 
 
-def unrolled_never() -> contextlib.AbstractContextManager[None]:
+def skip_unrolling() -> contextlib.AbstractContextManager[None]:
     """Make a recurrent layer on fake tensors cost as much as any other operator."""
     operators = _aten.gru.input, _aten.lstm.input, _aten.rnn_tanh.input, _aten.rnn_relu.input
-    return decompositions_replaced(operators, _by_shape)
+    return decompositions_replaced(operators, _shape_kernel)
 
 
-def _by_shape(unroll: Callable[..., Any]) -> Callable[..., Any]:
+def _shape_kernel(unroll: Callable[..., Any]) -> Callable[..., Any]:
     """Return a kernel that gives shapes for fake tensors, and computes real tensors as before."""
 
     def kernel(sequence: torch.Tensor, state: Any, *args: Any) -> Any:
