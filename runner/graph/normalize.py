@@ -104,12 +104,12 @@ class _Functionalizer:
         for op in self.graph.operations:
             self._rewrite(op)
         output = _map_refs(self.graph.output, self._output_value)
-        written = sorted(
+        written_paths = sorted(
             self.graph.states[n].path for n in self.written_names if n in self.graph.states
         )
-        if written:
+        if written_paths:
             self.notes.append(
-                f"forward updates state that later calls would see: {', '.join(written)}"
+                f"forward updates state that later calls would see: {', '.join(written_paths)}"
             )
         return replace(
             self.graph,
@@ -287,8 +287,7 @@ class _Functionalizer:
         self._alias(out, name)
 
     def _keep_row_count_open(self, op: Operation) -> Operation:
-        """Let `x[mask] = y` assign any number of rows; torch views a y of one row as the row
-        itself.
+        """Let `x[mask] = y` assign any number of rows; torch views a one-row y as the row itself.
 
         For other inputs the mask may select more rows, or none.
         """

@@ -192,7 +192,7 @@ def _is_left_out(model: torch.nn.Module, path: str) -> bool:
 
 
 def _map_tied_names(tensors: Mapping[str, torch.Tensor]) -> dict[str, str]:
-    """Return the further names of tensors that have several -> the first name."""
+    """Return, for each further name of a shared tensor, its first name."""
     first_names: dict[int, str] = {}
     names = {name: first_names.setdefault(id(tensor), name) for name, tensor in tensors.items()}
     return {name: first_name for name, first_name in names.items() if name != first_name}
@@ -299,9 +299,8 @@ class _GraphWriter:
             and node.users
             and all(user.target in _NUMBER_READS for user in node.users)
         ):
-            self.node_values[node] = self._convert_argument(
-                node.args[0]
-            )  # the first half of bool(x)
+            # This is the first half of bool(x); the second reads the number.
+            self.node_values[node] = self._convert_argument(node.args[0])
         elif isinstance(target, OpOverload):
             self._convert_operator(node, target, prefix)
         elif getattr(target, "__name__", "") in _SWITCHES:

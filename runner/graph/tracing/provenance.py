@@ -124,8 +124,8 @@ class ProvenanceRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Find out which calls wrote to each storage."""
         for position in range(self._indexed, len(self.calls)):
             func, args, _, out, _ = self.calls[position]
-            written = _tensors(out) or (_tensors(args[:1]) if schema(func).is_mutable else [])
-            for storage in {storage_of(t) for t in written}:
+            outputs = _tensors(out) or (_tensors(args[:1]) if schema(func).is_mutable else [])
+            for storage in {storage_of(t) for t in outputs}:
                 self._writers.setdefault(storage, []).append(position)
         self._indexed = len(self.calls)
 
