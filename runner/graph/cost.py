@@ -30,7 +30,7 @@ _MOVES_ONLY = {"embedding", "gather", "index", "index_select", "scatter", "index
                "index_copy", "take", "masked_select", "masked_scatter", "nonzero",
                "one_hot"}  # fmt: skip
 # FLOPs of one unit of a recurrent cell at one step: sums of the gates, activations, the new state.
-_CELL = {"lstm": 13, "gru": 11, "rnn": 2}
+_CELL_FLOPS = {"lstm": 13, "gru": 11, "rnn": 2}
 
 
 def flops(op: Operation, values: Values) -> int:
@@ -187,7 +187,7 @@ def _recurrent(op: Operation, values: Values) -> int:
             total += steps * shape[0]
     gates = {"lstm": 4, "gru": 3, "rnn": 1}[family]
     inputs = [values[n].shape for n in references(weights) if len(values[n].shape) > 1][::2]
-    return total + steps * _CELL[family] * sum(shape[0] // gates for shape in inputs)
+    return total + steps * _CELL_FLOPS[family] * sum(shape[0] // gates for shape in inputs)
 
 
 def _distances(op: Operation, values: Values) -> int:
@@ -255,7 +255,7 @@ def _read_elements(op: Operation, name: str, values: Values) -> int:
     spec, out = values[name], values.get(op.outputs[0])
     everything = spec.touched_bytes // spec.item_bytes
     first = op.args[0] if op.args else None
-    if reads_only_shape(op) or (op.name in _ONE_TENSOR and first != Ref(name)):
+    if reads_only_shape(op) or (op.name in _FIRST_TENSOR_READERS and first != Ref(name)):
         return 0
     if out is None or first != Ref(name):
         return everything
@@ -267,18 +267,20 @@ def _read_elements(op: Operation, name: str, values: Values) -> int:
     if op.name in {"nll_loss", "nll_loss_nd"}:
         return min(everything, spec.numel // spec.shape[1] if len(spec.shape) > 1 else 1)
     if (op.name.startswith("conv") and "transpose" not in op.name) or "pool" in op.name:
-        return min(everything, _below_windows(op, spec, out, values))
+        return min(everything, _elements_below_windows(op, spec, out, values))
     return everything
 
 
 _LOOKUPS = {"embedding", "index", "index_select", "gather", "take", "take_along_dim"}
 """Operators that read as many elements of their first argument as they return."""
 _UPDATES = {"select_scatter", "slice_scatter", "diagonal_scatter"}
-_ONE_TENSOR = {"expand_as", "reshape_as", "type_as", "view_as"}
+_FIRST_TENSOR_READERS = {"expand_as", "reshape_as", "type_as", "view_as"}
 """Operators that read the numbers of their first argument only."""
 
 
-def _below_windows(op: Operation, spec: TensorSpec, out: TensorSpec, values: Values) -> int:
+def _elements_below_windows(
+    op: Operation, spec: TensorSpec, out: TensorSpec, values: Values
+) -> int:
     """Return how many input elements lie under the windows of a convolution or pool."""
     weight, window, stride = op.arg("weight"), op.arg("kernel_size"), op.arg("stride")
     if isinstance(weight, Ref):

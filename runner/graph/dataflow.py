@@ -1,4 +1,4 @@
-"""Answers which operation reads which value, also for operations that are merged into groups."""
+"""Records which operation reads which value, also for operations that are merged into groups."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import pairwise

@@ -28,7 +28,7 @@ from runner.graph.recognition.scatters import written_back
 from runner.graph.tracing.convolutions import name_convolution
 
 # Operators that read only another tensor's shape or dtype -> the equivalent without that tensor.
-LIKE_ANOTHER = {
+TEMPLATE_OPERATORS = {
     "expand_as": ("expand.default", "size"),
     "view_as": ("view.default", "size"),
     "reshape_as": ("reshape.default", "shape"),
@@ -91,9 +91,13 @@ class _Functionalizer:
         self.graph = graph
         self.values = dict(graph.values)
         self.current: dict[str, str] = {}
+        """For each name of the captured program, the value that it stands for now."""
         self.base: dict[str, tuple[str, Operation, int]] = {}
+        """For each view: its base, the operation that makes it, and which of its outputs it is."""
         self.version: dict[str, int] = {}
+        """For each value that owns memory, the number of writes to it so far."""
         self.read_version: dict[str, int] = {}
+        """For each view, the version of its base when it was last read."""
         self.operations: list[Operation] = []
         self.notes = list(graph.notes)
         self.inactive_dropouts: list[Operation] = []
@@ -191,9 +195,9 @@ class _Functionalizer:
 
     def _replace_second_tensor(self, op: Operation) -> Operation:
         """Replace the second tensor of `x.view_as(y)` or `x.type_as(y)` by y's shape or dtype."""
-        if op.name not in LIKE_ANOTHER or not isinstance(op.args[1], Ref):
+        if op.name not in TEMPLATE_OPERATORS or not isinstance(op.args[1], Ref):
             return op
-        target, name = LIKE_ANOTHER[op.name]
+        target, name = TEMPLATE_OPERATORS[op.name]
         template = self.values[op.args[1].name]
         form = Symbol(f"torch.{template.dtype}") if name == "dtype" else template.shape
         return replace(op, target=target, args=(op.args[0], form), kwargs=(), schema=("self", name))

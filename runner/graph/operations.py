@@ -74,7 +74,7 @@ CREATION = {
     "new_ones", "new_zeros", "ones", "ones_like", "scalar_tensor", "tril_indices", "triu_indices",
     "zeros", "zeros_like", "empty_like", "hann_window", "hamming_window",
 }  # fmt: skip
-_LIKE = {
+_SHAPE_READERS = {
     "full_like", "ones_like", "zeros_like", "empty_like", "new_empty", "new_full", "new_ones",
     "new_zeros",
 }  # fmt: skip
@@ -160,7 +160,7 @@ def is_sized_by_values(op: Operation, values: Mapping[str, TensorSpec]) -> bool:
 
 def reads_only_shape(op: Operation) -> bool:
     """Return whether an operation, such as `zeros_like(x)`, ignores its argument's numbers."""
-    return op.name in _LIKE
+    return op.name in _SHAPE_READERS
 
 
 def is_random(op: Operation) -> bool:

@@ -235,16 +235,16 @@ def _recipe_bytes(recipe: Recipe) -> int:
     return largest
 
 
-_STEP = {"gru": 11, "rnn_tanh": 3, "rnn_relu": 3}
+_OPERATIONS_PER_STEP = {"gru": 11, "rnn_tanh": 3, "rnn_relu": 3}
 """Operations of one step of one recurrent layer; an LSTM is one operation of oneDNN."""
 
 
 def _steps(op: Operation, values: dict[str, TensorSpec]) -> int:
     """Return how many operations a recurrent layer runs, one after the other."""
-    if op.name not in _STEP:
+    if op.name not in _OPERATIONS_PER_STEP:
         return 0
     names = list(op.refs())
     sequence = values[names[0]].shape
     batch_first = op.arg("batch_first") is True and len(sequence) > 2
     layers = sum(len(values[name].shape) > 1 for name in names[2:]) // 2
-    return _STEP[op.name] * sequence[1 if batch_first else 0] * layers
+    return _OPERATIONS_PER_STEP[op.name] * sequence[1 if batch_first else 0] * layers

@@ -44,7 +44,7 @@ _MOVES = {"to", "_to_copy", "type_as"}
 """Operators that may return their argument on another device."""
 _MAY_BE_ABSENT_HERE = _MOVES | {"contiguous"}
 """Operators that do nothing to a tensor that already fits, and may then leave no trace."""
-_LAID_OUT_BY_DEVICE = {"scaled_dot_product_attention"}
+_DEVICE_LAYOUT_OPERATORS = {"scaled_dot_product_attention"}
 """Operators whose result has another memory order on a CPU than on other devices."""
 
 
@@ -113,7 +113,7 @@ def _depends_on_device(traced: TracedProgram) -> bool:
                 return True
         elif isinstance(target, OpOverload):
             name = target.overloadpacket.__name__
-            if "device" in node.kwargs or name in _MOVES | _LAID_OUT_BY_DEVICE:
+            if "device" in node.kwargs or name in _MOVES | _DEVICE_LAYOUT_OPERATORS:
                 return True
     return False
 

@@ -4,8 +4,15 @@ Initial weights follow from the operations that made them, inputs from `get_inpu
 each operation has a rule, in a table of the file for its subject.
 """
 
-from runner.graph.distributions.distribution import FEW, Distribution, mix
+from runner.graph.distributions.distribution import MIN_ZERO_SHARE, Distribution, mix
 from runner.graph.distributions.pointwise import apply_pointwise, normal_before_relu
 from runner.graph.distributions.propagation import distributions
 
-__all__ = ["FEW", "Distribution", "apply_pointwise", "distributions", "mix", "normal_before_relu"]
+__all__ = [
+    "MIN_ZERO_SHARE",
+    "Distribution",
+    "apply_pointwise",
+    "distributions",
+    "mix",
+    "normal_before_relu",
+]

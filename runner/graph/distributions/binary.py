@@ -7,7 +7,7 @@ from dataclasses import replace
 from statistics import NormalDist
 
 from runner.graph.distributions.distribution import (
-    FEW,
+    MIN_ZERO_SHARE,
     Distribution,
     add,
     boolean,
@@ -90,7 +90,7 @@ def _compare(values: Values, op: Operation) -> Distribution:
     a, b = values.distribution(op.args[0]), values.distribution(op.args[1])
     name = op.name.strip("_")
     if name in {"eq", "ne"}:
-        same = a.zeros if b.low == b.high == 0 else FEW
+        same = a.zeros if b.low == b.high == 0 else MIN_ZERO_SHARE
         if a.low == 0 and a.high == 1 and b.low == b.high == 1:
             same = a.mean
         share = same if name == "eq" else 1 - same

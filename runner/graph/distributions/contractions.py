@@ -91,7 +91,7 @@ def _conv(values: Values, op: Operation) -> Distribution:
                 fan *= _coverage(size, kernel, pad, stride, gap)
     x, bias = values.distribution(op.args[0]), bias_of(values, op)
     result = replace(_project(x, values.distribution(op.args[1]), bias, fan), channel=-spatial - 1)
-    depthwise = weight[1] == 1 and bias is None  # a depthwise convolution
+    depthwise = weight[1] == 1 and bias is None  # one input channel for each output channel
     return replace(result, zeros=zero_window_share(x, prod(weight[2:]))) if depthwise else result
 
 

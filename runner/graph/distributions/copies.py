@@ -6,7 +6,13 @@ import math
 from dataclasses import replace
 from math import prod
 
-from runner.graph.distributions.distribution import FEW, Distribution, boolean, constant, mix
+from runner.graph.distributions.distribution import (
+    MIN_ZERO_SHARE,
+    Distribution,
+    boolean,
+    constant,
+    mix,
+)
 from runner.graph.distributions.values import Rule, Values, number_or
 from runner.graph.ir import Arg, Operation, Ref
 
@@ -14,7 +20,7 @@ _MAX_PIECES = 4
 """Most tensors of different signs that are drawn one by one and concatenated."""
 
 
-def _same(values: Values, op: Operation) -> Distribution:
+def _keep_distribution(values: Values, op: Operation) -> Distribution:
     return values.first_distribution(op)
 
 
@@ -34,21 +40,21 @@ def _channel_after_view(
     """Return the dimension that holds the channels after a view."""
     if not before or not after:
         return -1
-    at = channel % len(before)
+    channel_dim = channel % len(before)
     if op.name == "permute" and isinstance(op.args[1], tuple):
         order = [int(number_or(x, 0.0)) % len(before) for x in op.args[1]]
-        return order.index(at) - len(after)
+        return order.index(channel_dim) - len(after)
     if op.name in {"transpose", "swapaxes", "t"}:
-        swapped = [int(number_or(x, 0.0)) % len(before) for x in op.args[1:3]] or [0, 1]
-        if at in swapped:
-            at = swapped[1 - swapped.index(at)]
-        return at - len(after)
+        swapped_dims = [int(number_or(x, 0.0)) % len(before) for x in op.args[1:3]] or [0, 1]
+        if channel_dim in swapped_dims:
+            channel_dim = swapped_dims[1 - swapped_dims.index(channel_dim)]
+        return channel_dim - len(after)
     if len(before) == len(after):
-        return at - len(after)
-    behind = prod(before[at + 1 :])
-    for place in range(len(after)):
-        if after[place] == before[at] and prod(after[place + 1 :]) == behind:
-            return place - len(after)
+        return channel_dim - len(after)
+    elements_after = prod(before[channel_dim + 1 :])
+    for dim in range(len(after)):
+        if after[dim] == before[channel_dim] and prod(after[dim + 1 :]) == elements_after:
+            return dim - len(after)
     return -1
 
 
@@ -98,7 +104,7 @@ def _pad(values: Values, op: Operation) -> Distribution:
     if op.name == "pad" and op.arg("mode", "constant") != "constant":
         return d
     share = prod(values.shape(op.args[0])) / max(prod(values.result_shape(op)), 1)
-    if share >= 1 - FEW:
+    if share >= 1 - MIN_ZERO_SHARE:
         return d
     value = constant(number_or(op.arg("value"), 0.0))
     return replace(mix([(share, d), (1 - share, value)]), structured=True)
@@ -128,6 +134,6 @@ COPIES: dict[str, Rule] = {
             "bfloat16", "double", "type_as", "reflection_pad2d", "replication_pad2d",
             "embedding",
         ),
-        _same,
+        _keep_distribution,
     ),
 }  # fmt: skip

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-FEW = 0.01
+MIN_ZERO_SHARE = 0.01
 """Share of zeros below which emitted files do not draw zeros."""
 
 
@@ -44,7 +44,7 @@ class Distribution:
         return (
             self.low >= 0,
             self.high <= 0,
-            FEW < self.zeros < 1,
+            MIN_ZERO_SHARE < self.zeros < 1,
             self.low == self.high,
             self.structured,
         )
@@ -77,11 +77,13 @@ def constant(number: float) -> Distribution:
 
 
 def uniform(low: float, high: float) -> Distribution:
+    """Return the uniform distribution between two numbers."""
     mean = (low + high) / 2
     return Distribution(mean, mean**2 + (high - low) ** 2 / 12, mean**2, low, high)
 
 
 def boolean(share: float, like: Distribution) -> Distribution:
+    """Return the distribution of a boolean tensor with this share of true elements."""
     return Distribution(share, share, share**2, 0.0, 1.0, 1 - share, channel=like.channel)
 
 
@@ -122,7 +124,9 @@ def multiply(a: Distribution, b: Distribution) -> Distribution:
         high=max(ends),
         zeros=zeros,
         infinite=max(a.infinite, b.infinite),
-        structured=any(d.structured and (d.zeros > FEW or d.infinite > 0) for d in (a, b)),
+        structured=any(
+            d.structured and (d.zeros > MIN_ZERO_SHARE or d.infinite > 0) for d in (a, b)
+        ),
     )
 
 

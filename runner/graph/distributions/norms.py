@@ -39,6 +39,7 @@ def _layer_norm(values: Values, op: Operation) -> Distribution:
 
 
 def weight_of(values: Values, op: Operation) -> Distribution:
+    """Return the distribution of a normalisation's weight; the constant 1 if it has none."""
     weight = op.arg("weight")
     return values.distribution(weight) if isinstance(weight, Ref) else constant(1.0)
 

@@ -33,7 +33,7 @@ def apply_pointwise(d: Distribution, function: Callable[[float], float]) -> Dist
         results = [value(center + within * node) for node in (NODES if within else [0.0])]
         means.append(sum(results) / len(results))
         squares.append(sum(v * v for v in results) / len(results))
-    lowest, highest = _ends(d, value)
+    lowest, highest = _value_range(d, value)
     normal = NormalDist(d.mean, d.std or 1e-30)
     points = [(i + 0.5) / 200 for i in range(200)]
     zeros = sum(value(normal.inv_cdf(p)) == 0 for p in points) / len(points)
@@ -63,7 +63,7 @@ def apply_pointwise(d: Distribution, function: Callable[[float], float]) -> Dist
     )
 
 
-def _ends(d: Distribution, value: Callable[[float], float]) -> tuple[float, float]:
+def _value_range(d: Distribution, value: Callable[[float], float]) -> tuple[float, float]:
     """Return the least and the greatest value that a function takes within the bounds."""
     low, high = max(d.low, -1e6), min(d.high, 1e6)
     inner = [-(2.0**k) for k in range(-6, 7)] + [0.0] + [2.0**k for k in range(-6, 7)]

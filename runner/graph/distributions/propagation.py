@@ -26,29 +26,31 @@ _RULES: dict[str, Rule] = {
 
 def distributions(graph: Graph) -> dict[str, Distribution]:
     """Return the distribution of each value of a program."""
-    fixed = frozenset(constants(graph)) | _states(graph, "buffer")
-    values = Values(graph.values, fixed, _states(graph, "parameter"))
+    fixed = frozenset(constants(graph)) | _state_names(graph, "buffer")
+    values = Values(graph.values, fixed, _state_names(graph, "parameter"))
     for name, state in graph.states.items():
-        values.distributions[name] = _of_state(state, graph.values[name])
+        values.distributions[name] = _state_distribution(state, graph.values[name])
     for model_input in graph.inputs:
         spec = graph.values[model_input.name]
-        drawn_distribution = _of_recipe(model_input.recipe) if model_input.recipe else None
-        values.distributions[model_input.name] = drawn_distribution or _channels_of(spec)
+        drawn_distribution = (
+            _recipe_distribution(model_input.recipe) if model_input.recipe else None
+        )
+        values.distributions[model_input.name] = drawn_distribution or _default_distribution(spec)
     _propagate(values, graph.operations)
     return values.distributions
 
 
-def _states(graph: Graph, kind: str) -> frozenset[str]:
+def _state_names(graph: Graph, kind: str) -> frozenset[str]:
     return frozenset(name for name, state in graph.states.items() if state.kind == kind)
 
 
-def _channels_of(spec: TensorSpec) -> Distribution:
+def _default_distribution(spec: TensorSpec) -> Distribution:
     return Distribution(channel=1 - len(spec.shape) if len(spec.shape) > 3 else -1)
 
 
-def _of_state(state: State, spec: TensorSpec) -> Distribution:
+def _state_distribution(state: State, spec: TensorSpec) -> Distribution:
     if state.recipe is not None:
-        return _of_recipe(state.recipe)
+        return _recipe_distribution(state.recipe)
     if state.literal is not None and (numbers := numbers_in(state.literal)):
         square = sum(n * n for n in numbers) / len(numbers)
         zeros = sum(n == 0 for n in numbers) / len(numbers)
@@ -58,23 +60,23 @@ def _of_state(state: State, spec: TensorSpec) -> Distribution:
     return Distribution(square=1 / (3 * fan))
 
 
-def _of_recipe(recipe: Recipe) -> Distribution:
+def _recipe_distribution(recipe: Recipe) -> Distribution:
     values = Values(recipe.specs)
     _propagate(values, recipe.operations)
     result = values.distributions.get(recipe.result, Distribution())
     spec = recipe.specs[recipe.result]
-    return replace(result, channel=_channels_of(spec).channel)
+    return replace(result, channel=_default_distribution(spec).channel)
 
 
 def _propagate(values: Values, operations: Iterable[Operation]) -> None:
     for op in operations:
         values.note(op)
-        for name, distribution in zip(op.outputs, _results(values, op), strict=False):
+        for name, distribution in zip(op.outputs, _result_distributions(values, op), strict=False):
             if name:
                 values.distributions[name] = make_consistent(distribution)
 
 
-def _results(values: Values, op: Operation) -> list[Distribution]:
+def _result_distributions(values: Values, op: Operation) -> list[Distribution]:
     """Return the distributions of an operation's outputs; unknown operations keep the scale."""
     name = op.name
     if name.endswith("_") and not name.endswith("__"):

@@ -8,7 +8,7 @@ from math import prod
 from statistics import NormalDist
 
 from runner.graph.distributions.distribution import (
-    FEW,
+    MIN_ZERO_SHARE,
     Distribution,
     without_bounds,
 )
@@ -16,7 +16,7 @@ from runner.graph.distributions.pointwise import NODES, normal_before_relu
 from runner.graph.distributions.values import Rule, Values, number_or, per_dimension
 from runner.graph.ir import Operation
 
-ALIKE = 0.75
+NEIGHBOUR_EXPONENT = 0.75
 """Exponent that turns a number of similar neighbours into a number of independent ones."""
 
 
@@ -43,7 +43,7 @@ def _reduce(values: Values, op: Operation) -> Distribution:
 
 
 def count_reduced(d: Distribution, shape: tuple[int, ...], op: Operation) -> tuple[int, int]:
-    """Return how many elements a reduction combines, and of how many channels they are."""
+    """Return how many elements a reduction combines, and how many channels they come from."""
     dims = op.arg("dim", op.arg("dims"))
     listed_dims = dims if isinstance(dims, tuple) else (dims,) if isinstance(dims, int) else ()
     reduced_dims = {int(number_or(x, 0.0)) % len(shape) for x in listed_dims} if shape else set()
@@ -80,9 +80,9 @@ def _maximum(values: Values, op: Operation) -> Distribution:
     kernel = op.arg("kernel_size")
     digits = [c for c in op.name if c.isdigit()]
     if kernel is not None and digits:
-        count = prod(per_dimension(kernel, int(digits[0]))) ** ALIKE
+        count = prod(per_dimension(kernel, int(digits[0]))) ** NEIGHBOUR_EXPONENT
     else:
-        count = (prod(before) / max(prod(after), 1)) ** ALIKE
+        count = (prod(before) / max(prod(after), 1)) ** NEIGHBOUR_EXPONENT
     if count <= 1:
         return replace(d, structured=False)
     mean, between, within = spreads_before_relu(d)
@@ -104,15 +104,17 @@ def _maximum(values: Values, op: Operation) -> Distribution:
 
 
 def spreads_before_relu(d: Distribution) -> tuple[float, float, float]:
-    """Return the mean and the spreads between and within channels of the normal behind a relu."""
-    mean, std = normal_before_relu(d) if d.low == 0 and d.zeros > FEW else (d.mean, d.std)
-    alike = max(d.shared - d.mean**2, 0.0) / d.variance if d.variance else 1.0
-    return mean, std * math.sqrt(alike), std * math.sqrt(1 - alike)
+    """Return the mean and the spreads between and within channels, before a relu if any."""
+    mean, std = (
+        normal_before_relu(d) if d.low == 0 and d.zeros > MIN_ZERO_SHARE else (d.mean, d.std)
+    )
+    between_share = max(d.shared - d.mean**2, 0.0) / d.variance if d.variance else 1.0
+    return mean, std * math.sqrt(between_share), std * math.sqrt(1 - between_share)
 
 
 def zero_window_share(d: Distribution, count: int) -> float:
     """Return the share of windows of one channel that hold only zeros."""
-    if d.zeros <= FEW or d.low < 0:
+    if d.zeros <= MIN_ZERO_SHARE or d.low < 0:
         return 0.0
     mean, between, within = spreads_before_relu(d)
     unit = NormalDist()

@@ -48,9 +48,11 @@ class Values:
         return self.distribution(next((Ref(name) for name in op.refs()), None))
 
     def shape(self, arg: Arg) -> tuple[int, ...]:
+        """Return the shape of an argument; empty if it is no value."""
         return self.specs[arg.name].shape if isinstance(arg, Ref) else ()
 
     def result_shape(self, op: Operation) -> tuple[int, ...]:
+        """Return the shape of an operation's first result."""
         return self.specs[op.outputs[0]].shape if op.outputs[0] else ()
 
     def are_views_of_one_sum(self, op: Operation) -> bool:
@@ -86,15 +88,18 @@ def numbers_in(text: str) -> list[float]:
 
 
 def number_or(arg: Arg, otherwise: float) -> float:
+    """Return an argument as a float, or `otherwise` if it is no number."""
     return float(arg) if isinstance(arg, (bool, int, float)) else otherwise
 
 
 def bias_of(values: Values, op: Operation, position: int = 2) -> Distribution | None:
+    """Return the distribution of an operation's bias, or None if it has none."""
     bias = op.args[position] if len(op.args) > position else op.arg("bias")
     return values.distribution(bias) if isinstance(bias, Ref) else None
 
 
 def per_dimension(arg: Arg, count: int) -> list[int]:
+    """Return one integer for each of `count` dimensions, from a number or a tuple."""
     sizes = [n for n in arg if isinstance(n, int)] if isinstance(arg, tuple) else [arg]
     numbers = [int(number_or(n, 1.0)) for n in sizes] or [1]
     return numbers if len(numbers) == count else [numbers[0]] * count

@@ -62,7 +62,7 @@ def capture(problem: Problem, mode: Mode = "eval") -> Graph:
         ("concrete", contextlib.nullcontext, trace),
         ("concrete", contextlib.nullcontext, trace_below_autograd),
     )
-    for strategy, tensors, tracer in strategies:
+    for strategy, tensor_mode, tracer in strategies:
         built: BuiltProblem | None = None
         try:
             with (
@@ -72,7 +72,7 @@ def capture(problem: Problem, mode: Mode = "eval") -> Graph:
                 import_without_modes(),
             ):
                 warnings.simplefilter("ignore")
-                built = _build(problem, mode, tensors())
+                built = _build(problem, mode, tensor_mode())
                 with silence_torch_logs(), arguments_named_mod(), numbers_of_numpy():
                     with restore_attributes(built.model):
                         traced = tracer(built)
@@ -113,9 +113,9 @@ def _reason(problem: Problem, error: Exception) -> str:
     return error.what if isinstance(error, ProblemError) else author_error(problem, error)
 
 
-def _build(problem: Problem, mode: Mode, tensors: Any) -> BuiltProblem:
+def _build(problem: Problem, mode: Mode, tensor_mode: Any) -> BuiltProblem:
     model_recorder, inputs_recorder = ProvenanceRecorder(), ProvenanceRecorder(_LONGEST_INPUT)
-    with tensors:
+    with tensor_mode:
         seed(0)
         loaded = load_problem(problem)
         seed(0)

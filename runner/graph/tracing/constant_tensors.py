@@ -24,7 +24,7 @@ _LONGEST_LITERAL = 16384
 """Most numbers that a forward may write out, or take from NumPy."""
 _MAX_DEPTH = 5
 """Greatest nesting depth of lists and objects that are searched for tensors."""
-_LIFTED = re.compile(r"\blifted_tensor_\d+$")
+_LIFTED_PATH = re.compile(r"\blifted_tensor_\d+$")
 """Matches the path that torch gives to a tensor that forward() writes out."""
 
 
@@ -82,7 +82,7 @@ def name_literals(
     states: dict[str, State], operations: Iterable[Operation], varying: Collection[str]
 ) -> None:
     """Name tensors that forward() writes out after the author's variables, if there are any."""
-    literals = {name for name, state in states.items() if _LIFTED.search(state.path)}
+    literals = {name for name, state in states.items() if _LIFTED_PATH.search(state.path)}
     statements = {_statement(op) for op in operations if any(o in varying for o in op.outputs)}
     for name in literals:
         states[name] = replace(states[name], path="constant")
@@ -137,7 +137,7 @@ def _plain_attributes(model: torch.nn.Module) -> dict[str, object]:
 def _walk_attribute(
     value: object, name: str, entered: frozenset[int], depth: int = 0
 ) -> Iterator[tuple[str, object]]:
-    """Yield an attribute and everything in it; objects whose id() is in `known` are not entered."""
+    """Yield an attribute and everything in it; do not enter objects whose id() is in `entered`."""
     if isinstance(value, torch.Tensor):
         yield name, value
     elif depth < _MAX_DEPTH and id(value) not in entered:

@@ -27,7 +27,7 @@ def hide_tracing() -> Iterator[None]:
     """
     fakes = subclasses
     questions = (torch.compiler.is_compiling, torch.compiler.is_exporting)
-    saved = [question.__code__ for question in questions]
+    saved_codes = [question.__code__ for question in questions]
 
     def resolve_attribute(name: str) -> Any:
         if name != "FakeTensor":
@@ -44,7 +44,7 @@ def hide_tracing() -> Iterator[None]:
     finally:
         fakes.FakeTensor = FakeTensor  # type: ignore[misc]
         del fakes.__getattr__
-        for question, code in zip(questions, saved, strict=True):
+        for question, code in zip(questions, saved_codes, strict=True):
             question.__code__ = code
 
 
@@ -71,7 +71,7 @@ class _NoTensor:
 @contextlib.contextmanager
 def refuse_seeding() -> Iterator[None]:
     """Refuse a forward that seeds the generator, since a symbolic trace does not record that."""
-    saved = torch.manual_seed
+    saved_seed = torch.manual_seed
 
     def refuse(seed: int) -> Any:
         raise CaptureRefusal(
@@ -82,25 +82,25 @@ def refuse_seeding() -> Iterator[None]:
     try:
         yield
     finally:
-        torch.manual_seed = saved
+        torch.manual_seed = saved_seed
 
 
 @contextlib.contextmanager
 def import_without_modes() -> Iterator[None]:
     """Run imports outside of tracing modes, so that a package makes real tensors on import."""
-    saved = builtins.__import__
+    saved_import = builtins.__import__
 
-    def plain(name: str, *args: Any, **kwargs: Any) -> Any:
+    def import_plainly(name: str, *args: Any, **kwargs: Any) -> Any:
         if name.partition(".")[0] in _CACHES_NO_TENSORS:
-            return saved(name, *args, **kwargs)
+            return saved_import(name, *args, **kwargs)
         with without_modes():
-            return saved(name, *args, **kwargs)
+            return saved_import(name, *args, **kwargs)
 
-    builtins.__import__ = plain
+    builtins.__import__ = import_plainly
     try:
         yield
     finally:
-        builtins.__import__ = saved
+        builtins.__import__ = saved_import
 
 
 @contextlib.contextmanager
@@ -115,7 +115,7 @@ def forget_cached_tensors() -> Iterator[None]:
     try:
         yield
     finally:
-        for function in gc.get_objects() if _some_may_cache() else ():
+        for function in gc.get_objects() if _may_have_caches() else ():
             if type(function) is functools._lru_cache_wrapper:  # isinstance() may fail on a proxy
                 module = str(getattr(function, "__module__", ""))
                 if module.partition(".")[0] not in _CACHES_NO_TENSORS:
@@ -152,15 +152,15 @@ def _holds_tensor(value: object, kind: type[torch.Tensor] = torch.Tensor) -> boo
 def _modules() -> Iterator[ModuleType]:
     """Yield the modules that were imported after kdrun started."""
     for name, module in list(sys.modules.items()):
-        if name not in _BEFORE and name.partition(".")[0] not in _CACHES_NO_TENSORS:
+        if name not in _MODULES_AT_START and name.partition(".")[0] not in _CACHES_NO_TENSORS:
             yield module
 
 
-_BEFORE = frozenset(sys.modules)
+_MODULES_AT_START = frozenset(sys.modules)
 """Modules imported before any problem; searching all objects for caches takes 50 ms."""
 
 
-def _some_may_cache() -> bool:
+def _may_have_caches() -> bool:
     """Return whether a problem imported a library, or has a cached function of its own."""
     for module in _modules():
         if "site-packages" in str(vars(module).get("__file__", "")):

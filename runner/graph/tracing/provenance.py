@@ -165,7 +165,7 @@ def _write_recipe(
     operations: list[Operation] = []
     result = None
 
-    def name(t: torch.Tensor, stem: str) -> str:
+    def add_name(t: torch.Tensor, stem: str) -> str:
         names[id(t)] = fresh = f"{stem}_{len(values)}"
         values[fresh] = spec_of(t)
         places[storage_of(t), values[fresh]] = fresh
@@ -194,7 +194,7 @@ def _write_recipe(
         kwargs_ir = tuple((k, convert(v)) for k, v in plain_kwargs(kwargs))
         outputs = []
         for t in _tensors(out):
-            outputs.append(names[id(t)] if id(t) in names else name(t, stem))
+            outputs.append(names[id(t)] if id(t) in names else add_name(t, stem))
             if t is tensor or (
                 storage_of(t) == storage_of(tensor) and spec_of(t) == spec_of(tensor)
             ):

@@ -18,7 +18,7 @@ from runner.graph.ir import Origin
 
 _TORCH = str(Path(torch.__file__).parent)
 _KDRUN = str(Path(__file__).parents[2])
-_INSTALLED = "site-packages/"
+_SITE_PACKAGES = "site-packages/"
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
 
 
@@ -41,15 +41,15 @@ def select_authors_frames(summary: traceback.StackSummary) -> traceback.StackSum
 
 def _is_helper(file: str, package: str) -> bool:
     """Return whether a file is in the forward's own package, or in any if the forward has none."""
-    if _INSTALLED in package or file.startswith(_TORCH):
+    if _SITE_PACKAGES in package or file.startswith(_TORCH):
         return _package(file) == package
-    return _package(file) == package or _INSTALLED in file
+    return _package(file) == package or _SITE_PACKAGES in file
 
 
 @functools.cache
 def _package(file: str) -> str:
     """Return the installed package that a file belongs to, or else the file."""
-    head, separator, tail = file.rpartition(_INSTALLED)
+    head, separator, tail = file.rpartition(_SITE_PACKAGES)
     return head + separator + tail.partition("/")[0] if separator else file
 
 
