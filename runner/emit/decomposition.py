@@ -25,7 +25,7 @@ from runner.errors import CaptureError
 from runner.graph.cost import flops, moved_bytes
 from runner.graph.ir import Graph, Mode, TensorSpec
 from runner.graph.operations import constants
-from runner.graph.peak_memory import peak
+from runner.graph.peak_memory import estimate_peak
 from runner.graph.recognition.recognize import recognize
 from runner.problems import Problem, imported_packages
 from runner.tree.document import ROOT, Edge, Metadata, Node, Tree
@@ -168,7 +168,7 @@ def build_tree(
         )
         queue += children
     graph = emitter.program.graph
-    peak_memory = peak(graph)
+    peak_memory = estimate_peak(graph)
     by_level = {"model": 0, "layer": 0, "fusion": 0, "kernel": 0}
     for workload in workloads_used.values():
         by_level[workload.level] += 1

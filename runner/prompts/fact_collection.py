@@ -6,7 +6,7 @@ from runner.errors import CaptureError
 from runner.graph.ir import Arg, Graph, Mode, Number, Operation, Ref, Symbol, TensorSpec
 from runner.graph.normalize import normalize
 from runner.graph.operations import constants
-from runner.graph.peak_memory import peak
+from runner.graph.peak_memory import estimate_peak
 from runner.graph.recognition.recognize import recognize
 from runner.graph.tracing import module_calls
 from runner.graph.tracing.capture import capture
@@ -41,7 +41,7 @@ def collect_facts(problem: Problem, mode: Mode = "eval") -> Facts:
         states=len(graph.state_names),
         unused=tuple(name for name in graph.state_names if name not in paths),
         specialisations=graph.specialisations,
-        peak_bytes=peak(graph).resident_bytes,
+        peak_bytes=estimate_peak(graph).resident_bytes,
     )
 
 
@@ -118,7 +118,7 @@ def _literal(arg: Arg) -> str:
 
 def _observe_facts(problem: Problem, mode: Mode, reason: str) -> Facts:
     """Return the facts that a plain run shows of a program that could not be captured."""
-    observed = module_calls.observe(problem, mode)
+    observed = module_calls.observe_module_calls(problem, mode)
     return Facts(
         capture=None,
         reason=reason.removeprefix("cannot be captured: "),
@@ -129,10 +129,10 @@ def _observe_facts(problem: Problem, mode: Mode, reason: str) -> Facts:
     )
 
 
-def _call_fact(call: module_calls.Call) -> Fact:
+def _call_fact(call: module_calls.ModuleCall) -> Fact:
     return Fact(
         name=call.cls,
-        spelling=call.said,
+        spelling=call.extra_repr,
         inputs=tuple(map(_tensor, call.inputs)),
         weights=tuple(_tensor(spec, name) for name, spec in call.weights),
         outputs=tuple(map(_tensor, call.outputs)),

@@ -24,8 +24,8 @@ from runner.batch.machine import GIB, resident_bytes
 from runner.batch.memory_request import Forecast, granted_for, than_the_largest, too_large
 from runner.emit.decomposition import capture_graph, write_decomposition
 from runner.errors import DecompositionError, KdrunError, ProblemError, UsageError
-from runner.graph import estimate as capture_and_estimate
-from runner.graph.peak_memory import Estimate, demands
+from runner.graph import estimate_problem as capture_and_estimate
+from runner.graph.peak_memory import Estimate, estimate_graph
 from runner.graph.recognition.formula_search import rows_of_all_formulas
 from runner.problems import Problem, is_out_of_memory, read_problem, suggest_init
 from runner.prompts.brief import MOST_FINDINGS
@@ -109,7 +109,7 @@ def decompose(argument: str) -> str:
             problem = read_problem(task.problem)
         with stages("capture"):
             graph = capture_graph(problem, mode=task.options.mode)
-            expected = _forecast(problem, demands(graph))
+            expected = _forecast(problem, estimate_graph(graph))
         if asked := more_than_given(task, expected):
             return asked
         with stages("decompose"):

@@ -257,7 +257,7 @@ def _inactive_parts(graph: Graph) -> Iterator[str]:
 def _dropouts(graph: Graph) -> Iterator[str]:
     """Yield the dropouts that do not run: `dropout p=0.2 × 12: blocks.*.drop`."""
     paths_by_dropout: dict[tuple[str, object], list[str]] = {}
-    for op in graph.dropped:
+    for op in graph.inactive_dropouts:
         if op.arg("p") != 0:
             path = op.scopes[-1].path if op.scopes else "forward"
             paths_by_dropout.setdefault((op.name, op.arg("p")), []).append(path)
@@ -280,7 +280,9 @@ def _running_statistics(graph: Graph) -> Iterator[str]:
 
 def _silent_modules(graph: Graph) -> Iterator[str]:
     """Yield the outermost modules that have no operation and no weight in the program."""
-    active_paths = {scope.path for op in (*graph.operations, *graph.dropped) for scope in op.scopes}
+    active_paths = {
+        scope.path for op in (*graph.operations, *graph.inactive_dropouts) for scope in op.scopes
+    }
     read = {graph.states[n].path for op in graph.operations for n in op.refs() if n in graph.states}
     active_paths |= {path.rpartition(".")[0] for path in read}
     active_prefixes = {

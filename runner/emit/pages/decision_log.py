@@ -34,7 +34,7 @@ def write_log(emitter: Emitter, root: Part, tree: Tree) -> str:
                 "module": op.scopes[-1].path if op.scopes else "",
                 "source_line": op.origin.line if op.origin is not None else None,
             }
-            for op in graph.dropped
+            for op in graph.inactive_dropouts
         ],
         "levels": [
             {"level": level, "why": reason, "nodes": nodes}
