@@ -88,7 +88,7 @@ class Flow:
         )
 
     def _is_number(self, op: Operation) -> bool:
-        if not self.constant[self.producer[op.outputs[0]]] or not op.outputs[0]:
+        if not op.outputs[0] or not self.constant[self.producer[op.outputs[0]]]:
             return False
         single = all(self.graph.values[name].shape == () for name in op.outputs if name)
         return single and self.returned.isdisjoint(op.outputs)

@@ -56,7 +56,7 @@ def _batch_norm(values: Values, op: Operation) -> Distribution:
         centered = add(d, mean.scale(-1.0)) if mean.square else d
         result = multiply(centered.scale(1 / math.sqrt(max(variance.mean, 0.0) + eps)), weight)
     if bias is not None and bias.square:
-        result = replace(add(result, bias))
+        result = add(result, bias)
     return replace(result, structured=False)
 
 
