@@ -1,7 +1,8 @@
-"""Attention is one kernel: scores, what makes them probabilities, and their product with values.
+"""Joins the kernels of an attention into one: scores, probabilities, product with the values.
 
-softmax(scale(q @ kᵀ) + mask) @ v (Vaswani et al., 2017), by whichever operators, with a relu in
-the softmax's place too. A part belongs to it where nothing outside of the attention reads it.
+The formula is softmax(scale(q @ kᵀ) + mask) @ v (Vaswani et al., 2017), by whichever operators; a
+relu or a sigmoid may replace the softmax. A kernel belongs to the attention if nothing outside of
+the attention reads it.
 """
 
 from collections.abc import Iterator
@@ -17,17 +18,17 @@ _PROBABILITIES = {
     "squared_relu": "squared_relu_attention",
     "sigmoid": "sigmoid_attention",
 }
-"""Function that turns scores into probabilities: name of an attention that uses it."""
+"""Function that turns scores into probabilities -> name of an attention that uses it."""
 _FUSED = "scaled_dot_product_attention"
 _PRODUCTS = {"matmul", "mm", "bmm", "baddbmm", "einsum"}
 _MEETS = {"add", "sub", "mul", "div", "masked_fill", "where", "cat", "maximum", "minimum"}
-"""How scores meet a mask, a bias or a sink that comes in."""
+"""Operations that combine scores with a mask, a bias or a sink."""
 _REPEATS = {"repeat_kv", "repeat_interleave"}
 _SCALES = {"mul", "div"}
 
 
 def attention(grouping: Grouping) -> None:
-    """Join the kernels of each attention of a program."""
+    """Join the kernels of each attention in the program."""
     for group in grouping.alive():
         name = grouping.names[group]
         if name == _FUSED:
@@ -43,7 +44,10 @@ def attention(grouping: Grouping) -> None:
 
 
 def _parts(grouping: Grouping, probabilities: int) -> list[int] | None:
-    """The kernels from the product of queries and keys to the product with values."""
+    """Return the kernels from the product of queries and keys to the product with the values.
+
+    Returns None if the probabilities are not those of an attention.
+    """
     before = _from_scores(grouping, probabilities, _FARTHEST)
     after = _to_output(grouping, probabilities)
     if before is None or after is None:
@@ -59,7 +63,7 @@ def _parts(grouping: Grouping, probabilities: int) -> list[int] | None:
 
 
 _FARTHEST = 12
-"""Kernels between a product and the softmax; the longest that was seen has 5."""
+"""Kernels to search between a product and the softmax; the longest chain seen so far has 5."""
 
 
 def _from_scores(grouping: Grouping, group: int, left: int) -> list[int] | None:
@@ -77,7 +81,7 @@ def _from_scores(grouping: Grouping, group: int, left: int) -> list[int] | None:
 
 
 def _to_output(grouping: Grouping, group: int) -> list[int] | None:
-    """Return the kernels from the probabilities on, up to and with their product with values."""
+    """Return the kernels after the probabilities, up to and including their product with values."""
     found: list[int] = []
     readers = grouping.readers(group) - _unread(grouping, group)
     reader = next(iter(readers)) if len(readers) == 1 else None
@@ -92,9 +96,10 @@ def _to_output(grouping: Grouping, group: int) -> list[int] | None:
 
 
 def _sums_weights(grouping: Grouping, group: int, after: list[int]) -> bool:
-    """Whether the last product sums over the dimension of the probabilities, and reads them once.
+    """Return whether the last product sums once over the dimension of the probabilities.
 
-    A relu has none, so it is the last one. A dimension that cannot be followed is taken for it.
+    A relu names no dimension; its is the last one. A dimension that cannot be followed is assumed
+    to be the one that the product sums over.
     """
     flow, (product,) = grouping.flow, grouping.compute(after[-1])
     groups = grouping.contracted.groups
@@ -115,7 +120,7 @@ def _sums_weights(grouping: Grouping, group: int, after: list[int]) -> bool:
 
 
 def _dimension(grouping: Grouping, group: int) -> int | None:
-    """Along which dimension, counted from the end, probabilities add up to one."""
+    """Return the dimension, counted from the end, along which probabilities add up to one."""
     dims = [dim for op in grouping.compute(group) if (dim := op.arg("dim")) is not None]
     if not dims:
         return None if grouping.names[group] == "softmax" else -1
@@ -125,7 +130,7 @@ def _dimension(grouping: Grouping, group: int) -> int | None:
 
 
 def _moved(dim: int, name: str, op: Operation, graph: Graph) -> int | None:
-    """Return where a dimension of an operand stands in the result; None if it is not known."""
+    """Return where a dimension of an operand is in the result; None if that is not known."""
     before, after = graph.values[name], graph.values[op.outputs[0]]
     if op.view:
         size, step = before.shape[dim], before.stride[dim]
@@ -137,7 +142,7 @@ def _moved(dim: int, name: str, op: Operation, graph: Graph) -> int | None:
 
 
 def _summed(product: Operation, name: str, graph: Graph) -> set[int]:
-    """The dimensions of a factor, counted from the end, that a product sums over."""
+    """Return the dimensions of a factor, counted from the end, that a product sums over."""
     rank = len(graph.values[name].shape)
     if product.name != "einsum":
         first = next(_factors(product)) == name
@@ -150,12 +155,16 @@ def _summed(product: Operation, name: str, graph: Graph) -> set[int]:
 
 
 def _unread(grouping: Grouping, group: int) -> set[int]:
-    """Readers whose own result nobody reads: nn.MultiheadAttention's mean of its weights."""
+    """Return the readers whose own result nobody reads.
+
+    The mean of the weights in nn.MultiheadAttention is one.
+    """
     return {r for r in grouping.readers(group) if r >= 0 and not grouping.readers(r)}
 
 
 def _passes(grouping: Grouping, group: int) -> bool:
-    """Whether scores may go through: a scale, a mask, a bias, a cap, a cast, a sink, a copy."""
+    """Return whether scores may go through: a scale, a mask, a bias, a cap, a cast, a sink, a copy.
+    """
     kinds = grouping.kind(group)
     if kinds not in {"pointwise", "copy"}:
         return False
@@ -163,7 +172,7 @@ def _passes(grouping: Grouping, group: int) -> bool:
 
 
 def is_product(grouping: Grouping, group: int) -> bool:
-    """Whether a kernel is the product of two activations."""
+    """Return whether a kernel is the product of two activations."""
     compute = grouping.compute(group)
     if len(compute) != 1 or compute[0].name not in _PRODUCTS:
         return False
@@ -173,7 +182,7 @@ def is_product(grouping: Grouping, group: int) -> bool:
 
 
 def _factors(op: Operation) -> Iterator[str]:
-    """The names of what a product multiplies."""
+    """Yield the names of the tensors that a product multiplies."""
     args = op.args[1:] if op.name in {"einsum", "baddbmm"} else op.args
     listed = args[0] if op.name == "einsum" else args[: 3 if op.name == _FUSED else 2]
     assert isinstance(listed, tuple)
@@ -191,7 +200,10 @@ def _prepared(grouping: Grouping, product: int) -> list[int]:
 
 
 def _preparing(grouping: Grouping, maker: int | None, reader: int) -> list[int]:
-    """A maker that only prepares, and those before it; copies only where one of those is before."""
+    """Return a kernel that only prepares an operand for `reader`, and such kernels before it.
+
+    A copy is one only if a scale, a cast or a repetition comes before it.
+    """
     if maker is None or grouping.only_reader(maker) != reader:
         return []
     operands = list(grouping.operands(maker).values())

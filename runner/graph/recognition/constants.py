@@ -1,4 +1,7 @@
-"""This file knows about constants: which of them are one, and what their field calls them."""
+"""Groups the constants of a program into kernels and names them.
+
+A constant is a value that depends on no input and no parameter: a mask, a table, positions.
+"""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -11,18 +14,19 @@ from runner.graph.terms import snake_case
 _ORDERED = {"lt", "gt", "le", "ge", "less", "greater", "less_equal", "greater_equal"}
 _ATTENTION = {"softmax", "_softmax", "scaled_dot_product_attention"}
 _FEW = 6
+"""Steps between a constant and the softmax that it may still be a mask for."""
 _MOST_OF_A_TABLE = 8
-"""Operations on what a checkpoint holds that are one table: a table of rotations, a mask."""
+"""Most operations on a checkpoint's tensors that still make one table, of rotations or a mask."""
 _CURVES = {"log", "pow", "exp", "sqrt", "sin", "cos"}
-"""What makes numbers of positions that are more than who may see whom."""
+"""Functions of positions that no mask needs."""
 
 
 def cones(constants: Iterable[int], flow: Flow) -> Iterator[set[int]]:
-    """Constants that belong together, without the views at their edge.
+    """Yield sets of constants that make one kernel each, without the views at their edge.
 
-    Those are connected ones. Positions that a mask and a table both count from are no reason to
-    compute the two together: whole numbers that several results share are a constant of their own.
-    So is what a call of a module gives that computes nothing but constants.
+    A set (a cone) holds connected constants. Integers that several results share, such as the
+    positions of both a mask and a table, are a set of their own: sharing them is no reason to
+    compute the results together. A module call that computes only constants is a set too.
     """
     for connected in expressions(constants, flow):
         families = _families(connected, flow)
@@ -37,7 +41,7 @@ def cones(constants: Iterable[int], flow: Flow) -> Iterator[set[int]]:
 
 
 def _is_program(cone: set[int], flow: Flow) -> bool:
-    """Whether it computes more of what the model was trained to than a table is made with."""
+    """Return whether constants compute too much from the checkpoint's tensors to be one table."""
     states = flow.graph.states
     read = [flow.base(name) for i in cone for name in flow.operations[i].refs()]
     trained = any(name in states and states[name].in_checkpoint for name in read)
@@ -45,6 +49,7 @@ def _is_program(cone: set[int], flow: Flow) -> bool:
 
 
 def _by_module(cone: set[int], flow: Flow) -> Iterator[set[int]]:
+    """Split constants by the outermost call of an author's module that computes only constants."""
     operations = flow.operations
     varying = {scopes for op in _varying(flow) for scopes in _calls(op)}
     parts: dict[tuple[Scope, ...], set[int]] = {}
@@ -56,19 +61,19 @@ def _by_module(cone: set[int], flow: Flow) -> Iterator[set[int]]:
 
 
 def _calls(op: Operation) -> Iterator[tuple[Scope, ...]]:
-    """The module calls that an operation is in, the outermost first."""
+    """Yield the module calls that an operation is in, the outermost first."""
     return (op.scopes[:depth] for depth in range(1, len(op.scopes) + 1))
 
 
 def _varying(flow: Flow) -> Iterator[Operation]:
-    """What computes from an input or a parameter."""
+    """Yield the operations that compute something from an input or a parameter."""
     for op, fixed in zip(flow.operations, flow.constant, strict=True):
         if not fixed and not op.view:
             yield op
 
 
 def expressions(constants: Iterable[int], flow: Flow) -> Iterator[set[int]]:
-    """Constants that are computed one from the other, or from the same."""
+    """Yield the connected components of a set of constants."""
     left = set(constants)
     while left:
         waiting, found = [min(left)], set[int]()
@@ -82,16 +87,19 @@ def expressions(constants: Iterable[int], flow: Flow) -> Iterator[set[int]]:
 
 
 def is_argument(expression: Iterable[int], reader: str, flow: Flow) -> bool:
-    """Whether a constant only says how the kernel that reads it works: `reader` is its kind.
+    """Return whether a constant only configures the kernel that reads it.
 
-    That is a number, a fill, a range or a literal; one operation on those too, but not for a
-    contraction, of which it would be an operand.
+    Such a constant is a number, a fill, a range or a literal, or one operation on these; but the
+    latter not for a contraction, which would read it as an operand. `reader` is the kind of the
+    kernel.
     """
     steps = sum(_computes(index, flow) for index in expression)
     return not steps or (steps == 1 and reader != "contraction")
 
 
 def _computes(index: int, flow: Flow) -> bool:
+    """Return whether an operation computes several numbers, and does not only fill, cast or copy.
+    """
     op = flow.operations[index]
     if field_name(op) in {"cast", "copy"} or kind(op) in {"view", "creation"}:
         return False
@@ -99,7 +107,7 @@ def _computes(index: int, flow: Flow) -> bool:
 
 
 def _families(connected: set[int], flow: Flow) -> list[set[int]]:
-    """Parts that share nothing but whole numbers, and what they share."""
+    """Split connected constants into parts that share only integers, and the shared integers."""
     results: dict[int, set[int]] = {}
     for index in sorted(connected, reverse=True):
         inside = [user for user in flow.users[index] if user in connected]
@@ -125,7 +133,7 @@ def _families(connected: set[int], flow: Flow) -> list[set[int]]:
 
 
 def _counts(index: int, flow: Flow) -> bool:
-    """Whole numbers, such as positions."""
+    """Return whether an operation gives integers, such as positions."""
     return all(
         flow.graph.values[name].dtype.startswith(("int", "uint"))
         for name in flow.operations[index].outputs
@@ -134,7 +142,7 @@ def _counts(index: int, flow: Flow) -> bool:
 
 
 def constant_name(cone: set[int], flow: Flow) -> str:
-    """What a constant is: a mask or a table that the field knows, else what its author calls it."""
+    """Return the name of a constant: a mask or table known in the field, else the author's name."""
     operations = [flow.operations[i] for i in sorted(cone) if not flow.operations[i].view]
     alone = field_name(operations[0]) if len(operations) == 1 else None
     if alone and kind(operations[0]) == "creation":
@@ -144,6 +152,7 @@ def constant_name(cone: set[int], flow: Flow) -> str:
 
 
 def _known_table(cone: set[int], operations: list[Operation], flow: Flow) -> str | None:
+    """Return the field's name for a mask or a table; None if it has none."""
     names = {op.name for op in operations}
     spec = flow.graph.values[operations[-1].outputs[0]]
     read_by = _readers(cone, flow)
@@ -169,11 +178,14 @@ def _known_table(cone: set[int], operations: list[Operation], flow: Flow) -> str
     return None
 
 
-# --- what the author calls it ---------------------------------------------------------------------
+# --- the author's names ---------------------------------------------------------------------------
 
 
 def _authors_name(cone: set[int], flow: Flow) -> str | None:
-    """The module, the function or the variable that is this constant and nothing else."""
+    """Return the author's name for a constant: of a module, a function or a variable.
+
+    Returns None if each of these computes more than the constant, or is a word without meaning.
+    """
     compute = [flow.operations[i] for i in sorted(cone) if not flow.operations[i].view]
     scopes = set.intersection(*({*_calls(op)} for op in compute))
     scopes -= {call for op in _varying(flow) for call in _calls(op)}
@@ -187,7 +199,7 @@ def _authors_name(cone: set[int], flow: Flow) -> str | None:
 
 
 def _called(result: Operation, origin: Origin, flow: Flow) -> Iterator[str]:
-    """The function that makes a result, then the variables that it is assigned to."""
+    """Yield the function that makes a result, then the variables that it is assigned to."""
     varying = list(_varying(flow))
     functions = {(op.scopes, *_function(op)) for op in varying}
     if (result.scopes, *_function(result)) not in functions:
@@ -200,17 +212,19 @@ def _called(result: Operation, origin: Origin, flow: Flow) -> Iterator[str]:
 
 
 def _function(op: Operation) -> tuple[str, str]:
+    """Return the file and the function that an operation is written in."""
     return (op.origin.file, op.origin.function) if op.origin is not None else ("", "")
 
 
 def _places(op: Operation) -> Iterator[tuple[str, int, tuple[str, ...]]]:
-    """The statements that an operation stands in, the innermost first."""
+    """Yield the statements that an operation is written in, the innermost first."""
     if op.origin is not None:
         yield (op.origin.file, op.origin.statement, op.origin.targets)
         yield from reversed(op.origin.callers)
 
 
 def _telling(name: str) -> str | None:
+    """Return a name in snake case; None if it says nothing about the constant."""
     name = snake_case(name)
     known = name in _SAY_NOTHING or name.endswith("attention") or not name.isidentifier()
     return None if known or len(name) < _SHORTEST else name
@@ -222,13 +236,14 @@ _SAY_NOTHING = {
     "forward", "get", "make", "build", "create", "compute", "generate", "call", "run", "out",
     "output", "res", "result", "ret", "tmp", "temp", "val", "value", "values", "arr", "tensor",
 }  # fmt: skip
+"""Names that say nothing about a value."""
 
 
 # --- masks ----------------------------------------------------------------------------------------
 
 
 def _mask(operations: list[Operation], names: set[str], flow: Flow) -> str | None:
-    """Who may see whom: those before, those near, or both."""
+    """Return the name of a mask by position: causal, or a window of near positions."""
     compared = [
         op
         for op in operations
@@ -241,7 +256,7 @@ def _mask(operations: list[Operation], names: set[str], flow: Flow) -> str | Non
 
 
 def _counted(arg: Arg, flow: Flow) -> bool:
-    """Made from positions."""
+    """Return whether a value is computed from positions."""
     waiting, seen = list(references(arg)), set[str]()
     while waiting:
         name = waiting.pop()
@@ -256,6 +271,7 @@ def _counted(arg: Arg, flow: Flow) -> bool:
 
 
 def _results(cone: set[int], flow: Flow) -> list[str]:
+    """Return the values of a constant that others read."""
     return [
         name
         for i in sorted(cone)
@@ -265,7 +281,7 @@ def _results(cone: set[int], flow: Flow) -> list[str]:
 
 
 def _readers(cone: set[int], flow: Flow) -> set[str]:
-    """The operators that read it, and the softmax a few steps on, where there is one."""
+    """Return the operators that read a constant, and an attention's softmax a few steps later."""
     found: set[str] = set()
     waiting = [(user, 0) for i in cone for user in flow.users[i] if user not in cone]
     seen: set[int] = set()
@@ -285,5 +301,5 @@ def _readers(cone: set[int], flow: Flow) -> set[str]:
     return found
 
 
-# What scores go through on their way to the softmax.
+# Operators between the scores and the softmax.
 _SCORES = {"add", "sub", "mul", "div", "baddbmm", "masked_fill", "where", "maximum", "clamp", "to"}

@@ -1,4 +1,4 @@
-"""Experts: linear layers whose weights are picked or in a batch, and sums of what they give."""
+"""Joins the kernels of mixture-of-experts layers: expert products and sums of experts' results."""
 
 from runner.graph.ir import Operation, references
 from runner.graph.recognition.formula_guards import CHOICES, follows
@@ -11,7 +11,8 @@ _BATCHED = "the weights of all experts, and their product"
 
 
 def experts(grouping: Grouping) -> None:
-    """Join weights that are picked, their product with the tokens, and its bias."""
+    """Join the product of tokens with experts' weights, the look-up of these weights, and the bias.
+    """
     counts = _router_widths(grouping)
     for group in grouping.alive():
         if grouping.names[group] not in _PRODUCTS:
@@ -35,19 +36,20 @@ def experts(grouping: Grouping) -> None:
 
 
 def _adds_weight(grouping: Grouping, group: int) -> bool:
+    """Return whether a kernel adds a parameter or a buffer."""
     refs = [name for op in grouping.compute(group) for name in op.refs()]
     return any(grouping.flow.base(name) in grouping.flow.graph.states for name in refs)
 
 
 def _router_widths(grouping: Grouping) -> set[int]:
-    """How many experts the routers of the program choose from."""
+    """Return the numbers of experts that the program's routers choose from."""
     flow = grouping.flow
     routers = (op for op in flow.operations if op.name in CHOICES)
     return {flow.graph.values[next(op.refs())].shape[-1] for op in routers}
 
 
 def _of_all(grouping: Grouping, op: Operation, counts: set[int]) -> bool:
-    """Whether one operand is a stack of matrices, as many as there are experts."""
+    """Return whether one operand is a stack of matrices, as many as there are experts."""
     flow = grouping.flow
     owned = [name for name in op.refs() if grouping.maker(name)[0] in flow.graph.states]
     shapes = [flow.graph.values[grouping.maker(name)[0]].shape for name in owned]
@@ -55,7 +57,7 @@ def _of_all(grouping: Grouping, op: Operation, counts: set[int]) -> bool:
 
 
 def _picked(grouping: Grouping, group: int) -> list[int]:
-    """The makers of what a kernel reads that pick from a weight, for this kernel alone."""
+    """Return the kernels that look up rows of a weight for this kernel alone."""
     return [
         maker
         for maker in grouping.operands(group).values()
@@ -66,12 +68,13 @@ def _picked(grouping: Grouping, group: int) -> list[int]:
 
 
 def _stacked(grouping: Grouping, group: int) -> bool:
-    """Whether what is picked are matrices, one an expert."""
+    """Return whether a look-up picks matrices, one for each expert."""
     data = next(references(grouping.compute(group)[0].args))
     return len(grouping.flow.graph.values[data].shape) > 2
 
 
 def _picks_weights(grouping: Grouping, group: int) -> bool:
+    """Return whether a kernel looks up entries of a parameter or a buffer."""
     compute = grouping.compute(group)
     if len(compute) != 1 or compute[0].name not in _PICKS or not grouping.operands(group):
         return False
@@ -92,7 +95,10 @@ def summed_experts(grouping: Grouping) -> None:
 
 
 def _summands(grouping: Grouping, group: int) -> tuple[list[int], list[int]]:
-    """The products that a sum adds up, and its additions; none where it adds up anything else."""
+    """Return the weighted products that a sum adds up, and its additions.
+
+    Both are empty if it adds up anything else.
+    """
     if not _is_single(grouping, group, "add"):
         return [], []
     products, sums = list[int](), [group]
@@ -110,7 +116,7 @@ def _summands(grouping: Grouping, group: int) -> tuple[list[int], list[int]]:
 
 
 def _is_share(grouping: Grouping, group: int) -> bool:
-    """Whether a kernel multiplies something by weights that a router chose."""
+    """Return whether a kernel multiplies something by weights that a router chose."""
     return _is_single(grouping, group, "mul") and any(
         follows(name, CHOICES, grouping.flow) for name in grouping.operands(group)
     )

@@ -1,4 +1,4 @@
-"""This file knows about what a formula cannot say: which shapes and which relations it needs."""
+"""Checks the shapes and relations of a formula's values, which the formula itself cannot state."""
 
 from collections.abc import Callable, Collection, Iterable
 from math import prod
@@ -10,7 +10,10 @@ from runner.graph.recognition.formulas import LOSSES
 from runner.graph.recognition.unify import Match
 
 Guard = Callable[[Match, Flow, int], str | None]
-"""(match, flow, last operation): what it is called here; None where it is not that at all."""
+"""Takes (match, flow, index of the last operation).
+
+Returns the operation's name in this place, or None if it is not this operation at all.
+"""
 
 
 def _l2_norm(match: Match, flow: Flow, root: int) -> str | None:
@@ -28,7 +31,7 @@ def _layer_norm(match: Match, flow: Flow, root: int) -> str | None:
 
 
 def _by_groups(match: Match, flow: Flow, root: int) -> str | None:
-    """Normalised as (N, groups, the rest), or each group in a row of its own."""
+    """Return the name of a norm over (N, groups, ...), or over rows that hold one group each."""
     x = match.value("x")
     shape = flow.graph.values[x.name].shape if isinstance(x, Ref) else ()
     rank, dims = len(match.reduced), match.dims
@@ -43,6 +46,7 @@ def _by_groups(match: Match, flow: Flow, root: int) -> str | None:
 
 
 def _one_number(name: str) -> Guard:
+    """Return a guard that accepts only a result of one element."""
     def guard(match: Match, flow: Flow, root: int) -> str | None:
         return name if flow.graph.values[flow.operations[root].outputs[0]].numel == 1 else None
 
@@ -50,7 +54,10 @@ def _one_number(name: str) -> Guard:
 
 
 def _distance(name: str) -> Guard:
-    """Of two tensors of one form: a tensor and its own mean are a variance."""
+    """Return a guard that also demands two tensors of one shape.
+
+    The distance of a tensor to its own mean is a variance.
+    """
 
     def guard(match: Match, flow: Flow, root: int) -> str | None:
         x, y = match.value("x"), match.value("y")
@@ -65,18 +72,18 @@ def _distance(name: str) -> Guard:
 
 
 def _bag(match: Match, flow: Flow, root: int) -> str | None:
-    """Rows are put together, not the numbers within a row."""
+    """Accept a reduction over the rows of each bag, not over the numbers within a row."""
     return "embedding_bag" if match.dims == (len(match.reduced) - 2,) else None
 
 
 def _segments(match: Match, flow: Flow, root: int) -> str | None:
-    """A square of sums from everywhere to everywhere."""
+    """Accept a square result: the sums from every position to every position."""
     shape = flow.graph.values[flow.operations[root].outputs[0]].shape
     return "segment_sum" if len(shape) > 1 and shape[-1] == shape[-2] else None
 
 
 def _router(match: Match, flow: Flow, root: int) -> str | None:
-    """Both the weights and the choice are used, and not what the model gives back."""
+    """Accept a router if the program uses its weights and its choice, and returns neither."""
     best = [flow.operations[i] for i in match.used if flow.operations[i].name in {"topk", "max"}]
     chosen = [name for op in best for name in op.outputs[1:]]
     given_back = {flow.base(name) for name in flow.returned}
@@ -89,7 +96,7 @@ def _router(match: Match, flow: Flow, root: int) -> str | None:
 
 
 def _combine(match: Match, flow: Flow, root: int) -> str | None:
-    """The weights come from a router."""
+    """Accept a sum whose weights come from a router."""
     for name in ("gates", "x"):
         gates = match.value(name)
         if isinstance(gates, Ref) and follows(gates.name, CHOICES, flow):
@@ -98,7 +105,9 @@ def _combine(match: Match, flow: Flow, root: int) -> str | None:
 
 
 CHOICES = {"topk"}
+"""Operators with which a router chooses experts."""
 _NEAR = 24
+"""Operations that a search looks at before it gives up."""
 
 
 def follows(
@@ -107,9 +116,10 @@ def follows(
     flow: Flow,
     sources: Callable[[Operation], Iterable[str]] | None = None,
 ) -> bool:
-    """Whether one of some operators is a few steps before a value.
+    """Return whether one of some operators computes a value, a few steps before it.
 
-    `sources`: the operands to go on to, by default all of an operation that is no contraction.
+    `sources` returns the operands of an operation to search on from; by default these are all
+    operands, except those of a contraction.
     """
     waiting, seen = [name], set[int]()
     while waiting and len(seen) < _NEAR:
@@ -128,12 +138,13 @@ def follows(
 
 
 def _hides(match: Match, flow: Flow, root: int) -> str | None:
-    """So far below any score that a softmax makes it nothing."""
+    """Accept a number so far below any score that the softmax of it is zero."""
     c = match.value("c")
     return "attention_mask" if isinstance(c, float | int) and c < _FAR_BELOW else None
 
 
 _FAR_BELOW = -999
+"""Largest number that counts as a mask's minus infinity."""
 
 GUARDS: dict[str, Guard] = {
     "attention_mask": _hides,
@@ -153,18 +164,22 @@ GUARDS: dict[str, Guard] = {
 
 
 def parts_of_one(a: str, b: str, flow: Flow) -> set[int] | None:
-    """The views that read a and b from one tensor, down from what they have in common."""
+    """Return the views through which a and b read two parts of one tensor; None if they do not."""
     common, views = _common(a, b, flow)
     return None if common is None or common in (a, b) else views
 
 
 def part_of(a: str, b: str, flow: Flow) -> set[int] | None:
-    """The same, where one of them may be the whole."""
+    """Return the views as `parts_of_one` does, also if a or b is the whole tensor."""
     common, views = _common(a, b, flow)
     return None if common is None or a == b else views
 
 
 def _common(a: str, b: str, flow: Flow) -> tuple[str | None, set[int]]:
+    """Return the first value that both a and b are views of, and the views between.
+
+    Returns (None, empty set) if there is no such value, or if the model owns it.
+    """
     chains = []
     for name in (a, b):
         chain = [(name, -1)]
@@ -188,13 +203,14 @@ def _common(a: str, b: str, flow: Flow) -> tuple[str | None, set[int]]:
 
 
 def projections_of_one(a: str, b: str, flow: Flow) -> bool:
-    """Whether two contractions of one tensor, with what the model owns, made a and b."""
+    """Return whether two contractions of one tensor with the model's weights computed a and b."""
     sources = [_projected(name, flow) for name in (a, b)]
     return flow.base(a) != flow.base(b) and sources[0] is not None and sources[0] == sources[1]
 
 
 def _projected(name: str, flow: Flow) -> str | None:
-    """What a contraction of one activation read, behind views."""
+    """Return the one activation that a contraction read to compute a value; None for other values.
+    """
     index = flow.producer.get(flow.base(name))
     if index is None or kind(flow.operations[index]) != "contraction":
         return None

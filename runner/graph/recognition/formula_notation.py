@@ -1,9 +1,9 @@
-"""This file knows about the notation of formulas: what may stand in one, and how it is read.
+"""Defines the notation of formulas and parses it.
 
 A formula is a Python expression. `x`, `y`, `a`, `cos` stand for tensors, the same one at each
-mention; `weight`, `bias` and `running_...` for what the model owns; `eps`, `c`, `lo`, `hi` for
-numbers; `d` for the dimensions of a reduction. Functions are the rows of FUNCTIONS; `view(x)` is x
-through a chain of views.
+mention; `weight`, `bias` and `running_...` for tensors that the model owns; `eps`, `c`, `lo`, `hi`
+for numbers; `d` for the dimensions of a reduction. Functions are the rows of FUNCTIONS; `view(x)`
+is x through a chain of views.
 """
 
 import ast
@@ -19,7 +19,7 @@ LIMITS = {"lo", "hi", "lo2", "hi2"}
 OWNED = {"weight", "bias", "running_mean", "running_var"}
 DIMENSIONS = "d"
 
-# Operators with several names.
+# Other names of operators -> the name that formulas use.
 _SAME = {"multiply": "mul", "divide": "div", "true_divide": "div", "subtract": "sub",
          "negative": "neg", "concat": "cat", "concatenate": "cat", "amax": "max", "amin": "min",
          "clip": "clamp", "_softmax": "softmax", "_log_softmax": "log_softmax", "_to_copy": "to",
@@ -31,7 +31,7 @@ _SAME = {"multiply": "mul", "divide": "div", "true_divide": "div", "subtract": "
 
 
 def known_as(op: Operation) -> str:
-    """The operator's name; the usual one, where it has several."""
+    """Return an operator's name; the usual one if it has several."""
     return _SAME.get(op.target) or _SAME.get(op.name, op.name)
 
 
@@ -40,16 +40,20 @@ def known_as(op: Operation) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """The operators that compute a function, and how their arguments read in a formula."""
+    """A function of the notation: the operators that compute it, and how to read their arguments.
+    """
 
     operators: dict[str, int]
-    """Which of each operator's results it is."""
+    """For each operator that computes the function, which of its outputs is the result."""
     arguments: Callable[[Operation, TensorSpec], tuple[Arg, ...] | None]
-    """None where this call is not that function. The second argument is the first operand's."""
+    """Returns a call's arguments as a formula names them, or None if this call is another function.
+
+    The second parameter is the spec of the operation's first operand.
+    """
     through_views: bool = False
-    """Its result may be reshaped before it is used: the result of a reduction."""
+    """The result may be reshaped before it is used, as a reduction's often is."""
     listed: bool = False
-    """Its arguments are the members of a list, all of which a formula names."""
+    """The arguments are the members of a list; a formula must name all of them."""
 
 
 def _first(op: Operation, spec: TensorSpec) -> tuple[Arg, ...]:
@@ -65,7 +69,10 @@ def _reduced(op: Operation, spec: TensorSpec) -> tuple[Arg, ...]:
 
 
 def dimensions(op: Operation, spec: TensorSpec) -> tuple[int, ...]:
-    """The dimensions that an operation works along, from the front; all where none is named."""
+    """Return the dimensions that an operation works along, sorted and not negative.
+
+    Returns all dimensions if the operation names none.
+    """
     rank = len(spec.shape)
     named = op.arg("dim", op.arg("dims"))
     listed = named if isinstance(named, tuple) else (named,)
@@ -104,12 +111,12 @@ def _members(op: Operation, spec: TensorSpec) -> tuple[Arg, ...] | None:
 
 
 def _scatter(op: Operation, spec: TensorSpec) -> tuple[Arg, ...] | None:
-    """scatter(base, indices, source)."""
+    """Read a call as scatter(base, indices, source)."""
     return (op.args[0], op.args[2], op.args[3]) if len(op.args) > 3 else None
 
 
 def _gather(op: Operation, spec: TensorSpec) -> tuple[Arg, ...] | None:
-    """gather(x, indices): also x[rows, indices]."""
+    """Read a call as gather(x, indices); x[rows, indices] is one too."""
     if op.name == "gather":
         return (op.args[0], op.args[2])
     picked = op.args[1] if isinstance(op.args[1], tuple) else ()
@@ -117,7 +124,7 @@ def _gather(op: Operation, spec: TensorSpec) -> tuple[Arg, ...] | None:
 
 
 def _rows(op: Operation, spec: TensorSpec) -> tuple[Arg, ...] | None:
-    """x[indices], one index for each row."""
+    """Read a call as x[indices] with one index for each row."""
     if op.name == "index_select":
         return (op.args[0], op.args[2])
     picked = op.args[1] if isinstance(op.args[1], tuple) else ()
@@ -125,18 +132,18 @@ def _rows(op: Operation, spec: TensorSpec) -> tuple[Arg, ...] | None:
 
 
 def _index_add(op: Operation, spec: TensorSpec) -> tuple[Arg, ...]:
-    """index_add(base, indices, source)."""
+    """Read a call as index_add(base, indices, source)."""
     return (op.args[0], op.args[2], op.args[3])
 
 
 def _index_put(op: Operation, spec: TensorSpec) -> tuple[Arg, ...] | None:
-    """index_put(base, indices, source): one index for each row."""
+    """Read a call as index_put(base, indices, source) with one index for each row."""
     placed = op.args[1] if isinstance(op.args[1], tuple) else ()
     return (op.args[0], placed[0], op.args[2]) if len(placed) == 1 else None
 
 
 def _fill(op: Operation, spec: TensorSpec) -> tuple[Arg, ...]:
-    """where(condition, x, y)."""
+    """Read a call as where(condition, x, y)."""
     if op.name == "masked_fill":
         return (op.args[1], op.args[2], op.args[0])
     return op.args
@@ -185,7 +192,7 @@ FUNCTIONS: dict[str, Function] = {
 # --- reading a formula ----------------------------------------------------------------------------
 
 Terms = tuple[tuple[ast.expr, int], ...]
-"""The parts of a sum with their signs, or of a product with their exponents, 1 or -1."""
+"""The parts of a sum with their signs, or of a product with their exponents; both are 1 or -1."""
 
 
 @functools.cache
@@ -194,23 +201,25 @@ def parse(formula: str) -> ast.expr:
 
 
 def called(node: ast.AST) -> str | None:
-    """The function that an expression calls."""
+    """Return the name of the function that an expression calls; None if it is no call."""
     return node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else None
 
 
 @functools.cache
 def terms(node: ast.expr) -> Terms:
+    """Return the summands of a sum with their signs."""
     return tuple(_flat(node, 1, ast.Add, ast.Sub))
 
 
 @functools.cache
 def factors(node: ast.expr) -> Terms:
-    """Without the one of `1 / x`."""
+    """Return the factors of a product with their exponents, without the 1 of `1 / x`."""
     parts = _flat(node, 1, ast.Mult, ast.Div)
     return tuple(p for p in parts if not (isinstance(p[0], ast.Constant) and p[0].value == 1))
 
 
 def _flat(node: ast.expr, sign: int, plus: type, minus: type) -> Iterator[tuple[ast.expr, int]]:
+    """Yield the operands of nested sums, or of nested products, with their signs."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, (plus, minus)):
         yield from _flat(node.left, sign, plus, minus)
         yield from _flat(node.right, sign if isinstance(node.op, plus) else -sign, plus, minus)
@@ -225,7 +234,8 @@ def _flat(node: ast.expr, sign: int, plus: type, minus: type) -> Iterator[tuple[
 
 @functools.cache
 def splits(parts: Terms) -> tuple[tuple[Terms, Terms], ...]:
-    """All ways to give each part to the left or to the right, none of them empty-handed."""
+    """Return all ways to divide the parts between a left and a right side, neither of them empty.
+    """
     found = []
     for sides in product((True, False), repeat=len(parts)):
         if any(sides) and not all(sides):
@@ -237,4 +247,5 @@ def splits(parts: Terms) -> tuple[tuple[Terms, Terms], ...]:
 
 
 def inverted(parts: Terms) -> Terms:
+    """Return the parts with opposite signs."""
     return tuple((part, -sign) for part, sign in parts)

@@ -1,4 +1,4 @@
-"""This file knows about where a program spells one of the formulas."""
+"""Finds the places where a program spells one of the formulas."""
 
 import ast
 import functools
@@ -35,13 +35,17 @@ class Found:
     """A place where the program spells a formula."""
 
     operation: str
+    """Name of the operation, such as `rms_norm`."""
     formula: str
+    """The spelling that matched."""
     members: frozenset[int]
+    """Indices of the operations that compute it."""
     results: frozenset[str]
+    """Names of its values that other operations may read."""
 
 
 class Patterns:
-    """The table, ready to be looked for in one program."""
+    """Searches one program for all formulas."""
 
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
@@ -57,11 +61,13 @@ class Patterns:
         self.calls = _calls(flow)
 
     def everywhere(self, taken: Container[int]) -> Iterator[Found]:
-        """Where each row matches, rows further up first, as long as its last step is not taken."""
+        """Yield the matches of all rows, in the table's order, whose last operation is not taken.
+        """
         yield from self._of(self.rows, taken)
 
     def across_modules(self) -> Iterator[Found]:
-        """Gates whose activation is a small module of its own: `self.act(a) * b`."""
+        """Yield gated activations that call a small module for the activation: `self.act(a) * b`.
+        """
         rows = [row for row in self.rows if row.operation in _GATED]
         inside = {
             i
@@ -73,7 +79,8 @@ class Patterns:
                 yield found
 
     def of(self, members: frozenset[int]) -> Found | None:
-        """The formula that these operations spell, all of them: casts and constants aside."""
+        """Return the formula that exactly these operations spell, not counting casts and constants.
+        """
         compute = {i for i in members if self._computes(i)}
         for root in sorted(compute, reverse=True)[:2]:
             for row in self.rows:
@@ -95,12 +102,13 @@ class Patterns:
                     yield from self._at(row, root)
 
     def _could(self, row: "_Row", root: int) -> bool:
-        """Whether it is worth trying: what a formula needs is nearby, its parts directly."""
+        """Return whether a match is possible: all operators that the row needs are near `root`."""
         return all(needed & self.nearby[root] for needed in row.needs) and (
             not row.parts or all(part & self.unifier.parts(root) for part in row.parts)
         )
 
     def _at(self, row: "_Row", root: int) -> Iterator[Found]:
+        """Yield the first match of a row that ends in `root`, also with the cast of its result."""
         flow = self.flow
         output = flow.operations[root].outputs[0]
         for match in self.unifier.match(parse(row.formula), Ref(output), Match()):
@@ -123,10 +131,14 @@ class Patterns:
             yield Found(operation, row.formula, members, frozenset(results))
             return
 
-    # --- what belongs to it -----------------------------------------------------------------------
+    # --- members of a match -----------------------------------------------------------------------
 
     def _members(self, row: "_Row", match: Match) -> frozenset[int] | None:
-        """What computes it, with the casts and views at its edge that nothing else reads."""
+        """Return the operations of a match, and the views and casts of its inputs that only it
+        reads.
+
+        Returns None if its two gated inputs are not related.
+        """
         flow = self.flow
         members = set(match.used)
         for one, other, related in (("a", "b", parts_of_one), ("x", "rest", part_of)):
@@ -147,7 +159,7 @@ class Patterns:
         return frozenset(members)
 
     def _one_place(self, members: frozenset[int], gated: bool) -> bool:
-        """Whether one call of the author's code computes it; constants may come from anywhere.
+        """Return whether one call of the author's code computes it, not counting constants.
 
         An activation that is a module of its own counts as part of the gate that calls it.
         """
@@ -165,6 +177,7 @@ class Patterns:
         )
 
     def _is_activation(self, scope: tuple[Scope, ...], members: frozenset[int]) -> bool:
+        """Return whether all operations of a module call are members and make one activation."""
         inside = self.calls.get(scope, frozenset())
         if not inside or not inside <= members:
             return False
@@ -173,11 +186,12 @@ class Patterns:
         return self.of(inside) is not None
 
     def _scope(self, index: int) -> tuple[Scope, ...]:
+        """Return the calls of the author's own modules that an operation is in."""
         return tuple(s for s in self.flow.operations[index].scopes if not s.builtin)
 
 
 def _calls(flow: Flow) -> dict[tuple[Scope, ...], frozenset[int]]:
-    """What each call of a module of the author computes, the calls within it included."""
+    """Return the operations of each call of an author's module, nested calls included."""
     found: dict[tuple[Scope, ...], set[int]] = {}
     for index, op in enumerate(flow.operations):
         if not op.view:
@@ -188,7 +202,8 @@ def _calls(flow: Flow) -> dict[tuple[Scope, ...], frozenset[int]]:
 
 
 def _cast_back(root: int, members: frozenset[int], match: Match, flow: Flow) -> int | None:
-    """The cast of the result to the dtype that came in, where the formula begins with a cast."""
+    """Return the cast of the result back to the input's dtype, if the formula begins with a cast.
+    """
     raised = [flow.operations[i] for i in match.edge & members]
     users = flow.users[root]
     if not raised or len(users) != 1:
@@ -206,24 +221,26 @@ def _cast_back(root: int, members: frozenset[int], match: Match, flow: Flow) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
+    """One spelling of a formula, parsed, with what a program must contain to match it."""
+
     operation: str
     formula: str
     roots: frozenset[str]
-    """Operators that its last step can be."""
+    """Operators that can be the last step."""
     needs: tuple[frozenset[str], ...]
-    """For each function in it, the operators that compute it."""
+    """For each function in the formula, the operators that compute it."""
     parts: tuple[frozenset[str], ...]
     """For each factor or summand that is more than a name, the operators that may compute it."""
 
 
-# Operations that formulas call and that authors spell out there too.
+# Functions in formulas that authors may also write out in primitives.
 _SPELLED_INSIDE = {"silu", "gelu", "softplus", "sigmoid", "hardsigmoid", "log_sigmoid", "softmax",
                    "log_softmax", "logsumexp", "cosine_similarity"}  # fmt: skip
 
 
 @functools.cache
 def rows_of_all_formulas() -> tuple[_Row, ...]:
-    """Return one row for each spelling of each formula: parsed once in a process."""
+    """Return one row for each spelling of each formula; they are parsed once in a process."""
     rows: dict[tuple[str, str], _Row] = {}
     for operation, spellings in FORMULAS:
         for spelling in spellings:
@@ -243,7 +260,7 @@ def rows_of_all_formulas() -> tuple[_Row, ...]:
 
 
 def variants(spelling: str) -> list[str]:
-    """The formulas with and without each optional part, the longest first."""
+    """Return a formula with and without each optional part `[...]`, the longest first."""
     pieces = re.split(r"\[(.*?)\]", spelling)
     choices = [(piece, "") if i % 2 else (piece,) for i, piece in enumerate(pieces)]
     return [
@@ -253,7 +270,10 @@ def variants(spelling: str) -> list[str]:
 
 
 def spelled_out(formula: str) -> list[str]:
-    """The formula, and with a call of an operation that has rows of its own written as in each."""
+    """Return a formula, and the same formula with a call of another operation written out.
+
+    The operation's call is replaced by each of its own spellings.
+    """
     tree = parse(formula)
     name = next((n for n in _functions(formula) if n in _SPELLED_INSIDE), None)
     found = [formula]
@@ -268,7 +288,7 @@ def spelled_out(formula: str) -> list[str]:
 
 
 def _replace_calls(tree: ast.expr, function: str, formula: ast.expr) -> ast.expr:
-    """Each call of a function replaced by a formula of its arguments."""
+    """Replace each call of a function by a formula of its arguments."""
 
     def rewrite(node: ast.expr) -> ast.expr | None:
         if not isinstance(node, ast.Call) or called(node) != function:
@@ -280,7 +300,8 @@ def _replace_calls(tree: ast.expr, function: str, formula: ast.expr) -> ast.expr
 
 
 def _rebuilt(node: ast.expr, rewrite: Callable[[ast.expr], ast.expr | None]) -> ast.expr:
-    """An expression with what `rewrite` says in place of some of its parts."""
+    """Return an expression in which `rewrite` replaced some parts; it returns None to keep a part.
+    """
     other = rewrite(node)
     if other is not None:
         return other
@@ -297,7 +318,7 @@ def _rebuilt(node: ast.expr, rewrite: Callable[[ast.expr], ast.expr | None]) -> 
 
 
 def _functions(formula: str) -> list[str]:
-    """The names of the functions that a formula calls."""
+    """Return the names of the functions that a formula calls."""
     return re.findall(r"(\w+)\(", formula)
 
 
@@ -306,11 +327,12 @@ def _operators(function: str) -> frozenset[str]:
     return operators | _ALSO.get(function, frozenset())
 
 
-# What else computes a function: `x.rsqrt()` one over a root, `x.sum() / n` a mean.
+# Other operators that compute a function: `x.rsqrt()` is 1 / sqrt(x), `x.sum() / n` is a mean.
 _ALSO = {"sqrt": frozenset({"rsqrt"}), "mean": frozenset({"sum"})}
 
 
 def _roots(tree: ast.expr) -> frozenset[str]:
+    """Return the operators that can compute the outermost step of a formula."""
     function = called(tree)
     if function == "mean":
         return frozenset({"mean", "div", "mul"})
@@ -335,7 +357,7 @@ def _parts(tree: ast.expr) -> tuple[frozenset[str], ...]:
 
 
 def _made_by(part: ast.expr) -> frozenset[str]:
-    """The operators that may compute a part; none, where any may."""
+    """Return the operators that may compute a part; an empty set means any operator."""
     function = called(part)
     if function in FUNCTIONS and not FUNCTIONS[function].through_views:
         return _operators(function)
@@ -345,10 +367,11 @@ def _made_by(part: ast.expr) -> frozenset[str]:
 
 
 _DEPTH = 16
+"""Steps back from a formula's last operation in which all its operators must be found."""
 
 
 def _names_nearby(flow: Flow, own_names: list[str]) -> list[frozenset[str]]:
-    """For each operation, which operators lie a few steps before it: whether a formula can."""
+    """Return for each operation the names of the operators at most `_DEPTH` steps before it."""
     bits = {name: 1 << i for i, name in enumerate(sorted(set(own_names)))}
     own = [bits[name] for name in own_names]
     masks = own

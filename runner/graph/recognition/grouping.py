@@ -1,4 +1,4 @@
-"""Operations are put together into kernels here, and a kernel's parts joined into a larger one."""
+"""Groups operations into kernels, and joins kernels into larger ones."""
 
 import heapq
 from collections import Counter, defaultdict
@@ -14,31 +14,35 @@ from runner.graph.recognition.operation_context import name_in_context
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """One logical operation: the indices of the operations that it consists of."""
+    """One logical operation, as a set of graph operations."""
 
     operation: str
-    """What its field calls it: `conv2d`, `rms_norm`."""
+    """Its name in the field: `conv2d`, `rms_norm`."""
     members: tuple[int, ...]
-    """Sorted. Compute belongs to exactly one kernel; a view of a weight to each that reads it."""
+    """Sorted indices of its operations.
+
+    Each operation that computes is in one kernel; a view of a weight is in each kernel that reads
+    it.
+    """
     reason: str
-    """A sentence for the log."""
+    """Why these operations are one kernel: a sentence for the log."""
     kind: str
-    """The kind of its most telling operation."""
+    """The kind of its main operation, such as `contraction`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Operations that may be one kernel, if the data flow allows it."""
+    """Operations that become one kernel if the data flow allows it."""
 
     operation: str
     members: frozenset[int]
     reason: str
     results: frozenset[str] = frozenset()
-    """Values that may be read outside; empty: the one value that is."""
+    """Values that may be read outside; if empty, one value may be."""
 
 
 class Grouping:
-    """The kernels so far, each by its number."""
+    """The kernels of a program while they are built; each kernel has a number, its group."""
 
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
@@ -48,15 +52,17 @@ class Grouping:
         self.names: list[str] = []
         self.reasons: list[str] = []
         self.calls: dict[tuple[Scope, ...], set[int]] = {}
-        """What each call of a module computes from what comes in, its children's calls included."""
+        """For each module call, the operations in it that depend on an input or a parameter; those
+        of nested calls are included."""
         for index, op in enumerate(flow.operations):
             if not op.view and not flow.constant[index]:
                 for depth in range(1, len(op.scopes) + 1):
                     self.calls.setdefault(op.scopes[:depth], set()).add(index)
         self.shown = Counter(_shows(op) for op in flow.operations if op.view)
-        """How often one statement shows one value in one way: the turns of a loop."""
+        """How often one statement takes the same kind of view of one value: the turns of a loop."""
 
     def take(self, candidates: Iterable[Candidate]) -> None:
+        """Make a kernel of each candidate that the data flow allows."""
         for candidate in candidates:
             members = self._fitting(candidate)
             if members is not None:
@@ -68,7 +74,11 @@ class Grouping:
         self.reasons.append(reason)
 
     def _fitting(self, candidate: Candidate) -> set[int] | None:
-        """The candidate's operations without views that others need too; None if it may not be."""
+        """Return a candidate's operations without the views that others read too.
+
+        Returns None if it cannot be a kernel: an operation is taken, it computes nothing, other
+        operations read more than its results, or kernels would wait for each other.
+        """
         operations, flow = self.flow.operations, self.flow
         members = {i for i in candidate.members if not flow.of_state[i]}
         if any(i in self.contracted.group_of or is_random(operations[i]) for i in members):
@@ -88,7 +98,7 @@ class Grouping:
         return members if self.contracted.allows(members) else None
 
     def _computes_aside(self, members: Collection[int], leaving: Collection[str]) -> bool:
-        """Whether some of it does not serve the result."""
+        """Return whether some of the operations do not contribute to the result."""
         operations, serving = self.flow.operations, set[int]()
         ends = leaving or operations[max(members, default=0)].outputs
         for index in sorted(members, reverse=True):
@@ -98,7 +108,7 @@ class Grouping:
         return any(i not in serving and not operations[i].view for i in members)
 
     def results(self, members: Collection[int]) -> set[str]:
-        """The values of some operations that others read, or the model returns."""
+        """Return the values of some operations that others read, or that the model returns."""
         return {name for i in members for name in self._read_outside(i, members)}
 
     def _read_outside(self, index: int, members: Collection[int]) -> Iterator[str]:
@@ -108,7 +118,7 @@ class Grouping:
                 yield name
 
     def take_the_rest(self) -> None:
-        """Every other operation that computes is a kernel by itself; constants come later."""
+        """Make a kernel of every remaining operation that computes; constants come later."""
         for index, op in enumerate(self.flow.operations):
             free = index not in self.contracted.group_of and not self.flow.of_state[index]
             if free and not op.view and not self._may_fold(index):
@@ -118,20 +128,22 @@ class Grouping:
     # --- kernels that join ------------------------------------------------------------------------
 
     def alive(self) -> list[int]:
-        """The kernels, in the order of their last operations."""
+        """Return the numbers of all kernels, in the order of their last operations."""
         groups = self.contracted.groups
         return sorted((g for g, m in enumerate(groups) if m), key=lambda g: max(groups[g]))
 
     def compute(self, group: int) -> list[Operation]:
-        """A kernel's operations that move or compute something, in order."""
+        """Return a kernel's operations that are no views, in order."""
         members = sorted(self.contracted.groups[group])
         return [op for op in map(self.flow.operations.__getitem__, members) if not op.view]
 
     def kind(self, group: int) -> str:
+        """Return the kind of a kernel's main operation."""
         return main_kind(self.compute(group))
 
     def maker(self, name: str) -> tuple[str, int | None]:
-        """The value behind views that are in no kernel, and the kernel that computes it."""
+        """Return the value behind the views that are in no kernel, and the kernel that computes it.
+        """
         flow, group_of = self.flow, self.contracted.group_of
         while (index := flow.producer.get(name)) is not None:
             if index in group_of or not flow.operations[index].view:
@@ -140,7 +152,10 @@ class Grouping:
         return name, None
 
     def operands(self, group: int) -> dict[str, int | None]:
-        """What a kernel reads and the model does not own: each value's maker; None for inputs."""
+        """Return the values that a kernel reads, without the model's own tensors and constants.
+
+        Each value has the kernel that computes it; None for the model's inputs.
+        """
         members = self.contracted.groups[group]
         found: dict[str, int | None] = {}
         for index in sorted(members):
@@ -153,21 +168,25 @@ class Grouping:
         return found
 
     def only_reader(self, group: int) -> int | None:
-        """The one kernel that reads a kernel's results, if there is one."""
+        """Return the only kernel that reads a kernel's results; None if there are several or none.
+        """
         found = (r for index in self.contracted.groups[group] for r in self._read_by(index))
         return _only(reader for reader in found if reader != group)
 
     def readers(self, group: int) -> frozenset[int]:
-        """The kernels that read a kernel's results; -1 where the model returns one."""
+        """Return the kernels that read a kernel's results; -1 if the model returns one."""
         members = self.contracted.groups[group]
         return frozenset(r for index in members for r in self._read_by(index)) - {group}
 
     def only_reader_of(self, name: str) -> int | None:
-        """The one kernel that reads a value, or another that the same operation makes."""
+        """Return the only kernel that reads a value, or another output of the same operation."""
         return _only(self._read_by(self.flow.producer[name]))
 
     def _read_by(self, index: int) -> Iterator[int]:
-        """Constants that borrow a value's shape are read by whoever reads them."""
+        """Yield the kernels that read an operation's values; -1 if the model returns one.
+
+        An operation outside of all kernels, such as a view, stands for the kernels that read it.
+        """
         if self.flow.returned.intersection(self.flow.operations[index].outputs):
             yield -1
         for user in self.flow.users[index]:
@@ -186,10 +205,10 @@ class Grouping:
         *,
         views: bool = True,
     ) -> bool:
-        """One kernel of several and of what lies between them; False where the flow forbids it.
+        """Join several kernels, and what lies between them, into one; False if that is impossible.
 
-        `results`: how many values may be read outside, if none of the kernels had more.
-        `views`: whether it takes those views of what comes in that serve it alone.
+        `results` is how many values may be read outside, unless a kernel had more already. `views`
+        says whether to include the views of its inputs that only this kernel reads.
         """
         contracted = self.contracted
         allowed = max(results, *(len(self.results(contracted.groups[g])) for g in groups))
@@ -208,7 +227,7 @@ class Grouping:
         return True
 
     def _between(self, members: Collection[int]) -> set[int]:
-        """Views, and constants that borrow a shape, which only these operations read."""
+        """Return views, and constants that borrow a shape, that only these operations read."""
         waiting, below = list(members), set[int]()
         while waiting:
             for user in self.flow.users[waiting.pop()]:
@@ -222,10 +241,11 @@ class Grouping:
         return inside
 
     def _views_before(self, members: set[int]) -> set[int]:
-        """Views of what comes in that only these operations read, up to the first of their own.
+        """Return the views of inputs that belong to these operations, and the views after them.
 
-        That is one in a statement of theirs, or in a module call of which they are all, or one that
-        repeats what it shows: the keys of grouped queries.
+        Only these operations may read them. A view belongs to them if it is in one of their
+        statements, or in a module call that they make up entirely, or if it repeats elements (as
+        the keys of grouped queries).
         """
         flow, inside = self.flow, set(members)
         working = (i for i in members if not flow.operations[i].view and not flow.constant[i])
@@ -248,14 +268,14 @@ class Grouping:
         return inside - members
 
     def _views_of_input(self, index: int, inside: set[int]) -> list[int]:
-        """A view that only these operations read, the view that it shows, and so on."""
+        """Return a view that only these operations read, the view that it reads, and so on."""
         flow, chain = self.flow, list[int]()
         while index not in self.contracted.group_of and flow.operations[index].view:
             fixed = flow.of_state[index] or flow.constant[index]
             if fixed or index in inside or flow.leaves(index, {*inside, *chain}):
                 break
             if self.shown[_shows(flow.operations[index])] >= _TURNS:
-                break  # each turn takes its own part, and all turns are one workload
+                break  # without its own view, each turn of a loop is the same workload
             chain.append(index)
             if not flow.sources[index]:
                 break
@@ -263,7 +283,7 @@ class Grouping:
         return chain
 
     def _repeats(self, op: Operation) -> bool:
-        """Whether a view shows an element more than once, as its argument does not."""
+        """Return whether a view shows an element more than once, as its argument does not."""
         values = self.flow.graph.values
         shown, of = values[op.outputs[0]], values[next(op.refs())]
         return op.name == "expand" and shown.numel > of.numel
@@ -275,7 +295,7 @@ class Grouping:
         return free and self.flow.constant[index] and not self.flow.of_state[index]
 
     def fold_constants(self) -> None:
-        """Make each constant in the kernel that takes it in, else in a kernel of its own."""
+        """Put each constant into the kernel that can compute it, else into a kernel of its own."""
         flow, contracted = self.flow, self.contracted
         left = [i for i in range(len(flow.operations)) if self._may_fold(i)]
         readers: dict[int, frozenset[int]] = {}
@@ -300,7 +320,10 @@ class Grouping:
                 self._add_cone(cone, compute)
 
     def _takes_in(self, group: int, expression: set[int]) -> bool:
-        """Whether a kernel makes a constant itself: arguments, a mask or a table of its formula."""
+        """Return whether a kernel computes a constant itself.
+
+        The constant is then an argument, or a mask or a table of the kernel's formula.
+        """
         name = self.names[group]
         own = name in _WITH_TABLES or name.endswith("attention")
         if not own and not is_argument(expression, self.kind(group), self.flow):
@@ -319,7 +342,7 @@ class Grouping:
     # --- the result -------------------------------------------------------------------------------
 
     def kernels(self) -> tuple[Kernel, ...]:
-        """The kernels in an order in which they can run, the author's where there is a choice."""
+        """Return the kernels in an order in which they can run, close to the author's."""
         found = []
         for group in self._order():
             members = self.contracted.groups[group]
@@ -331,6 +354,7 @@ class Grouping:
         return tuple(found)
 
     def _views_of_state(self, members: Collection[int]) -> set[int]:
+        """Return the views of parameters and buffers that some operations read."""
         views: set[int] = set()
         waiting = list(members)
         while waiting:
@@ -341,7 +365,10 @@ class Grouping:
         return views
 
     def _order(self) -> list[int]:
-        """Topological, smallest index first; loose views are nodes too."""
+        """Return the kernels in topological order, smallest index first.
+
+        Views outside of kernels are nodes of the sort, too.
+        """
         flow, contracted = self.flow, self.contracted
         node_of = [contracted.group_of.get(i, -1 - i) for i in range(len(flow.operations))]
         needs: dict[int, set[int]] = {node: set() for node in node_of}
@@ -368,7 +395,10 @@ class Grouping:
 
 
 def _only(readers: Iterable[int]) -> int | None:
-    """The reader where there is one alone; none of many is asked for after the second."""
+    """Return the reader if there is exactly one, and it is a kernel.
+
+    It stops at the second reader, since iterating over all of them is slow.
+    """
     found: set[int] = set()
     for reader in readers:
         found.add(reader)
@@ -378,27 +408,28 @@ def _only(readers: Iterable[int]) -> int | None:
 
 
 _TURNS = 8
-"""Parts of one value that one statement takes: as many are a loop."""
+"""Number of views of one value by one statement from which on the statement is in a loop."""
 
 
 def _shows(op: Operation) -> tuple[object, ...]:
-    """What a view shows, how, and where the author wrote so."""
+    """Return a key for a view: the value that it shows, its operator, and its statement."""
     return (next(op.refs(), ""), op.name, *_statement(op))
 
 
 def _statement(op: Operation) -> tuple[object, ...]:
-    """The statement that an operation stands in."""
+    """Return a key for the statement that an operation is written in."""
     return (op.scopes, op.origin.file, op.origin.statement) if op.origin else (op.scopes, "", 0)
 
 
 _WITH_TABLES = {"rope", "sinusoidal_embedding", "segment_sum", "relative_position_bias"}
-"""Operations whose formula holds a table or a mask of its own, as an attention's does."""
+"""Operations whose formula contains a table or a mask, as an attention's does."""
 _CONSTANT = "a constant that is no mere argument of the one kernel that reads it"
 _TELLING = ("contraction", "scan", "softmax", "normalization", "reduction", "pooling", "random",
             "other", "pointwise", "copy", "creation")  # fmt: skip
+"""Kinds of operations, the one that says most about a kernel first."""
 
 
 def main_kind(operations: Iterable[Operation]) -> str:
-    """The kind that tells most about these operations together."""
+    """Return the kind that says most about these operations together."""
     kinds = {kind(op) for op in operations}
     return next((label for label in _TELLING if label in kinds), "view")

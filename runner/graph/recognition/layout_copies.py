@@ -1,4 +1,4 @@
-"""A layout copy is part of the operation that it serves, its producer's or its only reader's."""
+"""Joins each layout copy with the operation that it serves: its producer or its only reader."""
 
 from runner.graph.ir import TensorSpec
 from runner.graph.operations import is_random, reordered
@@ -6,12 +6,13 @@ from runner.graph.recognition.grouping import Grouping
 
 _COPIES = {"contiguous", "clone", "reshape", "flatten"}
 _SERVING = {"split_heads", "merge_heads"}
-"""Copies with a name that still only serve a projection or an attention."""
+"""Copies that have a name and still only serve a projection or an attention."""
 _NAMES = {"copy", "einsum", *_SERVING}
+"""Names of kernels that may be layout copies."""
 
 
 def layouts(grouping: Grouping) -> None:
-    """Join each layout copy; a copy that serves no single operation is called what it does."""
+    """Join each layout copy; one that serves no single operation is named after what it does."""
     waiting = grouping.alive()
     while waiting:
         group = waiting.pop(0)
@@ -25,7 +26,10 @@ def layouts(grouping: Grouping) -> None:
 
 
 def is_layout(grouping: Grouping, group: int) -> bool:
-    """Whether a kernel only copies into another layout, by no name or that of heads."""
+    """Return whether a kernel only copies into another layout.
+
+    A copy with a name of its own is none, except where it splits or merges heads.
+    """
     if grouping.names[group] not in _NAMES:
         return False
     compute = grouping.compute(group)
@@ -33,7 +37,10 @@ def is_layout(grouping: Grouping, group: int) -> bool:
 
 
 def _joined(grouping: Grouping, group: int) -> int | None:
-    """The kernel that it joins: its producer where nobody else reads that, or its only reader."""
+    """Join a copy with its producer, if nobody else reads that, or with its only reader.
+
+    Returns the kernel that it joined; None if there is none.
+    """
     operands = list(grouping.operands(group).items())
     value, maker = operands[0] if len(operands) == 1 else ("", None)
     served = maker is not None and grouping.only_reader_of(value) == group
@@ -41,14 +48,14 @@ def _joined(grouping: Grouping, group: int) -> int | None:
         if partner is None or _draws(grouping, partner) or _is_kept(grouping, group, partner):
             continue
         reason = f"{grouping.reasons[partner]}; a copy into another layout belongs to it"
-        follows = partner == maker  # which has taken its views already
+        follows = partner == maker  # the maker has taken its own views already
         if grouping.join((group, partner), grouping.names[partner], reason, views=not follows):
             return partner
     return None
 
 
 def _is_kept(grouping: Grouping, group: int, reader: int) -> bool:
-    """Whether one call of a module keeps a copy for a later call of it, as a cache does."""
+    """Return whether a module call keeps a copy for a later call of the module, as a cache does."""
     copied, read = (
         {scope for op in grouping.compute(g) for scope in op.scopes} for g in (group, reader)
     )
@@ -57,13 +64,13 @@ def _is_kept(grouping: Grouping, group: int, reader: int) -> bool:
 
 
 def _draws(grouping: Grouping, group: int) -> bool:
-    """Whether random numbers are the point of a kernel: not where an attention drops some."""
+    """Return whether a kernel is there to draw random numbers; an attention with dropout is not."""
     random = any(map(is_random, grouping.compute(group)))
     return random and not grouping.names[group].endswith("attention")
 
 
 def _name(grouping: Grouping, group: int) -> str:
-    """Which views a copy makes real: told from the strides of what it reads, or of its result."""
+    """Return a copy's name, after the views that the strides of its operand or result show."""
     if grouping.names[group] in _SERVING:
         return grouping.names[group]
     compute = grouping.compute(group)
@@ -77,6 +84,7 @@ def _name(grouping: Grouping, group: int) -> str:
 
 
 def _order(spec: TensorSpec) -> str:
+    """Return the name of the copy that makes a layout contiguous."""
     steps = [step for size, step in zip(spec.shape, spec.steps, strict=True) if size > 1]
     if not all(steps):
         return "expand_copy"

@@ -1,4 +1,4 @@
-"""Names single operators by what they are there for."""
+"""Names single operations by the role that they play in the program."""
 
 from runner.graph.dataflow import Flow
 from runner.graph.ir import Operation, Ref, references
@@ -8,7 +8,7 @@ from runner.graph.recognition.rearrangements import ATTENTION_PRODUCTS, readers_
 
 
 def name_in_context(index: int, flow: Flow) -> tuple[str, str]:
-    """(what the operation is called where it stands, the reason)."""
+    """Return (the operation's name in this place, the reason)."""
     op = flow.operations[index]
     if op.name in _CONVOLUTIONS and _cuts_patches(op, flow) and _becomes_tokens(index, flow):
         return "patch_embedding", "a convolution over patches that do not overlap, to tokens"
@@ -27,7 +27,8 @@ _CONVOLUTIONS = {"conv2d", "conv3d"}
 
 
 def _cuts_patches(op: Operation, flow: Flow) -> bool:
-    """The kernel is as large as the stride, more than one, and nothing is padded."""
+    """Return whether a convolution without padding has a kernel as large as its stride, above one.
+    """
     weight = op.arg("weight")
     if not isinstance(weight, Ref):
         return False
@@ -41,7 +42,7 @@ def _cuts_patches(op: Operation, flow: Flow) -> bool:
 
 
 def _becomes_tokens(index: int, flow: Flow) -> bool:
-    """All that reads it first puts the positions of the image in one dimension."""
+    """Return whether all readers first flatten the positions of the image into one dimension."""
     users = flow.users[index]
     rank = len(flow.graph.values[flow.operations[index].outputs[0]].shape)
     return bool(users) and all(
@@ -55,6 +56,7 @@ def _becomes_tokens(index: int, flow: Flow) -> bool:
 
 
 def _repeats_heads(index: int, flow: Flow) -> bool:
+    """Return whether a repetition copies heads of keys or values for an attention."""
     op = flow.operations[index]
     rank = len(flow.graph.values[op.outputs[0]].shape)
     readers = {flow.operations[user].name for user in readers_of(index, flow)}
@@ -68,16 +70,17 @@ _KEEPING = {"to", "_to_copy", "type_as", "add", "mul"}
 
 
 def _chosen(op: Operation, flow: Flow) -> bool:
-    """Activations are picked by whole numbers that a router's choice leads to.
+    """Return whether activations are picked by integers that come from a router's choice.
 
-    The choice itself picks the best of what it chose from: queries, tokens, boxes.
+    Picking the router's choice directly is no dispatch to experts: it picks the best of the
+    queries, tokens or boxes that it chose from.
     """
     data, *where = references(op.args)
     if not where or flow.base(data) in flow.graph.states:
         return False
     values = flow.graph.values
     shape = values[data].shape
-    if not values[data].floating or len(shape) < 2 or shape[-1] == 1:  # those are the weights
+    if not values[data].floating or len(shape) < 2 or shape[-1] == 1:  # router weights
         return False
 
     def whole_numbers(made: Operation) -> list[str]:
@@ -91,13 +94,16 @@ def _chosen(op: Operation, flow: Flow) -> bool:
 
 
 def _same_numbers(made: Operation, flow: Flow) -> list[str]:
-    """What an operation reads whose result holds the same numbers, or places in a flat table."""
+    """Return the integer operands of an operation whose result holds the same integers.
+
+    Positions in a flattened table count as the same.
+    """
     same = made.view or kind(made) == "copy" or made.name in _KEEPING
     return [name for name in made.refs() if same and not flow.graph.values[name].floating]
 
 
 def _weighs_experts(op: Operation, flow: Flow) -> bool:
-    """A product with a router's weights: each stands for one result, over which they are summed."""
+    """Return whether a product sums experts' results, each times a router's weight."""
     refs = list(op.refs())
     if len(refs) != 2:
         return False
@@ -108,6 +114,7 @@ def _weighs_experts(op: Operation, flow: Flow) -> bool:
 
 
 def _weighted(op: Operation, gates: str, results: str, flow: Flow) -> bool:
+    """Return whether a product has one weight for each result and sums over the results."""
     if op.name == "einsum":
         spelled, _, out = str(op.args[0]).replace(" ", "").partition("->")
         letters = dict(zip(op.refs(), spelled.split(","), strict=True))
@@ -119,7 +126,8 @@ def _weighted(op: Operation, gates: str, results: str, flow: Flow) -> bool:
 
 
 def _of_router(name: str, flow: Flow) -> bool:
-    """Weights that a router's choice leads to, by numbers alone: not what its indices pick."""
+    """Return whether a value is computed from a router's weights, not by picking with its indices.
+    """
 
     def numbers(op: Operation) -> list[str]:
         floats = [n for n in op.refs() if flow.graph.values[n].floating]

@@ -1,14 +1,16 @@
-"""Kernels made from parameters alone: each joins its only reader, or has a name of its own."""
+"""Joins kernels that are computed from parameters alone with their only readers, or names them."""
 
 from runner.graph.recognition.grouping import Grouping
 
 _LOOK_UPS = {"index", "index_select", "embedding"}
 _SHAPED = {"pointwise", "copy"}
+"""Kinds of kernels that only change a parameter's values or layout."""
 _ADJECTIVES = {"mul": "scaled", "div": "scaled", "neg": "negative", "clamp": "clamped"}
+"""Operation -> the word that it adds to the name of the operation that it is joined with."""
 
 
 def owned(grouping: Grouping) -> None:
-    """Join what is made from parameters alone to its only reader, where that is no work of its own.
+    """Join each kernel of parameters alone with its only reader, if both are one operation.
 
     A scale, a cast or a concatenation of weights belongs to the attention or the layer that reads
     it; a number times a function of a parameter is one operation.
@@ -33,7 +35,7 @@ def owned(grouping: Grouping) -> None:
 
 
 def _together(grouping: Grouping, group: int, reader: int) -> str | None:
-    """What a kernel of parameters alone and its reader are called as one; None if they are two."""
+    """Return the joint name of a kernel of parameters and its reader; None to keep both."""
     name, other = grouping.names[group], grouping.names[reader]
     direct = not grouping.operands(group)
     if direct and (other.endswith("attention") or grouping.kind(group) == "copy" or name == "cast"):
@@ -46,7 +48,8 @@ def _together(grouping: Grouping, group: int, reader: int) -> str | None:
 
 
 def _biases_attention(grouping: Grouping, group: int) -> bool:
-    """Whether all that reads it is attention, or works on each of its elements for attention."""
+    """Return whether all readers are attentions, or pointwise operations that only attentions read.
+    """
     readers = grouping.readers(group)
     return bool(readers) and all(
         reader >= 0

@@ -1,7 +1,7 @@
-"""This file knows about copies that only put elements in another order: what their field says.
+"""Names copies that only reorder elements.
 
-A row is in the notation of einops (Rogozhnikov, 2022). Which views spell it makes no difference,
-and axes of size one may be missing; a capital letter repeats.
+A row is in the notation of einops (Rogozhnikov, 2022). The views that spell it do not matter, and
+axes of size one may be missing; a capital letter is an axis that repeats elements.
 """
 
 import functools
@@ -114,13 +114,20 @@ class Rearranged:
     """A copy with the views around it, and what they do together."""
 
     operation: str
+    """Name of the operation, such as `window_partition`."""
     pattern: str
+    """The rearrangement with letters in the order of axes: `a (b c) -> a c b`."""
     members: frozenset[int]
+    """Indices of the copy and of its views."""
     result: str
+    """Name of the rearranged value."""
 
 
 def rearranged(copy: int, flow: Flow) -> Rearranged | None:
-    """What a copy does, with as many of the views around it as only serve it."""
+    """Return the named rearrangement that a copy does with as many of its own views as possible.
+
+    Returns None if it has no name.
+    """
     operations = flow.operations
     before = [copy]
     while (source := _only_view_before(before[0], flow)) is not None:
@@ -163,27 +170,34 @@ def _only_view_after(index: int, flow: Flow) -> int | None:
 
 
 class _Axis:
-    """A run of elements; splitting it makes it stand for its parts, the outer one first."""
+    """A run of elements along a dimension; after a split it consists of its parts, the outer first.
+    """
 
     def __init__(self, size: int, new: bool = False) -> None:
         self.size, self.new = size, new
         self.parts: tuple[_Axis, ...] = ()
 
     def leaves(self) -> Iterator["_Axis"]:
+        """Yield the axes that are not split."""
         if not self.parts:
             yield self
         for part in self.parts:
             yield from part.leaves()
 
     def split(self, outer: int) -> None:
+        """Split into an outer axis of this size and an inner one."""
         self.parts = (_Axis(outer, self.new), _Axis(self.size // outer, self.new))
 
 
 _Dims = list[list[_Axis]]
+"""For each dimension of a tensor, the axes that it consists of."""
 
 
 def _pattern(chain: list[Operation], flow: Flow) -> str | None:
-    """What some views and a copy do, in letters by the order of their axes: `a (b c) -> a c b`."""
+    """Return what some views and a copy do, with letters in the order of axes: `a (b c) -> a c b`.
+
+    Returns None if one of them is no rearrangement.
+    """
     values = flow.graph.values
     first = values[next(chain[0].refs())].shape
     before: _Dims = [[_Axis(size)] if size > 1 else [] for size in first]
@@ -200,6 +214,7 @@ def _pattern(chain: list[Operation], flow: Flow) -> str | None:
 def _moved(
     op: Operation, dims: _Dims, before: tuple[int, ...], after: tuple[int, ...]
 ) -> _Dims | None:
+    """Return the axes of each dimension after an operation; None if it is no rearrangement."""
     rank = len(before)
     if op.name in _RESHAPES:
         return _regrouped([axis for axes in dims for axis in axes], after)
@@ -239,7 +254,7 @@ _RESHAPES = {"view", "reshape", "_unsafe_view", "flatten", "unflatten", "unsquee
 
 
 def _regrouped(axes: list[_Axis], shape: tuple[int, ...]) -> _Dims | None:
-    """The axes put together, or split, so that they make up a shape."""
+    """Join and split axes so that they make up a shape; None if they cannot."""
     left = [leaf for axis in axes for leaf in axis.leaves()]
     dims: _Dims = []
     for size in shape:
@@ -263,6 +278,10 @@ def _regrouped(axes: list[_Axis], shape: tuple[int, ...]) -> _Dims | None:
 
 
 def _write_pattern(before: _Dims, after: _Dims) -> str | None:
+    """Return the text of a rearrangement; None if it changes nothing.
+
+    Axes that are neighbours on both sides are written as one.
+    """
     sides = [
         [[leaf for axis in axes for leaf in axis.leaves()] for axes in dims]
         for dims in (before, after)
@@ -285,7 +304,7 @@ def _write_pattern(before: _Dims, after: _Dims) -> str | None:
 
 
 def _neighbours(dims: _Dims) -> set[tuple[_Axis, _Axis]]:
-    """Axes that lie side by side in one dimension: on both sides, they are one."""
+    """Return the pairs of axes that are next to each other in one dimension."""
     return {pair for axes in dims for pair in pairwise(axes)}
 
 
@@ -301,7 +320,7 @@ def _named() -> dict[str, tuple[str, ...]]:
 
 
 def _keys(pattern: str) -> Iterator[str]:
-    """As it is, with a batch of one, and without a batch."""
+    """Yield a pattern's key as it is, with a batch of one, and without a batch."""
     ranks = [len(re.findall(r"\(.*?\)|\S+", side)) for side in pattern.split("->")]
     yield _key(ranks, _canonical(pattern))
     single = _canonical(pattern.replace("b", " "))
@@ -315,6 +334,7 @@ def _key(ranks: list[int], pattern: str) -> str:
 
 
 def _canonical(pattern: str) -> str:
+    """Return a row's pattern as `_write_pattern` writes it."""
     axes: dict[str, _Axis] = {}
     sides: list[_Dims] = []
     for text in pattern.split("->"):
@@ -331,11 +351,14 @@ def _canonical(pattern: str) -> str:
     return _write_pattern(*sides) or ""
 
 
-# --- what shapes do not tell ----------------------------------------------------------------------
+# --- the program around a copy --------------------------------------------------------------------
 
 
 def _fits_its_place(name: str, chain: list[int], flow: Flow) -> bool:
-    """Heads come from a projection and go to a product, or come from a product."""
+    """Return whether the program around a copy agrees with its name.
+
+    Split heads come from a projection and go to a product; merged heads come from a product.
+    """
     if name not in {"split_heads", "merge_heads", "repeat_kv"}:
         return True
     source = flow.producer.get(flow.base(next(flow.operations[chain[0]].refs(), "")))
@@ -355,7 +378,7 @@ ATTENTION_PRODUCTS = {"matmul", "bmm", "baddbmm", "einsum", "scaled_dot_product_
 
 
 def readers_of(index: int, flow: Flow) -> Iterator[int]:
-    """The operations that read a result, through views."""
+    """Yield the operations that read a result, looking through views."""
     for user in flow.users[index]:
         if flow.operations[user].view:
             yield from readers_of(user, flow)

@@ -1,7 +1,7 @@
-"""This file knows about which operations are one kernel: a module, a formula, a constant, or one.
+"""Decides which operations of a graph make one kernel: by a module, by a formula, or alone.
 
-Nothing is rewritten: a kernel is a set of operations, which run as the author wrote them. What its
-field calls it comes from the module's class, from the formula, or from the operator.
+Nothing is rewritten: a kernel is a set of operations, which run as the author wrote them. Its name
+comes from the module's class, from the formula, or from the operator.
 """
 
 from collections import defaultdict
@@ -24,9 +24,10 @@ __all__ = ["Kernel", "modules", "recognize"]
 
 
 def recognize(graph: Graph) -> tuple[Kernel, ...]:
-    """Every compute operation in exactly one kernel, each reading only what earlier ones made.
+    """Group the operations of a graph into kernels.
 
-    requires: a normalised graph. ensures: as said; views that belong to no kernel move no data.
+    requires: a normalised graph. ensures: every operation that computes is in exactly one kernel,
+    each kernel reads only values that earlier ones made, and views outside of kernels move no data.
     """
     grouping = Grouping(Flow(graph))
     patterns = Patterns(grouping.flow)
@@ -49,12 +50,13 @@ def recognize(graph: Graph) -> tuple[Kernel, ...]:
 
 
 def _spelled(found: Found) -> Candidate:
+    """Return a match of a formula as a candidate."""
     reason = f"the formula of {found.operation}: {found.formula}"
     return Candidate(found.operation, found.members, reason, found.results)
 
 
 def _rearrangements(flow: Flow) -> Iterator[Candidate]:
-    """Copies into another order that have a name, with the views around them."""
+    """Yield copies that do a named rearrangement, with the views around them."""
     for index, op in enumerate(flow.operations):
         if op.name in _REARRANGES and not op.view and not flow.constant[index]:
             found = rearranged(index, flow)
@@ -66,14 +68,15 @@ def _rearrangements(flow: Flow) -> Iterator[Candidate]:
 # --- modules --------------------------------------------------------------------------------------
 
 _SMALL = range(2, 17)
+"""How many operations a module call may have to be one kernel by its formula."""
 _REARRANGES = {"contiguous", "clone", "reshape", "flatten"}
 _IN_SMALL_MODULES = {"pointwise", "reduction", "creation", "copy", "normalization"}
 
 
 def modules(flow: Flow, patterns: Patterns) -> Iterator[Candidate]:
-    """Calls of the author's small modules: a formula, or a contraction with its own bias.
+    """Yield the calls of the author's small modules: a formula, or a contraction with its own bias.
 
-    A module is called what its field calls the formula that all of it spells, else its class.
+    A module that spells a known formula has the formula's name, any other the name of its class.
     """
     inside: dict[tuple[Scope, ...], list[int]] = defaultdict(list)
     has_children: set[tuple[Scope, ...]] = set()
@@ -106,7 +109,7 @@ def modules(flow: Flow, patterns: Patterns) -> Iterator[Candidate]:
 def _spelled_by(
     compute: list[Operation], members: frozenset[int], flow: Flow, patterns: Patterns
 ) -> tuple[str, str] | None:
-    """What the field calls all of a module, and how it is written there."""
+    """Return the name and spelling of the formula that all of a module is; None if it is none."""
     if len(compute) > 1:
         found = patterns.of(members)
         return None if found is None else (found.operation, found.formula)
@@ -115,6 +118,7 @@ def _spelled_by(
 
 
 def _is_one_formula(compute: list[Operation]) -> bool:
+    """Return whether a module's operations are simple and few enough to be one kernel."""
     if len(compute) not in _SMALL:
         return False
     kinds = [kind(op) for op in compute]
@@ -132,11 +136,12 @@ def _is_one_formula(compute: list[Operation]) -> bool:
 
 
 def _is_rearrangement(compute: list[Operation], operations: int) -> bool:
-    """One copy in another order, as in a channel shuffle: views and what they are copied by."""
+    """Return whether a module is one copy and views, as a channel shuffle is."""
     return len(compute) == 1 and operations > 2 and compute[0].name in _REARRANGES
 
 
 def _is_biased_contraction(compute: list[Operation], scope: Scope, flow: Flow) -> bool:
+    """Return whether a module is a contraction and the addition of the module's own bias."""
     if len(compute) != 2 or kind(compute[0]) != "contraction" or compute[1].name != "add":
         return False
     return _owns(compute[1], scope, flow) and compute[0].outputs[0] in {
@@ -145,14 +150,14 @@ def _is_biased_contraction(compute: list[Operation], scope: Scope, flow: Flow) -
 
 
 def _is_own_weighing(compute: list[Operation], scope: Scope, flow: Flow) -> bool:
-    """A scale or a shift that has a module to itself, such as LayerScale."""
+    """Return whether a module only scales or shifts by its own tensor, as LayerScale does."""
     return (
         len(compute) == 1 and compute[0].name in {"mul", "add"} and _owns(compute[0], scope, flow)
     )
 
 
 def _owns(op: Operation, scope: Scope, flow: Flow) -> bool:
-    """Whether one operand is a tensor of the module itself."""
+    """Return whether exactly one operand is a tensor of the module itself."""
     states = [flow.graph.states.get(flow.base(name)) for name in op.refs()]
     own = [s for s in states if s is not None and s.path.startswith(scope.path + ".")]
     return len(own) == 1

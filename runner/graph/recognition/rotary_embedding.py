@@ -1,4 +1,7 @@
-"""A query and a key that one call rotates by one table are one `rope` (Su et al., 2021)."""
+"""Joins the rotations of a query and a key into one `rope` (Su et al., 2021).
+
+Both rotations read one table and are in one call of a module.
+"""
 
 from collections.abc import Iterator
 
@@ -9,7 +12,7 @@ from runner.graph.recognition.unify import CASTS
 
 
 def rotations(grouping: Grouping) -> None:
-    """Join each rotation with the next one by the same table in the same call of a module."""
+    """Join each rotation with the next one by the same table in the same module call."""
     waiting: dict[tuple[object, ...], int] = {}
     for group in grouping.alive():
         if grouping.names[group] != "rope":
@@ -23,9 +26,9 @@ def rotations(grouping: Grouping) -> None:
 
 
 def _give_shape_back(grouping: Grouping, group: int) -> None:
-    """Take in the view that makes one dimension of the pairs again, `torch.stack(...).flatten(-2)`.
+    """Include the view that flattens the rotated pairs again, `torch.stack(...).flatten(-2)`.
 
-    A rotation gives back the shape that it was given.
+    A rotation returns the shape that it was given.
     """
     flow, members = grouping.flow, grouping.contracted.groups[group]
     for name in grouping.results(members):
@@ -41,13 +44,15 @@ def _give_shape_back(grouping: Grouping, group: int) -> None:
 
 
 def _call(grouping: Grouping, group: int) -> tuple[Scope, ...]:
+    """Return the calls of the author's modules that a kernel is in."""
     return tuple(s for s in grouping.compute(group)[-1].scopes if not s.builtin)
 
 
 def _table(grouping: Grouping, group: int) -> tuple[str, ...]:
-    """The values that tell the angles: all that a rotation reads but what it rotates.
+    """Return the values that give the angles: all that a rotation reads but the rotated tensor.
 
-    That depends on an input; where the table does too, it is the largest, and read by this alone.
+    The rotated tensor depends on an input. If the table does too, the rotated tensor is the largest
+    value; of equally large ones, the one with the fewest readers.
     """
     read = dict.fromkeys(_read(grouping, group))
     flow, operands = grouping.flow, grouping.operands(group)
@@ -61,6 +66,7 @@ def _table(grouping: Grouping, group: int) -> tuple[str, ...]:
 
 
 def _read(grouping: Grouping, group: int) -> Iterator[str]:
+    """Yield the values that a kernel reads from outside."""
     members, flow = grouping.contracted.groups[group], grouping.flow
     for index in sorted(members):
         for name in values_read(flow.operations[index]):
@@ -69,7 +75,7 @@ def _read(grouping: Grouping, group: int) -> Iterator[str]:
 
 
 def _origin(grouping: Grouping, name: str) -> str:
-    """The value behind views and casts."""
+    """Return the value behind views and casts."""
     flow = grouping.flow
     while (index := flow.producer.get(name)) is not None:
         op = flow.operations[index]

@@ -1,4 +1,4 @@
-"""This file knows about numbers that a program holds as tensors: `torch.tensor(2.0).sqrt()`."""
+"""Computes the numbers that a program holds as constant tensors: `torch.tensor(2.0).sqrt()`."""
 
 import ast
 import math
@@ -9,18 +9,19 @@ from runner.graph.ir import Arg, Ref
 from runner.graph.recognition.formula_notation import known_as, parse
 
 TOLERANCE = 1e-3
-"""How far, relative to it, a number may be from the one that a formula says."""
+"""Largest relative difference between a number and the one in a formula."""
 
 
 class Scalars:
-    """The numbers of one program; each is worked out once."""
+    """The constant numbers of one program; each is computed once."""
 
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
         self.known: dict[str, float | None] = {}
 
     def number(self, arg: Arg) -> float | None:
-        """What an argument is throughout, also a tensor, where it depends on nothing."""
+        """Return the number that all elements of an argument have; None if it depends on an input.
+        """
         if isinstance(arg, (int, float)):
             return float(arg)
         if not isinstance(arg, Ref):
@@ -51,12 +52,12 @@ class Scalars:
             return None
         try:
             return float(rule(*numbers))
-        except (ArithmeticError, TypeError, ValueError):  # 1 / 0, a root of -1
+        except (ArithmeticError, TypeError, ValueError):  # such as 1 / 0 or the root of -1
             return None
 
 
 def _literal(text: str | None) -> float | None:
-    """The number in the source of a constant of one element."""
+    """Return the number in the source of a constant of one element."""
     if text is None:
         return None
     numbers = [node for node in ast.walk(parse(text)) if _is_signed_number(node)]

@@ -1,8 +1,8 @@
-"""This file knows about matching: whether a value of the graph was computed by a formula.
+"""Matches the values of a graph against formulas.
 
 Sums and products match in any order and grouping, `a / b` also as a product with a reciprocal,
-`x**2` also as `x * x`, a mean also as a sum divided by its count. Casts and broadcasting are looked
-through, and any view of a reduction's result.
+`x**2` also as `x * x`, a mean also as a sum divided by its count. Casts and broadcasting in between
+are ignored, and so is any view of a reduction's result.
 """
 
 import ast
@@ -34,24 +34,27 @@ from runner.graph.recognition.scalars import TOLERANCE, Scalars
 CASTS = {"to", "type_as"}
 _BROADCASTS = {"unsqueeze", "expand", "expand_as", "broadcast_to"}
 _SHAPE = "shape"
-"""The name that what a reduction reads is bound to: its shape."""
+"""The name to which a match binds the shape of the tensor that a reduction reads."""
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """What the names of a formula stand for, and the operations that compute it."""
+    """The values that the names of a formula stand for, and the operations that compute it."""
 
     bound: tuple[tuple[str, Arg], ...] = ()
+    """Pairs of a formula's name and its value."""
     used: frozenset[int] = frozenset()
+    """Indices of the operations that compute the formula."""
     edge: frozenset[int] = frozenset()
-    """Casts of what goes in: part of it where nothing else reads them."""
+    """Casts of the formula's inputs; they belong to the kernel if nothing else reads them."""
 
     def value(self, name: str) -> Arg:
+        """Return the value that a name is bound to; None if it is not bound."""
         return dict(self.bound).get(name)
 
     @property
     def reduced(self) -> tuple[int, ...]:
-        """The shape that a reduction of the formula reads."""
+        """The shape of the tensor that the formula's reduction reads; empty without a reduction."""
         shape = self.value(_SHAPE)
         return (
             tuple(int(n) for n in shape if isinstance(n, int)) if isinstance(shape, tuple) else ()
@@ -67,12 +70,15 @@ class Match:
         return tuple(n for n in value if isinstance(n, int)) if isinstance(value, tuple) else ()
 
     def bind(self, name: str, value: Arg) -> "Match | None":
+        """Return this match with one more name bound; None if the name has another value already.
+        """
         for known, before in self.bound:
             if known == name:
                 return self if _agree(before, value) else None
         return replace(self, bound=(*self.bound, (name, value)))
 
     def using(self, *operations: int) -> "Match":
+        """Return this match with more operations."""
         return Match(self.bound, self.used.union(operations), self.edge)
 
 
@@ -83,18 +89,18 @@ def _agree(one: Arg, other: Arg) -> bool:
 
 
 class Made(NamedTuple):
-    """The operation that computes a value, beneath what is looked through."""
+    """The operation that computes a value, found by looking through casts and views."""
 
     op: Operation
     name: str
     value: str
-    """The result of it that was asked for."""
+    """The output of the operation that the value shows."""
     passed: tuple[int, ...]
-    """Its index, and those of what is looked through."""
+    """Index of the operation, after those of the casts and views that were looked through."""
 
 
 class Unifier:
-    """Matches formulas against one graph."""
+    """Matches formulas against the values of one graph."""
 
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
@@ -106,7 +112,10 @@ class Unifier:
         self.transparent = [self._broadcasts(op) for op in flow.operations]
 
     def _broadcasts(self, op: Operation) -> bool:
-        """Only adds or removes dimensions of size one, or repeats without copying."""
+        """Return whether an operation only broadcasts.
+
+        It then adds or removes dimensions of size one, or repeats elements without copying them.
+        """
         if not op.view or len(op.outputs) != 1:
             return False
         if op.name in _BROADCASTS:
@@ -117,7 +126,7 @@ class Unifier:
         return [n for n in before if n != 1] == [n for n in after if n != 1]
 
     def match(self, node: ast.expr, arg: Arg, so_far: Match) -> Iterator[Match]:
-        """Every way in which `arg` is what `node` says."""
+        """Yield every match under which `arg` is the value of the expression `node`."""
         if isinstance(node, ast.Name):
             yield from self._name(node.id, arg, so_far)
         elif isinstance(node, ast.Constant):
@@ -150,11 +159,12 @@ class Unifier:
             yield bound
 
     def _owned(self, name: str) -> bool:
-        """A parameter or a buffer, through views and casts."""
+        """Return whether a value is a parameter or a buffer, looking through views and casts."""
         value, casts = self._uncast(self.flow.base(name))
         return value in self.flow.graph.states if not casts else self._owned(value)
 
     def _uncast(self, name: str) -> tuple[str, list[int]]:
+        """Return the value before any casts, and the indices of these casts."""
         casts = []
         while (index := self.flow.producer.get(name)) is not None:
             if self.names[index] not in CASTS:
@@ -168,7 +178,11 @@ class Unifier:
         return number is not None and math.isclose(number, value, rel_tol=TOLERANCE, abs_tol=1e-12)
 
     def parts(self, index: int) -> frozenset[str]:
-        """The operators whose results a product, or a sum, is made of."""
+        """Return the operators whose results are the factors of a product or the summands of a sum.
+
+        Nested products (or sums) count as one. Returns all operators of the graph if there are too
+        many operands to look at.
+        """
         if index not in self.made_of:
             joins = OF_SUMS if self.names[index] in OF_SUMS else OF_PRODUCTS
             waiting, found, steps = list(self.flow.operations[index].args[:2]), set[str](), 0
@@ -185,6 +199,7 @@ class Unifier:
     # --- compound ---
 
     def _made_by(self, arg: Arg, through_views: bool = False) -> Made | None:
+        """Return the operation that computes a value, from the cache."""
         if not isinstance(arg, Ref):
             return None
         key = (arg.name, through_views)
@@ -234,7 +249,7 @@ class Unifier:
             yield from self._all(list(swapped), so_far)
 
     def _divided_sum(self, node: ast.Call, arg: Arg, so_far: Match) -> Iterator[Match]:
-        """mean(x, d) as sum(x, d) / n."""
+        """Match mean(x, d) against sum(x, d) / n."""
         made = self._made_by(arg, through_views=True)
         if made is None or made.name not in {"div", "mul"} or len(made.op.args) != 2:
             return
@@ -248,6 +263,7 @@ class Unifier:
                     yield from self._call(_summed(node), total, so_far.using(*made.passed))
 
     def _all(self, pairs: list[tuple[ast.expr, Arg]], so_far: Match) -> Iterator[Match]:
+        """Yield every match under which all pairs of an expression and an argument agree."""
         if not pairs:
             yield so_far
             return
@@ -255,7 +271,7 @@ class Unifier:
             yield from self._all(pairs[1:], found)
 
     def _view(self, node: ast.expr, arg: Arg, so_far: Match) -> Iterator[Match]:
-        """`node` beneath one view or more."""
+        """Match `node` against the value behind one or more views."""
         while isinstance(arg, Ref) and (index := self.flow.producer.get(arg.name)) is not None:
             op = self.flow.operations[index]
             if not op.view and self.names[index] not in CASTS:
@@ -265,7 +281,7 @@ class Unifier:
             yield from self.match(node, arg, so_far)
 
     def _compared(self, node: ast.Compare, arg: Arg, so_far: Match) -> Iterator[Match]:
-        """x > y, x >= y, y < x and y <= x are one to a formula."""
+        """Match a comparison; formulas do not tell x > y, x >= y, y < x and y <= x apart."""
         made = self._made_by(arg)
         if made is None or made.name not in _COMPARISONS:
             return
@@ -323,7 +339,7 @@ class Unifier:
                 yield from self.match(parts[0][0], made.op.args[0], so_far)
 
     def _factor(self, node: ast.expr, power: int, arg: Arg, so_far: Match) -> Iterator[Match]:
-        """`arg` is `node`, or one divided by it."""
+        """Match `arg` against `node` if `power` is 1, against `1 / node` if it is -1."""
         if power == 1:
             yield from self.match(node, arg, so_far)
             return
@@ -351,7 +367,7 @@ _COMPARISONS = {"gt", "ge", "lt", "le"}
 
 @functools.cache
 def _tells(parts: Terms) -> bool:
-    """Whether something in it is more than a name, which any tensor could be."""
+    """Return whether a part is more than a name; a name alone matches any tensor."""
     return any(not isinstance(node, ast.Name) for node, _ in parts)
 
 
