@@ -1,4 +1,4 @@
-"""The usual arguments of operations, which neither a name nor a family mentions."""
+"""Lists the default arguments of operations; names and families of kernels leave them out."""
 
 from __future__ import annotations
 
@@ -32,19 +32,24 @@ _DEFAULTS: dict[str, dict[str, Arg]] = {
     "cross_entropy_loss": {"reduction": 1, "ignore_index": -100, "label_smoothing": 0.0},
     "embedding": {"padding_idx": -1, "scale_grad_by_freq": False, "sparse": False},
 }  # fmt: skip
-"""What torch's modules do where nothing is said."""
+"""Arguments of torch's modules where the author passes none."""
 OF_MACHINES = {"cudnn_enabled", "cudnn_enable", "device", "layout", "pin_memory"}
-"""Arguments that are about where an operation runs."""
+"""Arguments that say where an operation runs."""
 
 
 def spatial_dims(op: Operation) -> int:
-    """2 of `conv2d`; `convolution`, which runs below autograd, has a stride for each."""
+    """Return the number of spatial dimensions: 2 for `conv2d`.
+
+    `convolution`, the operator below autograd, has no digit in its name; the length of its stride
+    tells.
+    """
     stride = op.arg("stride")
     return len(stride) if isinstance(stride, tuple) else int(op.name[-2])
 
 
 def defaults(op: Operation) -> dict[str, Arg]:
-    """What an operation does where its arguments say nothing; a window's are lists."""
+    """Return an operation's default arguments; those of a window are lists, one item a dimension.
+    """
     known = _DEFAULTS.get(op.name, {})
     if op.name.startswith("conv"):
         sizes = spatial_dims(op)
@@ -67,7 +72,7 @@ def defaults(op: Operation) -> dict[str, Arg]:
 
 
 def is_usual(op: Operation, name: str, value: Arg) -> bool:
-    """Whether an argument is what the operation does anyway, in each of its dimensions."""
+    """Return whether an argument is the operation's default, in each of its dimensions."""
     if value is None or value == () or name in OF_MACHINES:
         return True
     known = _DEFAULTS.get(op.name, {})

@@ -1,4 +1,4 @@
-"""`decomposition_tree.json`: the one model that writes and reads it; see docs/formats.md."""
+"""Defines the document `decomposition_tree.json`, and reads and writes it; see docs/formats.md."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -32,53 +32,60 @@ class Node(_Document):
     id: str
     """Unique in the tree: `root`, or the path of names from the root, joined by dots."""
     name: str
-    """What people call it: the attribute, class or operation that it comes from."""
+    """The attribute, class or operation that the instance comes from."""
     level: Level
     path: str
-    """Component file, relative to the decomposition directory; one for all its instances."""
+    """Component file, relative to the decomposition directory; all instances share it."""
     children: list[str] = Field(default_factory=list)
-    """Ids, in the order in which they run."""
+    """Ids of the children, in the order in which they run."""
     module_path: str = ""
-    """Where in the original: the dotted path of the innermost module that holds all of it."""
+    """Dotted path of the innermost module of the original that contains all of it."""
     source_line: int | None = None
     """Line of original.py on which its parent's forward calls it."""
     instance_count: int = 1
-    """How many nodes share this path."""
+    """Number of nodes that share this path."""
     input_shapes: dict[str, list[int]]
-    """By the names of the parameters of the component file's forward, in their order."""
+    """Shape of each input, by the parameter names of the component file's forward, in order."""
     output_shapes: dict[str, list[int]]
-    """By the author's variable names, else `output`, `output_2`; in the order of return."""
+    """Shape of each output, in the order of return.
+
+    Names are the author's variables, else `output`, `output_2`.
+    """
     input_dtypes: dict[str, str]
-    """`float32`, without the `torch.`; the same names as in input_shapes, as in all below."""
+    """Dtype of each input, without the `torch.`: `float32`; same names as input_shapes."""
     output_dtypes: dict[str, str]
+    """Dtype of each output; same names as output_shapes."""
     input_strides: dict[str, list[int]] = Field(default_factory=dict)
-    """In elements; the original's, so that a transposed input stays transposed."""
+    """Strides in elements, as in the original: a transposed input stays transposed."""
     output_strides: dict[str, list[int]] = Field(default_factory=dict)
+    """Strides of each output, in elements."""
     weight_shapes: dict[str, list[int]] = Field(default_factory=dict)
-    """Parameters and buffers of the component by their names in its file."""
+    """Shape of each parameter and buffer, by its name in the component file."""
     weight_dtypes: dict[str, str] = Field(default_factory=dict)
+    """Dtype of each parameter and buffer; same names as weight_shapes."""
     weight_map: dict[str, str] = Field(default_factory=dict)
     """Name of a weight in the component file -> its name in original.py, for this instance."""
     operation: str | None = None
-    """Name of a kernel's operation: `conv2d`; None for what has children."""
+    """Name of a kernel's operation: `conv2d`; null for a node with children."""
     operations: list[str] = Field(default_factory=list)
-    """Operations of the kernels inside, in the order in which they run; of a kernel its own."""
+    """Operations of the kernels inside, in the order in which they run; a kernel lists its own."""
     attributes: dict[str, Attribute] = Field(default_factory=dict)
-    """Arguments of a kernel's operation besides tensors, usual ones too: `{"stride": [1, 1]}`."""
+    """Arguments of a kernel's operation that are not tensors, defaults too: `{"stride": [1, 1]}`.
+    """
     identity: str | None = None
-    """Digest of the workload: equal in any two trees exactly where the workloads are equal."""
+    """Digest of the workload: equal in any two trees exactly if the workloads are equal."""
     family: str | None = None
-    """Operation, attributes, dtypes and numbers of dimensions of a kernel: all but its sizes."""
+    """Operation, attributes, dtypes and numbers of dimensions of a kernel, without its sizes."""
     groups: list[list[str]] = Field(default_factory=list)
     """Straight lines of data flow among the children of a fusion, as lists of their ids."""
     flops: int = 0
-    """Multiply-adds count two."""
+    """Floating-point operations; a multiply-add counts as two."""
     bytes: int = 0
-    """Read of inputs and weights, and written of outputs, once each."""
+    """Bytes of inputs and weights read and of outputs written, each tensor once."""
 
     @model_validator(mode="after")
     def names_agree(self) -> Self:
-        """Shapes, dtypes and strides are of the same tensors; groups are of children."""
+        """Check that shapes, dtypes and strides name the same tensors, and groups only children."""
         sides: tuple[tuple[str, Mapping[str, object], Mapping[str, object], bool], ...] = (
             ("input_dtypes", self.input_dtypes, self.input_shapes, True),
             ("output_dtypes", self.output_dtypes, self.output_shapes, True),
@@ -110,7 +117,7 @@ class Edge(_Document):
 
 
 class Metadata(_Document):
-    """What was taken apart, by which version, how."""
+    """The problem that was decomposed, the versions that did it, and the figures of the result."""
 
     schema_version: Literal[2] = SCHEMA_VERSION
     source_file: str
@@ -120,16 +127,22 @@ class Metadata(_Document):
     kdrun_version: str
     torch_version: str
     packages: dict[str, str] = Field(default_factory=dict)
-    """What original.py imports besides torch: the version, or a sha256 where it is a checkout."""
+    """Version of each package that original.py imports besides torch; a sha256 for a checkout."""
     mode: Literal["eval", "train"] = "eval"
     capture: Literal["fake", "real_parameters", "concrete"]
-    """The rung that worked: fake tensors throughout; real parameters; a trace with real inputs."""
+    """The capture strategy that worked.
+
+    `fake`: fake tensors throughout; `real_parameters`: fake inputs, real weights; `concrete`: a
+    trace of one run on real inputs.
+    """
     specialisations: list[str] = Field(default_factory=list)
     """Input values that the captured program depends on, a sentence each; mostly empty."""
     estimated_peak_bytes: int = 0
-    """Resident at the worst moment of a forward pass: weights, inputs, scratch included."""
+    """Resident bytes at the worst moment of a forward pass: weights, inputs, workspaces included.
+    """
     estimated_allocation_bytes: int = 0
-    """What that pass asks for by then: more, where memory is given back before it is touched."""
+    """Bytes allocated at that moment; more than resident if memory is freed before it is touched.
+    """
     total_components: int
     by_level: dict[Level, int]
     unique_kernels: int
@@ -149,7 +162,8 @@ class Tree(_Document):
 
     @model_validator(mode="after")
     def is_a_tree(self) -> Self:
-        """Every child exists, has one parent and a strictly lower level; all hang from the root."""
+        """Check that every child exists, has one parent and a lower level, and is below the root.
+        """
         if ROOT not in self.nodes:
             raise ValueError("no node 'root'")
         seen = [ROOT]
@@ -183,16 +197,16 @@ class Tree(_Document):
         """Read a decomposition directory's tree.
 
         Raises:
-            DecompositionError: there is none, or it is not one that this version understands.
+            DecompositionError: there is none, or this version cannot read it.
         """
         return cls.parse(read_text(directory), directory / TREE_FILE)
 
     @classmethod
     def parse(cls, text: str, path: Path) -> "Tree":
-        """The tree that `text` is; `path` is where it stands, for what is said about it.
+        """Parse the text of a tree; `path` is the file's path, for error messages.
 
         Raises:
-            DecompositionError: it is of another schema version, or not as the schema has it.
+            DecompositionError: it is of another schema version, or does not follow the schema.
         """
         try:
             return cls.model_validate_json(text)
@@ -211,7 +225,7 @@ _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def _layout(tree: Tree) -> str:
-    """The tree as JSON that people read: a line for each field, each shape, each edge."""
+    """Return the tree as readable JSON: one line for each field, each shape, each edge."""
     document = tree.model_dump(mode="json", by_alias=True)
     metadata = _fields(document["metadata"], 2)
     nodes = (f"  {_encode(key)}: {_fields(node, 3)}" for key, node in document["nodes"].items())
@@ -225,7 +239,7 @@ def _layout(tree: Tree) -> str:
 
 
 def _fields(record: Mapping[str, object], depth: int) -> str:
-    """An object, each field on a line of its own; the items of a long value have one, too."""
+    """Return a JSON object with one line for each field, and one for each item of a long value."""
     margin = " " * depth
     lines = []
     for name, value in record.items():
@@ -248,10 +262,10 @@ ANEW = "decompose the problem again with this version of kdrun"
 
 
 def read_text(directory: Path) -> str:
-    """The text of a directory's tree.
+    """Return the text of a directory's tree.
 
     Raises:
-        DecompositionError: there is none, or it is no text.
+        DecompositionError: the file does not exist, cannot be read, or is not text.
     """
     path = directory / TREE_FILE
     try:
@@ -271,7 +285,7 @@ def read_text(directory: Path) -> str:
 
 
 def refuse_other_versions(directory: Path) -> None:
-    """Raise DecompositionError where a directory's tree says that it is of another version."""
+    """Raise DecompositionError if a directory's tree is of another schema version."""
     try:
         text = read_text(directory)
     except DecompositionError:
@@ -281,7 +295,7 @@ def refuse_other_versions(directory: Path) -> None:
 
 
 def schema_version(text: str) -> object:
-    """The version that a tree says it is of; None where it says none."""
+    """Return the schema version that a tree states; None if it states none."""
     try:
         metadata = json.loads(text)["metadata"]
         return metadata.get("schema_version")
@@ -290,7 +304,7 @@ def schema_version(text: str) -> object:
 
 
 def version_fault(text: str) -> str | None:
-    """Why a tree's version is not this one's, in a few words; None where it is, or says none."""
+    """Return why this kdrun cannot read a tree's version; None if it can, or none is stated."""
     version = schema_version(text)
     if version is None or version == SCHEMA_VERSION:
         return None

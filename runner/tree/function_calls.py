@@ -1,4 +1,4 @@
-"""Calls of the author's functions: what an engineer would draw as he draws a module's call."""
+"""Finds calls of the author's functions that an engineer would draw as one fusion."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 
@@ -12,9 +12,9 @@ from runner.tree.fusions import (
 )
 
 SMALLEST_FUNCTION = 3
-"""Kernels in a call of a function that is drawn as one fusion."""
+"""Fewest kernels in a function call that becomes a fusion."""
 _MOSTLY = 0.5
-"""Share of a call's kernels from which on the large calls inside it are drawn in its place."""
+"""Share of a call's kernels in inner calls from which on these calls replace it."""
 
 Allows = Callable[[Collection[int]], bool]
 Call = tuple[str, list[int]]
@@ -24,12 +24,12 @@ Call = tuple[str, list[int]]
 def function_calls(
     flow: KernelFlow, kernels: Sequence[int], around: int, allows: Allows, depth: int = 0
 ) -> list[Call]:
-    """Calls of the author's functions, by name, with three kernels or more, as a module's call is.
+    """Return calls of the author's functions that become fusions, each with its function's name.
 
-    `around`: how many kernels the module call has that they are in; a function that holds all of
-    them is no part of it. A call is opened that is too large for a fusion, but for one that calls
-    no such function and is around at most one contraction, or would be a run of lone kernels. So is
-    one whose kernels share no data. `allows`: whether kernels may be one part.
+    Such a call has three kernels or more, which share data, and small enough a number of them, or
+    is one block (`_is_one_block`). It is replaced by the calls inside it if it is too large, or if
+    it is all of the module call around it, which has `around` kernels. `allows` tells whether
+    kernels may be one part; `depth` is the number of function calls around `kernels`.
     """
     made: dict[tuple[tuple[str, str, int], ...], list[int]] = {}
     for k in kernels:
@@ -51,8 +51,9 @@ def function_calls(
 
 
 def large_calls(flow: KernelFlow, kernels: Sequence[int], depth: int = 0) -> list[Call]:
-    """Calls of the author's functions that are too large for a fusion; of nested ones the inner
-    ones where they hold most of the outer one.
+    """Return calls of the author's functions that are too large for a fusion.
+
+    A call is replaced by the large calls inside it if these hold most of its kernels.
     """
     made: dict[tuple[tuple[str, str, int], ...], list[int]] = {}
     for k in kernels:
@@ -73,9 +74,10 @@ def large_calls(flow: KernelFlow, kernels: Sequence[int], depth: int = 0) -> lis
 
 
 def _is_one_block(flow: KernelFlow, call: Collection[int], called: list[Call]) -> bool:
-    """Whether a call that is more than the calls in it is a fusion of more than 16 kernels.
+    """Return whether a call is one fusion although it has more than 16 kernels.
 
-    Around one contraction at most it may hold any number, else up to 64 that would stand alone.
+    Most of its kernels are then in no inner function call. With one contraction at most it may have
+    any number of kernels, else up to 64 that would otherwise be in no fusion.
     """
     if sum(len(inside) for _, inside in called) >= _MOSTLY * len(call):
         return False
@@ -84,10 +86,11 @@ def _is_one_block(flow: KernelFlow, call: Collection[int], called: list[Call]) -
 
 
 def _calls(flow: KernelFlow, kernels: list[int], depth: int) -> list[list[int]]:
-    """One list for each call of a function.
+    """Return one list of kernels for each call of a function.
 
-    The next call begins where the function's first line runs again. Where that gives unequal lists,
-    the line may also be that of a loop in a call: there the data flow alone tells calls apart.
+    The next call begins where the function's first line runs again. If the lists then have unequal
+    lengths, that line may be in a loop inside one call, so the data flow separates the calls
+    instead.
     """
     calls: list[list[int]] = []
     before: tuple[int, ...] = ()
@@ -105,7 +108,10 @@ def _calls(flow: KernelFlow, kernels: list[int], depth: int) -> list[list[int]]:
 
 
 def _connected(flow: KernelFlow, kernels: Iterable[int], siblings: bool) -> list[list[int]]:
-    """Kernels in groups joined by data flow; `siblings`: that read one value are joined too."""
+    """Return the kernels in groups that data flow connects.
+
+    With `siblings`, kernels that read the same value are connected too.
+    """
     part_of: dict[int | str, list[int]] = {}
     for k in kernels:
         read = flow.activations(k)
@@ -119,14 +125,14 @@ def _connected(flow: KernelFlow, kernels: Iterable[int], siblings: bool) -> list
 
 
 def _lines_from(flow: KernelFlow, k: int, depth: int) -> tuple[int, ...]:
-    """The lines that lead to a kernel's result, from a function `depth` calls below the forward."""
+    """Return the lines from a function, `depth` calls below the forward, to a kernel's result."""
     (statement,) = flow.statements([k])
     inner = (line for _, _, line in flow.functions(k)[depth + 1 :])
     return (*inner, *(statement[1:] if statement is not None else ()))
 
 
 def authors_name(flow: KernelFlow, kernels: Sequence[int]) -> str:
-    """What the author calls kernels together: a function, or the variable that they end in."""
+    """Return the author's name for several kernels: a function, or the variable of their result."""
     functions = {chain[-1][1] if (chain := flow.functions(k)) else "" for k in kernels}
     if len(functions) == 1 and "" not in functions:
         return snake_case(functions.pop()).strip("_")

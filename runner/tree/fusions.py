@@ -1,7 +1,7 @@
-"""Fusions: which kernels an engineer would name together, and which run as one straight line.
+"""Decides which kernels form fusions by their data flow: straight lines, and blocks up to a join.
 
-docs/decisions/how-a-model-comes-apart.md states the rules: here are b, c, and what depends on no
-input of the model.
+docs/decisions/how-a-model-comes-apart.md states the rules; this module implements b and c, and the
+fusions of what depends on no input.
 """
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
@@ -12,37 +12,40 @@ from runner.graph.terms import snake_case
 from runner.tree.interface import Program, interface
 
 LARGEST_FUSION = 16
-"""Parts of a module call that is drawn as one fusion; a straight line of kernels is one part."""
+"""Most parts of a module call that is one fusion; a straight line of kernels is one part."""
 FEWEST_TURNS = 3
-"""Turns of a loop, or calls of one module, that are steps: fusions of however many kernels."""
+"""Fewest turns of a loop, or calls of one module, that become fusions of any size."""
 MOST_KERNELS = 32
-"""Kernels in such a fusion."""
+"""Most kernels in a module call that is one fusion."""
 LARGEST_BLOCK = 64
-"""Kernels in a call that is one block, arithmetic on indices not counted."""
+"""Most kernels in a call that is one block, not counting arithmetic on indices."""
 _STAND_ALONE = {"other", "random", "creation"}
+"""Kinds of kernels that are never in a straight line."""
 CONCATENATIONS = {"cat", "stack", "hstack", "vstack", "dstack"}
 _ATTENTION = "attention"
 _EXPERTS = {"topk_router", "expert_linear", "expert_combine", "expert_dispatch"}
+"""Operations that make a block a mixture of experts."""
 
 
 Statement = tuple[str, int]
 """File and first line."""
 Place = tuple[tuple[tuple[str, str, int], ...], Statement]
-"""Calls of functions, and the statement that they lead to."""
+"""The function calls that lead to a statement, and the statement."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fusion:
-    """Kernels (positions in the kernel list) that are drawn together, and why."""
+    """Kernels that become one fusion, and why."""
 
     kernels: tuple[int, ...]
+    """Positions in the program's list of kernels."""
     reason: str
     stem: str | None = None
-    """Its name in the field; None where its operations name it."""
+    """Its name in the field; None if its operations name it."""
 
 
 class KernelFlow:
-    """The kernels' data flow: which kernel reads what of which, looking through views."""
+    """The data flow between kernels, looking through views."""
 
     def __init__(self, program: Program) -> None:
         self.program, self.kernels, self.owner = program, program.kernels, program.owner
@@ -54,7 +57,7 @@ class KernelFlow:
             interface(program, kernel.members).outputs for kernel in self.kernels
         ]
         self.constant: list[bool] = []
-        for found in self.inputs:  # kernels are in an order in which each reads earlier ones only
+        for found in self.inputs:  # each kernel reads earlier ones only
             self.constant.append(
                 all(made_by is not None and self.constant[made_by] for _, made_by in found)
             )
@@ -65,9 +68,10 @@ class KernelFlow:
         self.users = [tuple(sorted(self.exits(k)[0])) for k in range(len(self.kernels))]
 
     def _of_a_loop(self) -> list[int]:
-        """Constant kernels of a loop's first turns that are no constants in the turns that follow.
+        """Return the kernels of loops that are constant in some turns of the loop only.
 
-        A statement that gives the same operations three times in a row, or more, is in a loop.
+        A statement that gives the same operations three times in a row, or more, is in a loop. In
+        the first turns its operands may be constants.
         """
         runs: dict[Hashable, list[int]] = {}
         for k, place in enumerate(self.places(range(len(self.kernels)))):
@@ -86,7 +90,7 @@ class KernelFlow:
         return found
 
     def base(self, name: str) -> str:
-        """The value that a chain of views between kernels looks at."""
+        """Return the value that a chain of views between kernels shows."""
         while True:
             i = self.program.producers.get(name)
             if i is None or i in self.owner or not self.program.graph.operations[i].view:
@@ -94,12 +98,16 @@ class KernelFlow:
             name = next(self.program.graph.operations[i].refs())
 
     def producer(self, name: str) -> int | None:
-        """The kernel that computes what `name` shows."""
+        """Return the kernel that computes the value that `name` shows; None for inputs and states.
+        """
         i = self.program.producers.get(self.base(name))
         return None if i is None else self.owner.get(i)
 
     def _inputs(self, kernel: Kernel) -> list[tuple[str, int | None]]:
-        """(name, producing kernel) of what a kernel reads from outside, states left out."""
+        """Return (name, producing kernel) of each value that a kernel reads from outside.
+
+        Parameters, buffers and constants of the model are not included.
+        """
         inside = {n for i in kernel.members for n in self.program.graph.operations[i].outputs}
         names: dict[str, None] = {}
         for i in kernel.members:
@@ -109,7 +117,7 @@ class KernelFlow:
         return [(name, self.producer(name)) for name in names]
 
     def activations(self, k: int) -> list[tuple[str, int | None]]:
-        """What a kernel reads that depends on the model's inputs: (name, producing kernel)."""
+        """Return (name, producing kernel) of each value that depends on the model's inputs."""
         return [
             (name, made_by)
             for name, made_by in self.inputs[k]
@@ -117,7 +125,11 @@ class KernelFlow:
         ]
 
     def exits(self, k: int) -> tuple[frozenset[int], frozenset[int], bool]:
-        """(kernels that read it, views on the way, whether the model returns some of it)."""
+        """Return what reads a kernel's results: (kernels, views, whether the model does).
+
+        The kernels read a result or a view of it; the views are those in between. The model reads
+        what it returns.
+        """
         if k not in self._exits:
             parts = [self.readers(name) for name in self.outputs[k]]
             self._exits[k] = (
@@ -128,7 +140,11 @@ class KernelFlow:
         return self._exits[k]
 
     def readers(self, name: str) -> tuple[frozenset[int], frozenset[int], bool]:
-        """(kernels that read it or a view of it, those views, whether the model returns it)."""
+        """Return what reads a value: (kernels, views, whether the model does).
+
+        The kernels read the value or a view of it; the views are those in between. The model reads
+        what it returns.
+        """
         if name in self._readers:
             return self._readers[name]
         readers: set[int] = set()
@@ -148,7 +164,7 @@ class KernelFlow:
         return self._readers[name]
 
     def ancestors(self, k: int, among: Collection[int]) -> set[int]:
-        """The kernels of a set that a kernel's result depends on."""
+        """Return the kernels among `among` that a kernel's result depends on."""
         found: set[int] = set()
         waiting = [k]
         while waiting:
@@ -159,21 +175,25 @@ class KernelFlow:
         return found
 
     def statements(self, kernels: Iterable[int]) -> tuple[Statement | None, ...]:
-        """The statement that makes each kernel's result."""
+        """Return the statement that makes each kernel's result."""
         return tuple(place and place[-1] for place in self.places(kernels))
 
     def places(self, kernels: Iterable[int]) -> tuple[Place | None, ...]:
-        """The statement that makes each kernel's result, after the calls of functions around it."""
+        """Return the statement that makes each kernel's result, and the function calls around it.
+        """
         last = (self.program.graph.operations[self.kernels[k].members[-1]].origin for k in kernels)
         return tuple((at.functions, (at.file, at.statement)) if at else None for at in last)
 
     def functions(self, k: int) -> tuple[tuple[str, str, int], ...]:
-        """File, name and line of the call of each function that leads to a kernel's result."""
+        """Return file, name and line of each function call that leads to a kernel's result."""
         origin = self.program.graph.operations[self.kernels[k].members[-1]].origin
         return origin.functions if origin is not None else ()
 
     def only_reader(self, k: int) -> int | None:
-        """The one kernel that reads a kernel's result, where the model does not return it."""
+        """Return the only kernel that reads a kernel's result.
+
+        Returns None if several do, or if the model returns the result.
+        """
         readers, _, returned = self.exits(k)
         return min(readers) if len(readers) == 1 and not returned else None
 
@@ -182,7 +202,7 @@ class KernelFlow:
 
 
 def is_join(flow: KernelFlow, k: int) -> bool:
-    """Two streams of activations meet: a residual add, a product of branches, a concatenation."""
+    """Return whether activations meet: a residual add, a product of branches, a concatenation."""
     kernel = flow.kernels[k]
     activations = flow.activations(k)
     if len(activations) < 2 or kernel.kind == "contraction":
@@ -193,16 +213,17 @@ def is_join(flow: KernelFlow, k: int) -> bool:
 
 
 def _streams(flow: KernelFlow, k: int) -> list[tuple[str, int | None]]:
-    """The activations that a kernel reads, of the largest size."""
+    """Return the largest activations that a kernel reads."""
     activations = flow.activations(k)
     sizes = [flow.program.spec(name).numel for name, _ in activations]
     return [a for a, size in zip(activations, sizes, strict=True) if size == max(sizes)]
 
 
 def is_residual(flow: KernelFlow, k: int, inside: Collection[int]) -> bool:
-    """Whether a kernel adds a value to what a branch made of it; `inside`: the kernels of a layer.
+    """Return whether a kernel adds a value to what a branch computed from it.
 
-    The value is the layer's own input, or a whole result that the branch reads too.
+    `inside` are the kernels of a layer. The value is the layer's own input, or a whole result that
+    the branch reads too.
     """
     if flow.kernels[k].operation != "add" or not is_join(flow, k):
         return False
@@ -223,14 +244,14 @@ def is_residual(flow: KernelFlow, k: int, inside: Collection[int]) -> bool:
 
 
 def is_small(flow: KernelFlow, kernels: Collection[int]) -> bool:
-    """Whether kernels are few enough for a call that is one block; indices are not counted."""
+    """Return whether a call has few enough kernels for one block, not counting those of indices."""
     return sum(not _is_of_indices(flow, k) for k in kernels) <= LARGEST_BLOCK
 
 
 def is_branch(flow: KernelFlow, kernels: Collection[int], joins: Collection[int]) -> bool:
-    """Whether kernels are all that is between a value and the residual add of it.
+    """Return whether kernels are everything between a value and the residual add of it.
 
-    They may end in the add, or in several side by side.
+    They may include the add, or several adds side by side, as their last kernels.
     """
     leaving = [k for k in kernels if not flow.exits(k)[0] <= set(kernels)]
     own = [k for k in joins if k in kernels]
@@ -241,7 +262,8 @@ def is_branch(flow: KernelFlow, kernels: Collection[int], joins: Collection[int]
 
 
 def _is_added(flow: KernelFlow, k: int, kernels: Collection[int], joins: Collection[int]) -> bool:
-    """Whether a result reaches, element by element, the residual add of what it was made of."""
+    """Return whether a result is added, element by element, to a value that it was computed from.
+    """
     reader = flow.only_reader(k)
     while reader is not None and reader not in joins and flow.kernels[reader].kind == "pointwise":
         k, reader = reader, flow.only_reader(reader)
@@ -259,9 +281,10 @@ def _is_added(flow: KernelFlow, k: int, kernels: Collection[int], joins: Collect
 def blocks_up_to_joins(
     flow: KernelFlow, stretches: Iterable[Sequence[int]], joins: Collection[int]
 ) -> list[Fusion]:
-    """The part of each unbroken stretch up to a residual join, where it holds a contraction.
+    """Return, for each unbroken stretch of kernels, the part up to a residual join.
 
-    A normalisation that alone reads the join's sum closes the block (post-norm).
+    The part must have a contraction. It includes a normalisation that is the only reader of the
+    join's sum (post-norm).
     """
     found = []
     for stretch in stretches:
@@ -283,7 +306,7 @@ def blocks_up_to_joins(
 
 
 def _at_line(flow: KernelFlow, k: int) -> str:
-    """` at line 88`, where the author's line is known."""
+    """Return ` at line 88`; empty if the author's line is not known."""
     origin = flow.program.graph.operations[max(flow.kernels[k].members)].origin
     return f" at line {origin.line}" if origin is not None and origin.line is not None else ""
 
@@ -293,7 +316,7 @@ def _is_norm(flow: KernelFlow, k: int | None) -> bool:
 
 
 def block_stem(flow: KernelFlow, kernels: Sequence[int]) -> str | None:
-    """What the field calls a block that ends in a residual add; None where it has no name."""
+    """Return the field's name for a block that ends in a residual add; None if it has none."""
     operations = [flow.kernels[k].operation for k in kernels]
     special = special_stem(operations)
     if special:
@@ -304,19 +327,20 @@ def block_stem(flow: KernelFlow, kernels: Sequence[int]) -> str | None:
 
 
 def special_stem(operations: Sequence[str]) -> str | None:
-    """`moe_block` where there are experts, `attention_block` where there is attention."""
+    """Return `moe_block` if there are experts, `attention_block` if there is attention, else None.
+    """
     if _EXPERTS.intersection(operations):
         return "moe_block"
     return "attention_block" if any(name.endswith(_ATTENTION) for name in operations) else None
 
 
-# --- what depends on no input ---------------------------------------------------------------------
+# --- constants ------------------------------------------------------------------------------------
 
 
 def constant_fusions(flow: KernelFlow, kernels: Collection[int]) -> list[Fusion]:
-    """Connected kernels that depend on parameters and shapes alone.
+    """Return fusions of connected kernels that depend on parameters and shapes alone.
 
-    They end at the edge of a function that computes more than they.
+    A fusion does not cross the boundary of a function that also computes something from inputs.
     """
     left = {k for k in kernels if flow.constant[k]}
     varying = {flow.functions(k)[:1] for k in kernels if not flow.constant[k]}
@@ -339,7 +363,7 @@ def constant_fusions(flow: KernelFlow, kernels: Collection[int]) -> list[Fusion]
 
 
 def assigned_to(flow: KernelFlow, k: int) -> str | None:
-    """The author's variable for a kernel's result: `relative_position_bias`."""
+    """Return the author's variable for a kernel's result: `relative_position_bias`."""
     origin = flow.program.graph.operations[max(flow.kernels[k].members)].origin
     targets = origin.targets if origin is not None else ()
     return snake_case(targets[0]) if len(targets) == 1 and len(targets[0]) > 2 else None
@@ -349,9 +373,9 @@ def assigned_to(flow: KernelFlow, k: int) -> str | None:
 
 
 def lines(flow: KernelFlow, kernels: Iterable[int], indices: bool = True) -> list[Fusion]:
-    """Straight lines of data flow around at most one contraction, each of two kernels or more.
+    """Return straight lines of data flow around at most one contraction, of two kernels or more.
 
-    With `indices`, arithmetic on indices and masks that one line or kernel alone reads is in it.
+    With `indices`, arithmetic on indices and masks is part of the line that is its only reader.
     """
     chosen = set(kernels)
     line_of: dict[int, list[int]] = {}
@@ -374,9 +398,9 @@ def lines(flow: KernelFlow, kernels: Iterable[int], indices: bool = True) -> lis
 def _reader_of_indices(
     flow: KernelFlow, line: Sequence[int], line_of: Mapping[int, list[int]]
 ) -> list[int] | None:
-    """The one line that reads arithmetic on indices and masks; None for any other line.
+    """Return the only line that reads arithmetic on indices and masks; None for any other line.
 
-    A constant, such as positions, belongs to the arithmetic that reads it, and to nothing else.
+    A constant, such as positions, belongs only to a line that is arithmetic on indices itself.
     """
     if any(flow.exits(k)[2] or not _is_of_indices(flow, k) for k in line):
         return None
@@ -390,31 +414,31 @@ def _reader_of_indices(
 
 
 def _is_of_indices(flow: KernelFlow, k: int) -> bool:
-    """Whether a kernel makes whole numbers or truth values of others, element by element."""
+    """Return whether a kernel computes integers or booleans from others, element by element."""
     values = [*flow.outputs[k], *(name for name, _ in flow.inputs[k])]
     exact = all(flow.program.spec(v).dtype.startswith(("int", "uint", "bool")) for v in values)
     return exact and (flow.constant[k] or flow.kernels[k].kind in {"pointwise", "copy"})
 
 
 def pieces(flow: KernelFlow, kernels: Collection[int]) -> int:
-    """How many parts kernels are where each straight line is one."""
+    """Return how many parts kernels make if each straight line is one part."""
     return len(kernels) - sum(len(line.kernels) - 1 for line in lines(flow, kernels))
 
 
 def fits_fusion(flow: KernelFlow, kernels: Collection[int]) -> bool:
-    """Whether kernels are few enough for one fusion."""
+    """Return whether kernels are few enough for one fusion."""
     if len(kernels) <= LARGEST_FUSION:
         return True
     return len(kernels) <= MOST_KERNELS and pieces(flow, kernels) <= LARGEST_FUSION
 
 
 def is_dissolved(flow: KernelFlow, kernels: Collection[int]) -> bool:
-    """Whether kernels, without their call, would mostly stand alone."""
+    """Return whether most kernels would be in no straight line without the call around them."""
     return sum(len(line.kernels) for line in lines(flow, kernels)) < len(kernels) / 2
 
 
 def _why_line(flow: KernelFlow, line: Sequence[int]) -> str:
-    """What makes kernels one line, and where it ends, for the log."""
+    """Return why kernels are one line, and where it ends, for the log."""
     around = [flow.kernels[k].operation for k in line if flow.contractions[k]]
     chain = f"a chain around one {around[0]}" if around else "a chain"
     reason = f"{chain}: nothing else reads what one kernel hands to the next"
@@ -430,7 +454,7 @@ def _why_line(flow: KernelFlow, line: Sequence[int]) -> str:
 def _continued(
     flow: KernelFlow, k: int, line_of: dict[int, list[int]], chosen: Collection[int]
 ) -> list[int] | None:
-    """The line that a kernel continues: that of its main input, if nobody else reads it."""
+    """Return the line that a kernel continues: that of its main input, if nobody else reads it."""
     if flow.kernels[k].kind in _STAND_ALONE or not flow.activations(k):
         return None
     join = is_join(flow, k)
@@ -444,6 +468,7 @@ def _continued(
 
 
 def _may_continue(flow: KernelFlow, k: int, line: list[int]) -> bool:
+    """Return whether a kernel may be the next one in a line."""
     if flow.only_reader(line[-1]) != k or flow.kernels[line[-1]].kind in _STAND_ALONE:
         return False
     if flow.contractions[k] and any(_is_sum(flow, m) for m in line):
@@ -460,7 +485,7 @@ def _may_continue(flow: KernelFlow, k: int, line: list[int]) -> bool:
 
 
 def _is_one_of_several(flow: KernelFlow, k: int, reader: int) -> bool:
-    """Whether a concatenation has a sibling that the same kernel reads: keys beside values."""
+    """Return whether `reader` reads several concatenations, such as those of keys and of values."""
     operation = flow.kernels[k].operation
     siblings = {m for _, m in flow.activations(reader) if m is not None} - {k}
     same = any(flow.kernels[m].operation == operation for m in siblings)
@@ -468,14 +493,14 @@ def _is_one_of_several(flow: KernelFlow, k: int, reader: int) -> bool:
 
 
 def _is_upsampling(flow: KernelFlow, k: int) -> bool:
-    """Whether a kernel makes more positions of what comes in: a line begins with it."""
+    """Return whether a kernel makes more positions from its input; a line begins with it."""
     return "upsample" in flow.kernels[k].operation
 
 
 def _reduces_space(flow: KernelFlow, k: int) -> bool:
-    """Whether a normalisation needs every position of an image or a sequence before it gives one.
+    """Return whether a normalisation needs every position of an image or a sequence at once.
 
-    One before a contraction and one after it are two launches at least.
+    One before a contraction and one after it need at least two kernel launches.
     """
     if not _is_norm(flow, k):
         return False
@@ -489,7 +514,7 @@ def _reduces_space(flow: KernelFlow, k: int) -> bool:
 
 
 def _leads_to_contraction(flow: KernelFlow, k: int) -> bool:
-    """Whether a norm is the first step of the next contraction's line (pre-activation)."""
+    """Return whether a norm is the first step of the next contraction's line (pre-activation)."""
     after = flow.only_reader(k)
     while after is not None and not flow.contractions[after] and not is_join(flow, after):
         after = flow.only_reader(after)
@@ -497,12 +522,13 @@ def _leads_to_contraction(flow: KernelFlow, k: int) -> bool:
 
 
 def _is_sum(flow: KernelFlow, k: int) -> bool:
-    """Two streams are added or multiplied: the end of a line, but for what has no contraction."""
+    """Return whether a kernel adds or multiplies two streams; a line with a contraction ends there.
+    """
     return flow.kernels[k].kind == "pointwise" and is_join(flow, k)
 
 
 def why_alone(flow: KernelFlow, k: int) -> str:
-    """Why a kernel is in no fusion, for the log."""
+    """Return why a kernel is in no fusion, for the log."""
     kernel = flow.kernels[k]
     if flow.constant[k]:
         return "it depends on no input of the model"

@@ -1,7 +1,7 @@
-"""This file knows about blocks that a program repeats without a module of their own.
+"""Finds blocks that a program repeats without a module of their own.
 
-The steps of an unrolled recurrence, the stages of one long Sequential, attention and MLP called in
-turn from two lists: found by what is computed, in the order in which it is computed.
+Examples are the steps of an unrolled recurrence, the stages of one long Sequential, and attention
+and MLP called in turn from two lists. A block is found by its operations and their order.
 """
 
 from __future__ import annotations
@@ -16,28 +16,30 @@ from runner.tree.module_regions import Region, callers
 from runner.tree.repetition import Repeat, repeats
 
 SMALLEST = 3
-"""Kernels in a block."""
+"""Fewest kernels in a block."""
 _SHARE = 0.5
-"""Of a region's kernels, what its blocks must hold."""
+"""Share of a region's kernels that its blocks must hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One repetition: calls and kernels that belong together, and what it is called."""
+    """One repetition: module calls and kernels that belong together, with a name."""
 
     items: tuple[int | Region, ...]
     stem: str
+    """The kind of block: `step`, `block` or `stage`."""
     count: int
-    """How often in a row."""
+    """How often it runs in a row."""
     number: int = 0
-    """Which of its stem in the region."""
+    """Its position among the region's blocks of the same stem."""
 
     def region(self) -> Region:
+        """Return its items as a region of no module."""
         return Region(None, list(self.items))
 
 
 def blocks(flow: KernelFlow, region: Region, fused: set[int]) -> list[Block]:
-    """The repeated blocks among a region's items, none where they are not most of it.
+    """Return the repeated blocks among a region's items; none if they hold less than half of it.
 
     `fused` holds the ids of regions that are fusions.
     """
@@ -48,7 +50,7 @@ def blocks(flow: KernelFlow, region: Region, fused: set[int]) -> list[Block]:
         made = _blocks(flow, region, repeat, fused)
         kernels = {k for block in made for k in block.region().kernels()}
         if not held.isdisjoint(kernels):
-            continue  # a loop within the turns of another one
+            continue  # this loop is inside the turns of another one
         for block in made:
             number = sum(other.stem == block.stem for other in found)
             found.append(replace(block, number=number))
@@ -57,9 +59,10 @@ def blocks(flow: KernelFlow, region: Region, fused: set[int]) -> list[Block]:
 
 
 def loops(flow: KernelFlow, region: Region, fused: set[int]) -> list[list[list[int]]]:
-    """The loops that a call runs, each as the kernels of its turns: the same statements every time.
+    """Return the loops of a call, each as a list of turns, each turn as a list of kernels.
 
-    There are none where they are not most of the call.
+    Every turn runs the same statements. The result is empty if the loops hold less than half of the
+    call. `fused` holds the ids of regions that are fusions.
     """
     found: list[list[list[int]]] = []
     held: set[int] = set()
@@ -80,12 +83,13 @@ def loops(flow: KernelFlow, region: Region, fused: set[int]) -> list[list[list[i
 def _turns(
     flow: KernelFlow, region: Region, units: list[list[int | Region]]
 ) -> list[list[int | Region]]:
-    """The items of a loop, a list for each turn; `units`: those of equal turns, from anywhere on.
+    """Return the items of a loop, a list for each turn.
 
-    A turn begins where the loop's first statement runs again, or the first module that it calls:
-    the lowest line, where the units begin in the middle of a turn.
-    The first and the last turn may hold other operations. There are none where the units are not
-    of the same statements and modules, or turns are not as long as they.
+    `units` are the items of equal stretches of the loop, which may begin in the middle of a turn. A
+    turn begins where the loop's first statement, or the first module that it calls, runs again:
+    that is the lowest line if the units begin in the middle of a turn. The first and the last turn
+    may hold other operations. The result is empty if the units do not run the same statements and
+    modules, or if the turns are not as long as the units.
     """
     bodies = [{_statement(flow, item) for item in unit} for unit in units]
     body, unit = bodies[-1], units[-1]
@@ -103,7 +107,10 @@ def _turns(
 
 
 def _lowest(flow: KernelFlow, unit: list[int | Region]) -> int | Region | None:
-    """The item of a loop's body before which its lines go backwards, where they do so once."""
+    """Return the first item of a loop's body: the only one that stands above the item before it.
+
+    Returns None if there is not exactly one such item.
+    """
     kernels = [next(_kernels([item])) for item in unit]
     own = [len(callers(flow, item)) for item in unit if isinstance(item, int)]
     if not own:
@@ -114,9 +121,9 @@ def _lowest(flow: KernelFlow, unit: list[int | Region]) -> int | Region | None:
 
 
 def _statement(flow: KernelFlow, item: int | Region) -> Hashable:
-    """What of a loop's body an item is: the module that is called, or the statement that runs.
+    """Return the part of a loop's body that an item is: the called module, or the statement.
 
-    The elements of a list are one: each turn calls another.
+    The elements of a module list are one, since each turn calls another of them.
     """
     if isinstance(item, int):
         return flow.places([item])[0]
@@ -127,6 +134,7 @@ def _statement(flow: KernelFlow, item: int | Region) -> Hashable:
 
 
 def _blocks(flow: KernelFlow, region: Region, repeat: Repeat, fused: set[int]) -> list[Block]:
+    """Return the blocks that one repetition of a region's items makes; empty if they are none."""
     units = [[region.items[p] for p in unit] for unit in repeat.units()]
     if _called(flow, units, fused):
         return []
@@ -135,7 +143,7 @@ def _blocks(flow: KernelFlow, region: Region, repeat: Repeat, fused: set[int]) -
     units = _without_what_differs(flow, units)
     first, last = 0 if _is_block(flow, units[0]) else 1, len(units)
     last -= 0 if _is_block(flow, units[-1]) else 1
-    units = units[first:last]  # a first or last turn of less is no block
+    units = units[first:last]  # the first or last turn may be incomplete
     if len(units) < 2 or not all(_is_block(flow, unit) for unit in units):
         return []
     shared = _modules(units[-1]) == _modules(units[-2]) != set() or _states(
@@ -146,9 +154,9 @@ def _blocks(flow: KernelFlow, region: Region, repeat: Repeat, fused: set[int]) -
 
 
 def _called(flow: KernelFlow, units: list[list[int | Region]], fused: set[int]) -> bool:
-    """Whether the author's own module is the block, rather than what runs around its call.
+    """Return whether the author's own module is the block, not the operations around its call.
 
-    Calls in a row of modules are no block, but where each turn of a loop calls the same ones.
+    Consecutive calls of modules make no block, unless each turn of a loop calls the same ones.
     """
     unit = units[0]
     calls = [item for item in unit if isinstance(item, Region) and id(item) not in fused]
@@ -160,10 +168,12 @@ def _called(flow: KernelFlow, units: list[list[int | Region]], fused: set[int]) 
 
 
 def _modules(unit: Sequence[int | Region]) -> set[str]:
+    """Return the paths of the modules that a unit calls."""
     return {item.scope.path for item in unit if isinstance(item, Region) and item.scope is not None}
 
 
 def _token(flow: KernelFlow, item: int | Region) -> Hashable:
+    """Return a key that is equal for items with the same operations."""
     if isinstance(item, int):
         return flow.kernels[item].operation
     cls = item.scope.cls if item.scope is not None else ""
@@ -171,9 +181,9 @@ def _token(flow: KernelFlow, item: int | Region) -> Hashable:
 
 
 def _crossing(flow: KernelFlow, region: Region) -> list[int]:
-    """Before each item: how many results of earlier kernels it or a later one reads.
+    """Return before each item how many earlier results it or a later item reads.
 
-    All the more between two calls of one element of a list.
+    The number is larger still between two calls that belong to one element of a module list.
     """
     place = {
         k: p
@@ -191,7 +201,10 @@ def _crossing(flow: KernelFlow, region: Region) -> list[int]:
 
 
 def _inside_elements(flow: KernelFlow, region: Region) -> set[int]:
-    """The places between two calls of modules with one number: of one element, or of two lists."""
+    """Return the positions between two module calls with the same list index.
+
+    They are of one element, or of the elements of two lists.
+    """
     before, start = "", 0
     inside: set[int] = set()
     for place, item in enumerate(region.items):
@@ -207,7 +220,8 @@ def _inside_elements(flow: KernelFlow, region: Region) -> set[int]:
 def _without_what_differs(
     flow: KernelFlow, units: list[list[int | Region]]
 ) -> list[list[int | Region]]:
-    """Without kernels that are another one in each repetition (`out[:, t] = y`), read by none."""
+    """Remove kernels that nobody reads and whose arguments differ in each turn (`out[:, t] = y`).
+    """
     dropped: set[int] = set()
     alike = [unit for unit in units if len(unit) == len(units[-1])]
     for place in range(len(units[-1])):
@@ -236,6 +250,7 @@ def _without_what_differs(
 
 
 def _attributes(flow: KernelFlow, k: int) -> Hashable:
+    """Return the arguments of a kernel's operations without the values that they read."""
     operations = (flow.program.graph.operations[i] for i in flow.kernels[k].members)
     return tuple(
         (op.target, repr(substitute((*op.args, *(v for _, v in op.kwargs)), lambda _: Ref(""))))
@@ -249,7 +264,8 @@ def _kernels(items: Sequence[int | Region]) -> Iterator[int]:
 
 
 def _is_block(flow: KernelFlow, unit: Sequence[int | Region]) -> bool:
-    """Enough kernels, more than one fusion, joined by data flow."""
+    """Return whether a unit has enough kernels and more than one fusion, and data flow connects it.
+    """
     kernels = set(_kernels(unit))
     if not _is_several_parts(flow, kernels):
         return False
@@ -269,7 +285,7 @@ def _is_block(flow: KernelFlow, unit: Sequence[int | Region]) -> bool:
 
 
 def _is_several_parts(flow: KernelFlow, kernels: Collection[int]) -> bool:
-    """Enough kernels, and more than one straight line."""
+    """Return whether there are enough kernels, and more than one straight line."""
     found = lines(flow, kernels)
     return len(kernels) >= SMALLEST and not (
         len(found) == 1 and len(found[0].kernels) == len(kernels)
@@ -277,6 +293,7 @@ def _is_several_parts(flow: KernelFlow, kernels: Collection[int]) -> bool:
 
 
 def _states(flow: KernelFlow, unit: Sequence[int | Region]) -> set[str]:
+    """Return the parameters and buffers that a unit reads."""
     graph = flow.program.graph
     return {
         name

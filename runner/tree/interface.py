@@ -1,4 +1,4 @@
-"""This file knows about what a set of operations takes in, what it owns and what it gives back."""
+"""Determines the inputs, weights and outputs of a set of operations."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -13,21 +13,24 @@ from runner.graph.recognition.recognize import Kernel
 
 @dataclass(frozen=True)
 class Program:
-    """A graph and its kernels, with the lookups that everybody needs."""
+    """A graph and its kernels, with lookups that are computed once."""
 
     graph: Graph
     kernels: tuple[Kernel, ...]
 
     @cached_property
     def producers(self) -> dict[str, int]:
+        """Index of the operation that makes each value."""
         return self.graph.producers()
 
     @cached_property
     def consumers(self) -> dict[str, list[int]]:
+        """Indices of the operations that read each value."""
         return self.graph.consumers()
 
     @cached_property
     def returned(self) -> frozenset[str]:
+        """Values that the model returns."""
         return frozenset(self.graph.output_names())
 
     @cached_property
@@ -37,13 +40,13 @@ class Program:
 
     @cached_property
     def repeated(self) -> frozenset[int]:
-        """Views of weights and constants that several kernels make for themselves."""
+        """Views of weights and constants that several kernels contain."""
         times = Counter(i for kernel in self.kernels for i in kernel.members)
         return frozenset(i for i, count in times.items() if count > 1)
 
     @cached_property
     def constants(self) -> set[str]:
-        """Values that are the same whatever the inputs are."""
+        """Values that are the same for all inputs."""
         return constants(self.graph, of_weights=True)
 
     @cached_property
@@ -53,12 +56,12 @@ class Program:
 
     @cached_property
     def distributions(self) -> dict[str, Distribution]:
-        """What each value's elements are like, with the author's own initial weights."""
+        """The distribution of each value's elements, with the author's own initial weights."""
         return distributions(self.graph)
 
     @cached_property
     def scopes(self) -> list[tuple[Scope, ...]]:
-        """For each kernel the module calls that hold it, but for constants; outermost first."""
+        """The module calls that each kernel is in, outermost first, not counting its constants."""
         return [self._scopes(kernel) for kernel in self.kernels]
 
     def _scopes(self, kernel: Kernel) -> tuple[Scope, ...]:
@@ -77,19 +80,21 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """Names of values: what comes in, by first use; what it owns; what others read of it.
+    """Names of the values at the boundary of a set of operations.
 
-    An attention reads query, key and value in this order, whichever its author prepared first; a
-    rotation reads what it turns, then its table.
+    Inputs are in the order of first use. An attention's are query, key and value, in this order; a
+    rotation's are the tensor that it rotates, then its table.
     """
 
     inputs: tuple[str, ...]
     states: tuple[str, ...]
+    """Parameters, buffers and constants that the operations read."""
     outputs: tuple[str, ...]
+    """Values that others read, or that the model returns."""
 
 
 def interface(program: Program, operations: Iterable[int]) -> Interface:
-    """The boundary of a set of operations."""
+    """Return the inputs, weights and outputs of a set of operations."""
     chosen = sorted(operations)
     inside = set(chosen)
     made: set[str] = set()
@@ -117,7 +122,7 @@ def interface(program: Program, operations: Iterable[int]) -> Interface:
                 outputs.append(name)
     if (
         not outputs and chosen
-    ):  # computed and never read: what runs is kept, and gives its result back to nobody
+    ):  # nobody reads the results: the operations still run, so the last one's are the outputs
         outputs = [name for name in program.graph.operations[chosen[-1]].outputs if name]
     if operation == "rope":
         turned = {program.spec(name).numel for name in outputs}
@@ -126,7 +131,7 @@ def interface(program: Program, operations: Iterable[int]) -> Interface:
 
 
 def _kernel_of(program: Program, chosen: list[int]) -> str:
-    """The operation of the kernel that a set of operations is; empty where it is none."""
+    """Return the operation of the kernel that consists of these operations; empty if none does."""
     kernel = program.owner.get(chosen[-1]) if chosen else None
     if kernel is None or program.kernels[kernel].members != tuple(chosen):
         return ""
@@ -134,7 +139,10 @@ def _kernel_of(program: Program, chosen: list[int]) -> str:
 
 
 def _as_multiplied(program: Program, index: int, left: set[int]) -> Iterator[str]:
-    """What comes in, in the order of the operands that lead to an operation, each visited once."""
+    """Yield the inputs in the order of the operands that lead to an operation.
+
+    `left` holds the operations to visit; each is visited once.
+    """
     left.discard(index)
     for name in program.graph.operations[index].refs():
         producer = program.producers.get(name)
@@ -145,7 +153,7 @@ def _as_multiplied(program: Program, index: int, left: set[int]) -> Iterator[str
 
 
 def shared_scopes(paths: Iterable[tuple[Scope, ...]]) -> tuple[Scope, ...]:
-    """The module calls that all of them are in."""
+    """Return the module calls that all of the paths begin with."""
     common: tuple[Scope, ...] | None = None
     for scopes in paths:
         if common is None:

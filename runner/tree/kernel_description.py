@@ -1,4 +1,4 @@
-"""Operation, attributes, identity and family of a kernel, as the tree document says them."""
+"""Computes a kernel's operation, attributes, identity and family for the tree document."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ _USUAL: dict[str, tuple[Arg, ...]] = {
     "dropout_p": (0.0,),
     "train": (False,),
 }
-"""Arguments with the values that say nothing, of which one or a tuple is left out."""
+"""Arguments and their usual values; an argument with such a value is left out."""
 _OF_SHAPES = {"size", "shape"}
-"""Arguments that the shapes say already."""
+"""Arguments that the shapes already give."""
 _OF_FORMULAS = {"dtype", "exponent", "keepdim"}
 """Arguments that belong to a formula of several operations: every rms_norm squares."""
 _SIZES = {"normalized_shape", "split_size", "split_sizes", "groups"}
-"""Arguments that say how large; a family leaves them out, or says them in another way."""
+"""Arguments that give sizes; a family leaves them out, or gives them in another way."""
 
 
 def operation(kernel: Part) -> str:
-    """Name of a kernel's operation in its field: `conv2d`."""
+    """Return the name of a kernel's operation in its field: `conv2d`."""
     return kernel.kernel.operation if kernel.kernel is not None else kernel.stem
 
 
 def describe_kernel(program: Program, kernel: Part) -> dict[str, Any]:
-    """The fields of a node that a kernel alone has."""
+    """Return the fields of a tree node that only kernels have."""
     return {
         "operation": operation(kernel),
         "attributes": attributes(program, kernel),
@@ -52,10 +52,11 @@ def describe_kernel(program: Program, kernel: Part) -> dict[str, Any]:
 
 
 def attributes(program: Program, kernel: Part) -> dict[str, Attribute]:
-    """Arguments besides tensors, by the operator's names for them, usual ones included.
+    """Return the arguments that are not tensors, by the operator's names for them, with defaults.
 
-    In a kernel of several operations the operator's name stands before, and what is usual is left
-    out: `pow_exponent`. An attention says which positions it sees: `causal`, `window`, `sinks`.
+    In a kernel of several operations each name begins with the operator's, and usual values are
+    left out: `pow_exponent`. An attention has the positions that it attends to: `causal`, `window`,
+    `sinks`.
     """
     core = _core(program, kernel)
     found = _told(program, kernel)
@@ -79,7 +80,7 @@ def attributes(program: Program, kernel: Part) -> dict[str, Attribute]:
 
 
 def _told(program: Program, kernel: Part) -> dict[str, Attribute]:
-    """The arguments that say something."""
+    """Return the arguments that differ from the usual ones."""
     core = _core(program, kernel)
     found: dict[str, Attribute] = {}
     for op in core:
@@ -95,7 +96,7 @@ def _told(program: Program, kernel: Part) -> dict[str, Attribute]:
 
 
 def family(program: Program, kernel: Part) -> str:
-    """`conv2d(kernel_size=7, stride=2) on 4-d float32 with 1 weight`: all but the sizes."""
+    """Return `conv2d(kernel_size=7, stride=2) on 4-d float32 with 1 weight`: all but the sizes."""
     told = [
         f"{name}={_short(value)}"
         for name, value in _told(program, kernel).items()
@@ -118,7 +119,7 @@ def family(program: Program, kernel: Part) -> str:
 
 
 def _of_convolution(program: Program, op: Operation) -> Iterator[str]:
-    """Its window, and whether it goes over each channel by itself."""
+    """Yield a convolution's window, and its groups, or `depthwise` for one channel a group."""
     weight, groups = op.arg("weight"), op.arg("groups", 1)
     if not isinstance(weight, Ref) or not isinstance(groups, int):
         return
@@ -131,7 +132,7 @@ def _of_convolution(program: Program, op: Operation) -> Iterator[str]:
 
 
 def _core(program: Program, kernel: Part) -> list[Operation]:
-    """Its operations that compute; all of them where it only moves or makes data."""
+    """Return the operations that compute; all of them if the kernel only moves or makes data."""
     operations = [program.graph.operations[i] for i in kernel.operations]
     return [op for op in operations if kind(op) not in {"view", "creation"}] or operations
 
@@ -148,7 +149,7 @@ def _arguments(op: Operation) -> Iterator[tuple[str, Attribute]]:
 
 
 def _plain(value: Arg) -> Any:
-    """As JSON has it: numbers that are not finite, and torch's own words, are strings."""
+    """Return a value for JSON: infinity, NaN and torch's own names become strings."""
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
     if isinstance(value, Symbol):
@@ -159,7 +160,7 @@ def _plain(value: Arg) -> Any:
 
 
 def _short(value: Attribute | Sequence[int]) -> str:
-    """`3` for `[3, 3]`, as modules take it."""
+    """Return `3` for `[3, 3]`, as modules accept it."""
     if isinstance(value, list) and len(value) > 1 and len({repr(item) for item in value}) == 1:
         return str(value[0])
     return str(value)

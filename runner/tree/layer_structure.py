@@ -1,4 +1,4 @@
-"""Which module calls are layers, and which are no more than the frames around layers."""
+"""Decides which module calls are layers, and which are only frames around layers."""
 
 from __future__ import annotations
 
@@ -18,9 +18,12 @@ from runner.tree.fusions import (
 from runner.tree.module_regions import Region, holder_of, is_container, is_uncalled
 
 MOSTLY = 0.5
-"""Share of a call's kernels from which on the calls inside it are its body, and it their frame."""
+"""Share of a call's kernels in inner calls from which on the call is only their frame."""
 LARGEST_LAYER = 24
-"""Parts of a layer; one with more that is mostly calls too large for a fusion is their frame."""
+"""Most parts of a layer.
+
+A call with more parts, mostly in calls too large for a fusion, is their frame.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +33,17 @@ class Row:
     cls: str
     calls: list[Region]
     held: bool
-    """They are elements of one container."""
+    """The calls are elements of one container."""
     alike: bool
-    """Nothing else is called of that container."""
+    """All calls of elements of that container are in the row."""
 
 
 class Structure:
-    """Which module calls are layers, and which are no more than the frames around layers.
+    """Decides which module calls are layers, and which are only frames around layers.
 
     A container that holds blocks of one class is a stack, wherever it is. Blocks among others (in a
-    Sequential, or as attributes) are layers too, but in no call whose class is repeated itself: the
-    outermost repeated class is the layer. No attribute's name decides.
+    Sequential, or as attributes) are layers too, unless they are inside a call whose class is
+    repeated itself: the outermost repeated class is the layer. Attribute names play no role.
     """
 
     def __init__(self, flow: KernelFlow, root: Region, fused: set[int]) -> None:
@@ -48,27 +51,30 @@ class Structure:
         self.containers = flow.program.graph.containers
         self.times = Counter(_own_class(r) for r in root.walk() if id(r) not in fused)
         self.wide: dict[str, bool] = {}
-        """By an author's class: whether one of its calls would be a layer of too many parts."""
+        """For each author's class, whether one of its calls would be a layer with too many parts.
+        """
         self.of_class: dict[str, list[Region]] = {}
         for region in root.walk():
             if _own_class(region):
                 self.of_class.setdefault(_own_class(region), []).append(region)
         self.methods: dict[str, set[str]] = {}
-        """By a module's path: how it is called, by a method's name or, the empty one, itself."""
+        """For each module path, the methods that are called on it; empty string for a plain call.
+        """
         for region in root.walk():
             if region.scope is not None:
                 self.methods.setdefault(region.scope.path, set()).add(region.scope.method)
         self.recursive = {_own_class(r) for r in root.walk() if _holds_itself(r)}
         """Classes that call themselves, at any depth."""
         self.outermost: dict[int, bool] = {}
-        """By a region's id: whether neither it nor a call around it is of a repeated class."""
+        """For each region's id, whether neither it nor a call around it has a repeated class."""
         self._mark(root, True)
         rows = [row for region in [root, *root.walk()] for row in self._layer_rows(region)]
         self.classes = {row.cls for row in rows} - {""}
         self.stacked = {row.cls for row in rows if row.alike} - {""}
-        """Classes of which a container holds nothing else."""
+        """Classes of which some container holds nothing else."""
         self.halves = {id(r) for around in [root, *root.walk()] for r in self._halves(around)}
-        """By a region's id: calls around small blocks that stand side by side."""
+        """Ids of regions around small blocks that stand side by side, such as encoder and decoder.
+        """
 
     def _mark(self, region: Region, outermost: bool) -> None:
         self.outermost[id(region)] = outermost
@@ -78,19 +84,20 @@ class Structure:
             self._mark(inner, outermost and not repeated)
 
     def is_repeated(self, region: Region) -> bool:
-        """Whether the class of a call is called several times."""
+        """Return whether the class of a call is called several times."""
         return self.times[_own_class(region)] > 1 and bool(_own_class(region))
 
     def is_frame(self, region: Region) -> bool:
-        """Whether a call is little more than the frame around layers, and so no layer itself."""
+        """Return whether a call is little more than a frame around layers, and so no layer itself.
+        """
         if self._is_one_of_several_methods(region):
             return True
         return id(region) not in self.halves and self._is_around_layers(region)
 
     def _is_one_of_several_methods(self, region: Region) -> bool:
-        """Whether a module's methods are called by name, and this one mostly calls large modules.
+        """Return whether a call is of one of a module's methods, and mostly calls large modules.
 
-        A codec's `encode` and `decode` are no blocks: its encoder, quantizer and decoder are.
+        A codec's `encode` and `decode` are no blocks; its encoder, quantizer and decoder are.
         """
         if region.scope is None or not region.scope.method:
             return False
@@ -98,6 +105,7 @@ class Structure:
         return len(self.methods[region.scope.path]) > 1 and large >= MOSTLY * _size(region)
 
     def _is_around_layers(self, region: Region) -> bool:
+        """Return whether layers, or too many parts, make up most of a call."""
         kernels = _size(region)
         level = max((_size(r) for r in region.walk() if _own_class(r) in self.recursive), default=0)
         if level >= MOSTLY * kernels:
@@ -118,7 +126,8 @@ class Structure:
         return self.wide[cls]
 
     def _is_called_elsewhere(self, region: Region) -> bool:
-        """Whether most of a call is one module's call, which is called outside of it, too."""
+        """Return whether most of a call is the call of a module that is called outside of it, too.
+        """
         most = max(region.inner(), key=_size, default=None)
         if most is None or not _own_class(region) or not _own_class(most):
             return False
@@ -134,7 +143,7 @@ class Structure:
         )
 
     def _is_mixed(self, region: Region) -> bool:
-        """Whether a container in a list holds calls of several classes: it is a block itself."""
+        """Return whether a container in a list calls several classes, and so is a block itself."""
         classes = {r.scope.cls for r in region.inner() if r.scope and id(r) not in self.fused}
         return (
             region.scope is not None
@@ -145,10 +154,10 @@ class Structure:
         )
 
     def _halves(self, around: Region) -> Iterator[Region]:
-        """Calls in a region that stand side by side, such as an encoder and a decoder.
+        """Yield calls in a region that stand side by side, such as an encoder and a decoder.
 
-        One whose blocks are small enough for fusions, and few, is a layer and no frame. So is a
-        small one with blocks of the same class.
+        One with few blocks that are small enough for fusions is a layer and no frame. So is a small
+        one with blocks of the same classes.
         """
         calls = list(self._calls(around))
         large = [r for r in calls if _own_class(r) and _size(r) > LARGEST_FUSION]
@@ -172,7 +181,8 @@ class Structure:
                 yield region
 
     def _calls(self, around: Region) -> Iterator[Region]:
-        """The calls in a region, those of one of several methods replaced by what it calls."""
+        """Yield the calls in a region; one of several methods is replaced by the calls inside it.
+        """
         for region in around.inner():
             if self._is_one_of_several_methods(region):
                 yield from self._calls(region)
@@ -180,7 +190,7 @@ class Structure:
                 yield region
 
     def _is_small_block(self, block: Region) -> bool:
-        """Whether a block is one fusion, which ends in one residual add at most."""
+        """Return whether a block is one fusion with one residual add at most."""
         if block.scope is not None and is_container(block.scope):
             return all(map(self._is_small_block, block.inner()))
         kernels = set(block.kernels())
@@ -188,18 +198,19 @@ class Structure:
         return adds < 2 and fits_fusion(self.flow, kernels)
 
     def _blocks(self, region: Region) -> Iterator[Region]:
-        """The outermost calls in a region that are layers."""
+        """Yield the outermost calls in a region that are layers."""
         stacked = {id(call) for row in self._layer_rows(region) for call in row.calls}
         for inner in region.inner():
             cls = _own_class(inner)
             named = self.outermost[id(region)] and cls in self.classes
-            named |= cls in self.stacked and self._is_alone(inner, region)  # a list of one
+            named |= cls in self.stacked and self._is_alone(inner, region)  # list of one
             if id(inner) not in self.fused and (named or id(inner) in stacked):
                 yield inner
             else:
                 yield from self._blocks(inner)
 
     def _layer_rows(self, region: Region) -> Iterator[Row]:
+        """Yield the rows of calls in a region that are layers."""
         yield from self._stacks(region)
         for row in self._rows(region):
             large = all(map(self._is_large, row.calls))
@@ -207,7 +218,7 @@ class Structure:
                 yield row
 
     def _stacks(self, region: Region) -> Iterator[Row]:
-        """Lists of large calls of several classes, each of which feeds the next."""
+        """Yield lists of large calls of several classes, each of which feeds the next."""
         lists: dict[str, list[Region]] = {}
         for inner in region.inner():
             if self._holder(inner) in self.containers:
@@ -224,12 +235,12 @@ class Structure:
                 yield Row("", calls, held=True, alike=True)
 
     def _is_large(self, region: Region) -> bool:
-        """Whether a call is too much for one fusion: many kernels, or several blocks of its own."""
+        """Return whether a call is too large for one fusion: many kernels, or several blocks."""
         blocks = [r for r in region.walk() if id(r) not in self.fused and _own_class(r)]
         return _size(region) > LARGEST_FUSION or len(blocks) > 1
 
     def _rows(self, region: Region) -> Iterator[Row]:
-        """The rows of calls that are called directly in a region."""
+        """Yield the rows among the calls directly in a region."""
         groups: dict[tuple[str, str], list[Region]] = {}
         for inner in region.inner():
             if inner.scope is not None and id(inner) not in self.fused:
@@ -245,23 +256,24 @@ class Structure:
                 yield Row("" if builtin else cls, calls, bool(holder), alike)
 
     def _is_alone(self, call: Region, region: Region) -> bool:
-        """Whether a container holds a call and nothing else."""
+        """Return whether a call is the only one of its container's elements."""
         holder = self._holder(call)
         return holder in self.containers and all(
             self._holder(item) != holder for item in region.items if item is not call
         )
 
     def _holder(self, item: int | Region) -> str:
-        """The path of the module that holds the called one, of a lone kernel too."""
+        """Return the path of the module that contains the called one, also for a single kernel."""
         if isinstance(item, int):
             scopes = self.flow.program.scopes[item]
             return holder_of(scopes[-1]) if scopes else ""
         return holder_of(item.scope) if item.scope is not None else ""
 
     def _is_too_wide(self, region: Region, kernels: int) -> bool:
-        """Whether a layer would have too many parts, mostly of blocks that a fusion cannot hold.
+        """Return whether a layer would have too many parts, mostly of blocks too large to fuse.
 
-        Blocks are repeated calls with many kernels, and elements of a list that nobody calls.
+        Blocks are repeated calls with many kernels, and elements of a module list that is not
+        called.
         """
         if self._parts(region) <= LARGEST_LAYER:
             return False
@@ -272,6 +284,7 @@ class Structure:
         return len({k for r in blocks for k in r.kernels()}) >= MOSTLY * kernels
 
     def _parts(self, region: Region) -> int:
+        """Return how many parts a layer would have."""
         loose = [item for item in region.items if isinstance(item, int)]
         return pieces(self.flow, loose) + sum(
             1
@@ -283,14 +296,17 @@ class Structure:
         )
 
     def is_two_blocks(self, region: Region) -> bool:
-        """Whether it is a container with two residual adds: attention, then MLP."""
+        """Return whether a call is a container with two residual adds: attention, then MLP."""
         assert region.scope is not None
         inside = set(region.kernels())
         adds = sum(is_residual(self.flow, k, inside) for k in inside)
         return is_container(region.scope) and adds > 1
 
     def is_opened(self, region: Region) -> bool:
-        """Whether a call with many kernels holds calls of one class, each with contractions."""
+        """Return whether a large call has several calls of one class with contractions inside.
+
+        These calls then replace it.
+        """
         several = (
             _own_class(inner)
             for inner in region.walk()
@@ -301,13 +317,13 @@ class Structure:
 
 
 def _own_class(region: Region) -> str:
-    """The author's class of a call; empty for a container."""
+    """Return the author's class of a call; empty for a container."""
     scope = region.scope
     return "" if scope is None or is_container(scope) else scope.called
 
 
 def wrapped(region: Region) -> str:
-    """The author's class of the one call that holds most of another call; empty where none does."""
+    """Return the author's class of the one call that makes up most of another call; else empty."""
     most = max(region.inner(), key=_size, default=None)
     if most is None or not _own_class(region) or _size(most) <= MOSTLY * _size(region):
         return ""
@@ -315,7 +331,7 @@ def wrapped(region: Region) -> str:
 
 
 def wrappers(root: Region) -> frozenset[str]:
-    """Classes whose calls hold one other call each, but of several classes: `Residual`."""
+    """Return the classes whose calls each wrap one call, but of several classes: `Residual`."""
     inside: dict[str, set[str]] = {}
     for region in root.walk():
         if cls := _own_class(region):
@@ -324,17 +340,18 @@ def wrappers(root: Region) -> frozenset[str]:
 
 
 def _holds_itself(region: Region) -> bool:
-    """Whether a call of an author's class calls that class again, at any depth."""
+    """Return whether a call of an author's class calls that class again, at any depth."""
     cls = _own_class(region)
     return bool(cls) and any(_own_class(inner) == cls for inner in region.walk())
 
 
 def _size(region: Region) -> int:
+    """Return the number of kernels in a call."""
     return sum(1 for _ in region.kernels())
 
 
 def _concatenated(flow: KernelFlow, blocks: list[Region]) -> bool:
-    """Whether a concatenation reads what several calls gave: they are one dense block."""
+    """Return whether a concatenation reads results of several calls: they are one dense block."""
     block_of = {k: n for n, block in enumerate(blocks) for k in block.kernels()}
     for k, kernel in enumerate(flow.kernels):
         if kernel.operation in CONCATENATIONS:
@@ -345,7 +362,7 @@ def _concatenated(flow: KernelFlow, blocks: list[Region]) -> bool:
 
 
 def _feeds(flow: KernelFlow, first: Region, second: Region) -> bool:
-    """Whether what one call computes reaches the other, through anything in between."""
+    """Return whether a result of one call reaches the other, directly or through other kernels."""
     goal = set(second.kernels())
     last = max(goal)
     queue = list(first.kernels())

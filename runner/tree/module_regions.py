@@ -1,4 +1,4 @@
-"""The author's own structure: which module call holds which kernels, and which calls are layers."""
+"""Builds the tree of the author's module calls, with the kernels that each call contains."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Region:
     items: list[int | Region] = field(default_factory=list)
 
     def kernels(self) -> Iterator[int]:
-        """All kernels in it, at any depth."""
+        """Yield all kernels in it, at any depth."""
         for item in self.items:
             if isinstance(item, Region):
                 yield from item.kernels()
@@ -30,17 +30,18 @@ class Region:
                 yield item
 
     def inner(self) -> list[Region]:
+        """Return the calls directly inside."""
         return [item for item in self.items if isinstance(item, Region)]
 
     def walk(self) -> Iterator[Region]:
-        """All calls inside, at any depth, outermost first."""
+        """Yield all calls inside, at any depth, outermost first."""
         for region in self.inner():
             yield region
             yield from region.walk()
 
 
 def regions(flow: KernelFlow) -> Region:
-    """The tree of module calls that hold kernels, without calls that hold just one thing."""
+    """Return the tree of module calls that hold kernels, without calls that hold only one item."""
     root = Region(None)
     known: dict[tuple[Scope, ...], Region] = {(): root}
     for k, scopes in enumerate(flow.program.scopes):
@@ -62,11 +63,11 @@ def regions(flow: KernelFlow) -> Region:
 
 
 def _gather(flow: KernelFlow, region: Region, containers: frozenset[str]) -> None:
-    """Put the calls of one element of a list together, where the element is a container itself.
+    """Group the calls of one element of a module list, if the element is a container itself.
 
-    `for layer in self.down: x = layer["down"](layer["block"](x))` calls no `down.0`, which its
-    author would draw all the same. What runs between its calls is in it, and so are the
-    concatenation that it alone reads and the residual add that it ends in.
+    `for layer in self.down: x = layer["down"](layer["block"](x))` never calls `down.0`, but its
+    author would draw it as one block. The block includes the kernels between its calls, a
+    concatenation that only it reads, and the residual add that it ends in.
     """
     gathered: list[int | Region] = []
     place = 0
@@ -98,7 +99,8 @@ def _gather(flow: KernelFlow, region: Region, containers: frozenset[str]) -> Non
 
 
 def _uncalled(scope: Scope | None, item: int | Region, containers: frozenset[str]) -> str:
-    """The container between two calls that is an element of a container; empty where none is."""
+    """Return the path of the container element that an item's module is in; empty if there is none.
+    """
     if isinstance(item, int) or item.scope is None:
         return ""
     above = f"{scope.path}." if scope is not None and scope.path else ""
@@ -111,7 +113,10 @@ def _uncalled(scope: Scope | None, item: int | Region, containers: frozenset[str
 
 
 def _run_end(region: Region, start: int, path: str, containers: frozenset[str]) -> int:
-    """Where the unbroken run of calls of one element ends; each of its modules is called once."""
+    """Return where the unbroken run of calls of one element ends.
+
+    Each of the element's modules is called once in a run.
+    """
     end, seen = start, set[str]()
     for place in range(start, len(region.items)):
         item = region.items[place]
@@ -126,7 +131,8 @@ def _run_end(region: Region, start: int, path: str, containers: frozenset[str]) 
 
 
 def _is_one_turn(element: str, other: str) -> bool:
-    """Whether two elements are one, or have one number in two lists of one module."""
+    """Return whether two elements are the same, or have the same index in two lists of one module.
+    """
     module, _, number = element.rpartition(".")
     beside, _, same = other.rpartition(".")
     lists = module.rpartition(".")[0], beside.rpartition(".")[0]
@@ -134,10 +140,11 @@ def _is_one_turn(element: str, other: str) -> bool:
 
 
 def _add_what_runs_between(flow: KernelFlow, region: Region) -> None:
-    """Put what a loop over a list runs around its calls into the list's elements.
+    """Put the kernels of a loop over a module list into the regions of the list's elements.
 
-    What runs between two elements is the end of the first where it stands below the second's first
-    call. The same lines run before the first element, and after the last.
+    A kernel between two elements belongs to the first if its line is below the line of an element's
+    first call, else to the second. Kernels of the same lines before the first and after the last
+    element are included.
     """
     elements: dict[str, list[Region]] = {}
     for item in region.inner():
@@ -167,13 +174,13 @@ def _add_what_runs_between(flow: KernelFlow, region: Region) -> None:
 def _run(
     flow: KernelFlow, items: list[int | Region], body: set[int], depth: int
 ) -> list[int | Region]:
-    """The kernels that items begin with, as long as they stand in some lines of a forward."""
+    """Return the leading items that are kernels of certain lines of a forward."""
     stand = (isinstance(k, int) and _line(flow, k, depth) in body for k in items)
     return items[: next((n for n, inside in enumerate(stand) if not inside), len(items))]
 
 
 def callers(flow: KernelFlow, k: int) -> list[int]:
-    """The lines of the statements that lead to a kernel, one for each forward."""
+    """Return the lines of the statements that lead to a kernel, one for each forward."""
     origin = flow.program.graph.operations[flow.kernels[k].members[-1]].origin
     if origin is None:
         return [-1]
@@ -182,12 +189,12 @@ def callers(flow: KernelFlow, k: int) -> list[int]:
 
 
 def _line(flow: KernelFlow, k: int, depth: int) -> int:
-    """The line of a forward, `depth` forwards below the model's, that leads to a kernel."""
+    """Return the line of a forward, `depth` forwards below the model's, that leads to a kernel."""
     return callers(flow, k)[min(depth, len(callers(flow, k)) - 1)]
 
 
 def _feeds_only(flow: KernelFlow, item: int | Region, inside: set[int]) -> bool:
-    """Whether an item is a concatenation that only these kernels read."""
+    """Return whether an item is a concatenation that only these kernels read."""
     if isinstance(item, Region) or flow.kernels[item].operation not in CONCATENATIONS:
         return False
     readers, _, returned = flow.exits(item)
@@ -195,15 +202,16 @@ def _feeds_only(flow: KernelFlow, item: int | Region, inside: set[int]) -> bool:
 
 
 def _continues(flow: KernelFlow, k: int, inside: set[int]) -> bool:
-    """Whether a kernel works element by element on what these kernels gave."""
+    """Return whether a kernel works element by element on results of these kernels."""
     made_by = {m for _, m in flow.activations(k)}
     return flow.kernels[k].kind == "pointwise" and not made_by.isdisjoint(inside)
 
 
-# --- calls that hold one thing --------------------------------------------------------------------
+# --- calls with one item --------------------------------------------------------------------------
 
 
 def _collapse(region: Region, containers: frozenset[str]) -> None:
+    """Replace each call that holds only one item by that item."""
     for position, item in enumerate(region.items):
         if isinstance(item, Region):
             _collapse(item, containers)
@@ -213,7 +221,7 @@ def _collapse(region: Region, containers: frozenset[str]) -> None:
 
 
 def _merged(outer: Region, inner: int | Region, containers: frozenset[str]) -> int | Region:
-    """A call that holds another one alone: the two as one, by the name that tells more."""
+    """Merge a call with the only call inside it, under the name that says more."""
     if isinstance(inner, int) or outer.scope is None or inner.scope is None:
         return inner
     held = is_container(inner.scope) and not is_container(outer.scope) and not outer.scope.method
@@ -222,20 +230,20 @@ def _merged(outer: Region, inner: int | Region, containers: frozenset[str]) -> i
 
 
 def holder_of(scope: Scope) -> str:
-    """The path of the module that holds a called one."""
+    """Return the path of the module that contains a called one."""
     return scope.path.rpartition(".")[0]
 
 
 def is_numbered(scope: Scope) -> bool:
-    """Whether a call is known by its place in a container alone: `layers.3`."""
+    """Return whether a call is known only by its index in a container: `layers.3`."""
     return scope.path.rpartition(".")[2].isdigit()
 
 
 def is_container(scope: Scope) -> bool:
-    """A class that says nothing about what it holds."""
+    """Return whether a module's class says nothing about what it contains."""
     return scope.builtin and scope.cls in {"Sequential", "ModuleList", "ModuleDict"}
 
 
 def is_uncalled(region: Region) -> bool:
-    """Whether a region is an element of a list whose modules are called one by one."""
+    """Return whether a region is a list element whose modules are called one by one."""
     return region.scope is not None and region.scope.cls == "ModuleDict" and region.scope.builtin

@@ -1,4 +1,4 @@
-"""This file knows about a part: one instance of a component, and the order in which parts run."""
+"""Defines a part, one instance of a component, and the order in which parts run."""
 
 from __future__ import annotations
 
@@ -15,45 +15,50 @@ from runner.tree.interface import Interface, Program
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One instance of a component: a set of operations, and how it comes apart."""
+    """One instance of a component: a set of operations, and the parts that it consists of."""
 
     level: Level
     name: str
-    """What people call this instance: its attribute, class or operation."""
+    """Name of this instance: its attribute, class or operation."""
     stem: str
-    """What its workload is called: `conv2d`, `conv2d_relu`, `transformer_block`."""
+    """First words of its workload's name: `conv2d`, `conv2d_relu`, `transformer_block`."""
     operations: tuple[int, ...]
-    """All inside, sorted; views of weights may be in several parts."""
+    """Sorted indices of all operations inside; views of weights may be in several parts."""
     children: tuple[Part, ...]
+    """The parts that it consists of, in an order in which they can run."""
     io: Interface
     scopes: tuple[Scope, ...]
-    """The module calls that hold it, outermost first."""
+    """The module calls around it, outermost first."""
     reason: str
+    """Why these operations are one part, for the log."""
     kernel: Kernel | None = None
+    """The kernel; None for a part with children."""
     groups: tuple[tuple[int, ...], ...] = ()
-    """Straight lines of kernels among the children of a fusion, by their positions there."""
+    """Straight lines of kernels among the children of a fusion, by their positions."""
 
     @property
     def module_path(self) -> str:
+        """Dotted path of the innermost module around it."""
         return self.scopes[-1].path if self.scopes else ""
 
     def walk(self) -> Iterator[Part]:
-        """This part and all below it, parents first."""
+        """Yield this part and all below it, parents first."""
         yield self
         for child in self.children:
             yield from child.walk()
 
     def kernels(self) -> Iterator[Part]:
-        """Its kernel instances, in the order in which they run."""
+        """Return its kernel instances, in the order in which they run."""
         return (part for part in self.walk() if not part.children)
 
 
 def in_order(
     program: Program, operations: Iterable[int], children: Sequence[Part]
 ) -> tuple[Part, ...]:
-    """Children, each only reading earlier ones, in an order as close to the author's as can be.
+    """Return the children so that each only reads earlier ones, close to the author's order.
 
-    Where parts wait for each other, one gives way to what it holds: the smallest that settles it.
+    If parts wait for each other, one of them is replaced by its children: the smallest one for
+    which that resolves the cycle.
     """
     parts, everything = list(children), set(operations)
     while waiting := _runnable(program, *_units(parts, everything))[1]:
@@ -67,19 +72,19 @@ def in_order(
 
 
 def _units(parts: Sequence[Part], operations: set[int]) -> tuple[Sequence[Part], set[int]]:
-    """Parts, and the operations that are in none of them."""
+    """Return the parts, and the operations that are in none of them."""
     return parts, operations.difference(*(part.operations for part in parts))
 
 
 def _opened(parts: Iterable[Part], opened: Part) -> list[Part]:
-    """The parts with the children of one of them in its place."""
+    """Return the parts, one of them replaced by its children."""
     why = f"not in {opened.name}, which would wait for a part that waits for it"
     inner = [replace(child, reason=f"{child.reason}; {why}") for child in opened.children]
     return [item for part in parts for item in (inner if part is opened else [part])]
 
 
 def schedule(program: Program, children: Sequence[Part], loose: Iterable[int]) -> list[Part | int]:
-    """Children and single operations (indices) in an order in which they can run."""
+    """Return children and single operations (indices) in an order in which they can run."""
     done, waiting = _runnable(program, children, loose)
     assert not waiting, "parts that wait for each other"
     return done
@@ -88,7 +93,7 @@ def schedule(program: Program, children: Sequence[Part], loose: Iterable[int]) -
 def _runnable(
     program: Program, children: Sequence[Part], loose: Iterable[int]
 ) -> tuple[list[Part | int], list[Part | int]]:
-    """Children and operations in an order in which they can run, and those that never can."""
+    """Return children and operations in an order in which they can run, and those that cannot."""
     units: list[Part | int] = [*children, *sorted(loose)]
     made: dict[str, int] = {}
     for u, unit in enumerate(units):
@@ -122,7 +127,7 @@ def _runnable(
 
 
 def _place(program: Program, unit: Part | int) -> int:
-    """Where the author's program would run it: at its first own operation."""
+    """Return where the author's program would run a part: at its first operation that computes."""
     if not isinstance(unit, Part):
         return unit
     core = [

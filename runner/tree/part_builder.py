@@ -1,4 +1,4 @@
-"""Making parts: the fusions and kernels of a tree, with the views that are theirs."""
+"""Builds the parts of a tree, fusions and kernels, with the views that belong to them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from runner.tree.part_names import attribute, container_stem, line_stem
 
 
 class PartMaker:
-    """Makes the parts of one program; knows which kernels are drawn together so far."""
+    """Builds the parts of one program, and records which kernels are already together in one."""
 
     def __init__(self, program: Program, flow: KernelFlow, wrappers: frozenset[str]) -> None:
         self.program, self.graph, self.kernels = program, program.graph, program.kernels
@@ -37,27 +37,30 @@ class PartMaker:
         self.drawn_together = Contracted(flow)
         self.calls = Counter(program.scopes)
         self.methods: dict[str, set[str]] = {}
-        """By class: the methods that are called by name, the empty one for calls of modules."""
+        """For each class, the methods that are called by name; empty string for plain calls."""
         for scope in {scope for scopes in program.scopes for scope in scopes}:
             self.methods.setdefault(scope.cls, set()).add(scope.method)
         self.frames = {scopes[:depth] for scopes in program.scopes for depth in range(len(scopes))}
         self.number = {kernel.members: k for k, kernel in enumerate(program.kernels)}
         self.views: dict[Scope | None, set[int]] = {}
-        """For each module call the views between kernels that it makes."""
+        """For each module call, the views between kernels that it makes."""
         self.in_fusions: set[int] = set()
-        """Views of what a fusion makes that the fusion itself reads."""
+        """Views that a fusion both makes and reads."""
         for i, op in enumerate(self.graph.operations):
             if op.view and i not in self.flow.owner:
                 for scope in op.scopes:
                     self.views.setdefault(scope, set()).add(i)
 
     def may_be_fusion(self, kernels: Collection[int], step: bool = False) -> bool:
-        """Whether a call's parts are few, or a step, and wait for no part that waits for them."""
+        """Return whether a call can be a fusion.
+
+        It has few parts, or is a `step`, and no part waits for it that it waits for.
+        """
         few = step or fits_fusion(self.flow, kernels)
         return few and self.drawn_together.allows(kernels)
 
     def call(self, region: Region, kernels: list[int]) -> Part:
-        """A call of a module as a fusion, named by its class or its attribute."""
+        """Return a call of a module as a fusion, named by its class or its attribute."""
         assert region.scope is not None
         children = self.kernel_parts(kernels)
         operations = self.with_views(children, region)
@@ -68,9 +71,10 @@ class PartMaker:
         return self.parent("fusion", name, stem, operations, children, reason, region.scope)
 
     def class_stem(self, region: Region) -> str:
-        """`transformer_block`, or `attention_residual` where a class wraps one of several.
+        """Return `transformer_block`, or `attention_residual` for a wrapper class.
 
-        A method is told only where several of the class are called by name: `flow_inverse`.
+        A wrapper has the class that it wraps in front, since it wraps several. A method is added
+        only if several methods of the class are called by name: `flow_inverse`.
         """
         assert region.scope is not None
         cls, method = region.scope.cls, region.scope.method
@@ -79,6 +83,7 @@ class PartMaker:
         return inside + snake_case(cls) + (f"_{snake_case(method).strip('_')}" if several else "")
 
     def _call_stem(self, region: Region, kernels: Sequence[int]) -> str:
+        """Return the stem for a call: its field's name, its class, or its attribute."""
         scope = region.scope
         assert scope is not None
         own = self.class_stem(region)
@@ -94,6 +99,7 @@ class PartMaker:
         return attribute(scope.path)
 
     def fusion(self, fusion: Fusion) -> Part:
+        """Return a fusion as a part."""
         children = self.kernel_parts(fusion.kernels)
         inside = {i for child in children for i in child.operations}
         between = self.views_between(inside, fusion.kernels)
@@ -113,9 +119,10 @@ class PartMaker:
         reason: str,
         call: Scope | None = None,
     ) -> Part:
+        """Return a part with children; `call` is the module call that it is."""
         parts = in_order(self.program, operations, opened(children))
         scopes = shared_scopes(kernel.scopes for part in parts for kernel in part.kernels())
-        if call in scopes:  # not the only call within it
+        if call in scopes:  # children may be in inner calls of it only
             scopes = scopes[: scopes.index(call) + 1]
         if stem == level:  # a class called Layer, or a fusion without a name
             stem = f"{_main_operation(parts)}_{level}"
@@ -133,19 +140,21 @@ class PartMaker:
         )
 
     def groups(self, parts: Sequence[Part]) -> tuple[tuple[int, ...], ...]:
-        """The straight lines among a fusion's kernels, none where it is one itself."""
+        """Return the straight lines among a fusion's kernels; none if it is one line itself."""
         place = {self.number[part.operations]: n for n, part in enumerate(parts)}
         straight = lines(self.flow, place, indices=False)
         found = [tuple(sorted(place[k] for k in line.kernels)) for line in straight]
         return tuple(found) if found != [tuple(range(len(parts)))] else ()
 
     def lines_and_kernels(self, loose: Sequence[int]) -> list[Part]:
+        """Return kernels as parts: straight lines as fusions, the others as kernels."""
         found = lines(self.flow, loose)
         taken = {k for line in found for k in line.kernels}
         alone = [k for k in loose if k not in taken]
         return [*map(self.fusion, found), *self.kernel_parts(alone, alone=True)]
 
     def kernel_parts(self, kernels: Iterable[int], alone: bool = False) -> list[Part]:
+        """Return each kernel as a part; `alone` if it is in no fusion."""
         return [self._kernel_part(k, alone) for k in kernels]
 
     def _kernel_part(self, k: int, alone: bool) -> Part:
@@ -170,7 +179,7 @@ class PartMaker:
     # --- views ------------------------------------------------------------------------------------
 
     def views_between(self, inside: set[int], kernels: Iterable[int]) -> set[int]:
-        """The views of what some operations make that some of them read."""
+        """Return the views of some operations' results that some of them read."""
         made = {n for i in inside for n in self.graph.operations[i].outputs}
         views: set[int] = set()
         for i in sorted(i for k in kernels for i in self.flow.exits(k)[1]):
@@ -178,7 +187,7 @@ class PartMaker:
                 views.add(i)
                 made.update(self.graph.operations[i].outputs)
         read = {n for i in inside for n in self.graph.operations[i].refs()}
-        for i in sorted(views, reverse=True):  # those that only others look at stay outside
+        for i in sorted(views, reverse=True):  # views that none of the operations read stay outside
             if read.isdisjoint(self.graph.operations[i].outputs):
                 views.remove(i)
             else:
@@ -186,7 +195,8 @@ class PartMaker:
         return views
 
     def with_views(self, children: Sequence[Part], region: Region) -> tuple[int, ...]:
-        """Operations of a module call: its parts, and the views between them that it makes."""
+        """Return the operations of a module call: those of its parts, and its views between them.
+        """
         inside = {i for child in children for i in child.operations}
         views = self.views.get(region.scope, set()) - (self.in_fusions - inside)
         between = self.views_between(inside, region.kernels())
@@ -194,9 +204,10 @@ class PartMaker:
         return tuple(sorted(inside | between | self._between(inside, views, others)))
 
     def _between(self, inside: set[int], views: set[int], others: set[int]) -> set[int]:
-        """Views that touch the parts: those of outside values for outside readers stay outside.
+        """Return the views that read from the parts, or that the parts read.
 
-        `others` are operations of the module call that other parts hold; so do they what they read.
+        `others` are operations of the module call that other parts contain; views that these read
+        are theirs.
         """
         kept: set[int] = set()
         for i in sorted(views):
@@ -215,19 +226,19 @@ class PartMaker:
 
 
 def _main_operation(parts: Iterable[Part]) -> str:
-    """The operation that most contractions of parts are, else most kernels."""
+    """Return the operation of most contractions in the parts, or else of most kernels."""
     kernels = [part.kernel for whole in parts for part in whole.kernels() if part.kernel]
     contractions = [kernel for kernel in kernels if kernel.kind == "contraction"]
     return Counter(k.operation for k in contractions or kernels).most_common(1)[0][0]
 
 
 def of_class(scope: Scope) -> str:
-    """Whose class a module call is of, for the log."""
+    """Return the class of a module call, and whether it is torch's or the author's, for the log."""
     return f"{'torch.nn' if scope.builtin else 'the author'}'s class {scope.cls}"
 
 
 def opened(parts: list[Part]) -> list[Part]:
-    """Parts without a wrapper around all of them."""
+    """Return the parts without a wrapper around all of them."""
     while len(parts) == 1 and parts[0].children:
         why = f"in no fusion, since {parts[0].stem} would be the whole problem"
         parts = [replace(part, reason=f"{part.reason}; {why}") for part in parts[0].children]

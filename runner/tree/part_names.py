@@ -7,11 +7,12 @@ from runner.graph.recognition.recognize import Kernel
 
 LONGEST_STEM = 48
 _MOST_OPERATIONS = 4
-"""In a fusion's name."""
+"""Most operations in a fusion's name."""
 
 
 def attribute(path: str) -> str:
-    """What the author calls a module: `conv1` of `layer1.0.conv1`, `layer1_0` of `layer1.0`."""
+    """Return the author's name for a module: `conv1` of `layer1.0.conv1`, `layer1_0` of `layer1.0`.
+    """
     pieces = path.split(".")
     keep = 1
     while keep < len(pieces) and pieces[-keep].isdigit():
@@ -21,7 +22,7 @@ def attribute(path: str) -> str:
 
 
 def container_stem(path: str) -> str:
-    """What a block in a container is called: `layer1`, `features_block` of `features.7`."""
+    """Return the stem of a block in a container: `layer1`, `features_block` of `features.7`."""
     pieces = path.split(".")
     names = [piece for piece in pieces if not piece.isdigit()]
     if not names:
@@ -30,7 +31,7 @@ def container_stem(path: str) -> str:
 
 
 def fusion_stem(operations: Sequence[str], otherwise: str) -> str:
-    """`conv2d_relu`: its operations, or another name where they are too many."""
+    """Return `conv2d_relu`: the operations, or `otherwise` if they are too many."""
     words = list(operations)
     if len(words) > _MOST_OPERATIONS:
         runs = [(name, len(list(same))) for name, same in groupby(operations)]
@@ -40,7 +41,8 @@ def fusion_stem(operations: Sequence[str], otherwise: str) -> str:
 
 
 def line_stem(kernels: Sequence[Kernel], otherwise: str = "fusion") -> str:
-    """`conv2d_relu`: a line's operations; where they are many, those that tell most about it."""
+    """Return `conv2d_relu`: a line's operations, without the less important ones if they are many.
+    """
     for untold in (set[str](), {"copy"}, {"copy", "pointwise"}):
         told = [kernel for kernel in kernels if kernel.kind not in untold]
         stem = fusion_stem([kernel.operation for kernel in told], "")

@@ -1,4 +1,4 @@
-"""The partition of a graph of kernels: model, layers, fusions, kernels.
+"""Partitions a graph of kernels into model, layers, fusions and kernels.
 
 docs/decisions/how-a-model-comes-apart.md states the rules, and their reasons.
 """
@@ -38,15 +38,17 @@ from runner.tree.part_names import attribute, container_stem, fusion_stem
 from runner.tree.root_level import why_a_model
 
 _HEAD_CONTRACTIONS = 3
-"""Linear layers in an output head."""
+"""Most linear layers in an output head."""
 
 
 def partition(program: Program, source_level: str, problem_name: str) -> Part:
-    """Take a graph apart by the rules of its source level."""
+    """Return the tree of parts of a program, by the rules of its source level."""
     return _Partition(program, source_level, problem_name).root()
 
 
 class _Partition:
+    """The partition of one program."""
+
     def __init__(self, program: Program, source_level: str, problem_name: str) -> None:
         self.program = program
         self.graph, self.kernels = program.graph, program.kernels
@@ -60,6 +62,7 @@ class _Partition:
         self.structure = Structure(self.flow, self.region, self.straight)
 
     def root(self) -> Part:
+        """Return the part that is the whole problem."""
         if self.source_level == "level1" or len(self.kernels) < 2:
             return self._root_kernel()
         if self.source_level == "level2":
@@ -126,7 +129,7 @@ class _Partition:
     # --- a model ----------------------------------------------------------------------------------
 
     def _model_contents(self) -> list[Part]:
-        """The layers, fusions and kernels of a model."""
+        """Return the layers, fusions and kernels of a model."""
         parts: list[Part] = []
         loose_of: list[tuple[Region, list[int]]] = []
         queue = [self.region]
@@ -174,7 +177,7 @@ class _Partition:
         return [*parts, self.make.fusion(head)] if head is not None else parts
 
     def _head(self, loose: list[int]) -> Fusion | None:
-        """The line that ends in a linear layer and the model's result: `rms_norm, linear`.
+        """Return the line that ends in a linear layer and the model's result: `rms_norm, linear`.
 
         It may begin in a module that is only the frame around the layers.
         """
@@ -185,11 +188,11 @@ class _Partition:
         return None
 
     def _is_blocks(self, region: Region) -> bool:
-        """A call that is little more than blocks in a row.
+        """Return whether a call is little more than consecutive blocks.
 
-        Steps of one contraction are none, nor small turns of a loop around one, nor are steps of a
-        call that is small enough for a fusion. A class that is called several times is a block
-        itself.
+        Steps with at most one contraction are no blocks, nor are small turns of a loop with at most
+        one, nor the steps of a call that is small enough for a fusion. A class that is called
+        several times is a block itself.
         """
         container = region.scope is not None and is_container(region.scope)
         if not container and self.structure.is_repeated(region):
@@ -211,23 +214,24 @@ class _Partition:
         return fits_fusion(self.flow, turn) and sum(self.flow.contractions[k] for k in turn) < 2
 
     def _is_around_functions(self, region: Region) -> bool:
-        """A call that is little more than several calls of functions too large for fusions."""
+        """Return whether a call mostly calls several functions that are too large for fusions."""
         return not self.structure.is_repeated(region) and self._is_mostly(
             self._large_calls(region), region
         )
 
     def _is_mostly(self, calls: list[Call], region: Region) -> bool:
+        """Return whether there are several calls and they hold most of a region."""
         held = sum(len(kernels) for _, kernels in calls)
         return len(calls) > 1 and held >= MOSTLY * sum(1 for _ in region.kernels())
 
     def _large_calls(self, region: Region) -> list[Call]:
-        """The calls of functions that are too large for a fusion, and no rows of blocks."""
+        """Return the calls of functions that are too large for a fusion and no rows of blocks."""
         loose = [item for item in region.items if isinstance(item, int)]
         calls = large_calls(self.flow, loose)
         return [call for call in calls if not self._is_blocks(Region(None, list(call[1])))]
 
     def _is_small(self, region: Region) -> bool:
-        """A call in a model that is a fusion: with one contraction, or the output head.
+        """Return whether a call in a model is a fusion: with one contraction, or the output head.
 
         A head gives the model's result with a few linear layers and no other contraction.
         """
@@ -240,6 +244,7 @@ class _Partition:
         return len(contractions) <= (_HEAD_CONTRACTIONS if head else 1)
 
     def _block(self, block: Block, around: Region) -> Part:
+        """Return an inline block as a layer."""
         region = block.region()
         children = self._contents(region)
         inside = {i for child in children for i in child.operations}
@@ -253,6 +258,7 @@ class _Partition:
         return self.make.parent("layer", name, stem, operations, children, reason)
 
     def _function_layer(self, name: str, kernels: list[int], around: Region) -> Part:
+        """Return a large call of a function as a layer."""
         children = self._contents(Region(around.scope, list(kernels)))
         inside = {i for child in children for i in child.operations}
         operations = tuple(sorted(inside | self.make.views_between(inside, kernels)))
@@ -262,6 +268,7 @@ class _Partition:
         return self.make.parent("layer", name, name, operations, children, reason)
 
     def _layer(self, region: Region) -> Part:
+        """Return a call of a module as a layer."""
         assert region.scope is not None
         children = self._contents(region)
         operations = self.make.with_views(children, region)
@@ -280,7 +287,7 @@ class _Partition:
     # --- a layer ----------------------------------------------------------------------------------
 
     def _contents(self, region: Region) -> list[Part]:
-        """The fusions and kernels of a layer, by rule 5, a to d."""
+        """Return the fusions and kernels of a layer, by rules 5a to 5d."""
         kernels = list(region.kernels())
         joins = {k for k in kernels if is_residual(self.flow, k, set(kernels))}
         parts = self._pieces(region, joins)
@@ -314,7 +321,7 @@ class _Partition:
         return parts + self.make.lines_and_kernels(sorted(loose))
 
     def _function_calls(self, loose: Sequence[int], region: Region) -> Iterator[Fusion]:
-        """The calls of the author's functions in a module call, as fusions."""
+        """Yield the calls of the author's functions in a module call, as fusions."""
         around = sum(1 for _ in region.kernels())
         for name, kernels in function_calls(
             self.flow, loose, around, self.make.drawn_together.allows
@@ -327,11 +334,11 @@ class _Partition:
                 yield Fusion(tuple(kernels), reason, name)
 
     def _turns(self, region: Region) -> list[list[int]]:
-        """The turns of the loops that a call runs."""
+        """Return the turns of the loops that a call runs."""
         return [turn for turns in loops(self.flow, region, self.straight) for turn in turns]
 
     def _steps(self, region: Region) -> list[Fusion]:
-        """The turns of the loops that a call runs, as fusions."""
+        """Return the turns of the loops that a call runs, as fusions."""
         turns = self._turns(region)
         stem = f"{self._class_around(region)}_step".strip("_")
         steps = []
@@ -348,7 +355,7 @@ class _Partition:
     def _items(
         self, region: Region, taken: set[int], joins: Collection[int]
     ) -> Iterator[int | Part]:
-        """What a call holds, in the order in which it runs: its own calls as fusions."""
+        """Yield the kernels of a call, and its inner calls as fusions, in their order."""
         times = Counter(inner.scope.path for inner in region.inner() if inner.scope is not None)
         for item in region.items:
             if isinstance(item, int):
@@ -375,11 +382,11 @@ class _Partition:
     def _is_one_block(
         self, region: Region, kernels: Collection[int], joins: Collection[int]
     ) -> bool:
-        """Whether an author's call is around one contraction, or is the branch of a residual add.
+        """Return whether an author's call has one contraction, or is the branch of a residual add.
 
-        So is one that calls nothing and would be a run of lone kernels. It is not where inner calls
-        with several contractions hold most of its contractions, or where it runs a loop: the loop's
-        turns are the fusions.
+        A call without inner calls is also one block if its kernels would otherwise be in no fusion.
+        It is none if inner calls with several contractions hold most of its contractions, or if it
+        runs a loop: then the turns of the loop are the fusions.
         """
         if region.scope is None or is_container(region.scope) or not is_small(self.flow, kernels):
             return False
@@ -387,7 +394,7 @@ class _Partition:
             return False
         contractions = self._contractions(region)
         several = [self._contractions(inner) for inner in region.inner()]
-        while contractions in several:  # a wrapper of one call
+        while contractions in several:  # `region` only wraps one call
             region = region.inner()[several.index(contractions)]
             several = [self._contractions(inner) for inner in region.inner()]
         held = sum(count for count in several if count > 1)
@@ -400,7 +407,8 @@ class _Partition:
         )
 
     def _is_dissolved(self, kernels: Collection[int]) -> bool:
-        """Whether kernels, without their call, would be a run of lone ones in no function."""
+        """Return whether kernels without their call would mostly be in no line, and in no function.
+        """
         calls = function_calls(self.flow, sorted(kernels), len(kernels), lambda _: True)
         return not calls and is_dissolved(self.flow, kernels)
 
@@ -408,7 +416,8 @@ class _Partition:
         return sum(self.flow.contractions[k] for k in region.kernels())
 
     def _is_body(self, region: Region, around: Region) -> bool:
-        """A container that holds most of what is around it is no part of it, but its body."""
+        """Return whether a container holds most kernels of the call around it, and so is its body.
+        """
         assert region.scope is not None
         kernels = list(region.kernels())
         return (
@@ -420,7 +429,10 @@ class _Partition:
     # --- fusions and kernels ----------------------------------------------------------------------
 
     def _is_straight(self, region: Region) -> bool:
-        """One line, whose weights may be made of parameters first (weight standardisation)."""
+        """Return whether a call is one straight line.
+
+        Its weights may be computed from parameters first, as in weight standardisation.
+        """
         inside = {k for k in region.kernels() if not self.flow.constant[k]}
         found = lines(self.flow, inside)
         return len(inside) == 1 or (len(found) == 1 and set(found[0].kernels) == inside)

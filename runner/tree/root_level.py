@@ -1,4 +1,4 @@
-"""Whether a problem of no given level is a whole model, or one building block, a layer."""
+"""Decides whether a problem without a given level is a model, or one building block, a layer."""
 
 from collections import Counter
 
@@ -12,11 +12,12 @@ from runner.tree.module_regions import Region, is_container
 def why_a_model(
     flow: KernelFlow, root: Region, straight: set[int], structure: Structure
 ) -> str | None:
-    """Return why the problem is a model; None where it is one building block, a layer.
+    """Return why the problem is a model; None if it is one building block, a layer.
 
-    A block's first input and output are feature maps of one rank, three or more, and one batch
-    size; it repeats no block; and no image, which is four-dimensional with at most four
-    channels, comes into modules of its own. `straight`: the ids of regions that are one line.
+    A block's first input and output are feature maps with the same number of dimensions, three or
+    more, and the same batch size. It repeats no block. Its input is no image, which has four
+    dimensions and at most four channels, if it calls modules of its own. `straight` holds the ids
+    of regions that are one line.
     """
     program = flow.program
     if not _same_form(program):
@@ -40,7 +41,10 @@ def why_a_model(
 
 
 def _same_form(program: Program) -> bool:
-    """Input and output are floating, of one rank, three or more, and of one batch size."""
+    """Return whether the first input and output have the form of feature maps.
+
+    They are floating-point, with equally many dimensions, three or more, and one batch size.
+    """
     inputs = [program.spec(i.name) for i in program.graph.inputs]
     outputs = [program.spec(n) for n in program.graph.output_names()]
     ends = inputs[:1] + outputs[:1]

@@ -1,4 +1,4 @@
-"""The line of the problem file on which the call of each part stands."""
+"""Finds the line of the problem file that calls each part."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from runner.tree.part import Part
 
 
 def call_lines(program: Program, root: Part) -> dict[int, int | None]:
-    """The line in the parent's forward that calls each part, by the part's id().
+    """Return the line in the parent's forward that calls each part, by the part's id().
 
-    None where a library's code calls it. The root has the line that computes its result.
+    The line is None if a library's code calls the part. The root has the line that computes its
+    result.
     """
     lines = {id(root): _root_line(program, root)}
     for parent in root.walk():
@@ -31,7 +32,8 @@ def _root_line(program: Program, root: Part) -> int | None:
 
 
 def _line(program: Program, part: Part, parent: Part, told: list[Origin]) -> int | None:
-    """`told`: where the parent's own operations stand."""
+    """Return the line that calls a part; `told` are the locations of the parent's own operations.
+    """
     depth = sum(not scope.builtin for scope in parent.scopes)
     origins = list(_origins(program, part, parent))
     if not origins:
@@ -43,11 +45,14 @@ def _line(program: Program, part: Part, parent: Part, told: list[Origin]) -> int
         )
         if depth < len(last.calls) - 1 or several:
             return last.calls[depth]
-    return last.line  # one line of the parent's forward calls a function that does all of it
+    return last.line  # one line of the forward calls a function that runs all of it
 
 
 def _origins(program: Program, part: Part, parent: Part) -> Iterator[Origin]:
-    """Where the operations of a part stand that the parent's forward runs, layouts left out."""
+    """Yield the locations of a part's operations in the parent's forward.
+
+    Views and copies count only if there are no other operations.
+    """
     operations = [program.graph.operations[i] for i in part.operations]
     inside = [op for op in operations if op.scopes[: len(parent.scopes)] == parent.scopes]
     work = [op for op in inside if kind(op) not in {"view", "copy"}]

@@ -1,8 +1,8 @@
-"""This file knows about a component's identity and its name: one file a workload, not an instance.
+"""Computes the workload of each part: the component file that it shares with equal parts.
 
-Two instances are the same workload where the same operations with the same attributes run on the
-same shapes, dtypes and strides, and come apart in the same way; whose weights they are makes no
-difference.
+Two instances are the same workload if they run the same operations with the same attributes on the
+same shapes, dtypes and strides, and consist of the same parts. The values of their weights do not
+matter.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from runner.tree.part import Part
 
 @dataclass(frozen=True)
 class Workload:
-    """A component file: its name, and every instance that it stands for, as they run."""
+    """A component file: its name, and all instances that use it, in the order in which they run."""
 
     name: str
     level: Level
     parts: tuple[Part, ...]
     naming: str
-    """Why it is called that."""
+    """Why it has that name."""
 
     @property
     def first(self) -> Part:
-        """The instance whose names the file uses."""
+        """The instance from which the file takes its names."""
         return self.parts[0]
 
 
 def workloads(program: Program, root: Part) -> dict[int, Workload]:
-    """The workload of each part, by the part's id(); equal ones are one object."""
+    """Return the workload of each part, by the part's id(); equal workloads are one object."""
     groups: dict[Hashable, list[Part]] = {}
     for part in root.walk():
         groups.setdefault(identity(program, part), []).append(part)
@@ -48,7 +48,7 @@ def workloads(program: Program, root: Part) -> dict[int, Workload]:
 
 
 def identity(program: Program, part: Part) -> Hashable:
-    """What makes two parts the same file."""
+    """Return a key that is equal for two parts exactly if they share a file."""
     operations = [program.graph.operations[i] for i in part.operations]
     number: dict[str, str] = {}
     for name in (*part.io.inputs, *part.io.states, *(n for op in operations for n in op.outputs)):
@@ -65,14 +65,14 @@ def identity(program: Program, part: Part) -> Hashable:
 
 
 def digest(program: Program, part: Part) -> str:
-    """The identity in 16 hexadecimal digits: the same in every model, run and process."""
+    """Return 16 hexadecimal digits of the identity: the same in every model, run and process."""
     return hashed(identity(program, part))[:16]
 
 
 def _body(
     operations: Iterable[Operation], number: Mapping[str, str], values: Mapping[str, TensorSpec]
 ) -> tuple[Hashable, ...]:
-    """What runs, with numbers for the names of values."""
+    """Return the operations, with numbers in place of the names of values."""
 
     def numbered(name: str) -> Ref:
         return Ref(number[name])
@@ -85,7 +85,7 @@ def _body(
                 tuple(
                     (key, substitute(value, numbered))
                     for key, value in op.kwargs
-                    # of what is made from nothing, the result's dtype says the same
+                    # without operands, the result's dtype is the same information
                     if key != "dtype" or any(op.refs())
                 )
             ),
@@ -96,7 +96,7 @@ def _body(
 
 
 def _typed(value: object) -> object:
-    """1, 1.0 and True are one key to Python, and three arguments to torch."""
+    """Return a value with its type: 1, 1.0 and True are equal in Python, but not as arguments."""
     if isinstance(value, tuple):
         return tuple(_typed(v) for v in value)
     return (
@@ -107,12 +107,13 @@ def _typed(value: object) -> object:
 
 
 def _state(state: State, spec: TensorSpec) -> Hashable:
+    """Return a weight's kind and shape; for a constant also how it is made."""
     own = (_recipe(state.recipe), state.literal) if state.kind == "constant" else None
     return (state.kind, spec, own)
 
 
 def _recipe(recipe: Recipe | None) -> Hashable:
-    """What makes a constant, whatever the values on the way are called."""
+    """Return the operations that make a constant, without the names of values in between."""
     if recipe is None:
         return None
     number = {
@@ -123,6 +124,7 @@ def _recipe(recipe: Recipe | None) -> Hashable:
 
 
 def _shape_of_tree(part: Part, place: dict[int, int]) -> Hashable:
+    """Return the levels and operations of all parts below a part."""
     return tuple(
         (c.level, tuple(place[i] for i in c.operations), _shape_of_tree(c, place))
         for c in part.children

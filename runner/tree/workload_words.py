@@ -1,4 +1,4 @@
-"""Words for what makes a kernel's workload: dimensions, arguments, masks, layouts, dtypes."""
+"""Writes a kernel's workload as words: dimensions, arguments, masks, layouts, dtypes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MOST_SHAPES = 3
 
 
 def kernel_words(program: Program, kernel: Part) -> tuple[list[str], bool]:
-    """What makes a kernel's workload, in words, and whether they say all of it."""
+    """Return words for a kernel's workload, and whether they say everything about it."""
     operations = [program.graph.operations[i] for i in kernel.operations]
     before, last = operations[:-1], operations[-1] if operations else None
     if (
@@ -51,7 +51,7 @@ def kernel_words(program: Program, kernel: Part) -> tuple[list[str], bool]:
 
 
 def _turned_into(program: Program, kernel: Part, inputs: Sequence[TensorSpec]) -> str:
-    """`to_640x49x96`, where no input has the result's shape but for the last dimension."""
+    """Return `to_640x49x96`, if no input has the result's shape up to the last dimension."""
     outputs = [program.spec(name) for name in kernel.io.outputs]
     known = {spec.shape[:-1] for spec in inputs}
     if not inputs or kernel.stem.endswith("attention") or outputs[0].shape[:-1] in known:
@@ -60,7 +60,7 @@ def _turned_into(program: Program, kernel: Part, inputs: Sequence[TensorSpec]) -
 
 
 def _reads_in_order(kernel: Part, op: Operation) -> bool:
-    """Whether an operation reads the kernel's inputs, then its weights, and each once."""
+    """Return whether an operation reads the kernel's inputs, then its weights, each once."""
     wanted = [*kernel.io.inputs, *kernel.io.states]
     read = [name for name in op.refs() if name in wanted]
     return (
@@ -71,13 +71,13 @@ def _reads_in_order(kernel: Part, op: Operation) -> bool:
 
 
 def _reads_one(op: Operation) -> bool:
-    """Whether all that an operation reads is one tensor, several times."""
+    """Return whether an operation reads one tensor several times, and nothing else."""
     read = list(op.refs())
     return len(read) > 1 and len(set(read)) == 1
 
 
 def _operation_words(program: Program, kernel: Part, op: Operation) -> tuple[list[str], bool]:
-    """What makes the workload of one operation, and whether the words say all of it."""
+    """Return words for the workload of one operation, and whether they say everything about it."""
     inputs = [program.spec(name) for name in kernel.io.inputs]
     states = [program.spec(name) for name in kernel.io.states]
     kinds = [program.graph.states[name].kind for name in kernel.io.states]
@@ -132,29 +132,34 @@ _WEIGHTS: dict[str, tuple[str, ...]] = {
     "embedding": ("weight",),
     "prelu": ("weight",),
 }
-"""Arguments that are the model's own: a name says where one is missing."""
+"""Arguments that are usually the model's own; a name says if one is missing."""
 _STATISTICS = {"running_mean": "buffer", "running_var": "buffer"}
+"""Arguments that are buffers; all others are parameters."""
 _SPELLINGS = {
     "relu6": ("hardtanh",), "patch_embedding": ("conv2d",), "layer_scale": ("mul",),
     "expert_combine": ("einsum",), "cross_entropy": ("cross_entropy_loss",), "cast": ("to",),
     "copy": ("clone",),
 }  # fmt: skip
-"""The operator that a name means where nothing else is said."""
+"""For an operation's name, the operators that it stands for without saying so."""
 
 
 def _is_six(op: Operation) -> bool:
+    """Return whether the bounds of a hardtanh are floats, as relu6 passes them."""
     return all(type(bound) is float for bound in op.args[1:])
 
 
 def _mixed(values: tuple[Arg, ...]) -> bool:
-    """Whether a list of arguments holds tensors and something else."""
+    """Return whether a list of arguments holds both tensors and something else."""
     return len({isinstance(value, Ref) for value in values}) > 1
 
 
 def _is_plain_state(
     op: Operation, inputs: Sequence[TensorSpec], states: Sequence[TensorSpec]
 ) -> bool:
-    """Whether a recurrent layer's shapes follow from its name: no projections, a usual state."""
+    """Return whether a recurrent layer's shapes follow from its name.
+
+    It then has no projections, and its state is of the usual shape.
+    """
     gates = {"lstm": 4, "gru": 3}.get(op.name, 1)
     hidden = states[0].shape[0] // gates if states else 0
     layers, twice = op.arg("num_layers", 1), 1 + (op.arg("bidirectional") is True)
@@ -167,7 +172,7 @@ def _is_plain_state(
 
 
 def _beside(op: Operation, spec: TensorSpec) -> str:
-    """What the parameters leave open of the input's shape: batch, positions, height and width."""
+    """Return the part of an input's shape that the weights do not fix: batch and positions."""
     shape = spec.shape
     if op.name == "linear" or op.name in RECURRENT:
         shape = shape[:-1]
@@ -178,7 +183,7 @@ def _beside(op: Operation, spec: TensorSpec) -> str:
 
 
 def _argument(name: str, value: Arg) -> str:
-    """`d1`, `by0p5`, `keepdim`, `noceil_mode`, `tanh`; empty where no word can be made."""
+    """Return `d1`, `by0p5`, `keepdim`, `noceil_mode`, `tanh`; empty if no word fits the value."""
     if name == "equation" and isinstance(value, str):
         return value.replace(" ", "").replace("->", "_to_").replace(",", "_").replace(".", "")
     if name == "has_biases":
@@ -196,10 +201,11 @@ _SHORT = {
     "num_groups": "g", "num_layers": "l", "shifts": "s", "normalized_shape": "over", "dtype": "",
     "output_size": "to", "pad": "by", "exponent": "to",
 }  # fmt: skip
+"""For an argument's name, the letters that stand for it."""
 
 
 def _spelled(value: Arg) -> str:
-    """A number, or several, in letters that a file name can have: `0p5`, `m1`, `3_3`."""
+    """Return numbers with the characters that a file name can have: `0p5`, `m1`, `3_3`."""
     if isinstance(value, tuple):
         found = [_spelled(item) for item in value]
         return "_".join(found) if all(found) else ""
@@ -211,7 +217,10 @@ def _spelled(value: Arg) -> str:
 
 
 def _layouts(specs: Sequence[TensorSpec], whose: str) -> Iterator[str]:
-    """How tensors lie in memory that do not lie row by row: `permuted_0_2_1`, `strides8_1`."""
+    """Yield the layouts of tensors that are not contiguous: `permuted_0_2_1`, `strides8_1`.
+
+    `whose` is `in` for inputs and `weight` for weights.
+    """
     for place, spec in enumerate(specs):
         if not spec.contiguous:
             yield (f"{whose}{place + 1}_" if place or whose == "weight" else "") + _layout(spec)
@@ -229,7 +238,7 @@ def _layout(spec: TensorSpec) -> str:
 def _mixed_dtypes(
     main: str, op: Operation, inputs: Sequence[TensorSpec], states: Sequence[TensorSpec]
 ) -> Iterator[str]:
-    """Dtypes of what is read, where they are not those of the name: `of_fp32_bf16`."""
+    """Yield the operands' dtypes, if they differ from the one in the name: `of_fp32_bf16`."""
     codes = [DTYPE_CODES.get(spec.dtype, spec.dtype) for spec in (*inputs, *states)]
     if op.name == "embedding" and codes == ["i64", main]:
         return
@@ -242,7 +251,8 @@ def _mixed_dtypes(
 
 
 def known_by(program: Program, kernel: Part) -> list[str]:
-    """What people name a kernel by: `causal`, `window16`, `sinks`, `s3_3`, `eps1em06`."""
+    """Return words that people know a kernel by: `causal`, `window16`, `sinks`, `s3_3`, `eps1em06`.
+    """
     operations = [program.graph.operations[i] for i in kernel.operations]
     if kernel.stem.endswith("attention"):
         joined = any(op.name in CONCATENATIONS for op in operations)
@@ -267,7 +277,7 @@ _FILLS = {"masked_fill", "where"}
 
 
 def _masks(program: Program, kernel: Part, operations: Sequence[Operation]) -> Iterator[str]:
-    """Yield which positions an attention sees, as far as it makes the mask itself."""
+    """Yield words for the positions that an attention sees, as far as it makes the mask itself."""
     graph = program.graph
     tables = [
         state
@@ -289,12 +299,12 @@ def _masks(program: Program, kernel: Part, operations: Sequence[Operation]) -> I
 
 
 def _is_order(program: Program, op: Operation) -> bool:
-    """Whether positions are compared with each other, and not with lengths."""
+    """Return whether an operation compares positions with each other, and not with lengths."""
     return op.name in _ORDERS and _is_square(program.spec(op.outputs[0]))
 
 
 def _counts(program: Program, op: Operation) -> bool:
-    """Whether an operation gives whole numbers, such as positions."""
+    """Return whether an operation gives integers, such as positions."""
     return program.spec(op.outputs[0]).dtype.startswith("int")
 
 

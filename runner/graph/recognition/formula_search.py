@@ -134,8 +134,7 @@ class Patterns:
     # --- members of a match -----------------------------------------------------------------------
 
     def _members(self, row: "_Row", match: Match) -> frozenset[int] | None:
-        """Return the operations of a match, and the views and casts of its inputs that only it
-        reads.
+        """Return the operations of a match, and those views and casts that only the match reads.
 
         Returns None if its two gated inputs are not related.
         """
