@@ -162,8 +162,7 @@ class Tree(_Document):
 
     @model_validator(mode="after")
     def is_a_tree(self) -> Self:
-        """Check that every child exists, has one parent and a lower level, and is below the root.
-        """
+        """Check that every child exists, has one parent and a lower level, and is below the root."""
         if ROOT not in self.nodes:
             raise ValueError("no node 'root'")
         seen = [ROOT]

@@ -3,7 +3,7 @@
 import pytest
 from programs import Program, names
 
-from runner.graph.recognition.formula_search import spelled_out, variants
+from runner.graph.recognition.formula_search import expand_calls, variants
 
 NOT_QUITE = {
     "the sigmoid is returned too": ("s = torch.sigmoid(x)\nreturn x * s, s", "silu"),
@@ -46,6 +46,6 @@ def test_optional_parts_may_be_missing_the_longest_first() -> None:
 
 
 def test_a_call_of_what_has_rows_of_its_own_stands_for_each_of_them() -> None:
-    formulas = spelled_out("x * tanh(softplus(x))")
+    formulas = expand_calls("x * tanh(softplus(x))")
     assert formulas[0] == "x * tanh(softplus(x))"
     assert "x * tanh(log(1 + exp(x)))" in formulas

@@ -3,7 +3,7 @@
 from runner.graph.dataflow import Flow
 from runner.graph.ir import Operation, Ref, references
 from runner.graph.operations import field_name, kind
-from runner.graph.recognition.formula_guards import CHOICES, follows
+from runner.graph.recognition.formula_guards import CHOICES, comes_from
 from runner.graph.recognition.rearrangements import ATTENTION_PRODUCTS, readers_of
 
 
@@ -14,9 +14,9 @@ def name_in_context(index: int, flow: Flow) -> tuple[str, str]:
         return "patch_embedding", "a convolution over patches that do not overlap, to tokens"
     if op.name == "repeat_interleave" and _repeats_heads(index, flow):
         return "repeat_kv", "each head of keys or values, for several of the queries"
-    if op.name in _PICKS and _chosen(op, flow):
+    if op.name in _PICKS and _dispatches_to_experts(op, flow):
         return "expert_dispatch", "rows in the order of the experts that a router chose"
-    if op.name in ATTENTION_PRODUCTS and _weighs_experts(op, flow):
+    if op.name in ATTENTION_PRODUCTS and _combines_experts(op, flow):
         return "expert_combine", "the sum of the experts' results by a router's weights"
     return field_name(op), f"one operation of the program: {op.name}"
 
@@ -27,8 +27,7 @@ _CONVOLUTIONS = {"conv2d", "conv3d"}
 
 
 def _cuts_patches(op: Operation, flow: Flow) -> bool:
-    """Return whether a convolution without padding has a kernel as large as its stride, above one.
-    """
+    """Return whether a convolution without padding has a kernel as large as its stride, above one."""
     weight = op.arg("weight")
     if not isinstance(weight, Ref):
         return False
@@ -69,68 +68,70 @@ _PICKS = {"index", "index_select"}
 _KEEPING = {"to", "_to_copy", "type_as", "add", "mul"}
 
 
-def _chosen(op: Operation, flow: Flow) -> bool:
+def _dispatches_to_experts(op: Operation, flow: Flow) -> bool:
     """Return whether activations are picked by integers that come from a router's choice.
 
     Picking the router's choice directly is no dispatch to experts: it picks the best of the
     queries, tokens or boxes that it chose from.
     """
-    data, *where = references(op.args)
-    if not where or flow.base(data) in flow.graph.states:
+    data, *indices = references(op.args)
+    if not indices or flow.base(data) in flow.graph.states:
         return False
     values = flow.graph.values
     shape = values[data].shape
     if not values[data].floating or len(shape) < 2 or shape[-1] == 1:  # router weights
         return False
 
-    def whole_numbers(made: Operation) -> list[str]:
-        return [name for name in made.refs() if not values[name].floating]
+    def integer_operands(op_before: Operation) -> list[str]:
+        return [name for name in op_before.refs() if not values[name].floating]
 
     return any(
-        follows(name, CHOICES, flow, whole_numbers)
-        and not follows(name, CHOICES, flow, lambda made: _same_numbers(made, flow))
-        for name in where
+        comes_from(name, CHOICES, flow, integer_operands)
+        and not comes_from(name, CHOICES, flow, lambda op_before: _same_integers(op_before, flow))
+        for name in indices
     )
 
 
-def _same_numbers(made: Operation, flow: Flow) -> list[str]:
+def _same_integers(op: Operation, flow: Flow) -> list[str]:
     """Return the integer operands of an operation whose result holds the same integers.
 
     Positions in a flattened table count as the same.
     """
-    same = made.view or kind(made) == "copy" or made.name in _KEEPING
-    return [name for name in made.refs() if same and not flow.graph.values[name].floating]
+    is_same = op.view or kind(op) == "copy" or op.name in _KEEPING
+    return [name for name in op.refs() if is_same and not flow.graph.values[name].floating]
 
 
-def _weighs_experts(op: Operation, flow: Flow) -> bool:
+def _combines_experts(op: Operation, flow: Flow) -> bool:
     """Return whether a product sums experts' results, each times a router's weight."""
     refs = list(op.refs())
     if len(refs) != 2:
         return False
     for gates, results in (refs, refs[::-1]):
-        if _weighted(op, gates, results, flow) and _of_router(gates, flow):
+        if _sums_weighted_results(op, gates, results, flow) and _is_from_router(gates, flow):
             return True
     return False
 
 
-def _weighted(op: Operation, gates: str, results: str, flow: Flow) -> bool:
+def _sums_weighted_results(op: Operation, gates: str, results: str, flow: Flow) -> bool:
     """Return whether a product has one weight for each result and sums over the results."""
     if op.name == "einsum":
-        spelled, _, out = str(op.args[0]).replace(" ", "").partition("->")
-        letters = dict(zip(op.refs(), spelled.split(","), strict=True))
-        summed = set(letters[gates]) - set(out)
-        return len(summed) > 0 and set(letters[gates]) < set(letters[results])
+        operand_letters, _, out = str(op.args[0]).replace(" ", "").partition("->")
+        letters = dict(zip(op.refs(), operand_letters.split(","), strict=True))
+        summed_letters = set(letters[gates]) - set(out)
+        return len(summed_letters) > 0 and set(letters[gates]) < set(letters[results])
     shapes = [flow.graph.values[name].shape for name in op.refs()]
-    left = gates == next(op.refs())
-    return min(map(len, shapes)) > 2 and shapes[0 if left else 1][-2 if left else -1] == 1
+    gates_first = gates == next(op.refs())
+    return (
+        min(map(len, shapes)) > 2
+        and shapes[0 if gates_first else 1][-2 if gates_first else -1] == 1
+    )
 
 
-def _of_router(name: str, flow: Flow) -> bool:
-    """Return whether a value is computed from a router's weights, not by picking with its indices.
-    """
+def _is_from_router(name: str, flow: Flow) -> bool:
+    """Return whether a value is computed from a router's weights, not by picking with its indices."""
 
-    def numbers(op: Operation) -> list[str]:
+    def float_operands(op: Operation) -> list[str]:
         floats = [n for n in op.refs() if flow.graph.values[n].floating]
         return [] if kind(op) == "contraction" else floats
 
-    return follows(name, CHOICES, flow, numbers)
+    return comes_from(name, CHOICES, flow, float_operands)

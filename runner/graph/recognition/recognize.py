@@ -10,17 +10,17 @@ from collections.abc import Iterator
 from runner.graph.dataflow import Flow
 from runner.graph.ir import Graph, Operation, Scope
 from runner.graph.operations import is_named_activation, kind
-from runner.graph.recognition.attention import attention
-from runner.graph.recognition.experts import experts, summed_experts
-from runner.graph.recognition.formula_search import Found, Patterns
+from runner.graph.recognition.attention import join_attention
+from runner.graph.recognition.experts import join_expert_products, join_expert_sums
+from runner.graph.recognition.formula_search import FormulaMatch, FormulaSearch
 from runner.graph.recognition.grouping import Candidate, Grouping, Kernel
-from runner.graph.recognition.layout_copies import layouts
-from runner.graph.recognition.parameter_kernels import owned
-from runner.graph.recognition.rearrangements import rearranged
-from runner.graph.recognition.rotary_embedding import rotations
+from runner.graph.recognition.layout_copies import join_layout_copies
+from runner.graph.recognition.parameter_kernels import join_parameter_kernels
+from runner.graph.recognition.rearrangements import find_rearrangement
+from runner.graph.recognition.rotary_embedding import join_rotations
 from runner.graph.terms import snake_case
 
-__all__ = ["Kernel", "modules", "recognize"]
+__all__ = ["Kernel", "module_candidates", "recognize"]
 
 
 def recognize(graph: Graph) -> tuple[Kernel, ...]:
@@ -30,18 +30,20 @@ def recognize(graph: Graph) -> tuple[Kernel, ...]:
     each kernel reads only values that earlier ones made, and views outside of kernels move no data.
     """
     grouping = Grouping(Flow(graph))
-    patterns = Patterns(grouping.flow)
-    grouping.take(map(_spelled, patterns.across_modules()))
-    grouping.take(modules(grouping.flow, patterns))
-    grouping.take(map(_spelled, patterns.everywhere(grouping.contracted.group_of)))
-    grouping.take(_rearrangements(grouping.flow))
-    grouping.take_the_rest()
-    rotations(grouping)
-    experts(grouping)
-    summed_experts(grouping)
-    attention(grouping)
-    layouts(grouping)
-    owned(grouping)
+    patterns = FormulaSearch(grouping.flow)
+    grouping.add_candidates(map(_formula_candidate, patterns.find_across_modules()))
+    grouping.add_candidates(module_candidates(grouping.flow, patterns))
+    grouping.add_candidates(
+        map(_formula_candidate, patterns.find_everywhere(grouping.contracted.group_of))
+    )
+    grouping.add_candidates(_rearrangement_candidates(grouping.flow))
+    grouping.add_remaining_operations()
+    join_rotations(grouping)
+    join_expert_products(grouping)
+    join_expert_sums(grouping)
+    join_attention(grouping)
+    join_layout_copies(grouping)
+    join_parameter_kernels(grouping)
     grouping.fold_constants()
     return grouping.kernels()
 
@@ -49,20 +51,25 @@ def recognize(graph: Graph) -> tuple[Kernel, ...]:
 # --- formulas --------------------------------------------------------------------------------
 
 
-def _spelled(found: Found) -> Candidate:
+def _formula_candidate(match: FormulaMatch) -> Candidate:
     """Return a match of a formula as a candidate."""
-    reason = f"the formula of {found.operation}: {found.formula}"
-    return Candidate(found.operation, found.members, reason, found.results)
+    reason = f"the formula of {match.operation}: {match.formula}"
+    return Candidate(match.operation, match.members, reason, match.results)
 
 
-def _rearrangements(flow: Flow) -> Iterator[Candidate]:
+def _rearrangement_candidates(flow: Flow) -> Iterator[Candidate]:
     """Yield copies that do a named rearrangement, with the views around them."""
     for index, op in enumerate(flow.operations):
         if op.name in _REARRANGES and not op.view and not flow.constant[index]:
-            found = rearranged(index, flow)
-            if found is not None:
-                reason = f"the rearrangement {found.operation}: {found.pattern}"
-                yield Candidate(found.operation, found.members, reason, frozenset({found.result}))
+            rearrangement = find_rearrangement(index, flow)
+            if rearrangement is not None:
+                reason = f"the rearrangement {rearrangement.operation}: {rearrangement.pattern}"
+                yield Candidate(
+                    rearrangement.operation,
+                    rearrangement.members,
+                    reason,
+                    frozenset({rearrangement.result}),
+                )
 
 
 # --- modules --------------------------------------------------------------------------------------
@@ -73,7 +80,7 @@ _REARRANGES = {"contiguous", "clone", "reshape", "flatten"}
 _IN_SMALL_MODULES = {"pointwise", "reduction", "creation", "copy", "normalization"}
 
 
-def modules(flow: Flow, patterns: Patterns) -> Iterator[Candidate]:
+def module_candidates(flow: Flow, patterns: FormulaSearch) -> Iterator[Candidate]:
     """Yield the calls of the author's small modules: a formula, or a contraction with its own bias.
 
     A module that spells a known formula has the formula's name, any other the name of its class.
@@ -93,10 +100,10 @@ def modules(flow: Flow, patterns: Patterns) -> Iterator[Candidate]:
         name = snake_case(scope.cls)
         if _is_one_formula(compute) or _is_rearrangement(compute, len(members)):
             reason = f"a call of the author's class {scope.cls}"
-            spelled = _spelled_by(compute, frozenset(members), flow, patterns)
-            if spelled is not None:
-                name = spelled[0]
-                reason += f", the formula of {name}: {spelled[1]}"
+            spelling = _module_spelling(compute, frozenset(members), flow, patterns)
+            if spelling is not None:
+                name = spelling[0]
+                reason += f", the formula of {name}: {spelling[1]}"
             yield Candidate(name, frozenset(members), reason)
         elif _is_own_weighing(compute, scope, flow):
             reason = f"a call of the author's class {scope.cls}: one operation with its own weight"
@@ -106,15 +113,15 @@ def modules(flow: Flow, patterns: Patterns) -> Iterator[Candidate]:
             yield Candidate(name, frozenset(members), reason)
 
 
-def _spelled_by(
-    compute: list[Operation], members: frozenset[int], flow: Flow, patterns: Patterns
+def _module_spelling(
+    compute: list[Operation], members: frozenset[int], flow: Flow, patterns: FormulaSearch
 ) -> tuple[str, str] | None:
     """Return the name and spelling of the formula that all of a module is; None if it is none."""
     if len(compute) > 1:
-        found = patterns.of(members)
-        return None if found is None else (found.operation, found.formula)
-    moved = rearranged(flow.producer[compute[0].outputs[0]], flow)
-    return None if moved is None else (moved.operation, moved.pattern)
+        match = patterns.find_exactly(members)
+        return None if match is None else (match.operation, match.formula)
+    rearrangement = find_rearrangement(flow.producer[compute[0].outputs[0]], flow)
+    return None if rearrangement is None else (rearrangement.operation, rearrangement.pattern)
 
 
 def _is_one_formula(compute: list[Operation]) -> bool:
@@ -159,5 +166,5 @@ def _is_own_weighing(compute: list[Operation], scope: Scope, flow: Flow) -> bool
 def _owns(op: Operation, scope: Scope, flow: Flow) -> bool:
     """Return whether exactly one operand is a tensor of the module itself."""
     states = [flow.graph.states.get(flow.base(name)) for name in op.refs()]
-    own = [s for s in states if s is not None and s.path.startswith(scope.path + ".")]
-    return len(own) == 1
+    own_states = [s for s in states if s is not None and s.path.startswith(scope.path + ".")]
+    return len(own_states) == 1

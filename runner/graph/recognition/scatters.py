@@ -14,7 +14,7 @@ _BACK = {"view_as_real": "view_as_complex", "view_as_complex": "view_as_real"}
 """View of a number's type -> the view that undoes it."""
 
 
-def written_back(
+def scatter_into_base(
     view: Operation,
     position: int,
     base: str,
@@ -53,7 +53,7 @@ def written_back(
         return ("diagonal_scatter.default", args, ("self", "src", "offset", "dim1", "dim2"), True)
     if view.name in {"unfold", "as_strided"}:
         windows = values[view.outputs[0]]
-        if _overlapping(windows):
+        if _has_overlaps(windows):
             return None
         offset = view.arg("storage_offset") or 0
         if not offset and windows.contiguous and windows.numel == prod(shape):
@@ -77,7 +77,7 @@ def written_back(
     return None
 
 
-def _overlapping(spec: TensorSpec) -> bool:
+def _has_overlaps(spec: TensorSpec) -> bool:
     """Return whether several elements share one place in memory, as far as the strides tell."""
     reach = 0
     for stride, size in sorted(zip(spec.stride, spec.shape, strict=True)):
