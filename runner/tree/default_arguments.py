@@ -48,7 +48,7 @@ def spatial_dims(op: Operation) -> int:
 
 
 def defaults(op: Operation) -> dict[str, Arg]:
-    """Return an operation's default arguments; those of a window are lists, one item a dimension."""
+    """Return an operation's default arguments; those of a window are lists."""
     known = _DEFAULTS.get(op.name, {})
     if op.name.startswith("conv"):
         sizes = spatial_dims(op)

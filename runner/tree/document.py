@@ -162,7 +162,7 @@ class Tree(_Document):
 
     @model_validator(mode="after")
     def is_a_tree(self) -> Self:
-        """Check that every child exists, has one parent and a lower level, and is below the root."""
+        """Check that every node is below the root, with one parent of a higher level."""
         if ROOT not in self.nodes:
             raise ValueError("no node 'root'")
         seen = [ROOT]

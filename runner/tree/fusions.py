@@ -98,7 +98,7 @@ class KernelFlow:
             name = next(self.program.graph.operations[i].refs())
 
     def producer(self, name: str) -> int | None:
-        """Return the kernel that computes the value that `name` shows; None for inputs and states."""
+        """Return the kernel that computes the value that `name` shows, or None."""
         i = self.program.producers.get(self.base(name))
         return None if i is None else self.owner.get(i)
 
@@ -178,7 +178,7 @@ class KernelFlow:
         return tuple(place and place[-1] for place in self.places(kernels))
 
     def places(self, kernels: Iterable[int]) -> tuple[Place | None, ...]:
-        """Return the statement that makes each kernel's result, and the function calls around it."""
+        """Return the statement that makes each kernel's result, with the function calls to it."""
         last = (self.program.graph.operations[self.kernels[k].members[-1]].origin for k in kernels)
         return tuple((at.functions, (at.file, at.statement)) if at else None for at in last)
 
@@ -260,7 +260,7 @@ def is_branch(flow: KernelFlow, kernels: Collection[int], joins: Collection[int]
 
 
 def _is_added(flow: KernelFlow, k: int, kernels: Collection[int], joins: Collection[int]) -> bool:
-    """Return whether a result is added, element by element, to a value that it was computed from."""
+    """Return whether a result is added, element by element, to a value it was computed from."""
     reader = flow.only_reader(k)
     while reader is not None and reader not in joins and flow.kernels[reader].kind == "pointwise":
         k, reader = reader, flow.only_reader(reader)
@@ -324,7 +324,7 @@ def block_stem(flow: KernelFlow, kernels: Sequence[int]) -> str | None:
 
 
 def special_stem(operations: Sequence[str]) -> str | None:
-    """Return `moe_block` if there are experts, `attention_block` if there is attention, else None."""
+    """Return `moe_block` for experts, `attention_block` for attention, else None."""
     if _EXPERTS.intersection(operations):
         return "moe_block"
     return "attention_block" if any(name.endswith(_ATTENTION) for name in operations) else None
@@ -518,7 +518,7 @@ def _leads_to_contraction(flow: KernelFlow, k: int) -> bool:
 
 
 def _is_sum(flow: KernelFlow, k: int) -> bool:
-    """Return whether a kernel adds or multiplies two streams; a line with a contraction ends there."""
+    """Return whether a kernel adds or multiplies two streams; a contraction's line ends there."""
     return flow.kernels[k].kind == "pointwise" and is_join(flow, k)
 
 

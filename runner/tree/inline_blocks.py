@@ -220,7 +220,7 @@ def _inside_elements(flow: KernelFlow, region: Region) -> set[int]:
 def _without_what_differs(
     flow: KernelFlow, units: list[list[int | Region]]
 ) -> list[list[int | Region]]:
-    """Remove kernels that nobody reads and whose arguments differ in each turn (`out[:, t] = y`)."""
+    """Remove kernels with other arguments in each turn (`out[:, t] = y`) that nobody reads."""
     dropped: set[int] = set()
     alike = [unit for unit in units if len(unit) == len(units[-1])]
     for place in range(len(units[-1])):
@@ -263,7 +263,7 @@ def _kernels(items: Sequence[int | Region]) -> Iterator[int]:
 
 
 def _is_block(flow: KernelFlow, unit: Sequence[int | Region]) -> bool:
-    """Return whether a unit has enough kernels and more than one fusion, and data flow connects it."""
+    """Return whether a unit has enough kernels for several fusions, and data flow connects it."""
     kernels = set(_kernels(unit))
     if not _is_several_parts(flow, kernels):
         return False

@@ -88,7 +88,7 @@ class Structure:
         return self.times[_own_class(region)] > 1 and bool(_own_class(region))
 
     def is_frame(self, region: Region) -> bool:
-        """Return whether a call is little more than a frame around layers, and so no layer itself."""
+        """Return whether a call is mostly a frame around layers, and so no layer itself."""
         if self._is_one_of_several_methods(region):
             return True
         return id(region) not in self.halves and self._is_around_layers(region)
@@ -125,7 +125,7 @@ class Structure:
         return self.wide[cls]
 
     def _is_called_elsewhere(self, region: Region) -> bool:
-        """Return whether most of a call is the call of a module that is called outside of it, too."""
+        """Return whether most of a call is one module's call, which is also called elsewhere."""
         most = max(region.inner(), key=_size, default=None)
         if most is None or not _own_class(region) or not _own_class(most):
             return False
@@ -179,7 +179,7 @@ class Structure:
                 yield region
 
     def _calls(self, around: Region) -> Iterator[Region]:
-        """Yield the calls in a region; one of several methods is replaced by the calls inside it."""
+        """Yield the calls in a region, and for one of several methods the calls inside it."""
         for region in around.inner():
             if self._is_one_of_several_methods(region):
                 yield from self._calls(region)

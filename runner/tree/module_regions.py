@@ -99,7 +99,7 @@ def _gather(flow: KernelFlow, region: Region, containers: frozenset[str]) -> Non
 
 
 def _uncalled(scope: Scope | None, item: int | Region, containers: frozenset[str]) -> str:
-    """Return the path of the container element that an item's module is in; empty if there is none."""
+    """Return the path of the container element that an item's module is in; empty if none."""
     if isinstance(item, int) or item.scope is None:
         return ""
     above = f"{scope.path}." if scope is not None and scope.path else ""
@@ -130,7 +130,7 @@ def _run_end(region: Region, start: int, path: str, containers: frozenset[str]) 
 
 
 def _is_one_turn(element: str, other: str) -> bool:
-    """Return whether two elements are the same, or have the same index in two lists of one module."""
+    """Return whether two elements are the same, or have one index in two lists of one module."""
     module, _, number = element.rpartition(".")
     beside, _, same = other.rpartition(".")
     lists = module.rpartition(".")[0], beside.rpartition(".")[0]

@@ -27,7 +27,7 @@ _MOST_SHAPES = 3
 
 
 def names(program: Program, parts: Mapping[Hashable, Part]) -> dict[Hashable, tuple[str, str]]:
-    """Return the name of each workload, and why it has that name; `parts` has one instance of each."""
+    """Return the name of each workload, and why; `parts` has one instance of each."""
     named = {key: file_name(program, part, key) for key, part in parts.items()}
     for digits in (4, 16):
         times = Counter(name for name, _ in named.values())

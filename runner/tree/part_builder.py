@@ -195,7 +195,7 @@ class PartMaker:
         return views
 
     def with_views(self, children: Sequence[Part], region: Region) -> tuple[int, ...]:
-        """Return the operations of a module call: those of its parts, and its views between them."""
+        """Return the operations of a module call: those of its parts, and its views between."""
         inside = {i for child in children for i in child.operations}
         views = self.views.get(region.scope, set()) - (self.in_fusions - inside)
         between = self.views_between(inside, region.kernels())

@@ -11,7 +11,7 @@ _MOST_OPERATIONS = 4
 
 
 def attribute(path: str) -> str:
-    """Return the author's name for a module: `conv1` of `layer1.0.conv1`, `layer1_0` of `layer1.0`."""
+    """Return a module's attribute: `conv1` of `layer1.0.conv1`, `layer1_0` of `layer1.0`."""
     pieces = path.split(".")
     keep = 1
     while keep < len(pieces) and pieces[-keep].isdigit():
@@ -40,7 +40,7 @@ def fusion_stem(operations: Sequence[str], otherwise: str) -> str:
 
 
 def line_stem(kernels: Sequence[Kernel], otherwise: str = "fusion") -> str:
-    """Return `conv2d_relu`: a line's operations, without the less important ones if they are many."""
+    """Return `conv2d_relu`: a line's operations, or the most important ones if they are many."""
     for untold in (set[str](), {"copy"}, {"copy", "pointwise"}):
         told = [kernel for kernel in kernels if kernel.kind not in untold]
         stem = fusion_stem([kernel.operation for kernel in told], "")

@@ -407,7 +407,7 @@ class _Partition:
         )
 
     def _is_dissolved(self, kernels: Collection[int]) -> bool:
-        """Return whether kernels without their call would mostly be in no line, and in no function."""
+        """Return whether most kernels without their call would be in no line and no function."""
         calls = function_calls(self.flow, sorted(kernels), len(kernels), lambda _: True)
         return not calls and is_dissolved(self.flow, kernels)
 
@@ -415,7 +415,7 @@ class _Partition:
         return sum(self.flow.contractions[k] for k in region.kernels())
 
     def _is_body(self, region: Region, around: Region) -> bool:
-        """Return whether a container holds most kernels of the call around it, and so is its body."""
+        """Return whether a container holds most kernels of the call around it: it is its body."""
         assert region.scope is not None
         kernels = list(region.kernels())
         return (

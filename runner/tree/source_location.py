@@ -32,7 +32,7 @@ def _root_line(program: Program, root: Part) -> int | None:
 
 
 def _line(program: Program, part: Part, parent: Part, told: list[Origin]) -> int | None:
-    """Return the line that calls a part; `told` are the locations of the parent's own operations."""
+    """Return the line that calls a part; `parent_origins` locate the parent's own operations."""
     depth = sum(not scope.builtin for scope in parent.scopes)
     origins = list(_origins(program, part, parent))
     if not origins:

@@ -251,7 +251,7 @@ def _mixed_dtypes(
 
 
 def known_by(program: Program, kernel: Part) -> list[str]:
-    """Return words that people know a kernel by: `causal`, `window16`, `sinks`, `s3_3`, `eps1em06`."""
+    """Return words that identify a kernel: `causal`, `window16`, `sinks`, `s3_3`, `eps1em06`."""
     operations = [program.graph.operations[i] for i in kernel.operations]
     if kernel.stem.endswith("attention"):
         joined = any(op.name in CONCATENATIONS for op in operations)

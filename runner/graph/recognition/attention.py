@@ -163,7 +163,7 @@ def _unread_readers(grouping: Grouping, group: int) -> set[int]:
 
 
 def _lets_scores_through(grouping: Grouping, group: int) -> bool:
-    """Return whether scores may go through: a scale, a mask, a bias, a cap, a cast, a sink, a copy."""
+    """Return whether scores may go through: a scale, a mask, a bias, cap, cast, sink or copy."""
     kinds = grouping.kind(group)
     if kinds not in {"pointwise", "copy"}:
         return False

@@ -100,7 +100,7 @@ def is_argument(expression: Iterable[int], reader: str, flow: Flow) -> bool:
 
 
 def _computes_numbers(index: int, flow: Flow) -> bool:
-    """Return whether an operation computes several numbers, and does not only fill, cast or copy."""
+    """Return whether an operation computes several numbers, not only fills, casts or copies."""
     op = flow.operations[index]
     if field_name(op) in {"cast", "copy"} or kind(op) in {"view", "creation"}:
         return False

@@ -11,7 +11,7 @@ _BATCHED = "the weights of all experts, and their product"
 
 
 def join_expert_products(grouping: Grouping) -> None:
-    """Join the product of tokens with experts' weights, the look-up of these weights, and the bias."""
+    """Join the product of tokens with experts' weights, the weights' look-up, and the bias."""
     expert_counts = _router_widths(grouping)
     for group in grouping.groups_in_order():
         if grouping.names[group] not in _PRODUCTS:

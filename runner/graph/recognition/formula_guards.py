@@ -212,7 +212,7 @@ def are_sibling_projections(a: str, b: str, flow: Flow) -> bool:
 
 
 def _projected_activation(name: str, flow: Flow) -> str | None:
-    """Return the one activation that a contraction read to compute a value; None for other values."""
+    """Return the only activation that a contraction read to compute a value, or None."""
     index = flow.producer.get(flow.base(name))
     if index is None or kind(flow.operations[index]) != "contraction":
         return None

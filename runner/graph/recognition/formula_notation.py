@@ -40,7 +40,7 @@ def usual_name(op: Operation) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FormulaFunction:
-    """A function of the notation: the operators that compute it, and how to read their arguments."""
+    """A function of the notation: the operators that compute it, and how to read arguments."""
 
     operators: dict[str, int]
     """For each operator that computes the function, which of its outputs is the result."""
@@ -235,7 +235,7 @@ def _flatten(node: ast.expr, sign: int, plus: type, minus: type) -> Iterator[tup
 
 @functools.cache
 def splits(parts: Terms) -> tuple[tuple[Terms, Terms], ...]:
-    """Return all ways to divide the parts between a left and a right side, neither of them empty."""
+    """Return all ways to divide the parts between a left and a right side, neither empty."""
     divisions = []
     for sides in product((True, False), repeat=len(parts)):
         if any(sides) and not all(sides):

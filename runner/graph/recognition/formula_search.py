@@ -61,11 +61,11 @@ class FormulaSearch:
         self.calls = _operations_of_calls(flow)
 
     def find_everywhere(self, excluded_roots: Container[int]) -> Iterator[FormulaMatch]:
-        """Yield the matches of all rows, in the table's order, whose last operation is not taken."""
+        """Yield all matches, in the order of the rows, that do not end in `excluded_roots`."""
         yield from self._find_rows(self.rows, excluded_roots)
 
     def find_across_modules(self) -> Iterator[FormulaMatch]:
-        """Yield gated activations that call a small module for the activation: `self.act(a) * b`."""
+        """Yield gated activations whose activation is a small module: `self.act(a) * b`."""
         rows = [row for row in self.rows if row.operation in _GATED]
         inside = {
             i
@@ -77,7 +77,7 @@ class FormulaSearch:
                 yield match
 
     def find_exactly(self, members: frozenset[int]) -> FormulaMatch | None:
-        """Return the formula that exactly these operations spell, not counting casts and constants."""
+        """Return the formula that exactly these operations spell, besides casts and constants."""
         compute = {i for i in members if self._computes(i)}
         for root in sorted(compute, reverse=True)[:2]:
             for row in self.rows:
@@ -203,7 +203,7 @@ def _operations_of_calls(flow: Flow) -> dict[tuple[Scope, ...], frozenset[int]]:
 
 
 def _cast_back(root: int, members: frozenset[int], match: Match, flow: Flow) -> int | None:
-    """Return the cast of the result back to the input's dtype, if the formula begins with a cast."""
+    """Return the cast of the result back to the input's dtype, if the input is cast, too."""
     raised = [flow.operations[i] for i in match.edge_casts & members]
     users = flow.users[root]
     if not raised or len(users) != 1:
@@ -304,7 +304,7 @@ def _replace_calls(tree: ast.expr, function: str, formula: ast.expr) -> ast.expr
 
 
 def _rewrite_expression(node: ast.expr, rewrite: Callable[[ast.expr], ast.expr | None]) -> ast.expr:
-    """Return an expression in which `rewrite` replaced some parts; it returns None to keep a part."""
+    """Return an expression with parts replaced by `rewrite`; it returns None to keep a part."""
     replacement = rewrite(node)
     if replacement is not None:
         return replacement

@@ -150,7 +150,7 @@ class Grouping:
         return main_kind(self.compute_operations(group))
 
     def maker(self, name: str) -> tuple[str, int | None]:
-        """Return the value behind the views that are in no kernel, and the kernel that computes it."""
+        """Return the value behind views that are in no kernel, and the kernel that computes it."""
         flow, group_of = self.flow, self.contracted.group_of
         while (index := flow.producer.get(name)) is not None:
             if index in group_of or not flow.operations[index].view:
@@ -181,7 +181,7 @@ class Grouping:
         return makers
 
     def only_reader(self, group: int) -> int | None:
-        """Return the only kernel that reads a kernel's results; None if there are several or none."""
+        """Return the only kernel that reads a kernel's results; None if it is not one."""
         readers = (
             r for index in self.contracted.groups[group] for r in self._groups_reading(index)
         )
@@ -440,8 +440,8 @@ def _statement_key(op: Operation) -> tuple[object, ...]:
 _WITH_TABLES = {"rope", "sinusoidal_embedding", "segment_sum", "relative_position_bias"}
 """Operations whose formula contains a table or a mask, as an attention's does."""
 _CONSTANT = "a constant that is no mere argument of the one kernel that reads it"
-_KINDS_BY_IMPORTANCE = ("contraction", "scan", "softmax", "normalization", "reduction", "pooling", "random",
-            "other", "pointwise", "copy", "creation")  # fmt: skip
+_KINDS_BY_IMPORTANCE = ("contraction", "scan", "softmax", "normalization", "reduction", "pooling",
+                        "random", "other", "pointwise", "copy", "creation")  # fmt: skip
 """Kinds of operations, the one that says most about a kernel first."""
 
 

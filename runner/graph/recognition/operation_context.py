@@ -27,7 +27,7 @@ _CONVOLUTIONS = {"conv2d", "conv3d"}
 
 
 def _cuts_patches(op: Operation, flow: Flow) -> bool:
-    """Return whether a convolution without padding has a kernel as large as its stride, above one."""
+    """Return whether a convolution cuts patches: its kernel is as large as its stride, unpadded."""
     weight = op.arg("weight")
     if not isinstance(weight, Ref):
         return False
@@ -128,7 +128,7 @@ def _sums_weighted_results(op: Operation, gates: str, results: str, flow: Flow) 
 
 
 def _is_from_router(name: str, flow: Flow) -> bool:
-    """Return whether a value is computed from a router's weights, not by picking with its indices."""
+    """Return whether a value is computed from a router's weights, not picked by its indices."""
 
     def float_operands(op: Operation) -> list[str]:
         floats = [n for n in op.refs() if flow.graph.values[n].floating]

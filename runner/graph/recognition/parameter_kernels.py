@@ -50,7 +50,7 @@ def _joint_name(grouping: Grouping, group: int, reader: int) -> str | None:
 
 
 def _biases_attention(grouping: Grouping, group: int) -> bool:
-    """Return whether all readers are attentions, or pointwise operations that only attentions read."""
+    """Return whether only attentions read a kernel, directly or through pointwise operations."""
     readers = grouping.readers(group)
     return bool(readers) and all(
         reader >= 0

@@ -170,7 +170,7 @@ def _only_view_after(index: int, flow: Flow) -> int | None:
 
 
 class _Axis:
-    """A run of elements along a dimension; after a split it consists of its parts, the outer first."""
+    """A run of elements along a dimension; once split, it consists of its parts, outer first."""
 
     def __init__(self, size: int, new: bool = False) -> None:
         self.size, self.new = size, new

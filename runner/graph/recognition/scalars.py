@@ -20,7 +20,7 @@ class Scalars:
         self.cache: dict[str, float | None] = {}
 
     def number(self, arg: Arg) -> float | None:
-        """Return the number that all elements of an argument have; None if it depends on an input."""
+        """Return the number that every element of an argument is; None if that is not constant."""
         if isinstance(arg, (int, float)):
             return float(arg)
         if not isinstance(arg, Ref):

@@ -70,7 +70,7 @@ class Match:
         return tuple(n for n in value if isinstance(n, int)) if isinstance(value, tuple) else ()
 
     def bind(self, name: str, value: Arg) -> "Match | None":
-        """Return this match with one more name bound; None if the name has another value already."""
+        """Return this match with one more name bound; None if the name has another value."""
         for bound_name, bound_value in self.bindings:
             if bound_name == name:
                 return self if _agree(bound_value, value) else None
