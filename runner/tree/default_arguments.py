@@ -33,7 +33,7 @@ _DEFAULTS: dict[str, dict[str, Arg]] = {
     "embedding": {"padding_idx": -1, "scale_grad_by_freq": False, "sparse": False},
 }  # fmt: skip
 """Arguments of torch's modules where the author passes none."""
-OF_MACHINES = {"cudnn_enabled", "cudnn_enable", "device", "layout", "pin_memory"}
+MACHINE_ARGUMENTS = {"cudnn_enabled", "cudnn_enable", "device", "layout", "pin_memory"}
 """Arguments that say where an operation runs."""
 
 
@@ -47,35 +47,35 @@ def spatial_dims(op: Operation) -> int:
     return len(stride) if isinstance(stride, tuple) else int(op.name[-2])
 
 
-def defaults(op: Operation) -> dict[str, Arg]:
+def default_arguments(op: Operation) -> dict[str, Arg]:
     """Return an operation's default arguments; those of a window are lists."""
-    known = _DEFAULTS.get(op.name, {})
+    table = _DEFAULTS.get(op.name, {})
     if op.name.startswith("conv"):
         sizes = spatial_dims(op)
-        transposed = "transpose" in op.name
+        is_transposed = "transpose" in op.name
         return {
             name: value if name == "groups" else (value,) * sizes
-            for name, value in known.items()
-            if transposed or name != "output_padding"
+            for name, value in table.items()
+            if is_transposed or name != "output_padding"
         }
     if "_pool" in op.name:
-        left_out = "count_include_pad" if op.name.startswith("max") else "dilation"
+        skipped_name = "count_include_pad" if op.name.startswith("max") else "dilation"
         window = op.arg("kernel_size")
         sizes = len(window) if isinstance(window, tuple) else 1
         return {"kernel_size": window, "stride": window} | {
             name: value if isinstance(value, bool) else (value,) * sizes
-            for name, value in known.items()
-            if name != left_out
+            for name, value in table.items()
+            if name != skipped_name
         }
-    return dict(known)
+    return dict(table)
 
 
 def is_usual(op: Operation, name: str, value: Arg) -> bool:
     """Return whether an argument is the operation's default, in each of its dimensions."""
-    if value is None or value == () or name in OF_MACHINES:
+    if value is None or value == () or name in MACHINE_ARGUMENTS:
         return True
-    known = _DEFAULTS.get(op.name, {})
+    defaults_of_op = _DEFAULTS.get(op.name, {})
     values = value if isinstance(value, tuple) else (value,)
-    return name in known and all(
-        type(item) is type(known[name]) and item == known[name] for item in values
+    return name in defaults_of_op and all(
+        type(item) is type(defaults_of_op[name]) and item == defaults_of_op[name] for item in values
     )

@@ -32,8 +32,8 @@ def parameter_dimensions(program: Program, op: Operation) -> tuple[int, ...]:
             return (columns, rows // {"lstm": 4, "gru": 3}.get(op.name, 1))
         return ()
     if op.name in {"index", "index_select"}:  # a look-up in the stacked matrices of experts
-        picked = _largest_weight(program, op)
-        return picked if len(picked) > 2 else ()
+        stack_shape = _largest_weight(program, op)
+        return stack_shape if len(stack_shape) > 2 else ()
     weight = op.arg("weight")
     if not isinstance(weight, Ref) or not program.is_state(weight.name):
         return _largest_weight(program, op) if kind(op) == "contraction" else ()
@@ -53,16 +53,16 @@ def parameter_dimensions(program: Program, op: Operation) -> tuple[int, ...]:
 
 def _largest_weight(program: Program, op: Operation) -> tuple[int, ...]:
     """Return the shape of the largest weight that an operation reads, also through views."""
-    found: list[tuple[int, ...]] = []
+    shapes: list[tuple[int, ...]] = []
     for name in op.refs():
         while (i := program.producers.get(name)) is not None and program.graph.operations[i].view:
             name = next(program.graph.operations[i].refs())
         if program.is_state(name):
-            found.append(program.spec(name).shape)
-    return max(found, key=prod, default=())
+            shapes.append(program.spec(name).shape)
+    return max(shapes, key=prod, default=())
 
 
-IN_WINDOW = {"kernel_size", "stride", "padding", "output_padding", "dilation", "groups"}
+WINDOW_ARGUMENTS = {"kernel_size", "stride", "padding", "output_padding", "dilation", "groups"}
 """Arguments that the word for a window already holds."""
 
 # A window's arguments: name, letter in the file's name, and the default, which is left out.
@@ -83,15 +83,15 @@ def window_word(program: Program, op: Operation) -> str:
     if isinstance(weight, Ref) and op.name.startswith("conv"):
         kernel = program.spec(weight.name).shape[2:]
     if kernel is not None:
-        text += "k" + _size(kernel)
-    for name, code, usual in _WINDOW:
+        text += "k" + _size_word(kernel)
+    for name, code, default in _WINDOW:
         value = op.arg(name)
-        if value is not None and value != () and _size(value) != usual:
-            text += code + _size(value)
+        if value is not None and value != () and _size_word(value) != default:
+            text += code + _size_word(value)
     return text
 
 
-def _size(value: object) -> str:
+def _size_word(value: object) -> str:
     """Return `3` for `(3, 3)` and `3x5` for `(3, 5)`."""
     if isinstance(value, tuple):
         sizes = [str(v) for v in value]
@@ -107,11 +107,13 @@ def shapes_word(specs: Iterable[TensorSpec]) -> str:
     runs = [(shape, len(list(same))) for shape, same in groupby(spec.shape for spec in specs)]
     if len(runs) == 1 and runs[0][1] == 2:
         runs = [(runs[0][0], 1)]
-    words = [(joined(shape) or "scalar") + (f"_x{n}" if n > 1 else "") for shape, n in runs]
+    words = [
+        (join_dimensions(shape) or "scalar") + (f"_x{n}" if n > 1 else "") for shape, n in runs
+    ]
     return "_".join(words)
 
 
-def joined(numbers: Iterable[int]) -> str:
+def join_dimensions(numbers: Iterable[int]) -> str:
     """Return `3x64` for (3, 64)."""
     return "x".join(map(str, numbers))
 

@@ -22,11 +22,11 @@ Attribute = Scalar | list[Scalar | list[Scalar]]
 LEVEL_FOLDER: dict[Level, str] = {level: f"level_{n}_{level}" for level, n in LEVEL_NUMBER.items()}
 
 
-class _Document(BaseModel):
+class _TreeDocument(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Node(_Document):
+class Node(_TreeDocument):
     """One instance of a component in the model."""
 
     id: str
@@ -93,15 +93,15 @@ class Node(_Document):
             ("input_strides", self.input_strides, self.input_shapes, False),
             ("output_strides", self.output_strides, self.output_shapes, False),
         )
-        for field, given, shapes, required in sides:
-            if (given or required) and given.keys() != shapes.keys():
+        for field, values, shapes, required in sides:
+            if (values or required) and values.keys() != shapes.keys():
                 raise ValueError(f"{field} has other names than the shapes")
         if not {child for group in self.groups for child in group} <= set(self.children):
             raise ValueError("groups: ids of children alone")
         return self
 
 
-class Edge(_Document):
+class Edge(_TreeDocument):
     """A tensor that goes from one kernel to another.
 
     `input` stands for the model's inputs as a source, `output` for its outputs as a target.
@@ -116,7 +116,7 @@ class Edge(_Document):
     dtype: str
 
 
-class Metadata(_Document):
+class Metadata(_TreeDocument):
     """The problem that was decomposed, the versions that did it, and the figures of the result."""
 
     schema_version: Literal[2] = SCHEMA_VERSION
@@ -153,7 +153,7 @@ class Metadata(_Document):
     """`not_run` until verification has judged the directory."""
 
 
-class Tree(_Document):
+class Tree(_TreeDocument):
     """The decomposition: every instance, and the tensors that flow between kernels."""
 
     metadata: Metadata
@@ -165,21 +165,21 @@ class Tree(_Document):
         """Check that every node is below the root, with one parent of a higher level."""
         if ROOT not in self.nodes:
             raise ValueError("no node 'root'")
-        seen = [ROOT]
-        for identity in seen:
+        visited = [ROOT]
+        for identity in visited:
             node = self.nodes[identity]
             for child in node.children:
                 if child not in self.nodes:
                     raise ValueError(
                         f"node {identity!r} names a child {child!r} that does not exist"
                     )
-                below = self.nodes[child].level
-                if LEVEL_NUMBER[below] >= LEVEL_NUMBER[node.level]:
+                child_level = self.nodes[child].level
+                if LEVEL_NUMBER[child_level] >= LEVEL_NUMBER[node.level]:
                     raise ValueError(
-                        f"{child!r} ({below}) is not below {identity!r} ({node.level})"
+                        f"{child!r} ({child_level}) is not below {identity!r} ({node.level})"
                     )
-            seen.extend(node.children)
-        if len(seen) != len(self.nodes) or len(set(seen)) != len(seen):
+            visited.extend(node.children)
+        if len(visited) != len(self.nodes) or len(set(visited)) != len(visited):
             raise ValueError("some node has no parent, or more than one")
         return self
 
@@ -189,7 +189,7 @@ class Tree(_Document):
 
     def write(self, directory: Path) -> None:
         """Write the tree into a decomposition directory."""
-        (directory / TREE_FILE).write_text(_layout(self), encoding="utf-8")
+        (directory / TREE_FILE).write_text(_format_tree(self), encoding="utf-8")
 
     @classmethod
     def read(cls, directory: Path) -> "Tree":
@@ -211,11 +211,11 @@ class Tree(_Document):
             return cls.model_validate_json(text)
         except ValidationError as error:
             if fault := version_fault(text):
-                raise DecompositionError(f"{path}: {fault}", hint=ANEW) from error
+                raise DecompositionError(f"{path}: {fault}", hint=DECOMPOSE_AGAIN) from error
             first = error.errors()[0]
-            where = ".".join(map(str, first["loc"]))
+            location = ".".join(map(str, first["loc"]))
             raise DecompositionError(
-                f"{path}: {where}: {first['msg']}", hint="decompose the problem again"
+                f"{path}: {location}: {first['msg']}", hint="decompose the problem again"
             ) from error
 
 
@@ -223,11 +223,13 @@ _WIDTH = 120
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
-def _layout(tree: Tree) -> str:
+def _format_tree(tree: Tree) -> str:
     """Return the tree as readable JSON: one line for each field, each shape, each edge."""
     document = tree.model_dump(mode="json", by_alias=True)
-    metadata = _fields(document["metadata"], 2)
-    nodes = (f"  {_encode(key)}: {_fields(node, 3)}" for key, node in document["nodes"].items())
+    metadata = _format_fields(document["metadata"], 2)
+    nodes = (
+        f"  {_encode(key)}: {_format_fields(node, 3)}" for key, node in document["nodes"].items()
+    )
     edges = (f"  {_encode(edge)}" for edge in document["data_flow"])
     parts = {
         "metadata": metadata,
@@ -237,7 +239,7 @@ def _layout(tree: Tree) -> str:
     return "{\n" + ",\n".join(f' "{name}": {text}' for name, text in parts.items()) + "\n}\n"
 
 
-def _fields(record: Mapping[str, object], depth: int) -> str:
+def _format_fields(record: Mapping[str, object], depth: int) -> str:
     """Return a JSON object with one line for each field, and one for each item of a long value."""
     margin = " " * depth
     lines = []
@@ -245,19 +247,19 @@ def _fields(record: Mapping[str, object], depth: int) -> str:
         text = _encode(value)
         if len(text) > _WIDTH and isinstance(value, dict):
             items = (f"{_encode(key)}: {_encode(item)}" for key, item in value.items())
-            text = _lines("{", items, "}", margin)
+            text = _format_lines("{", items, "}", margin)
         elif len(text) > _WIDTH and isinstance(value, list):
-            text = _lines("[", map(_encode, value), "]", margin)
+            text = _format_lines("[", map(_encode, value), "]", margin)
         lines.append(f'"{name}": {text}')
-    return _lines("{", lines, "}", margin[1:])
+    return _format_lines("{", lines, "}", margin[1:])
 
 
-def _lines(opening: str, items: Iterable[str], closing: str, margin: str) -> str:
+def _format_lines(opening: str, items: Iterable[str], closing: str, margin: str) -> str:
     inner = ",\n".join(f"{margin} {item}" for item in items)
     return f"{opening}\n{inner}\n{margin}{closing}"
 
 
-ANEW = "decompose the problem again with this version of kdrun"
+DECOMPOSE_AGAIN = "decompose the problem again with this version of kdrun"
 
 
 def read_text(directory: Path) -> str:
@@ -290,7 +292,7 @@ def refuse_other_versions(directory: Path) -> None:
     except DecompositionError:
         return
     if fault := version_fault(text):
-        raise DecompositionError(f"{directory / TREE_FILE}: {fault}", hint=ANEW)
+        raise DecompositionError(f"{directory / TREE_FILE}: {fault}", hint=DECOMPOSE_AGAIN)
 
 
 def schema_version(text: str) -> object:

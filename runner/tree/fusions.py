@@ -29,7 +29,7 @@ _EXPERTS = {"topk_router", "expert_linear", "expert_combine", "expert_dispatch"}
 
 Statement = tuple[str, int]
 """File and first line."""
-Place = tuple[tuple[tuple[str, str, int], ...], Statement]
+StatementPath = tuple[tuple[tuple[str, str, int], ...], Statement]
 """The function calls that lead to a statement, and the statement."""
 
 
@@ -49,7 +49,7 @@ class KernelFlow:
 
     def __init__(self, program: Program) -> None:
         self.program, self.kernels, self.owner = program, program.kernels, program.owner
-        self._readers: dict[str, tuple[frozenset[int], frozenset[int], bool]] = {}
+        self._readers_of_value: dict[str, tuple[frozenset[int], frozenset[int], bool]] = {}
         self.inputs: list[list[tuple[str, int | None]]] = [
             self._inputs(kernel) for kernel in self.kernels
         ]
@@ -57,37 +57,43 @@ class KernelFlow:
             interface(program, kernel.members).outputs for kernel in self.kernels
         ]
         self.constant: list[bool] = []
-        for found in self.inputs:  # each kernel reads earlier ones only
+        for inputs in self.inputs:  # each kernel reads earlier ones only
             self.constant.append(
-                all(made_by is not None and self.constant[made_by] for _, made_by in found)
+                all(made_by is not None and self.constant[made_by] for _, made_by in inputs)
             )
-        for place in self._of_a_loop():
-            self.constant[place] = False
+        for index in self._kernels_varying_in_loops():
+            self.constant[index] = False
         self.contractions = [int(k.kind == "contraction") for k in self.kernels]
-        self._exits: dict[int, tuple[frozenset[int], frozenset[int], bool]] = {}
-        self.users = [tuple(sorted(self.exits(k)[0])) for k in range(len(self.kernels))]
+        self._readers_of_kernel: dict[int, tuple[frozenset[int], frozenset[int], bool]] = {}
+        self.users = [tuple(sorted(self.readers_of_kernel(k)[0])) for k in range(len(self.kernels))]
 
-    def _of_a_loop(self) -> list[int]:
+    def _kernels_varying_in_loops(self) -> list[int]:
         """Return the kernels of loops that are constant in some turns of the loop only.
 
         A statement that gives the same operations three times in a row, or more, is in a loop. In
         the first turns its operands may be constants.
         """
         runs: dict[Hashable, list[int]] = {}
-        for k, place in enumerate(self.places(range(len(self.kernels)))):
-            if place is not None:
+        for k, path in enumerate(self.statement_paths(range(len(self.kernels)))):
+            if path is not None:
                 paths = tuple(scope.path for scope in self.program.scopes[k])
-                runs.setdefault((paths, place), []).append(k)
-        found = []
+                runs.setdefault((paths, path), []).append(k)
+        kernels = []
         for run in runs.values():
             operations = [self.kernels[k].operation for k in run]
             for size in range(1, len(run) // FEWEST_TURNS + 1):
                 if operations[:size] * (len(run) // size) == operations:
                     in_turns = (run[n::size] for n in range(size))
-                    mixed = (same for same in in_turns if not all(self.constant[k] for k in same))
-                    found += [k for same in mixed for k in same]
+                    mixed_positions = (
+                        kernels_at_position
+                        for kernels_at_position in in_turns
+                        if not all(self.constant[k] for k in kernels_at_position)
+                    )
+                    kernels += [
+                        k for kernels_at_position in mixed_positions for k in kernels_at_position
+                    ]
                     break
-        return found
+        return kernels
 
     def base(self, name: str) -> str:
         """Return the value that a chain of views between kernels shows."""
@@ -123,64 +129,69 @@ class KernelFlow:
             if made_by is None or not self.constant[made_by]
         ]
 
-    def exits(self, k: int) -> tuple[frozenset[int], frozenset[int], bool]:
+    def readers_of_kernel(self, k: int) -> tuple[frozenset[int], frozenset[int], bool]:
         """Return what reads a kernel's results: (kernels, views, whether the model does).
 
         The kernels read a result or a view of it; the views are those in between. The model reads
         what it returns.
         """
-        if k not in self._exits:
-            parts = [self.readers(name) for name in self.outputs[k]]
-            self._exits[k] = (
+        if k not in self._readers_of_kernel:
+            parts = [self.readers_of_value(name) for name in self.outputs[k]]
+            self._readers_of_kernel[k] = (
                 frozenset().union(*(p[0] for p in parts)),
                 frozenset().union(*(p[1] for p in parts)),
                 any(p[2] for p in parts),
             )
-        return self._exits[k]
+        return self._readers_of_kernel[k]
 
-    def readers(self, name: str) -> tuple[frozenset[int], frozenset[int], bool]:
+    def readers_of_value(self, name: str) -> tuple[frozenset[int], frozenset[int], bool]:
         """Return what reads a value: (kernels, views, whether the model does).
 
         The kernels read the value or a view of it; the views are those in between. The model reads
         what it returns.
         """
-        if name in self._readers:
-            return self._readers[name]
+        if name in self._readers_of_value:
+            return self._readers_of_value[name]
         readers: set[int] = set()
         views: set[int] = set()
-        returned = name in self.program.returned
+        returned = name in self.program.returned_values
         for i in self.program.consumers.get(name, ()):
             if i in self.owner:
                 readers.add(self.owner[i])
                 continue
             views.add(i)
             for out in self.program.graph.operations[i].outputs:
-                below = self.readers(out)
+                below = self.readers_of_value(out)
                 readers |= below[0]
                 views |= below[1]
                 returned |= below[2]
-        self._readers[name] = (frozenset(readers), frozenset(views), returned)
-        return self._readers[name]
+        self._readers_of_value[name] = (frozenset(readers), frozenset(views), returned)
+        return self._readers_of_value[name]
 
     def ancestors(self, k: int, among: Collection[int]) -> set[int]:
         """Return the kernels among `among` that a kernel's result depends on."""
-        found: set[int] = set()
+        ancestors: set[int] = set()
         waiting = [k]
         while waiting:
             for _, made_by in self.activations(waiting.pop()):
-                if made_by is not None and made_by in among and made_by not in found:
-                    found.add(made_by)
+                if made_by is not None and made_by in among and made_by not in ancestors:
+                    ancestors.add(made_by)
                     waiting.append(made_by)
-        return found
+        return ancestors
 
     def statements(self, kernels: Iterable[int]) -> tuple[Statement | None, ...]:
         """Return the statement that makes each kernel's result."""
-        return tuple(place and place[-1] for place in self.places(kernels))
+        return tuple(path and path[-1] for path in self.statement_paths(kernels))
 
-    def places(self, kernels: Iterable[int]) -> tuple[Place | None, ...]:
+    def statement_paths(self, kernels: Iterable[int]) -> tuple[StatementPath | None, ...]:
         """Return the statement that makes each kernel's result, with the function calls to it."""
-        last = (self.program.graph.operations[self.kernels[k].members[-1]].origin for k in kernels)
-        return tuple((at.functions, (at.file, at.statement)) if at else None for at in last)
+        origins = (
+            self.program.graph.operations[self.kernels[k].members[-1]].origin for k in kernels
+        )
+        return tuple(
+            (origin.functions, (origin.file, origin.statement)) if origin else None
+            for origin in origins
+        )
 
     def functions(self, k: int) -> tuple[tuple[str, str, int], ...]:
         """Return file, name and line of each function call that leads to a kernel's result."""
@@ -192,7 +203,7 @@ class KernelFlow:
 
         Returns None if several do, or if the model returns the result.
         """
-        readers, _, returned = self.exits(k)
+        readers, _, returned = self.readers_of_kernel(k)
         return min(readers) if len(readers) == 1 and not returned else None
 
 
@@ -234,7 +245,7 @@ def is_residual(flow: KernelFlow, k: int, inside: Collection[int]) -> bool:
         branch is not None
         and (
             skip is None
-            or (len(flow.exits(skip)[0]) > 1 and skip in flow.ancestors(branch, inside))
+            or (len(flow.readers_of_kernel(skip)[0]) > 1 and skip in flow.ancestors(branch, inside))
         )
         for n, skip in enumerate(makers)
         for branch in (*makers[:n], *makers[n + 1 :])
@@ -251,25 +262,29 @@ def is_branch(flow: KernelFlow, kernels: Collection[int], joins: Collection[int]
 
     They may include the add, or several adds side by side, as their last kernels.
     """
-    leaving = [k for k in kernels if not flow.exits(k)[0] <= set(kernels)]
-    own = [k for k in joins if k in kernels]
-    if own:
-        apart = not any(flow.ancestors(k, kernels).intersection(own) for k in own)
-        return apart and set(leaving) <= set(own)
-    return any(_is_added(flow, k, kernels, joins) for k in leaving)
+    leaving = [k for k in kernels if not flow.readers_of_kernel(k)[0] <= set(kernels)]
+    own_joins = [k for k in joins if k in kernels]
+    if own_joins:
+        is_side_by_side = not any(
+            flow.ancestors(k, kernels).intersection(own_joins) for k in own_joins
+        )
+        return is_side_by_side and set(leaving) <= set(own_joins)
+    return any(_reaches_residual_add(flow, k, kernels, joins) for k in leaving)
 
 
-def _is_added(flow: KernelFlow, k: int, kernels: Collection[int], joins: Collection[int]) -> bool:
+def _reaches_residual_add(
+    flow: KernelFlow, k: int, kernels: Collection[int], joins: Collection[int]
+) -> bool:
     """Return whether a result is added, element by element, to a value it was computed from."""
     reader = flow.only_reader(k)
     while reader is not None and reader not in joins and flow.kernels[reader].kind == "pointwise":
         k, reader = reader, flow.only_reader(reader)
     if reader is None or reader not in joins:
         return False
-    before = range(min(kernels))
-    read = {m for inside in kernels for _, m in flow.activations(inside)}
-    above = {a for m in read if m is not None for a in flow.ancestors(m, before)}
-    return {m for _, m in _streams(flow, reader)} <= {k, None} | read | above
+    earlier = range(min(kernels))
+    read = {m for member in kernels for _, m in flow.activations(member)}
+    ancestors = {a for m in read if m is not None for a in flow.ancestors(m, earlier)}
+    return {m for _, m in _streams(flow, reader)} <= {k, None} | read | ancestors
 
 
 # --- blocks up to a residual join -----------------------------------------------------------------
@@ -283,23 +298,23 @@ def blocks_up_to_joins(
     The part must have a contraction. It includes a normalisation that is the only reader of the
     join's sum (post-norm).
     """
-    found = []
+    fusions = []
     for stretch in stretches:
         block: list[int] = []
         for position, k in enumerate(stretch):
             block.append(k)
-            after = next(iter(stretch[position + 1 :]), None)
+            next_kernel = next(iter(stretch[position + 1 :]), None)
             if k in joins:
-                ended = not (_is_norm(flow, after) and flow.only_reader(k) == after)
+                ends = not (_is_norm(flow, next_kernel) and flow.only_reader(k) == next_kernel)
             else:
-                ended = len(block) > 1 and block[-2] in joins
-            if ended and any(flow.contractions[m] for m in block):
+                ends = len(block) > 1 and block[-2] in joins
+            if ends and any(flow.contractions[m] for m in block):
                 join = next(m for m in reversed(block) if m in joins)
                 reason = f"all that leads up to the residual add{_at_line(flow, join)}"
-                found.append(Fusion(tuple(block), reason, block_stem(flow, block)))
-            if ended:
+                fusions.append(Fusion(tuple(block), reason, block_stem(flow, block)))
+            if ends:
                 block = []
-    return found
+    return fusions
 
 
 def _at_line(flow: KernelFlow, k: int) -> str:
@@ -338,27 +353,30 @@ def constant_fusions(flow: KernelFlow, kernels: Collection[int]) -> list[Fusion]
 
     A fusion does not cross the boundary of a function that also computes something from inputs.
     """
-    left = {k for k in kernels if flow.constant[k]}
-    varying = {flow.functions(k)[:1] for k in kernels if not flow.constant[k]}
-    function = {k: flow.functions(k)[:1] if flow.functions(k)[:1] in varying else () for k in left}
-    found = []
-    while left:
-        first = min(left)
+    remaining = {k for k in kernels if flow.constant[k]}
+    varying_functions = {flow.functions(k)[:1] for k in kernels if not flow.constant[k]}
+    function = {
+        k: flow.functions(k)[:1] if flow.functions(k)[:1] in varying_functions else ()
+        for k in remaining
+    }
+    fusions = []
+    while remaining:
+        first = min(remaining)
         waiting, group = [first], set[int]()
         while waiting:
             k = waiting.pop()
-            if k in left and function[k] == function[first]:
-                left.discard(k)
+            if k in remaining and function[k] == function[first]:
+                remaining.discard(k)
                 group.add(k)
                 waiting += [*flow.users[k], *(m for _, m in flow.inputs[k] if m is not None)]
         if len(group) > 1:
-            stem = assigned_to(flow, max(group))
+            stem = assigned_variable(flow, max(group))
             reason = f"its {len(group)} kernels depend on no input of the model"
-            found.append(Fusion(tuple(sorted(group)), reason, stem))
-    return found
+            fusions.append(Fusion(tuple(sorted(group)), reason, stem))
+    return fusions
 
 
-def assigned_to(flow: KernelFlow, k: int) -> str | None:
+def assigned_variable(flow: KernelFlow, k: int) -> str | None:
     """Return the author's variable for a kernel's result: `relative_position_bias`."""
     origin = flow.program.graph.operations[max(flow.kernels[k].members)].origin
     targets = origin.targets if origin is not None else ()
@@ -368,39 +386,39 @@ def assigned_to(flow: KernelFlow, k: int) -> str | None:
 # --- straight lines -------------------------------------------------------------------------------
 
 
-def lines(flow: KernelFlow, kernels: Iterable[int], indices: bool = True) -> list[Fusion]:
+def straight_lines(flow: KernelFlow, kernels: Iterable[int], indices: bool = True) -> list[Fusion]:
     """Return straight lines of data flow around at most one contraction, of two kernels or more.
 
     With `indices`, arithmetic on indices and masks is part of the line that is its only reader.
     """
-    chosen = set(kernels)
+    candidates = set(kernels)
     line_of: dict[int, list[int]] = {}
-    found: list[list[int]] = []
-    for k in sorted(chosen):
-        line = _continued(flow, k, line_of, chosen)
+    all_lines: list[list[int]] = []
+    for k in sorted(candidates):
+        line = _line_to_continue(flow, k, line_of, candidates)
         if line is None:
             line = []
-            found.append(line)
+            all_lines.append(line)
         line.append(k)
         line_of[k] = line
-    for line in sorted(found, key=max, reverse=True) if indices else ():
-        if (reader := _reader_of_indices(flow, line, line_of)) is not None:
+    for line in sorted(all_lines, key=max, reverse=True) if indices else ():
+        if (reader := _line_reading_indices(flow, line, line_of)) is not None:
             reader[:] = sorted([*reader, *line])
             line_of.update(dict.fromkeys(line, reader))
             line.clear()
-    return [Fusion(tuple(line), _why_line(flow, line)) for line in found if len(line) > 1]
+    return [Fusion(tuple(line), _line_reason(flow, line)) for line in all_lines if len(line) > 1]
 
 
-def _reader_of_indices(
+def _line_reading_indices(
     flow: KernelFlow, line: Sequence[int], line_of: Mapping[int, list[int]]
 ) -> list[int] | None:
     """Return the only line that reads arithmetic on indices and masks; None for any other line.
 
     A constant, such as positions, belongs only to a line that is arithmetic on indices itself.
     """
-    if any(flow.exits(k)[2] or not _is_of_indices(flow, k) for k in line):
+    if any(flow.readers_of_kernel(k)[2] or not _is_of_indices(flow, k) for k in line):
         return None
-    readers = {reader for k in line for reader in flow.exits(k)[0]}.difference(line)
+    readers = {reader for k in line for reader in flow.readers_of_kernel(k)[0]}.difference(line)
     if not readers or not readers <= line_of.keys():
         return None
     if any(flow.constant[k] for k in line) and not all(_is_of_indices(flow, k) for k in readers):
@@ -416,29 +434,29 @@ def _is_of_indices(flow: KernelFlow, k: int) -> bool:
     return exact and (flow.constant[k] or flow.kernels[k].kind in {"pointwise", "copy"})
 
 
-def pieces(flow: KernelFlow, kernels: Collection[int]) -> int:
+def count_parts(flow: KernelFlow, kernels: Collection[int]) -> int:
     """Return how many parts kernels make if each straight line is one part."""
-    return len(kernels) - sum(len(line.kernels) - 1 for line in lines(flow, kernels))
+    return len(kernels) - sum(len(line.kernels) - 1 for line in straight_lines(flow, kernels))
 
 
 def fits_fusion(flow: KernelFlow, kernels: Collection[int]) -> bool:
     """Return whether kernels are few enough for one fusion."""
     if len(kernels) <= LARGEST_FUSION:
         return True
-    return len(kernels) <= MOST_KERNELS and pieces(flow, kernels) <= LARGEST_FUSION
+    return len(kernels) <= MOST_KERNELS and count_parts(flow, kernels) <= LARGEST_FUSION
 
 
-def is_dissolved(flow: KernelFlow, kernels: Collection[int]) -> bool:
+def is_mostly_unfused(flow: KernelFlow, kernels: Collection[int]) -> bool:
     """Return whether most kernels would be in no straight line without the call around them."""
-    return sum(len(line.kernels) for line in lines(flow, kernels)) < len(kernels) / 2
+    return sum(len(line.kernels) for line in straight_lines(flow, kernels)) < len(kernels) / 2
 
 
-def _why_line(flow: KernelFlow, line: Sequence[int]) -> str:
+def _line_reason(flow: KernelFlow, line: Sequence[int]) -> str:
     """Return why kernels are one line, and where it ends, for the log."""
     around = [flow.kernels[k].operation for k in line if flow.contractions[k]]
     chain = f"a chain around one {around[0]}" if around else "a chain"
     reason = f"{chain}: nothing else reads what one kernel hands to the next"
-    readers, _, returned = flow.exits(line[-1])
+    readers, _, returned = flow.readers_of_kernel(line[-1])
     if returned:
         return f"{reason}; it ends with a result of the model"
     if len(readers) > 1:
@@ -447,8 +465,8 @@ def _why_line(flow: KernelFlow, line: Sequence[int]) -> str:
     return f"{reason}{next_one}"
 
 
-def _continued(
-    flow: KernelFlow, k: int, line_of: dict[int, list[int]], chosen: Collection[int]
+def _line_to_continue(
+    flow: KernelFlow, k: int, line_of: dict[int, list[int]], candidates: Collection[int]
 ) -> list[int] | None:
     """Return the line that a kernel continues: that of its main input, if nobody else reads it."""
     if flow.kernels[k].kind in _STAND_ALONE or not flow.activations(k):
@@ -457,10 +475,10 @@ def _continued(
     if join and flow.kernels[k].kind != "pointwise":
         return None
     ends = [m for _, m in _streams(flow, k) if m is not None and m in line_of]
-    free = [m for m in ends[: None if join else 1] if _may_continue(flow, k, line_of[m])]
-    if not free:
+    continuable = [m for m in ends[: None if join else 1] if _may_continue(flow, k, line_of[m])]
+    if not continuable:
         return None
-    return line_of[max(free, key=lambda m: (len(flow.ancestors(m, chosen)), -m))]
+    return line_of[max(continuable, key=lambda m: (len(flow.ancestors(m, candidates)), -m))]
 
 
 def _may_continue(flow: KernelFlow, k: int, line: list[int]) -> bool:
@@ -511,10 +529,10 @@ def _reduces_space(flow: KernelFlow, k: int) -> bool:
 
 def _leads_to_contraction(flow: KernelFlow, k: int) -> bool:
     """Return whether a norm is the first step of the next contraction's line (pre-activation)."""
-    after = flow.only_reader(k)
-    while after is not None and not flow.contractions[after] and not is_join(flow, after):
-        after = flow.only_reader(after)
-    return after is not None and flow.contractions[after] > 0
+    reader = flow.only_reader(k)
+    while reader is not None and not flow.contractions[reader] and not is_join(flow, reader):
+        reader = flow.only_reader(reader)
+    return reader is not None and flow.contractions[reader] > 0
 
 
 def _is_sum(flow: KernelFlow, k: int) -> bool:
@@ -522,7 +540,7 @@ def _is_sum(flow: KernelFlow, k: int) -> bool:
     return flow.kernels[k].kind == "pointwise" and is_join(flow, k)
 
 
-def why_alone(flow: KernelFlow, k: int) -> str:
+def reason_without_fusion(flow: KernelFlow, k: int) -> str:
     """Return why a kernel is in no fusion, for the log."""
     kernel = flow.kernels[k]
     if flow.constant[k]:
@@ -531,6 +549,8 @@ def why_alone(flow: KernelFlow, k: int) -> str:
         return f"{kernel.operation} is never fused with its neighbours"
     if len(flow.activations(k)) > 1:
         return "several kernels' results meet in it"
-    if not flow.contractions[k] and (len(flow.exits(k)[0]) > 1 or flow.exits(k)[2]):
+    if not flow.contractions[k] and (
+        len(flow.readers_of_kernel(k)[0]) > 1 or flow.readers_of_kernel(k)[2]
+    ):
         return "several kernels read its result"
     return "its neighbours are in other parts, or never fused"

@@ -18,7 +18,7 @@ from runner.tree.dimensions import dtype_code, shapes_word
 from runner.tree.interface import Program
 from runner.tree.part import Part
 from runner.tree.part_names import fusion_stem
-from runner.tree.workload_words import kernel_words, known_by
+from runner.tree.workload_words import identifying_words, kernel_words
 
 LONGEST_NAME = 64
 """Longest name with which an import fits in a line of 88 characters."""
@@ -26,17 +26,19 @@ _LONGEST_WITH_DIGEST = 60
 _MOST_SHAPES = 3
 
 
-def names(program: Program, parts: Mapping[Hashable, Part]) -> dict[Hashable, tuple[str, str]]:
+def name_workloads(
+    program: Program, parts: Mapping[Hashable, Part]
+) -> dict[Hashable, tuple[str, str]]:
     """Return the name of each workload, and why; `parts` has one instance of each."""
-    named = {key: file_name(program, part, key) for key, part in parts.items()}
+    name_of = {key: file_name(program, part, key) for key, part in parts.items()}
     for digits in (4, 16):
-        times = Counter(name for name, _ in named.values())
-        shared = [key for key, (name, _) in named.items() if times[name] > 1]
-        named.update((key, file_name(program, parts[key], key, digits)) for key in shared)
-    return named
+        counts = Counter(name for name, _ in name_of.values())
+        ambiguous_keys = [key for key, (name, _) in name_of.items() if counts[name] > 1]
+        name_of.update((key, file_name(program, parts[key], key, digits)) for key in ambiguous_keys)
+    return name_of
 
 
-_WHOLE = "operation, dimensions, arguments, dtype: all that makes the workload"
+_COMPLETE = "operation, dimensions, arguments, dtype: all that makes the workload"
 _PROBLEM = "the problem's name, its inputs and its dtype"
 _DIGEST = "with a digest of its program, which no other word of the name says"
 _LONG = "with a digest, since all that makes the workload would be too long"
@@ -54,16 +56,16 @@ def file_name(program: Program, part: Part, key: Hashable, digits: int = 0) -> t
     dtype = dtype_code(program, part)
     name = "_".join(filter(None, (part.stem, *words, dtype)))
     if complete and not digits and len(name) <= LONGEST_NAME:
-        return name, _PROBLEM if part.level == "model" else _WHOLE
+        return name, _PROBLEM if part.level == "model" else _COMPLETE
     if part.children and part.level != "model":
         words = _main_words(program, part)
     words = [word for word in words if word and not _LAYOUT.match(word)]
-    mark, stem = hashed(key)[: digits or 4], part.stem
-    why = _LONG if complete else _DIGEST
+    digest, stem = hash_key(key)[: digits or 4], part.stem
+    reason = _LONG if complete else _DIGEST
     while True:
-        name = "_".join(filter(None, (stem, *words, mark, dtype)))
+        name = "_".join(filter(None, (stem, *words, digest, dtype)))
         if len(name) <= _LONGEST_WITH_DIGEST:
-            return name, why
+            return name, reason
         if stem in _SHORTER:
             stem = _SHORTER[stem]
         elif len(words) > 1:
@@ -83,7 +85,7 @@ _LAYOUT = re.compile(r"((in|weight)\d+_)?(strides|permuted|channels_last)")
 """Matches words for layouts, which a name with a digest leaves out."""
 
 
-def hashed(key: Hashable) -> str:
+def hash_key(key: Hashable) -> str:
     """Return hexadecimal digits that are equal exactly if the keys are equal."""
     return hashlib.sha256(repr(key).encode()).hexdigest()
 
@@ -105,13 +107,15 @@ def _main_words(program: Program, part: Part) -> list[str]:
     if part.level == "fusion" and len(contractions) == 1 and len(contractions[0].operations) == 1:
         return kernel_words(program, contractions[0])[0]
     shape = _main_shape(program, part)
-    after = dict.fromkeys(shapes_word([program.spec(n)]) for n in part.io.outputs[:_MOST_SHAPES])
-    words = [shape, "" if list(after) == [shape] else f"to_{'_'.join(after)}"]
+    output_words = dict.fromkeys(
+        shapes_word([program.spec(n)]) for n in part.io.outputs[:_MOST_SHAPES]
+    )
+    words = [shape, "" if list(output_words) == [shape] else f"to_{'_'.join(output_words)}"]
     if any(kernel.stem == "roll" for kernel in part.kernels()):
         words.append("shifted")
     attentions = [kernel for kernel in part.kernels() if kernel.stem.endswith("attention")]
-    told = (word for kernel in attentions for word in known_by(program, kernel))
-    return [*words, *dict.fromkeys(told)]
+    attention_words = (word for kernel in attentions for word in identifying_words(program, kernel))
+    return [*words, *dict.fromkeys(attention_words)]
 
 
 def _contractions(part: Part) -> list[Part]:
@@ -127,34 +131,40 @@ def _line_words(program: Program, part: Part) -> list[str]:
     """
     kernels = part.children
     contractions = _contractions(part)
-    main = (*contractions, *kernels)[0]
-    before = kernels[: kernels.index(main)]
+    main_kernel = (*contractions, *kernels)[0]
+    before = kernels[: kernels.index(main_kernel)]
     if len(contractions) > 1:
         return []
     if not _is_line(part) or not all(_keeps_shape(program, kernel) for kernel in before):
         return []
-    words, others = [], []
+    words, other_kernels = [], []
     for n, kernel in enumerate(kernels):
-        own, complete = kernel_words(program, kernel)
+        own_words, complete = kernel_words(program, kernel)
         if not complete:
             return []
-        place = kernel.io.inputs.index(kernels[n - 1].io.outputs[0]) if n else 0
-        own += [f"in{place + 1}"] if place else []
-        if kernel is main:
-            words = own
+        position = kernel.io.inputs.index(kernels[n - 1].io.outputs[0]) if n else 0
+        own_words += [f"in{position + 1}"] if position else []
+        if kernel is main_kernel:
+            words = own_words
             continue
-        given = shapes_word([program.spec(name) for name in kernel.io.inputs[:1]])
-        others.append((kernel.stem, [word for word in own if word and word != given]))
-    if len({(stem, bool(own)) for stem, own in others}) > len({stem for stem, _ in others}):
+        input_shape = shapes_word([program.spec(name) for name in kernel.io.inputs[:1]])
+        other_kernels.append(
+            (kernel.stem, [word for word in own_words if word and word != input_shape])
+        )
+    if len({(stem, bool(own_words)) for stem, own_words in other_kernels}) > len(
+        {stem for stem, _ in other_kernels}
+    ):
         return []  # two equal operations, only one of which has words: the name could not say which
-    words += ["_".join([_short(stem), *own]) for stem, own in others if own]
+    words += [
+        "_".join([_short_stem(stem), *own_words]) for stem, own_words in other_kernels if own_words
+    ]
     stems = [kernel.stem for kernel in kernels]
     if part.stem == fusion_stem(stems, ""):
         return words
     return [*words, "as", *(_ABBREVIATIONS.get(stem, stem) for stem in stems)]
 
 
-def _short(stem: str) -> str:
+def _short_stem(stem: str) -> str:
     """Return `pool` or `bn`, since the full name of the line says which pool and norm there are."""
     return "pool" if "_pool" in stem else _ABBREVIATIONS.get(stem, stem)
 
@@ -163,14 +173,14 @@ def _is_line(part: Part) -> bool:
     """Return whether each kernel reads the one before it, and every other input once, in order."""
     kernels = part.children
     inside = [i for kernel in kernels for i in kernel.operations]
-    made = {name for kernel in kernels for name in kernel.io.outputs}
-    came_in = [name for kernel in kernels for name in kernel.io.inputs if name not in made]
+    computed = {name for kernel in kernels for name in kernel.io.outputs}
+    outer_inputs = [name for kernel in kernels for name in kernel.io.inputs if name not in computed]
     return (
         not any(kernel.children for kernel in kernels)
         and sorted(inside) == sorted(part.operations)
         and all(len(kernel.io.outputs) == 1 for kernel in kernels[:-1])
-        and all(made.intersection(b.io.inputs) == {*a.io.outputs} for a, b in pairwise(kernels))
-        and came_in == [*part.io.inputs]
+        and all(computed.intersection(b.io.inputs) == {*a.io.outputs} for a, b in pairwise(kernels))
+        and outer_inputs == [*part.io.inputs]
         and [name for kernel in kernels for name in kernel.io.states] == [*part.io.states]
         and part.io.outputs == kernels[-1].io.outputs
     )
@@ -184,5 +194,5 @@ def _keeps_shape(program: Program, kernel: Part) -> bool:
 def _main_shape(program: Program, part: Part) -> str:
     """Return the shape of a part's main input, which is no constant table or mask if possible."""
     values = part.io.inputs or part.io.outputs
-    told = [name for name in values if name not in program.constants] or list(values)
-    return shapes_word([program.spec(told[0])]) if told else ""
+    main_values = [name for name in values if name not in program.constants] or list(values)
+    return shapes_word([program.spec(main_values[0])]) if main_values else ""

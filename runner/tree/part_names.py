@@ -29,21 +29,21 @@ def container_stem(path: str) -> str:
     return names[-1] if names[-1] == pieces[-1] else f"{names[-1]}_block"
 
 
-def fusion_stem(operations: Sequence[str], otherwise: str) -> str:
+def fusion_stem(operations: Sequence[str], fallback: str) -> str:
     """Return `conv2d_relu`: the operations, or `otherwise` if they are too many."""
     words = list(operations)
     if len(words) > _MOST_OPERATIONS:
         runs = [(name, len(list(same))) for name, same in groupby(operations)]
         words = [name if count == 1 else f"{name}_x{count}" for name, count in runs]
     text = "_".join(words)
-    return text if len(words) <= _MOST_OPERATIONS and len(text) <= LONGEST_STEM else otherwise
+    return text if len(words) <= _MOST_OPERATIONS and len(text) <= LONGEST_STEM else fallback
 
 
-def line_stem(kernels: Sequence[Kernel], otherwise: str = "fusion") -> str:
+def line_stem(kernels: Sequence[Kernel], fallback: str = "fusion") -> str:
     """Return `conv2d_relu`: a line's operations, or the most important ones if they are many."""
-    for untold in (set[str](), {"copy"}, {"copy", "pointwise"}):
-        told = [kernel for kernel in kernels if kernel.kind not in untold]
-        stem = fusion_stem([kernel.operation for kernel in told], "")
+    for unnamed_kinds in (set[str](), {"copy"}, {"copy", "pointwise"}):
+        named_kernels = [kernel for kernel in kernels if kernel.kind not in unnamed_kinds]
+        stem = fusion_stem([kernel.operation for kernel in named_kernels], "")
         if stem:
-            return stem if len(told) > 1 else f"{stem}_fusion"
-    return otherwise
+            return stem if len(named_kernels) > 1 else f"{stem}_fusion"
+    return fallback

@@ -12,7 +12,7 @@ LONGEST_PERIOD = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Repeat:
+class Repetition:
     """A pattern of `period` tokens that a sequence repeats `count` times, beginning at `start`."""
 
     start: int
@@ -26,11 +26,11 @@ class Repeat:
 
     def units(self) -> list[range]:
         """Return the positions of each repetition."""
-        places = range(self.start, self.start + self.size, self.period)
-        return [range(place, place + self.period) for place in places]
+        starts = range(self.start, self.start + self.size, self.period)
+        return [range(start, start + self.period) for start in starts]
 
 
-def repeats(tokens: Sequence[Hashable], crossing: Sequence[int] = ()) -> list[Repeat]:
+def find_repetitions(tokens: Sequence[Hashable], crossing: Sequence[int] = ()) -> list[Repetition]:
     """Return repeated patterns of two tokens or more that together cover most of a sequence.
 
     No pattern is inside another. Of equally good patterns, those win that begin at positions with
@@ -38,31 +38,31 @@ def repeats(tokens: Sequence[Hashable], crossing: Sequence[int] = ()) -> list[Re
     """
     best: list[tuple[int, int, int]] = [(0, 0, 0)]
     """(tokens covered, minus patterns, minus `crossing` at their beginnings), by position."""
-    chosen: list[Repeat | None] = [None]
-    ending: dict[int, list[Repeat]] = {}
-    for repeat in _candidates(tokens):
-        ending.setdefault(repeat.start + repeat.size, []).append(repeat)
+    chosen: list[Repetition | None] = [None]
+    ending: dict[int, list[Repetition]] = {}
+    for candidate in _candidates(tokens):
+        ending.setdefault(candidate.start + candidate.size, []).append(candidate)
     for position in range(1, len(tokens) + 1):
         best.append(best[-1])
         chosen.append(None)
-        for repeat in ending.get(position, ()):
-            covered, patterns, crosses = best[repeat.start]
+        for candidate in ending.get(position, ()):
+            covered, patterns, crosses = best[candidate.start]
             if crossing:
-                crosses -= sum(crossing[unit.start] for unit in repeat.units())
-            if (covered + repeat.size, patterns - 1, crosses) > best[position]:
-                best[position] = (covered + repeat.size, patterns - 1, crosses)
-                chosen[position] = repeat
-    found = []
+                crosses -= sum(crossing[unit.start] for unit in candidate.units())
+            if (covered + candidate.size, patterns - 1, crosses) > best[position]:
+                best[position] = (covered + candidate.size, patterns - 1, crosses)
+                chosen[position] = candidate
+    results = []
     position = len(tokens)
     while position:
-        last = chosen[position]
-        if last is not None:
-            found.append(last)
-        position = last.start if last is not None else position - 1
-    return found[::-1]
+        repetition = chosen[position]
+        if repetition is not None:
+            results.append(repetition)
+        position = repetition.start if repetition is not None else position - 1
+    return results[::-1]
 
 
-def _candidates(tokens: Sequence[Hashable]) -> Iterator[Repeat]:
+def _candidates(tokens: Sequence[Hashable]) -> Iterator[Repetition]:
     """Yield every repetition, at each position at which its pattern can begin."""
     for period in range(2, min(len(tokens) // 2, LONGEST_PERIOD) + 1):
         start = 0
@@ -73,7 +73,7 @@ def _candidates(tokens: Sequence[Hashable]) -> Iterator[Repeat]:
                 # If a pattern is primitive, each of its rotations is primitive, too.
                 if _is_primitive(tokens[start : start + period]):
                     for first in range(start, start + same % period + 1):
-                        yield Repeat(first, period, count)
+                        yield Repetition(first, period, count)
             start += same
 
 

@@ -19,8 +19,10 @@ def call_lines(program: Program, root: Part) -> dict[int, int | None]:
     """
     lines = {id(root): _root_line(program, root)}
     for parent in root.walk():
-        told = list(_origins(program, parent, parent)) if parent.children else []
-        lines.update((id(child), _line(program, child, parent, told)) for child in parent.children)
+        parent_origins = list(_origins(program, parent, parent)) if parent.children else []
+        lines.update(
+            (id(child), _line(program, child, parent, parent_origins)) for child in parent.children
+        )
     return lines
 
 
@@ -31,20 +33,21 @@ def _root_line(program: Program, root: Part) -> int | None:
     return origins[-1].line if len(origins[-1].calls) < 2 else origins[-1].calls[0]
 
 
-def _line(program: Program, part: Part, parent: Part, told: list[Origin]) -> int | None:
+def _line(program: Program, part: Part, parent: Part, parent_origins: list[Origin]) -> int | None:
     """Return the line that calls a part; `parent_origins` locate the parent's own operations."""
     depth = sum(not scope.builtin for scope in parent.scopes)
     origins = list(_origins(program, part, parent))
     if not origins:
         return None
-    last = origins[-1]
-    if depth < len(last.calls):
-        several = any(
-            a.calls[depth : depth + 1] != b.calls[depth : depth + 1] for a, b in pairwise(told)
+    origin = origins[-1]
+    if depth < len(origin.calls):
+        calls_on_several_lines = any(
+            a.calls[depth : depth + 1] != b.calls[depth : depth + 1]
+            for a, b in pairwise(parent_origins)
         )
-        if depth < len(last.calls) - 1 or several:
-            return last.calls[depth]
-    return last.line  # one line of the forward calls a function that runs all of it
+        if depth < len(origin.calls) - 1 or calls_on_several_lines:
+            return origin.calls[depth]
+    return origin.line  # one line of the forward calls a function that runs all of it
 
 
 def _origins(program: Program, part: Part, parent: Part) -> Iterator[Origin]:

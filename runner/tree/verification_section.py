@@ -21,6 +21,6 @@ NOT_VERIFIED = section(["Not verified."])
 
 def with_section(page: str, lines: Iterable[str]) -> str:
     """Return a page with these lines in its section; a page without the section is unchanged."""
-    before, begin, rest = page.partition(_BEGIN)
-    _, end, after = rest.partition(_END)
+    before, begin, remainder = page.partition(_BEGIN)
+    _, end, after = remainder.partition(_END)
     return before + section(lines) + after if begin and end else page

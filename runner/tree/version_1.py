@@ -27,22 +27,23 @@ def read_any_version(directory: Path) -> Tree:
     """
     text = read_text(directory)
     if schema_version(text) == 1:
-        text = json.dumps(_converted(json.loads(text)))
+        text = json.dumps(_convert_document(json.loads(text)))
     return Tree.parse(text, directory / TREE_FILE)
 
 
-def _converted(document: dict[str, Any]) -> dict[str, Any]:
+def _convert_document(document: dict[str, Any]) -> dict[str, Any]:
     """Return a document of version 1 as one of version 2."""
     metadata = {**document["metadata"], "schema_version": 2}
     nodes = document.get("nodes")
     if isinstance(nodes, dict):
         nodes = {
-            name: _node(node) if isinstance(node, dict) else node for name, node in nodes.items()
+            name: _convert_node(node) if isinstance(node, dict) else node
+            for name, node in nodes.items()
         }
     return {**document, "metadata": metadata, "nodes": nodes}
 
 
-def _node(node: dict[str, Any]) -> dict[str, Any]:
+def _convert_node(node: dict[str, Any]) -> dict[str, Any]:
     node = with_names(node)
     operations = node.get("operations")
     if node.get("level") == "kernel" and isinstance(operations, list) and len(operations) == 1:
@@ -53,7 +54,7 @@ def _node(node: dict[str, Any]) -> dict[str, Any]:
 def with_names(node: dict[str, Any]) -> dict[str, Any]:
     """Return the node with names for the tensors of its lists: `input`, `input_2`, `output`."""
     named = {
-        field: dict(zip(numbered(name, len(node[field])), node[field], strict=True))
+        field: dict(zip(number_names(name, len(node[field])), node[field], strict=True))
         for name, fields in _LISTS.items()
         for field in fields
         if isinstance(node.get(field), list)
@@ -61,6 +62,6 @@ def with_names(node: dict[str, Any]) -> dict[str, Any]:
     return node | named
 
 
-def numbered(name: str, count: int) -> Sequence[str]:
+def number_names(name: str, count: int) -> Sequence[str]:
     """Return `output`, `output_2`, `output_3`."""
     return [name if n == 1 else f"{name}_{n}" for n in range(1, count + 1)]

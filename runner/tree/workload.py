@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from runner.graph.ir import Operation, Recipe, Ref, State, TensorSpec, substitute
 from runner.tree.document import Level
 from runner.tree.interface import Program
-from runner.tree.naming import hashed, names
+from runner.tree.naming import hash_key, name_workloads
 from runner.tree.part import Part
 
 
@@ -38,13 +38,13 @@ def workloads(program: Program, root: Part) -> dict[int, Workload]:
     groups: dict[Hashable, list[Part]] = {}
     for part in root.walk():
         groups.setdefault(identity(program, part), []).append(part)
-    named = names(program, {key: parts[0] for key, parts in groups.items()})
-    found: dict[int, Workload] = {}
+    name_of = name_workloads(program, {key: parts[0] for key, parts in groups.items()})
+    workload_of: dict[int, Workload] = {}
     for key, parts in groups.items():
-        name, naming = named[key]
+        name, naming = name_of[key]
         workload = Workload(name, parts[0].level, tuple(parts), naming)
-        found.update((id(part), workload) for part in parts)
-    return found
+        workload_of.update((id(part), workload) for part in parts)
+    return workload_of
 
 
 def identity(program: Program, part: Part) -> Hashable:
@@ -56,9 +56,9 @@ def identity(program: Program, part: Part) -> Hashable:
     place = {i: p for p, i in enumerate(part.operations)}
     return (
         part.level,
-        _body(operations, number, program.graph.values),
+        _numbered_operations(operations, number, program.graph.values),
         tuple(program.spec(n) for n in part.io.inputs),
-        tuple(_state(program.graph.states[n], program.spec(n)) for n in part.io.states),
+        tuple(_weight_key(program.graph.states[n], program.spec(n)) for n in part.io.states),
         tuple(number[n] for n in part.io.outputs),
         _shape_of_tree(part, place),
     )
@@ -66,24 +66,24 @@ def identity(program: Program, part: Part) -> Hashable:
 
 def digest(program: Program, part: Part) -> str:
     """Return 16 hexadecimal digits of the identity: the same in every model, run and process."""
-    return hashed(identity(program, part))[:16]
+    return hash_key(identity(program, part))[:16]
 
 
-def _body(
+def _numbered_operations(
     operations: Iterable[Operation], number: Mapping[str, str], values: Mapping[str, TensorSpec]
 ) -> tuple[Hashable, ...]:
     """Return the operations, with numbers in place of the names of values."""
 
-    def numbered(name: str) -> Ref:
+    def to_numbered_ref(name: str) -> Ref:
         return Ref(number[name])
 
     return tuple(
         (
             op.target,
-            _typed(tuple(substitute(a, numbered) for a in op.args)),
-            _typed(
+            _add_types(tuple(substitute(a, to_numbered_ref) for a in op.args)),
+            _add_types(
                 tuple(
-                    (key, substitute(value, numbered))
+                    (key, substitute(value, to_numbered_ref))
                     for key, value in op.kwargs
                     # without operands, the result's dtype is the same information
                     if key != "dtype" or any(op.refs())
@@ -95,10 +95,10 @@ def _body(
     )
 
 
-def _typed(value: object) -> object:
+def _add_types(value: object) -> object:
     """Return a value with its type: 1, 1.0 and True are equal in Python, but not as arguments."""
     if isinstance(value, tuple):
-        return tuple(_typed(v) for v in value)
+        return tuple(_add_types(v) for v in value)
     return (
         (type(value).__name__, repr(value))
         if isinstance(value, (bool, int, float, complex))
@@ -106,13 +106,13 @@ def _typed(value: object) -> object:
     )
 
 
-def _state(state: State, spec: TensorSpec) -> Hashable:
+def _weight_key(state: State, spec: TensorSpec) -> Hashable:
     """Return a weight's kind and shape; for a constant also how it is made."""
-    own = (_recipe(state.recipe), state.literal) if state.kind == "constant" else None
-    return (state.kind, spec, own)
+    content = (_recipe_key(state.recipe), state.literal) if state.kind == "constant" else None
+    return (state.kind, spec, content)
 
 
-def _recipe(recipe: Recipe | None) -> Hashable:
+def _recipe_key(recipe: Recipe | None) -> Hashable:
     """Return the operations that make a constant, without the names of values in between."""
     if recipe is None:
         return None
@@ -120,7 +120,10 @@ def _recipe(recipe: Recipe | None) -> Hashable:
         name: f"v{n}"
         for n, name in enumerate(name for op in recipe.operations for name in op.outputs)
     }
-    return (*_body(recipe.operations, number, recipe.specs), number.get(recipe.result))
+    return (
+        *_numbered_operations(recipe.operations, number, recipe.specs),
+        number.get(recipe.result),
+    )
 
 
 def _shape_of_tree(part: Part, place: dict[int, int]) -> Hashable:

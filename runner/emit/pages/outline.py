@@ -9,7 +9,7 @@ from itertools import groupby
 
 from runner.tree.dimensions import DTYPE_CODES
 from runner.tree.document import Node, Tree
-from runner.tree.repetition import repeats
+from runner.tree.repetition import find_repetitions
 
 MOST_ALIKE = 11
 """Neighbours that differ in their sizes alone are rows of their own, up to this many."""
@@ -103,7 +103,7 @@ def _folded(rows: Sequence[Row], token: Token, most: int) -> list[Row]:
     """Make one row of rows that alternate more than `most` times: `a b a b` is `a b`, twice."""
     folded: list[Row] = []
     place = 0
-    for repeat in repeats(_tokens(rows, token)):
+    for repeat in find_repetitions(_tokens(rows, token)):
         if repeat.count <= most:
             continue
         folded += rows[place : repeat.start]
