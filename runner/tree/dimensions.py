@@ -121,5 +121,5 @@ def join_dimensions(numbers: Iterable[int]) -> str:
 def dtype_code(program: Program, part: Part) -> str:
     """Return the code of the dtype of a part's first floating-point output, weight or input."""
     specs = [program.spec(n) for n in (*part.io.outputs, *part.io.states, *part.io.inputs)]
-    chosen = next((s for s in specs if s.floating), specs[0] if specs else None)
-    return DTYPE_CODES.get(chosen.dtype, chosen.dtype) if chosen else ""
+    main_spec = next((s for s in specs if s.floating), specs[0] if specs else None)
+    return DTYPE_CODES.get(main_spec.dtype, main_spec.dtype) if main_spec else ""

@@ -59,7 +59,7 @@ class KernelFlow:
         self.constant: list[bool] = []
         for inputs in self.inputs:  # each kernel reads earlier ones only
             self.constant.append(
-                all(made_by is not None and self.constant[made_by] for _, made_by in inputs)
+                all(producer is not None and self.constant[producer] for _, producer in inputs)
             )
         for index in self._kernels_varying_in_loops():
             self.constant[index] = False
@@ -124,9 +124,9 @@ class KernelFlow:
     def activations(self, k: int) -> list[tuple[str, int | None]]:
         """Return (name, producing kernel) of each value that depends on the model's inputs."""
         return [
-            (name, made_by)
-            for name, made_by in self.inputs[k]
-            if made_by is None or not self.constant[made_by]
+            (name, producer)
+            for name, producer in self.inputs[k]
+            if producer is None or not self.constant[producer]
         ]
 
     def readers_of_kernel(self, k: int) -> tuple[frozenset[int], frozenset[int], bool]:
@@ -173,10 +173,10 @@ class KernelFlow:
         ancestors: set[int] = set()
         waiting = [k]
         while waiting:
-            for _, made_by in self.activations(waiting.pop()):
-                if made_by is not None and made_by in among and made_by not in ancestors:
-                    ancestors.add(made_by)
-                    waiting.append(made_by)
+            for _, producer in self.activations(waiting.pop()):
+                if producer is not None and producer in among and producer not in ancestors:
+                    ancestors.add(producer)
+                    waiting.append(producer)
         return ancestors
 
     def statements(self, kernels: Iterable[int]) -> tuple[Statement | None, ...]:
@@ -423,8 +423,8 @@ def _line_reading_indices(
         return None
     if any(flow.constant[k] for k in line) and not all(_is_of_indices(flow, k) for k in readers):
         return None
-    read_by = {id(line_of[reader]): line_of[reader] for reader in readers}
-    return next(iter(read_by.values())) if len(read_by) == 1 else None
+    reading_lines = {id(line_of[reader]): line_of[reader] for reader in readers}
+    return next(iter(reading_lines.values())) if len(reading_lines) == 1 else None
 
 
 def _is_of_indices(flow: KernelFlow, k: int) -> bool:

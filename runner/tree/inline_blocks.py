@@ -38,7 +38,7 @@ class Block:
         return Region(None, list(self.items))
 
 
-def find_blocks(flow: KernelFlow, region: Region, fused: set[int]) -> list[Block]:
+def find_blocks(flow: KernelFlow, region: Region, fused_ids: set[int]) -> list[Block]:
     """Return the repeated blocks among a region's items; none if they hold less than half of it.
 
     `fused` holds the ids of regions that are fusions.
@@ -47,7 +47,7 @@ def find_blocks(flow: KernelFlow, region: Region, fused: set[int]) -> list[Block
     kernels_so_far: set[int] = set()
     tokens = [_item_key(flow, item) for item in region.items]
     for repetition in find_repetitions(tokens, _count_crossing_values(flow, region)):
-        new_blocks = _make_blocks(flow, region, repetition, fused)
+        new_blocks = _make_blocks(flow, region, repetition, fused_ids)
         kernels = {k for block in new_blocks for k in block.region().kernels()}
         if not kernels_so_far.isdisjoint(kernels):
             continue  # this loop is inside the turns of another one
@@ -58,7 +58,7 @@ def find_blocks(flow: KernelFlow, region: Region, fused: set[int]) -> list[Block
     return blocks_so_far if len(kernels_so_far) >= _SHARE * sum(1 for _ in region.kernels()) else []
 
 
-def find_loops(flow: KernelFlow, region: Region, fused: set[int]) -> list[list[list[int]]]:
+def find_loops(flow: KernelFlow, region: Region, fused_ids: set[int]) -> list[list[list[int]]]:
     """Return the loops of a call, each as a list of turns, each turn as a list of kernels.
 
     Every turn runs the same statements. The result is empty if the loops hold less than half of the
@@ -71,7 +71,7 @@ def find_loops(flow: KernelFlow, region: Region, fused: set[int]) -> list[list[l
     ]
     for repetition in find_repetitions(tokens, _count_crossing_values(flow, region)):
         units = [[region.items[p] for p in unit] for unit in repetition.units()]
-        if _is_module_call(flow, units, fused):
+        if _is_module_call(flow, units, fused_ids):
             continue
         units = _without_differing_kernels(flow, _split_turns(flow, region, units) or units)
         turns = [list(_kernels(unit)) for unit in units]
@@ -98,13 +98,13 @@ def _split_turns(
     if any(turn_body != body for turn_body in bodies):
         return []
     inside = [item for item in region.items if _statement_key(flow, item) in body]
-    places = [_statement_key(flow, item) for item in inside]
-    lowest = _first_item_of_body(flow, unit)
-    first = places[0] if lowest is None else _statement_key(flow, lowest)
+    statements = [_statement_key(flow, item) for item in inside]
+    first_item = _first_item_of_body(flow, unit)
+    first = statements[0] if first_item is None else _statement_key(flow, first_item)
     starts = [
         n
-        for n, statement in enumerate(places)
-        if statement == first and (not n or places[n - 1] != statement)
+        for n, statement in enumerate(statements)
+        if statement == first and (not n or statements[n - 1] != statement)
     ]
     if starts[0]:
         starts.insert(0, 0)
@@ -142,11 +142,11 @@ def _statement_key(flow: KernelFlow, item: int | Region) -> Hashable:
 
 
 def _make_blocks(
-    flow: KernelFlow, region: Region, repetition: Repetition, fused: set[int]
+    flow: KernelFlow, region: Region, repetition: Repetition, fused_ids: set[int]
 ) -> list[Block]:
     """Return the blocks that one repetition of a region's items makes; empty if they are none."""
     units = [[region.items[p] for p in unit] for unit in repetition.units()]
-    if _is_module_call(flow, units, fused):
+    if _is_module_call(flow, units, fused_ids):
         return []
     units = _split_turns(flow, region, units) or units
     has_join = any(isinstance(item, int) and is_join(flow, item) for item in units[0])
@@ -163,13 +163,13 @@ def _make_blocks(
     return [Block(tuple(unit), stem, len(units)) for unit in units]
 
 
-def _is_module_call(flow: KernelFlow, units: list[list[int | Region]], fused: set[int]) -> bool:
+def _is_module_call(flow: KernelFlow, units: list[list[int | Region]], fused_ids: set[int]) -> bool:
     """Return whether the author's own module is the block, not the operations around its call.
 
     Consecutive calls of modules make no block, unless each turn of a loop calls the same ones.
     """
     unit = units[0]
-    calls = [item for item in unit if isinstance(item, Region) and id(item) not in fused]
+    calls = [item for item in unit if isinstance(item, Region) and id(item) not in fused_ids]
     has_join = any(isinstance(item, int) and is_join(flow, item) for item in unit)
     kernels_in_calls = sum(1 for call in calls for _ in call.kernels())
     is_single_call = len(calls) == 1 and kernels_in_calls >= _SHARE * sum(1 for _ in _kernels(unit))
@@ -231,7 +231,7 @@ def _without_differing_kernels(
     flow: KernelFlow, units: list[list[int | Region]]
 ) -> list[list[int | Region]]:
     """Remove kernels with other arguments in each turn (`out[:, t] = y`) that nobody reads."""
-    dropped: set[int] = set()
+    dropped_kernels: set[int] = set()
     equal_units = [unit for unit in units if len(unit) == len(units[-1])]
     for position in range(len(units[-1])):
         kernels = [k for unit in equal_units if isinstance(k := unit[position], int)]
@@ -241,8 +241,8 @@ def _without_differing_kernels(
             flow.readers_of_kernel(k)[0] & set(_kernels(u))
             for k, u in zip(kernels, equal_units, strict=True)
         ):
-            dropped.update(kernels)
-    dropped_keys = {(_statement_key(flow, k), _item_key(flow, k)) for k in dropped}
+            dropped_kernels.update(kernels)
+    dropped_keys = {(_statement_key(flow, k), _item_key(flow, k)) for k in dropped_kernels}
     unequal_units = {id(unit) for unit in units}.difference(map(id, equal_units))
     return [
         [
@@ -252,7 +252,7 @@ def _without_differing_kernels(
             or not (
                 (_statement_key(flow, item), _item_key(flow, item)) in dropped_keys
                 if id(unit) in unequal_units
-                else item in dropped
+                else item in dropped_kernels
             )
         ]
         for unit in units

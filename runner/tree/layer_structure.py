@@ -35,7 +35,7 @@ class CallChain:
     in_container: bool
     """The calls are elements of one container."""
     fills_container: bool
-    """All calls of elements of that container are in the row."""
+    """All calls of elements of that container are in the chain."""
 
 
 class LayerStructure:
@@ -46,10 +46,10 @@ class LayerStructure:
     repeated itself: the outermost repeated class is the layer. Attribute names play no role.
     """
 
-    def __init__(self, flow: KernelFlow, root: Region, fused: set[int]) -> None:
-        self.flow, self.fused_ids = flow, fused
+    def __init__(self, flow: KernelFlow, root: Region, fused_ids: set[int]) -> None:
+        self.flow, self.fused_ids = flow, fused_ids
         self.containers = flow.program.graph.containers
-        self.call_counts = Counter(_own_class(r) for r in root.walk() if id(r) not in fused)
+        self.call_counts = Counter(_own_class(r) for r in root.walk() if id(r) not in fused_ids)
         self.wide_classes: dict[str, bool] = {}
         """For each author's class, whether one of its calls would be a layer with too many parts.
         """
@@ -68,9 +68,9 @@ class LayerStructure:
         self.is_outermost: dict[int, bool] = {}
         """For each region's id, whether neither it nor a call around it has a repeated class."""
         self._mark_outermost(root, True)
-        rows = [row for region in [root, *root.walk()] for row in self._layer_chains(region)]
-        self.layer_classes = {row.cls for row in rows} - {""}
-        self.stacked_classes = {row.cls for row in rows if row.fills_container} - {""}
+        chains = [chain for region in [root, *root.walk()] for chain in self._layer_chains(region)]
+        self.layer_classes = {chain.cls for chain in chains} - {""}
+        self.stacked_classes = {chain.cls for chain in chains if chain.fills_container} - {""}
         """Classes of which some container holds nothing else."""
         self.side_by_side_ids = {
             id(r) for around in [root, *root.walk()] for r in self._side_by_side_calls(around)
@@ -78,8 +78,8 @@ class LayerStructure:
         """Ids of regions around small blocks that stand side by side, such as encoder and decoder.
         """
 
-    def _mark_outermost(self, region: Region, outermost: bool) -> None:
-        self.is_outermost[id(region)] = outermost
+    def _mark_outermost(self, region: Region, is_outermost: bool) -> None:
+        self.is_outermost[id(region)] = is_outermost
         for inner in region.inner():
             cls = _own_class(inner)
             is_repeated = (
@@ -87,7 +87,7 @@ class LayerStructure:
                 if cls
                 else is_list_element(inner) or self._is_mixed(inner)
             )
-            self._mark_outermost(inner, outermost and not is_repeated)
+            self._mark_outermost(inner, is_outermost and not is_repeated)
 
     def is_repeated(self, region: Region) -> bool:
         """Return whether the class of a call is called several times."""
@@ -128,8 +128,8 @@ class LayerStructure:
         if cls not in self.calls_by_class:
             return self._is_too_wide(region, kernels)
         if cls not in self.wide_classes:
-            alike = self.calls_by_class[cls]
-            self.wide_classes[cls] = any(self._is_too_wide(r, _size(r)) for r in alike)
+            calls_of_class = self.calls_by_class[cls]
+            self.wide_classes[cls] = any(self._is_too_wide(r, _size(r)) for r in calls_of_class)
         return self.wide_classes[cls]
 
     def _is_called_elsewhere(self, region: Region) -> bool:
@@ -171,7 +171,7 @@ class LayerStructure:
         large = [r for r in calls if _own_class(r) and _size(r) > LARGEST_FUSION]
         if len(large) < 2:
             return
-        in_a_row = {id(call) for row in self._chains(around) for call in row.calls}
+        chained_ids = {id(call) for chain in self._chains(around) for call in chain.calls}
         block_classes = {_own_class(block) for r in large for block in self._blocks(r)} - {""}
         for region in calls:
             blocks = {_own_class(block) for block in self._blocks(region)}
@@ -179,7 +179,7 @@ class LayerStructure:
             if not has_same_blocks and id(region) not in map(id, large):
                 continue
             if (
-                id(region) not in in_a_row
+                id(region) not in chained_ids
                 and self._holder_path(region) not in self.containers
                 and _own_class(region) not in self.recursive_classes
                 and not self._is_called_elsewhere(region)
@@ -206,27 +206,27 @@ class LayerStructure:
 
     def _blocks(self, region: Region) -> Iterator[Region]:
         """Yield the outermost calls in a region that are layers."""
-        stacked = {id(call) for row in self._layer_chains(region) for call in row.calls}
+        chained_ids = {id(call) for chain in self._layer_chains(region) for call in chain.calls}
         for inner in region.inner():
             cls = _own_class(inner)
             is_layer_class = self.is_outermost[id(region)] and cls in self.layer_classes
             is_layer_class |= cls in self.stacked_classes and self._is_only_element(
                 inner, region
             )  # list of one
-            if id(inner) not in self.fused_ids and (is_layer_class or id(inner) in stacked):
+            if id(inner) not in self.fused_ids and (is_layer_class or id(inner) in chained_ids):
                 yield inner
             else:
                 yield from self._blocks(inner)
 
     def _layer_chains(self, region: Region) -> Iterator[CallChain]:
-        """Yield the rows of calls in a region that are layers."""
+        """Yield the chains of calls in a region that are layers."""
         yield from self._stacks(region)
-        for row in self._chains(region):
-            large = all(map(self._is_large, row.calls))
-            if row.fills_container or (
-                self.is_outermost[id(region)] and (row.in_container or large)
+        for chain in self._chains(region):
+            is_all_large = all(map(self._is_large, chain.calls))
+            if chain.fills_container or (
+                self.is_outermost[id(region)] and (chain.in_container or is_all_large)
             ):
-                yield row
+                yield chain
 
     def _stacks(self, region: Region) -> Iterator[CallChain]:
         """Yield lists of large calls of several classes, each of which feeds the next."""
@@ -251,7 +251,7 @@ class LayerStructure:
         return _size(region) > LARGEST_FUSION or len(blocks) > 1
 
     def _chains(self, region: Region) -> Iterator[CallChain]:
-        """Yield the rows among the calls directly in a region."""
+        """Yield the chains among the calls directly in a region."""
         groups: dict[tuple[str, str], list[Region]] = {}
         for inner in region.inner():
             if inner.scope is not None and id(inner) not in self.fused_ids:

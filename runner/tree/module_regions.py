@@ -69,20 +69,20 @@ def _gather_list_elements(flow: KernelFlow, region: Region, containers: frozense
     author would draw it as one block. The block includes the kernels between its calls, a
     concatenation that only it reads, and the residual add that it ends in.
     """
-    gathered: list[int | Region] = []
+    new_items: list[int | Region] = []
     position = 0
     while position < len(region.items):
         path = _list_element_path(region.scope, region.items[position], containers)
         end = _run_end(region, position, path, containers) if path else position + 1
         run = region.items[position:end]
         if sum(isinstance(item, Region) for item in run) < 2:
-            gathered.append(region.items[position])
+            new_items.append(region.items[position])
             position += 1
             continue
         element = Region(Scope(path, "ModuleDict", 0, builtin=True), run)
         inside = set(element.kernels())
-        while gathered and _feeds_only(flow, gathered[-1], inside):
-            element.items.insert(0, gathered.pop())
+        while new_items and _feeds_only(flow, new_items[-1], inside):
+            element.items.insert(0, new_items.pop())
         position = end
         for next_position in range(end, len(region.items)):
             k = region.items[next_position]
@@ -93,8 +93,8 @@ def _gather_list_elements(flow: KernelFlow, region: Region, containers: frozense
                 element.items += region.items[position : next_position + 1]
                 position = next_position + 1
         _gather_list_elements(flow, element, containers)
-        gathered.append(element)
-    region.items = gathered
+        new_items.append(element)
+    region.items = new_items
     _add_what_runs_between(flow, region)
 
 
@@ -102,13 +102,13 @@ def _list_element_path(scope: Scope | None, item: int | Region, containers: froz
     """Return the path of the container element that an item's module is in; empty if none."""
     if isinstance(item, int) or item.scope is None:
         return ""
-    above = f"{scope.path}." if scope is not None and scope.path else ""
-    pieces = item.scope.path.removeprefix(above).split(".")
-    paths = [above + ".".join(pieces[:n]) for n in range(1, len(pieces))]
-    nested = (b for a, b in pairwise(paths) if a in containers and b in containers)
+    prefix = f"{scope.path}." if scope is not None and scope.path else ""
+    pieces = item.scope.path.removeprefix(prefix).split(".")
+    paths = [prefix + ".".join(pieces[:n]) for n in range(1, len(pieces))]
+    nested_paths = (b for a, b in pairwise(paths) if a in containers and b in containers)
     if scope is not None and scope.path in containers and paths and paths[0] in containers:
         return paths[0]
-    return next(nested, "")
+    return next(nested_paths, "")
 
 
 def _run_end(region: Region, start: int, path: str, containers: frozenset[str]) -> int:

@@ -157,8 +157,8 @@ class PartBuilder:
     def lines_and_kernels(self, loose: Sequence[int]) -> list[Part]:
         """Return kernels as parts: straight lines as fusions, the others as kernels."""
         fusions = straight_lines(self.flow, loose)
-        fused = {k for line in fusions for k in line.kernels}
-        single_kernels = [k for k in loose if k not in fused]
+        kernels_in_lines = {k for line in fusions for k in line.kernels}
+        single_kernels = [k for k in loose if k not in kernels_in_lines]
         return [
             *map(self.fusion_part, fusions),
             *self.kernel_parts(single_kernels, is_single=True),

@@ -38,24 +38,24 @@ def find_repetitions(tokens: Sequence[Hashable], crossing: Sequence[int] = ()) -
     """
     best: list[tuple[int, int, int]] = [(0, 0, 0)]
     """(tokens covered, minus patterns, minus `crossing` at their beginnings), by position."""
-    chosen: list[Repetition | None] = [None]
-    ending: dict[int, list[Repetition]] = {}
+    chosen_repetitions: list[Repetition | None] = [None]
+    candidates_ending_at: dict[int, list[Repetition]] = {}
     for candidate in _candidates(tokens):
-        ending.setdefault(candidate.start + candidate.size, []).append(candidate)
+        candidates_ending_at.setdefault(candidate.start + candidate.size, []).append(candidate)
     for position in range(1, len(tokens) + 1):
         best.append(best[-1])
-        chosen.append(None)
-        for candidate in ending.get(position, ()):
-            covered, patterns, crosses = best[candidate.start]
+        chosen_repetitions.append(None)
+        for candidate in candidates_ending_at.get(position, ()):
+            tokens_covered, patterns, crossing_sum = best[candidate.start]
             if crossing:
-                crosses -= sum(crossing[unit.start] for unit in candidate.units())
-            if (covered + candidate.size, patterns - 1, crosses) > best[position]:
-                best[position] = (covered + candidate.size, patterns - 1, crosses)
-                chosen[position] = candidate
+                crossing_sum -= sum(crossing[unit.start] for unit in candidate.units())
+            if (tokens_covered + candidate.size, patterns - 1, crossing_sum) > best[position]:
+                best[position] = (tokens_covered + candidate.size, patterns - 1, crossing_sum)
+                chosen_repetitions[position] = candidate
     results = []
     position = len(tokens)
     while position:
-        repetition = chosen[position]
+        repetition = chosen_repetitions[position]
         if repetition is not None:
             results.append(repetition)
         position = repetition.start if repetition is not None else position - 1

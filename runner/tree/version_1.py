@@ -53,13 +53,13 @@ def _convert_node(node: dict[str, Any]) -> dict[str, Any]:
 
 def with_names(node: dict[str, Any]) -> dict[str, Any]:
     """Return the node with names for the tensors of its lists: `input`, `input_2`, `output`."""
-    named = {
+    named_fields = {
         field: dict(zip(number_names(name, len(node[field])), node[field], strict=True))
         for name, fields in _LISTS.items()
         for field in fields
         if isinstance(node.get(field), list)
     }
-    return node | named
+    return node | named_fields
 
 
 def number_names(name: str, count: int) -> Sequence[str]:

@@ -50,17 +50,17 @@ def workloads(program: Program, root: Part) -> dict[int, Workload]:
 def identity(program: Program, part: Part) -> Hashable:
     """Return a key that is equal for two parts exactly if they share a file."""
     operations = [program.graph.operations[i] for i in part.operations]
-    number: dict[str, str] = {}
+    number_of: dict[str, str] = {}
     for name in (*part.io.inputs, *part.io.states, *(n for op in operations for n in op.outputs)):
-        number[name] = f"v{len(number)}"
-    place = {i: p for p, i in enumerate(part.operations)}
+        number_of[name] = f"v{len(number_of)}"
+    position_of = {i: p for p, i in enumerate(part.operations)}
     return (
         part.level,
-        _numbered_operations(operations, number, program.graph.values),
+        _numbered_operations(operations, number_of, program.graph.values),
         tuple(program.spec(n) for n in part.io.inputs),
         tuple(_weight_key(program.graph.states[n], program.spec(n)) for n in part.io.states),
-        tuple(number[n] for n in part.io.outputs),
-        _shape_of_tree(part, place),
+        tuple(number_of[n] for n in part.io.outputs),
+        _shape_of_tree(part, position_of),
     )
 
 
@@ -70,12 +70,12 @@ def digest(program: Program, part: Part) -> str:
 
 
 def _numbered_operations(
-    operations: Iterable[Operation], number: Mapping[str, str], values: Mapping[str, TensorSpec]
+    operations: Iterable[Operation], number_of: Mapping[str, str], values: Mapping[str, TensorSpec]
 ) -> tuple[Hashable, ...]:
     """Return the operations, with numbers in place of the names of values."""
 
     def to_numbered_ref(name: str) -> Ref:
-        return Ref(number[name])
+        return Ref(number_of[name])
 
     return tuple(
         (
@@ -116,19 +116,19 @@ def _recipe_key(recipe: Recipe | None) -> Hashable:
     """Return the operations that make a constant, without the names of values in between."""
     if recipe is None:
         return None
-    number = {
+    number_of = {
         name: f"v{n}"
         for n, name in enumerate(name for op in recipe.operations for name in op.outputs)
     }
     return (
-        *_numbered_operations(recipe.operations, number, recipe.specs),
-        number.get(recipe.result),
+        *_numbered_operations(recipe.operations, number_of, recipe.specs),
+        number_of.get(recipe.result),
     )
 
 
-def _shape_of_tree(part: Part, place: dict[int, int]) -> Hashable:
+def _shape_of_tree(part: Part, position_of: dict[int, int]) -> Hashable:
     """Return the levels and operations of all parts below a part."""
     return tuple(
-        (c.level, tuple(place[i] for i in c.operations), _shape_of_tree(c, place))
+        (c.level, tuple(position_of[i] for i in c.operations), _shape_of_tree(c, position_of))
         for c in part.children
     )

@@ -48,10 +48,10 @@ def kernel_words(program: Program, kernel: Part) -> tuple[list[str], bool]:
             break
     inputs = [program.spec(name) for name in kernel.io.inputs]
     if kernel.stem.endswith("attention") or len(inputs) > _MOST_SHAPES:
-        shown = inputs[:1]
+        named_specs = inputs[:1]
     else:
-        shown = inputs or [program.spec(name) for name in kernel.io.outputs]
-    shapes = shapes_word(shown)
+        named_specs = inputs or [program.spec(name) for name in kernel.io.outputs]
+    shapes = shapes_word(named_specs)
     on = f"on_{shapes}" if dims and shapes else shapes
     return [
         dims,

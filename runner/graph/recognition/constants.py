@@ -44,8 +44,8 @@ def _is_too_large_for_table(cone: set[int], flow: Flow) -> bool:
     """Return whether constants compute too much from the checkpoint's tensors to be one table."""
     states = flow.graph.states
     read = [flow.base(name) for i in cone for name in flow.operations[i].refs()]
-    trained = any(name in states and states[name].in_checkpoint for name in read)
-    return trained and sum(_computes_numbers(i, flow) for i in cone) > _MOST_TABLE_OPERATIONS
+    reads_trained = any(name in states and states[name].in_checkpoint for name in read)
+    return reads_trained and sum(_computes_numbers(i, flow) for i in cone) > _MOST_TABLE_OPERATIONS
 
 
 def _split_by_module(cone: set[int], flow: Flow) -> Iterator[set[int]]:
@@ -126,9 +126,9 @@ def _split_by_shared_integers(connected: set[int], flow: Flow) -> list[set[int]]
     parts: dict[frozenset[int], set[int]] = {}
     for index in sorted(connected):
         parts.setdefault(frozenset(family[r] for r in results[index]), set()).add(index)
-    shared = [part for key, part in parts.items() if len(key) > 1]
+    shared_parts = [part for key, part in parts.items() if len(key) > 1]
     return [
-        *(piece for part in shared for piece in connected_constants(part, flow)),
+        *(piece for part in shared_parts for piece in connected_constants(part, flow)),
         *(part for key, part in parts.items() if len(key) <= 1),
     ]
 
@@ -156,23 +156,23 @@ def _table_name(cone: set[int], operations: list[Operation], flow: Flow) -> str 
     """Return the field's name for a mask or a table; None if it has none."""
     names = {op.name for op in operations}
     spec = flow.graph.values[operations[-1].outputs[0]]
-    read_by = _reader_names(cone, flow)
+    readers = _reader_names(cone, flow)
     if {"sin", "cos"} <= names or "polar" in names:
         has_several_results = len(_results_of(cone, flow)) > 1
-        if has_several_results and (read_by - _ATTENTION) & CONTRACTION:
+        if has_several_results and (readers - _ATTENTION) & CONTRACTION:
             return "fourier_basis"
-        is_table = has_several_results or not read_by <= {"add", "add_", "linear", "addmm"}
+        is_table = has_several_results or not readers <= {"add", "add_", "linear", "addmm"}
         return "rope_table" if is_table else "sinusoidal_embedding"
     square = len(spec.shape) > 1 and spec.shape[-1] == spec.shape[-2]
     mask_name = _mask_name(operations, names, flow) if square and not names & _CURVES else None
     if mask_name is not None:
         return mask_name
-    if read_by & _ATTENTION and len(spec.shape) > 1:
+    if readers & _ATTENTION and len(spec.shape) > 1:
         if spec.dtype == "bool" or names & {"where", "masked_fill"}:
             return "attention_mask"
         if "arange" in names and names & {"mul", "div"}:
             return "alibi"  # Press et al., 2021: a slope for each head times the distance
-    if "embedding" in read_by and {"log", "where"} <= names:
+    if "embedding" in readers and {"log", "where"} <= names:
         return "relative_position_bucket"  # Raffel et al., 2019
     if "arange" in names and (spec.dtype.startswith("int") or names <= {"arange", "to"}):
         return None if len(spec.shape) > 1 else "positions"
@@ -207,10 +207,10 @@ def _candidate_names(result: Operation, origin: Origin, flow: Flow) -> Iterator[
     functions = {(op.scopes, *_function_of(op)) for op in varying}
     if (result.scopes, *_function_of(result)) not in functions:
         yield _VERB_PREFIX.sub("", origin.function)
-    statements = {place for op in varying for place in _statements_of(op)}
-    for place in _statements_of(result):
-        *_, targets = place
-        if len(targets) == 1 and place not in statements:
+    statements = {statement for op in varying for statement in _statements_of(op)}
+    for statement in _statements_of(result):
+        *_, targets = statement
+        if len(targets) == 1 and statement not in statements:
             yield targets[0]
 
 

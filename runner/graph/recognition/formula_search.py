@@ -54,9 +54,11 @@ class FormulaSearch:
         self.by_name: dict[str, list[int]] = {}
         for index, name in enumerate(self.unifier.names):
             self.by_name.setdefault(name, []).append(index)
-        present = frozenset(self.unifier.names)
+        present_names = frozenset(self.unifier.names)
         self.rows = [
-            row for row in rows_of_all_formulas() if all(needed & present for needed in row.needs)
+            row
+            for row in rows_of_all_formulas()
+            if all(needed & present_names for needed in row.needs)
         ]
         self.calls = _operations_of_calls(flow)
 
@@ -70,10 +72,10 @@ class FormulaSearch:
         inside = {
             i
             for i, sources in enumerate(self.flow.sources)
-            if all(self._scope(i) == self._scope(s) for s in sources)
+            if all(self._author_scopes(i) == self._author_scopes(s) for s in sources)
         }
         for match in self._find_rows(rows, inside):
-            if len({self._scope(i) for i in match.members if self._computes(i)}) > 1:
+            if len({self._author_scopes(i) for i in match.members if self._computes(i)}) > 1:
                 yield match
 
     def find_exactly(self, members: frozenset[int]) -> FormulaMatch | None:
@@ -111,7 +113,7 @@ class FormulaSearch:
         flow = self.flow
         output = flow.operations[root].outputs[0]
         for match in self.unifier.match(parse_formula(row.formula), Ref(output), Match()):
-            members = self._members(row, match)
+            members = self._find_members(row, match)
             if members is None or not self._is_in_one_call(members, gated=row.operation in _GATED):
                 continue
             guard = GUARDS.get(row.operation)
@@ -122,7 +124,7 @@ class FormulaSearch:
             for i in members:
                 if flow.operations[i].name in {"topk", "max"}:
                     results.update(flow.operations[i].outputs[1:])
-            cast = _cast_back(root, members, match, flow)
+            cast = _find_cast_back(root, members, match, flow)
             if cast is not None:
                 out = flow.operations[cast].outputs[0]
                 results_of_cast = frozenset(results - {output} | {out})
@@ -132,7 +134,7 @@ class FormulaSearch:
 
     # --- members of a match -----------------------------------------------------------------------
 
-    def _members(self, row: "_FormulaRow", match: Match) -> frozenset[int] | None:
+    def _find_members(self, row: "_FormulaRow", match: Match) -> frozenset[int] | None:
         """Return the operations of a match, and those views and casts that only the match reads.
 
         Returns None if its two gated inputs are not related.
@@ -165,7 +167,7 @@ class FormulaSearch:
         An activation that is a module of its own counts as part of the gate that calls it.
         """
         scopes = {
-            self._scope(i)
+            self._author_scopes(i)
             for i in members
             if not self.flow.operations[i].view and not self.flow.constant[i]
         }
@@ -186,7 +188,7 @@ class FormulaSearch:
             return is_named_activation(self.flow.operations[min(inside)])
         return self.find_exactly(inside) is not None
 
-    def _scope(self, index: int) -> tuple[Scope, ...]:
+    def _author_scopes(self, index: int) -> tuple[Scope, ...]:
         """Return the calls of the author's own modules that an operation is in."""
         return tuple(s for s in self.flow.operations[index].scopes if not s.builtin)
 
@@ -202,17 +204,17 @@ def _operations_of_calls(flow: Flow) -> dict[tuple[Scope, ...], frozenset[int]]:
     return {scopes: frozenset(inside) for scopes, inside in members.items()}
 
 
-def _cast_back(root: int, members: frozenset[int], match: Match, flow: Flow) -> int | None:
+def _find_cast_back(root: int, members: frozenset[int], match: Match, flow: Flow) -> int | None:
     """Return the cast of the result back to the input's dtype, if the input is cast, too."""
-    raised = [flow.operations[i] for i in match.edge_casts & members]
+    input_casts = [flow.operations[i] for i in match.edge_casts & members]
     users = flow.users[root]
-    if not raised or len(users) != 1:
+    if not input_casts or len(users) != 1:
         return None
     cast = flow.operations[users[0]]
     values = flow.graph.values
     if usual_name(cast) not in CASTS or cast.scopes != flow.operations[root].scopes:
         return None
-    before = {values[next(op.refs())].dtype for op in raised}
+    before = {values[next(op.refs())].dtype for op in input_casts}
     return users[0] if values[cast.outputs[0]].dtype in before else None
 
 
@@ -244,7 +246,7 @@ def rows_of_all_formulas() -> tuple[_FormulaRow, ...]:
     rows: dict[tuple[str, str], _FormulaRow] = {}
     for operation, spellings in FORMULAS:
         for spelling in spellings:
-            for variant in variants(spelling):
+            for variant in expand_optional_parts(spelling):
                 for formula in expand_calls(variant):
                     tree = parse_formula(formula)
                     needs = {
@@ -261,7 +263,7 @@ def rows_of_all_formulas() -> tuple[_FormulaRow, ...]:
     return tuple(rows.values())
 
 
-def variants(spelling: str) -> list[str]:
+def expand_optional_parts(spelling: str) -> list[str]:
     """Return a formula with and without each optional part `[...]`, the longest first."""
     pieces = re.split(r"\[(.*?)\]", spelling)
     choices = [(piece, "") if i % 2 else (piece,) for i, piece in enumerate(pieces)]
@@ -284,7 +286,7 @@ def expand_calls(formula: str) -> list[str]:
             formulas += [
                 ast.unparse(_replace_calls(tree, name, parse_formula(variant)))
                 for spelling in spellings
-                for variant in variants(spelling)
+                for variant in expand_optional_parts(spelling)
             ]
     return formulas
 

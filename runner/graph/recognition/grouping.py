@@ -69,7 +69,7 @@ class Grouping:
     def add_candidates(self, candidates: Iterable[Candidate]) -> None:
         """Make a kernel of each candidate that the data flow allows."""
         for candidate in candidates:
-            members = self._fit(candidate)
+            members = self._fit_candidate(candidate)
             if members is not None:
                 self._add_kernel(candidate.operation, members, candidate.reason)
 
@@ -78,7 +78,7 @@ class Grouping:
         self.names.append(name)
         self.reasons.append(reason)
 
-    def _fit(self, candidate: Candidate) -> set[int] | None:
+    def _fit_candidate(self, candidate: Candidate) -> set[int] | None:
         """Return a candidate's operations without the views that others read too.
 
         Returns None if it cannot be a kernel: an operation is taken, it computes nothing, other
@@ -99,21 +99,25 @@ class Grouping:
                 continue
             if flow.leaves(index, members):
                 members.discard(index)
-        leaving = self.results(members)
-        allowed = candidate.results or (leaving if len(leaving) == 1 else frozenset())
-        if not leaving <= allowed or self._has_unused_work(members, leaving):
+        results_outside = self.results(members)
+        allowed_results = candidate.results or (
+            results_outside if len(results_outside) == 1 else frozenset()
+        )
+        if not results_outside <= allowed_results or self._has_unused_work(
+            members, results_outside
+        ):
             return None
         return members if self.contracted.allows(members) else None
 
-    def _has_unused_work(self, members: Collection[int], leaving: Collection[str]) -> bool:
+    def _has_unused_work(self, members: Collection[int], results_outside: Collection[str]) -> bool:
         """Return whether some of the operations do not contribute to the result."""
-        operations, serving = self.flow.operations, set[int]()
-        ends = leaving or operations[max(members, default=0)].outputs
+        operations, needed = self.flow.operations, set[int]()
+        ends = results_outside or operations[max(members, default=0)].outputs
         for index in sorted(members, reverse=True):
-            is_read = not serving.isdisjoint(self.flow.users[index])
+            is_read = not needed.isdisjoint(self.flow.users[index])
             if is_read or not set(ends).isdisjoint(operations[index].outputs):
-                serving.add(index)
-        return any(i not in serving and not operations[i].view for i in members)
+                needed.add(index)
+        return any(i not in needed and not operations[i].view for i in members)
 
     def results(self, members: Collection[int]) -> set[str]:
         """Return the values of some operations that others read, or that the model returns."""
@@ -225,11 +229,11 @@ class Grouping:
         says whether to include the views of its inputs that only this kernel reads.
         """
         contracted = self.contracted
-        allowed = max(results, *(len(self.results(contracted.groups[g])) for g in groups))
+        most_results = max(results, *(len(self.results(contracted.groups[g])) for g in groups))
         members = set().union(*(contracted.groups[g] for g in groups))
         members |= self._operations_between(members)
         members |= self._views_before(members) if views else set()
-        if len(self.results(members)) > allowed or not contracted.allows(members):
+        if len(self.results(members)) > most_results or not contracted.allows(members):
             return False
         target = min(groups)
         for group in groups:
@@ -242,14 +246,14 @@ class Grouping:
 
     def _operations_between(self, members: Collection[int]) -> set[int]:
         """Return views, and constants that borrow a shape, that only these operations read."""
-        waiting, below = list(members), set[int]()
+        waiting, users_below = list(members), set[int]()
         while waiting:
             for user in self.flow.users[waiting.pop()]:
-                if user not in self.contracted.group_of and user not in below:
-                    below.add(user)
+                if user not in self.contracted.group_of and user not in users_below:
+                    users_below.add(user)
                     waiting.append(user)
         inside = set[int]()
-        for index in sorted(below, reverse=True):
+        for index in sorted(users_below, reverse=True):
             if not self.flow.leaves(index, inside.union(members)):
                 inside.add(index)
         return inside
@@ -262,8 +266,10 @@ class Grouping:
         the keys of grouped queries).
         """
         flow, inside = self.flow, set(members)
-        working = (i for i in members if not flow.operations[i].view and not flow.constant[i])
-        compute = [flow.operations[i] for i in working]
+        compute_indices = (
+            i for i in members if not flow.operations[i].view and not flow.constant[i]
+        )
+        compute = [flow.operations[i] for i in compute_indices]
         statements = {_statement_key(op) for op in compute}
         calls = {op.scopes for op in compute if op.scopes and self.calls[op.scopes] <= members}
         for index in sorted(members, reverse=True):

@@ -60,12 +60,12 @@ def _join_partner(grouping: Grouping, group: int) -> int | None:
 
 def _is_cached(grouping: Grouping, group: int, reader: int) -> bool:
     """Return whether a module call keeps a copy for a later call of the module, as a cache does."""
-    copied, read = (
+    copy_scopes, reader_scopes = (
         {scope for op in grouping.compute_operations(g) for scope in op.scopes}
         for g in (group, reader)
     )
-    paths = {scope.path for scope in copied - read}
-    return any(scope.path in paths for scope in read - copied)
+    paths = {scope.path for scope in copy_scopes - reader_scopes}
+    return any(scope.path in paths for scope in reader_scopes - copy_scopes)
 
 
 def _draws_random_numbers(grouping: Grouping, group: int) -> bool:
@@ -95,5 +95,5 @@ def _layout_name(spec: TensorSpec) -> str:
         return "expand_copy"
     if spec.dense().steps != spec.steps:
         return "slice_copy"
-    ranked = sorted(range(len(steps)), key=lambda d: -steps[d])
-    return "transpose_copy" if sum(i != d for i, d in enumerate(ranked)) == 2 else "permute_copy"
+    order = sorted(range(len(steps)), key=lambda d: -steps[d])
+    return "transpose_copy" if sum(i != d for i, d in enumerate(order)) == 2 else "permute_copy"

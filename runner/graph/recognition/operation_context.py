@@ -36,8 +36,8 @@ def _cuts_patches(op: Operation, flow: Flow) -> bool:
     steps = stride if isinstance(stride, tuple) else (stride,) * len(window)
     steps = steps * len(window) if len(steps) == 1 else steps
     padding = op.arg("padding", 0)
-    padded = padding if isinstance(padding, tuple) else (padding,)
-    return steps == window and max(window) > 1 and set(padded) <= {0, "valid"}
+    paddings = padding if isinstance(padding, tuple) else (padding,)
+    return steps == window and max(window) > 1 and set(paddings) <= {0, "valid"}
 
 
 def _becomes_tokens(index: int, flow: Flow) -> bool:

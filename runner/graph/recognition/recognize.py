@@ -30,11 +30,11 @@ def recognize(graph: Graph) -> tuple[Kernel, ...]:
     each kernel reads only values that earlier ones made, and views outside of kernels move no data.
     """
     grouping = Grouping(Flow(graph))
-    patterns = FormulaSearch(grouping.flow)
-    grouping.add_candidates(map(_formula_candidate, patterns.find_across_modules()))
-    grouping.add_candidates(module_candidates(grouping.flow, patterns))
+    search = FormulaSearch(grouping.flow)
+    grouping.add_candidates(map(_formula_candidate, search.find_across_modules()))
+    grouping.add_candidates(module_candidates(grouping.flow, search))
     grouping.add_candidates(
-        map(_formula_candidate, patterns.find_everywhere(grouping.contracted.group_of))
+        map(_formula_candidate, search.find_everywhere(grouping.contracted.group_of))
     )
     grouping.add_candidates(_rearrangement_candidates(grouping.flow))
     grouping.add_remaining_operations()
@@ -80,7 +80,7 @@ _REARRANGES = {"contiguous", "clone", "reshape", "flatten"}
 _IN_SMALL_MODULES = {"pointwise", "reduction", "creation", "copy", "normalization"}
 
 
-def module_candidates(flow: Flow, patterns: FormulaSearch) -> Iterator[Candidate]:
+def module_candidates(flow: Flow, search: FormulaSearch) -> Iterator[Candidate]:
     """Yield the calls of the author's small modules: a formula, or a contraction with its own bias.
 
     A module that spells a known formula has the formula's name, any other the name of its class.
@@ -100,7 +100,7 @@ def module_candidates(flow: Flow, patterns: FormulaSearch) -> Iterator[Candidate
         name = snake_case(scope.cls)
         if _is_one_formula(compute) or _is_rearrangement(compute, len(members)):
             reason = f"a call of the author's class {scope.cls}"
-            spelling = _module_spelling(compute, frozenset(members), flow, patterns)
+            spelling = _module_spelling(compute, frozenset(members), flow, search)
             if spelling is not None:
                 name = spelling[0]
                 reason += f", the formula of {name}: {spelling[1]}"
@@ -114,11 +114,11 @@ def module_candidates(flow: Flow, patterns: FormulaSearch) -> Iterator[Candidate
 
 
 def _module_spelling(
-    compute: list[Operation], members: frozenset[int], flow: Flow, patterns: FormulaSearch
+    compute: list[Operation], members: frozenset[int], flow: Flow, search: FormulaSearch
 ) -> tuple[str, str] | None:
     """Return the name and spelling of the formula that all of a module is; None if it is none."""
     if len(compute) > 1:
-        match = patterns.find_exactly(members)
+        match = search.find_exactly(members)
         return None if match is None else (match.operation, match.formula)
     rearrangement = find_rearrangement(flow.producer[compute[0].outputs[0]], flow)
     return None if rearrangement is None else (rearrangement.operation, rearrangement.pattern)

@@ -244,8 +244,8 @@ class Unifier:
         yield from self._match_all(list(zip(node.args, arguments, strict=False)), partial)
         if name == "where" and isinstance(node.args[0], ast.Compare):
             condition, x, y = arguments
-            swapped = (_negate(node.args[0]), condition), (node.args[1], y), (node.args[2], x)
-            yield from self._match_all(list(swapped), partial)
+            swapped_pairs = (_negate(node.args[0]), condition), (node.args[1], y), (node.args[2], x)
+            yield from self._match_all(list(swapped_pairs), partial)
 
     def _match_divided_sum(self, node: ast.Call, arg: Arg, partial: Match) -> Iterator[Match]:
         """Match mean(x, d) against sum(x, d) / n."""
@@ -286,8 +286,8 @@ class Unifier:
         producer = self._producer_of(arg)
         if producer is None or producer.name not in _COMPARISONS:
             return
-        greater = isinstance(node.ops[0], ast.Gt) == (producer.name in {"gt", "ge"})
-        sides = producer.op.args[:2] if greater else producer.op.args[1::-1]
+        same_direction = isinstance(node.ops[0], ast.Gt) == (producer.name in {"gt", "ge"})
+        sides = producer.op.args[:2] if same_direction else producer.op.args[1::-1]
         yield from self._match_all(
             list(zip((node.left, node.comparators[0]), sides, strict=True)),
             partial.with_operations(*producer.path),
@@ -341,8 +341,8 @@ class Unifier:
             yield from self._match_product(invert(parts), producer.op.args[0], partial)
         elif len(parts) > 1 and producer.name in {"pow", "square"}:
             exponent = producer.op.args[1] if producer.name == "pow" else 2
-            repeated = all(part is parts[0][0] for part, _ in parts)
-            if repeated and exponent == sum(power for _, power in parts):
+            is_power = all(part is parts[0][0] for part, _ in parts)
+            if is_power and exponent == sum(power for _, power in parts):
                 yield from self.match(parts[0][0], producer.op.args[0], partial)
 
     def _match_factor(
