@@ -26,9 +26,9 @@ def find_function_calls(
 ) -> list[Call]:
     """Return calls of the author's functions that become fusions, each with its function's name.
 
-    Such a call has three kernels or more, which share data, and small enough a number of them, or
-    is one block (`_is_one_block`). It is replaced by the calls inside it if it is too large, or if
-    it is all of the module call around it, which has `around` kernels. `allows` tells whether
+    Such a call has three kernels or more, which data flow connects. It is small enough for a
+    fusion, or one block (`_is_one_block`), and not all of the module call around it, which has
+    `around` kernels. Any other call is replaced by the calls inside it. `allows` tells whether
     kernels may be one part; `depth` is the number of function calls around `kernels`.
     """
     kernels_by_chain: dict[tuple[tuple[str, str, int], ...], list[int]] = {}

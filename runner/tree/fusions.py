@@ -1,7 +1,7 @@
 """Decides which kernels form fusions by their data flow: straight lines, and blocks up to a join.
 
 docs/decisions/how-a-model-comes-apart.md states the rules; this module implements b and c, and the
-fusions of what depends on no input.
+fusions of kernels that depend on no input.
 """
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
@@ -130,10 +130,10 @@ class KernelFlow:
         ]
 
     def readers_of_kernel(self, k: int) -> tuple[frozenset[int], frozenset[int], bool]:
-        """Return what reads a kernel's results: (kernels, views, whether the model does).
+        """Return the readers of a kernel's results: (kernels, views, whether the model returns
+        one).
 
-        The kernels read a result or a view of it; the views are those in between. The model reads
-        what it returns.
+        The kernels read a result or a view of it; the views are those in between.
         """
         if k not in self._readers_of_kernel:
             parts = [self.readers_of_value(name) for name in self.outputs[k]]
@@ -145,10 +145,10 @@ class KernelFlow:
         return self._readers_of_kernel[k]
 
     def readers_of_value(self, name: str) -> tuple[frozenset[int], frozenset[int], bool]:
-        """Return what reads a value: (kernels, views, whether the model does).
+        """Return the readers of a value: (kernels, views, whether the model returns it).
 
-        The kernels read the value or a view of it; the views are those in between. The model reads
-        what it returns.
+        The kernels read the value or a view of it; the views are those in between. The model may
+        also return a view.
         """
         if name in self._readers_of_value:
             return self._readers_of_value[name]
@@ -229,7 +229,7 @@ def _streams(flow: KernelFlow, k: int) -> list[tuple[str, int | None]]:
 
 
 def is_residual(flow: KernelFlow, k: int, inside: Collection[int]) -> bool:
-    """Return whether a kernel adds a value to what a branch computed from it.
+    """Return whether a kernel adds a value to the result of a branch that reads the value.
 
     `inside` are the kernels of a layer. The value is the layer's own input, or a whole result that
     the branch reads too.

@@ -29,7 +29,7 @@ class Block:
     stem: str
     """The kind of block: `step`, `block` or `stage`."""
     count: int
-    """How often it runs in a row."""
+    """Number of repetitions in a row."""
     number: int = 0
     """Its position among the region's blocks of the same stem."""
 
@@ -41,7 +41,7 @@ class Block:
 def find_blocks(flow: KernelFlow, region: Region, fused_ids: set[int]) -> list[Block]:
     """Return the repeated blocks among a region's items; none if they hold less than half of it.
 
-    `fused` holds the ids of regions that are fusions.
+    `fused_ids` holds the ids of regions that are fusions.
     """
     blocks_so_far: list[Block] = []
     kernels_so_far: set[int] = set()
@@ -62,7 +62,7 @@ def find_loops(flow: KernelFlow, region: Region, fused_ids: set[int]) -> list[li
     """Return the loops of a call, each as a list of turns, each turn as a list of kernels.
 
     Every turn runs the same statements. The result is empty if the loops hold less than half of the
-    call. `fused` holds the ids of regions that are fusions.
+    call. `fused_ids` holds the ids of regions that are fusions.
     """
     loops_so_far: list[list[list[int]]] = []
     kernels_so_far: set[int] = set()

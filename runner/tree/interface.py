@@ -145,7 +145,7 @@ def _kernel_operation(program: Program, indices: list[int]) -> str:
 def _in_operand_order(program: Program, index: int, unvisited: set[int]) -> Iterator[str]:
     """Yield the inputs in the order of the operands that lead to an operation.
 
-    `left` holds the operations to visit; each is visited once.
+    `unvisited` holds the operations still to visit; each is visited once.
     """
     unvisited.discard(index)
     for name in program.graph.operations[index].refs():

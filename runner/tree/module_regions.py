@@ -264,7 +264,7 @@ def is_numbered(scope: Scope) -> bool:
 
 
 def is_container(scope: Scope) -> bool:
-    """Return whether a module's class says nothing about what it contains."""
+    """Return whether a module is a Sequential, a ModuleList or a ModuleDict of torch.nn."""
     return scope.builtin and scope.cls in {"Sequential", "ModuleList", "ModuleDict"}
 
 

@@ -130,7 +130,7 @@ class PartBuilder:
         """Return a part with children; `call` is the module call that it is."""
         parts = order_parts(self.program, operations, unwrap_parts(children))
         scopes = shared_scopes(kernel.scopes for part in parts for kernel in part.kernels())
-        if call in scopes:  # children may be in inner calls of it only
+        if call in scopes:  # all children may be in one inner call of it
             scopes = scopes[: scopes.index(call) + 1]
         if stem == level:  # a class called Layer, or a fusion without a name
             stem = f"{_main_operation(parts)}_{level}"
@@ -165,7 +165,7 @@ class PartBuilder:
         ]
 
     def kernel_parts(self, kernels: Iterable[int], is_single: bool = False) -> list[Part]:
-        """Return each kernel as a part; `alone` if it is in no fusion."""
+        """Return each kernel as a part; `is_single` says that it is in no fusion."""
         return [self._kernel_part(k, is_single) for k in kernels]
 
     def _kernel_part(self, k: int, is_single: bool) -> Part:
@@ -220,8 +220,8 @@ class PartBuilder:
     ) -> set[int]:
         """Return the views that read from the parts, or that the parts read.
 
-        `others` are operations of the module call that other parts contain; views that these read
-        are theirs.
+        `other_operations` are those of the module call that other parts contain; views that these
+        read are theirs.
         """
         touching: set[int] = set()
         for i in sorted(views):

@@ -30,7 +30,7 @@ def container_stem(path: str) -> str:
 
 
 def fusion_stem(operations: Sequence[str], fallback: str) -> str:
-    """Return `conv2d_relu`: the operations, or `otherwise` if they are too many."""
+    """Return `conv2d_relu`: the operations, or `fallback` if they are too many."""
     words = list(operations)
     if len(words) > _MOST_OPERATIONS:
         runs = [(name, len(list(same))) for name, same in groupby(operations)]

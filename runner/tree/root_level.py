@@ -15,8 +15,8 @@ def reason_for_model(
     """Return why the problem is a model; None if it is one building block, a layer.
 
     A block's first input and output are feature maps with the same number of dimensions, three or
-    more, and the same batch size. It repeats no block. Its input is no image, which has four
-    dimensions and at most four channels, if it calls modules of its own. `straight` holds the ids
+    more, and the same batch size. It repeats no block. If it calls modules of its own, its input is
+    no image: a tensor of four dimensions with at most four channels. `straight_ids` holds the ids
     of regions that are one line.
     """
     program = flow.program

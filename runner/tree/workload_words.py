@@ -240,7 +240,7 @@ def _value_word(value: Arg) -> str:
 def _layout_words(specs: Sequence[TensorSpec], role: str) -> Iterator[str]:
     """Yield the layouts of tensors that are not contiguous: `permuted_0_2_1`, `strides8_1`.
 
-    `whose` is `in` for inputs and `weight` for weights.
+    `role` is `in` for inputs and `weight` for weights.
     """
     for position, spec in enumerate(specs):
         if not spec.contiguous:

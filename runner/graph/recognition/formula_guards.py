@@ -173,7 +173,7 @@ def find_part_views(a: str, b: str, flow: Flow) -> set[int] | None:
 
 
 def find_shared_views(a: str, b: str, flow: Flow) -> set[int] | None:
-    """Return the views as `parts_of_one` does, also if a or b is the whole tensor."""
+    """Return the views as `find_part_views` does, also if a or b is the whole tensor."""
     common, views = _common_base(a, b, flow)
     return None if common is None or a == b else views
 

@@ -109,7 +109,9 @@ class FormulaSearch:
         )
 
     def _find_at(self, row: "_FormulaRow", root: int) -> Iterator[FormulaMatch]:
-        """Yield the first match of a row that ends in `root`, also with the cast of its result."""
+        """Yield the first match of a row that ends in `root`: with the cast of its result, then
+        without.
+        """
         flow = self.flow
         output = flow.operations[root].outputs[0]
         for match in self.unifier.match(parse_formula(row.formula), Ref(output), Match()):
@@ -223,7 +225,7 @@ def _find_cast_back(root: int, members: frozenset[int], match: Match, flow: Flow
 
 @dataclass(frozen=True, slots=True)
 class _FormulaRow:
-    """One spelling of a formula, parsed, with what a program must contain to match it."""
+    """One parsed spelling of a formula, and the operators that a program needs to match it."""
 
     operation: str
     formula: str
@@ -292,7 +294,7 @@ def expand_calls(formula: str) -> list[str]:
 
 
 def _replace_calls(tree: ast.expr, function: str, formula: ast.expr) -> ast.expr:
-    """Replace each call of a function by a formula of its arguments."""
+    """Return an expression with each call of a function replaced by a formula of its arguments."""
 
     def rewrite(node: ast.expr) -> ast.expr | None:
         if not isinstance(node, ast.Call) or called_function(node) != function:

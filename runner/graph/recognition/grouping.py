@@ -64,7 +64,7 @@ class Grouping:
                 for depth in range(1, len(op.scopes) + 1):
                     self.calls.setdefault(op.scopes[:depth], set()).add(index)
         self.view_counts = Counter(_view_key(op) for op in flow.operations if op.view)
-        """How often one statement takes the same kind of view of one value: the turns of a loop."""
+        """Number of views of one kind that one statement takes of one value; a loop takes many."""
 
     def add_candidates(self, candidates: Iterable[Candidate]) -> None:
         """Make a kernel of each candidate that the data flow allows."""
@@ -223,7 +223,7 @@ class Grouping:
         *,
         views: bool = True,
     ) -> bool:
-        """Join several kernels, and what lies between them, into one; False if that is impossible.
+        """Join several kernels, and the operations between them, into one; False if impossible.
 
         `results` is how many values may be read outside, unless a kernel had more already. `views`
         says whether to include the views of its inputs that only this kernel reads.
@@ -295,7 +295,7 @@ class Grouping:
             if is_fixed or index in inside or flow.leaves(index, {*inside, *chain}):
                 break
             if self.view_counts[_view_key(flow.operations[index])] >= _FEWEST_LOOP_VIEWS:
-                break  # without its own view, each turn of a loop is the same workload
+                break  # a loop's view: without it, all turns of the loop are one workload
             chain.append(index)
             if not flow.sources[index]:
                 break

@@ -12,7 +12,7 @@ _NAMES = {"copy", "einsum", *_SERVING}
 
 
 def join_layout_copies(grouping: Grouping) -> None:
-    """Join each layout copy; one that serves no single operation is named after what it does."""
+    """Join each layout copy; one that serves no single operation gets a name of its own."""
     waiting = grouping.groups_in_order()
     while waiting:
         group = waiting.pop(0)

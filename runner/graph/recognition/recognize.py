@@ -75,7 +75,7 @@ def _rearrangement_candidates(flow: Flow) -> Iterator[Candidate]:
 # --- modules --------------------------------------------------------------------------------------
 
 _SMALL = range(2, 17)
-"""How many operations a module call may have to be one kernel by its formula."""
+"""Numbers of operations with which a module call may be one kernel by its formula."""
 _REARRANGES = {"contiguous", "clone", "reshape", "flatten"}
 _IN_SMALL_MODULES = {"pointwise", "reduction", "creation", "copy", "normalization"}
 
