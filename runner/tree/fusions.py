@@ -130,10 +130,10 @@ class KernelFlow:
         ]
 
     def readers_of_kernel(self, k: int) -> tuple[frozenset[int], frozenset[int], bool]:
-        """Return the readers of a kernel's results: (kernels, views, whether the model returns
-        one).
+        """Return the readers of a kernel's results: (kernels, views, whether the model does).
 
-        The kernels read a result or a view of it; the views are those in between.
+        The kernels read a result or a view of it; the views are those in between. The model reads
+        the values that it returns.
         """
         if k not in self._readers_of_kernel:
             parts = [self.readers_of_value(name) for name in self.outputs[k]]
@@ -145,10 +145,10 @@ class KernelFlow:
         return self._readers_of_kernel[k]
 
     def readers_of_value(self, name: str) -> tuple[frozenset[int], frozenset[int], bool]:
-        """Return the readers of a value: (kernels, views, whether the model returns it).
+        """Return the readers of a value: (kernels, views, whether the model reads it).
 
-        The kernels read the value or a view of it; the views are those in between. The model may
-        also return a view.
+        The kernels read the value or a view of it; the views are those in between. The model reads
+        the values that it returns.
         """
         if name in self._readers_of_value:
             return self._readers_of_value[name]

@@ -28,9 +28,10 @@ A call with more parts, mostly in calls too large for a fusion, is their frame.
 
 @dataclass(frozen=True, slots=True)
 class CallChain:
-    """Calls of one class in one region, each of which feeds the next."""
+    """Calls in one region, of one class or in one list, each of which feeds the next."""
 
     cls: str
+    """The class of the calls; empty for containers, and for a list of several classes."""
     calls: list[Region]
     in_container: bool
     """The calls are elements of one container."""
@@ -51,15 +52,13 @@ class LayerStructure:
         self.containers = flow.program.graph.containers
         self.call_counts = Counter(_own_class(r) for r in root.walk() if id(r) not in fused_ids)
         self.wide_classes: dict[str, bool] = {}
-        """For each author's class, whether one of its calls would be a layer with too many parts.
-        """
+        """For each author's class, whether a layer of it would have too many parts."""
         self.calls_by_class: dict[str, list[Region]] = {}
         for region in root.walk():
             if _own_class(region):
                 self.calls_by_class.setdefault(_own_class(region), []).append(region)
         self.methods_by_path: dict[str, set[str]] = {}
-        """For each module path, the methods that are called on it; empty string for a plain call.
-        """
+        """For each module path, the methods called on it; empty string for a plain call."""
         for region in root.walk():
             if region.scope is not None:
                 self.methods_by_path.setdefault(region.scope.path, set()).add(region.scope.method)
@@ -75,8 +74,7 @@ class LayerStructure:
         self.side_by_side_ids = {
             id(r) for around in [root, *root.walk()] for r in self._side_by_side_calls(around)
         }
-        """Ids of regions around small blocks that stand side by side, such as encoder and decoder.
-        """
+        """Ids of calls around small blocks that stand side by side: encoder and decoder."""
 
     def _mark_outermost(self, region: Region, is_outermost: bool) -> None:
         self.is_outermost[id(region)] = is_outermost

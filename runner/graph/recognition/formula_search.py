@@ -109,9 +109,7 @@ class FormulaSearch:
         )
 
     def _find_at(self, row: "_FormulaRow", root: int) -> Iterator[FormulaMatch]:
-        """Yield the first match of a row that ends in `root`: with the cast of its result, then
-        without.
-        """
+        """Yield the first match of a row that ends in `root`, with the cast of its result first."""
         flow = self.flow
         output = flow.operations[root].outputs[0]
         for match in self.unifier.match(parse_formula(row.formula), Ref(output), Match()):
