@@ -30,7 +30,7 @@ from runner.graph.recognition.recognize import recognize
 from runner.problems import Problem, imported_packages
 from runner.tree.document import ROOT, Edge, Metadata, Node, Tree
 from runner.tree.interface import Program
-from runner.tree.kernel_description import describe_kernel, operation
+from runner.tree.kernel_description import describe_kernel, operation_name
 from runner.tree.part import Part
 from runner.tree.partition import partition
 from runner.tree.source_location import call_lines
@@ -247,7 +247,7 @@ def _tree_node(
             w.local: "int64" if w.sibling else states[w.position].dtype for w in model_class.weights
         },
         weight_map={w.local: original_name(emitter, part, w) for w in model_class.weights},
-        operations=[operation(kernel) for kernel in part.kernels()],
+        operations=[operation_name(kernel) for kernel in part.kernels()],
         groups=[[children[place] for place in group] for group in part.groups],
         flops=sum(flops(op, values) for op in operations),
         bytes=moved_bytes(operations, (*part.io.inputs, *part.io.states), part.io.outputs, values),

@@ -24,7 +24,7 @@ from runner.graph.ir import (
     substitute,
 )
 from runner.graph.operations import constants, kind
-from runner.graph.recognition.scatters import written_back
+from runner.graph.recognition.scatters import scatter_into_base
 from runner.graph.tracing.convolutions import name_convolution
 
 # Operators that read only another tensor's shape or dtype -> the equivalent without that tensor.
@@ -455,7 +455,7 @@ class _Functionalizer:
         if view.name in {"real", "imag"}:
             return self._scatter_component(before, view, value, op)
         shape = self.values[before].shape
-        scatter = written_back(view, position, before, value, shape, self.graph.values)
+        scatter = scatter_into_base(view, position, before, value, shape, self.graph.values)
         by_stride = scatter is not None and scatter[0].startswith("as_strided")
         if scatter is None or (by_stride and not self.values[before].contiguous):
             raise NotImplementedError(f"a write through {view.target}")

@@ -1,4 +1,4 @@
-"""The usual arguments of operations, which neither a name nor a family mentions."""
+"""Lists the default arguments of operations; names and families of kernels leave them out."""
 
 from __future__ import annotations
 
@@ -32,46 +32,50 @@ _DEFAULTS: dict[str, dict[str, Arg]] = {
     "cross_entropy_loss": {"reduction": 1, "ignore_index": -100, "label_smoothing": 0.0},
     "embedding": {"padding_idx": -1, "scale_grad_by_freq": False, "sparse": False},
 }  # fmt: skip
-"""What torch's modules do where nothing is said."""
-OF_MACHINES = {"cudnn_enabled", "cudnn_enable", "device", "layout", "pin_memory"}
-"""Arguments that are about where an operation runs."""
+"""Arguments of torch's modules where the author passes none."""
+MACHINE_ARGUMENTS = {"cudnn_enabled", "cudnn_enable", "device", "layout", "pin_memory"}
+"""Arguments that say where an operation runs."""
 
 
 def spatial_dims(op: Operation) -> int:
-    """2 of `conv2d`; `convolution`, which runs below autograd, has a stride for each."""
+    """Return the number of spatial dimensions: 2 for `conv2d`.
+
+    `convolution`, the operator below autograd, has no digit in its name; the length of its stride
+    tells.
+    """
     stride = op.arg("stride")
     return len(stride) if isinstance(stride, tuple) else int(op.name[-2])
 
 
-def defaults(op: Operation) -> dict[str, Arg]:
-    """What an operation does where its arguments say nothing; a window's are lists."""
-    known = _DEFAULTS.get(op.name, {})
+def default_arguments(op: Operation) -> dict[str, Arg]:
+    """Return an operation's default arguments; those of a window are lists."""
+    table = _DEFAULTS.get(op.name, {})
     if op.name.startswith("conv"):
         sizes = spatial_dims(op)
-        transposed = "transpose" in op.name
+        is_transposed = "transpose" in op.name
         return {
             name: value if name == "groups" else (value,) * sizes
-            for name, value in known.items()
-            if transposed or name != "output_padding"
+            for name, value in table.items()
+            if is_transposed or name != "output_padding"
         }
     if "_pool" in op.name:
-        left_out = "count_include_pad" if op.name.startswith("max") else "dilation"
+        skipped_name = "count_include_pad" if op.name.startswith("max") else "dilation"
         window = op.arg("kernel_size")
         sizes = len(window) if isinstance(window, tuple) else 1
         return {"kernel_size": window, "stride": window} | {
             name: value if isinstance(value, bool) else (value,) * sizes
-            for name, value in known.items()
-            if name != left_out
+            for name, value in table.items()
+            if name != skipped_name
         }
-    return dict(known)
+    return dict(table)
 
 
 def is_usual(op: Operation, name: str, value: Arg) -> bool:
-    """Whether an argument is what the operation does anyway, in each of its dimensions."""
-    if value is None or value == () or name in OF_MACHINES:
+    """Return whether an argument is the operation's default, in each of its dimensions."""
+    if value is None or value == () or name in MACHINE_ARGUMENTS:
         return True
-    known = _DEFAULTS.get(op.name, {})
+    defaults_of_op = _DEFAULTS.get(op.name, {})
     values = value if isinstance(value, tuple) else (value,)
-    return name in known and all(
-        type(item) is type(known[name]) and item == known[name] for item in values
+    return name in defaults_of_op and all(
+        type(item) is type(defaults_of_op[name]) and item == defaults_of_op[name] for item in values
     )

@@ -1,4 +1,4 @@
-"""Dimensions in the names of workloads: of weights, windows and tensors, and their dtypes."""
+"""Writes dimensions and dtypes as words for file names: of weights, windows and tensors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ DTYPE_CODES = {
 
 
 def parameter_dimensions(program: Program, op: Operation) -> tuple[int, ...]:
-    """In, then out, of an operation with a weight of the model."""
+    """Return the input size, then the output size, of an operation with a weight of the model.
+
+    Returns () if the operation has no such weight.
+    """
     if op.name in RECURRENT:
         weights = op.arg("params")
         first = weights[0] if isinstance(weights, tuple) and weights else None
@@ -28,9 +31,9 @@ def parameter_dimensions(program: Program, op: Operation) -> tuple[int, ...]:
             rows, columns = program.spec(first.name).shape
             return (columns, rows // {"lstm": 4, "gru": 3}.get(op.name, 1))
         return ()
-    if op.name in {"index", "index_select"}:  # of experts, whose matrices are stacked
-        picked = _largest_weight(program, op)
-        return picked if len(picked) > 2 else ()
+    if op.name in {"index", "index_select"}:  # a look-up in the stacked matrices of experts
+        stack_shape = _largest_weight(program, op)
+        return stack_shape if len(stack_shape) > 2 else ()
     weight = op.arg("weight")
     if not isinstance(weight, Ref) or not program.is_state(weight.name):
         return _largest_weight(program, op) if kind(op) == "contraction" else ()
@@ -50,18 +53,19 @@ def parameter_dimensions(program: Program, op: Operation) -> tuple[int, ...]:
 
 def _largest_weight(program: Program, op: Operation) -> tuple[int, ...]:
     """Return the shape of the largest weight that an operation reads, also through views."""
-    found: list[tuple[int, ...]] = []
+    shapes: list[tuple[int, ...]] = []
     for name in op.refs():
         while (i := program.producers.get(name)) is not None and program.graph.operations[i].view:
             name = next(program.graph.operations[i].refs())
         if program.is_state(name):
-            found.append(program.spec(name).shape)
-    return max(found, key=prod, default=())
+            shapes.append(program.spec(name).shape)
+    return max(shapes, key=prod, default=())
 
 
-IN_WINDOW = {"kernel_size", "stride", "padding", "output_padding", "dilation", "groups"}
+WINDOW_ARGUMENTS = {"kernel_size", "stride", "padding", "output_padding", "dilation", "groups"}
+"""Arguments that the word for a window already holds."""
 
-# How a window moves: the argument, its letter in the file's name, and what is not worth saying.
+# A window's arguments: name, letter in the file's name, and the default, which is left out.
 _WINDOW = (
     ("stride", "s", "1"),
     ("padding", "p", "0"),
@@ -72,22 +76,23 @@ _WINDOW = (
 
 
 def window_word(program: Program, op: Operation) -> str:
-    """`k7s2p3`: kernel, stride, padding, dilation, groups, where they are not the usual ones."""
+    """Return `k7s2p3`: kernel, stride, padding, dilation, groups, without the default values."""
     text = ""
     weight = op.arg("weight")
     kernel = op.arg("kernel_size")
     if isinstance(weight, Ref) and op.name.startswith("conv"):
         kernel = program.spec(weight.name).shape[2:]
     if kernel is not None:
-        text += "k" + _size(kernel)
-    for name, code, usual in _WINDOW:
+        text += "k" + _size_word(kernel)
+    for name, code, default in _WINDOW:
         value = op.arg(name)
-        if value is not None and value != () and _size(value) != usual:
-            text += code + _size(value)
+        if value is not None and value != () and _size_word(value) != default:
+            text += code + _size_word(value)
     return text
 
 
-def _size(value: object) -> str:
+def _size_word(value: object) -> str:
+    """Return `3` for `(3, 3)` and `3x5` for `(3, 5)`."""
     if isinstance(value, tuple):
         sizes = [str(v) for v in value]
         return sizes[0] if len(set(sizes)) == 1 else "x".join(sizes)
@@ -95,19 +100,26 @@ def _size(value: object) -> str:
 
 
 def shapes_word(specs: Iterable[TensorSpec]) -> str:
-    """`8x16_16x8`; equal neighbours are counted, `2x8_10x4_x3`, unless there are but two."""
+    """Return shapes as a word: `8x16_16x8`.
+
+    Equal neighbours are counted, `2x8_10x4_x3`; two equal shapes alone are written once.
+    """
     runs = [(shape, len(list(same))) for shape, same in groupby(spec.shape for spec in specs)]
     if len(runs) == 1 and runs[0][1] == 2:
         runs = [(runs[0][0], 1)]
-    words = [(joined(shape) or "scalar") + (f"_x{n}" if n > 1 else "") for shape, n in runs]
+    words = [
+        (join_dimensions(shape) or "scalar") + (f"_x{n}" if n > 1 else "") for shape, n in runs
+    ]
     return "_".join(words)
 
 
-def joined(numbers: Iterable[int]) -> str:
+def join_dimensions(numbers: Iterable[int]) -> str:
+    """Return `3x64` for (3, 64)."""
     return "x".join(map(str, numbers))
 
 
 def dtype_code(program: Program, part: Part) -> str:
+    """Return the code of the dtype of a part's first floating-point output, weight or input."""
     specs = [program.spec(n) for n in (*part.io.outputs, *part.io.states, *part.io.inputs)]
-    chosen = next((s for s in specs if s.floating), specs[0] if specs else None)
-    return DTYPE_CODES.get(chosen.dtype, chosen.dtype) if chosen else ""
+    main_spec = next((s for s in specs if s.floating), specs[0] if specs else None)
+    return DTYPE_CODES.get(main_spec.dtype, main_spec.dtype) if main_spec else ""

@@ -1,4 +1,4 @@
-"""`decomposition_tree.json`: the one model that writes and reads it; see docs/formats.md."""
+"""Defines the document `decomposition_tree.json`, and reads and writes it; see docs/formats.md."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -22,63 +22,70 @@ Attribute = Scalar | list[Scalar | list[Scalar]]
 LEVEL_FOLDER: dict[Level, str] = {level: f"level_{n}_{level}" for level, n in LEVEL_NUMBER.items()}
 
 
-class _Document(BaseModel):
+class _TreeDocument(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Node(_Document):
+class Node(_TreeDocument):
     """One instance of a component in the model."""
 
     id: str
     """Unique in the tree: `root`, or the path of names from the root, joined by dots."""
     name: str
-    """What people call it: the attribute, class or operation that it comes from."""
+    """The attribute, class or operation that the instance comes from."""
     level: Level
     path: str
-    """Component file, relative to the decomposition directory; one for all its instances."""
+    """Component file, relative to the decomposition directory; all instances share it."""
     children: list[str] = Field(default_factory=list)
-    """Ids, in the order in which they run."""
+    """Ids of the children, in the order in which they run."""
     module_path: str = ""
-    """Where in the original: the dotted path of the innermost module that holds all of it."""
+    """Dotted path of the innermost module of the original that contains all of it."""
     source_line: int | None = None
     """Line of original.py on which its parent's forward calls it."""
     instance_count: int = 1
-    """How many nodes share this path."""
+    """Number of nodes that share this path."""
     input_shapes: dict[str, list[int]]
-    """By the names of the parameters of the component file's forward, in their order."""
+    """Shape of each input, by the parameter names of the component file's forward, in order."""
     output_shapes: dict[str, list[int]]
-    """By the author's variable names, else `output`, `output_2`; in the order of return."""
+    """Shape of each output, in the order of return.
+
+    Names are the author's variables, else `output`, `output_2`.
+    """
     input_dtypes: dict[str, str]
-    """`float32`, without the `torch.`; the same names as in input_shapes, as in all below."""
+    """Dtype of each input, without the `torch.`: `float32`; same names as input_shapes."""
     output_dtypes: dict[str, str]
+    """Dtype of each output; same names as output_shapes."""
     input_strides: dict[str, list[int]] = Field(default_factory=dict)
-    """In elements; the original's, so that a transposed input stays transposed."""
+    """Strides in elements, as in the original: a transposed input stays transposed."""
     output_strides: dict[str, list[int]] = Field(default_factory=dict)
+    """Strides of each output, in elements."""
     weight_shapes: dict[str, list[int]] = Field(default_factory=dict)
-    """Parameters and buffers of the component by their names in its file."""
+    """Shape of each parameter and buffer, by its name in the component file."""
     weight_dtypes: dict[str, str] = Field(default_factory=dict)
+    """Dtype of each parameter and buffer; same names as weight_shapes."""
     weight_map: dict[str, str] = Field(default_factory=dict)
     """Name of a weight in the component file -> its name in original.py, for this instance."""
     operation: str | None = None
-    """Name of a kernel's operation: `conv2d`; None for what has children."""
+    """Name of a kernel's operation: `conv2d`; null for a node with children."""
     operations: list[str] = Field(default_factory=list)
-    """Operations of the kernels inside, in the order in which they run; of a kernel its own."""
+    """Operations of the kernels inside, in the order in which they run; a kernel lists its own."""
     attributes: dict[str, Attribute] = Field(default_factory=dict)
-    """Arguments of a kernel's operation besides tensors, usual ones too: `{"stride": [1, 1]}`."""
+    """Arguments of a kernel's operation that are not tensors, defaults too: `{"stride": [1, 1]}`.
+    """
     identity: str | None = None
-    """Digest of the workload: equal in any two trees exactly where the workloads are equal."""
+    """Digest of the workload: equal in any two trees exactly if the workloads are equal."""
     family: str | None = None
-    """Operation, attributes, dtypes and numbers of dimensions of a kernel: all but its sizes."""
+    """Operation, attributes, dtypes and numbers of dimensions of a kernel, without its sizes."""
     groups: list[list[str]] = Field(default_factory=list)
     """Straight lines of data flow among the children of a fusion, as lists of their ids."""
     flops: int = 0
-    """Multiply-adds count two."""
+    """Floating-point operations; a multiply-add counts as two."""
     bytes: int = 0
-    """Read of inputs and weights, and written of outputs, once each."""
+    """Bytes of inputs and weights read and of outputs written, each tensor once."""
 
     @model_validator(mode="after")
     def names_agree(self) -> Self:
-        """Shapes, dtypes and strides are of the same tensors; groups are of children."""
+        """Check that shapes, dtypes and strides name the same tensors, and groups only children."""
         sides: tuple[tuple[str, Mapping[str, object], Mapping[str, object], bool], ...] = (
             ("input_dtypes", self.input_dtypes, self.input_shapes, True),
             ("output_dtypes", self.output_dtypes, self.output_shapes, True),
@@ -86,15 +93,15 @@ class Node(_Document):
             ("input_strides", self.input_strides, self.input_shapes, False),
             ("output_strides", self.output_strides, self.output_shapes, False),
         )
-        for field, given, shapes, required in sides:
-            if (given or required) and given.keys() != shapes.keys():
+        for field, values, shapes, required in sides:
+            if (values or required) and values.keys() != shapes.keys():
                 raise ValueError(f"{field} has other names than the shapes")
         if not {child for group in self.groups for child in group} <= set(self.children):
             raise ValueError("groups: ids of children alone")
         return self
 
 
-class Edge(_Document):
+class Edge(_TreeDocument):
     """A tensor that goes from one kernel to another.
 
     `input` stands for the model's inputs as a source, `output` for its outputs as a target.
@@ -109,8 +116,8 @@ class Edge(_Document):
     dtype: str
 
 
-class Metadata(_Document):
-    """What was taken apart, by which version, how."""
+class Metadata(_TreeDocument):
+    """The problem that was decomposed, the versions that did it, and the figures of the result."""
 
     schema_version: Literal[2] = SCHEMA_VERSION
     source_file: str
@@ -120,16 +127,22 @@ class Metadata(_Document):
     kdrun_version: str
     torch_version: str
     packages: dict[str, str] = Field(default_factory=dict)
-    """What original.py imports besides torch: the version, or a sha256 where it is a checkout."""
+    """Version of each package that original.py imports besides torch; a sha256 for a checkout."""
     mode: Literal["eval", "train"] = "eval"
     capture: Literal["fake", "real_parameters", "concrete"]
-    """The rung that worked: fake tensors throughout; real parameters; a trace with real inputs."""
+    """The capture strategy that worked.
+
+    `fake`: fake tensors throughout; `real_parameters`: fake inputs, real weights; `concrete`: a
+    trace of one run on real inputs.
+    """
     specialisations: list[str] = Field(default_factory=list)
     """Input values that the captured program depends on, a sentence each; mostly empty."""
     estimated_peak_bytes: int = 0
-    """Resident at the worst moment of a forward pass: weights, inputs, scratch included."""
+    """Resident bytes at the worst moment of a forward pass: weights, inputs, workspaces included.
+    """
     estimated_allocation_bytes: int = 0
-    """What that pass asks for by then: more, where memory is given back before it is touched."""
+    """Bytes allocated at that moment; more than resident if memory is freed before it is touched.
+    """
     total_components: int
     by_level: dict[Level, int]
     unique_kernels: int
@@ -140,7 +153,7 @@ class Metadata(_Document):
     """`not_run` until verification has judged the directory."""
 
 
-class Tree(_Document):
+class Tree(_TreeDocument):
     """The decomposition: every instance, and the tensors that flow between kernels."""
 
     metadata: Metadata
@@ -149,24 +162,24 @@ class Tree(_Document):
 
     @model_validator(mode="after")
     def is_a_tree(self) -> Self:
-        """Every child exists, has one parent and a strictly lower level; all hang from the root."""
+        """Check that every node is below the root, with one parent of a higher level."""
         if ROOT not in self.nodes:
             raise ValueError("no node 'root'")
-        seen = [ROOT]
-        for identity in seen:
+        visited = [ROOT]
+        for identity in visited:
             node = self.nodes[identity]
             for child in node.children:
                 if child not in self.nodes:
                     raise ValueError(
                         f"node {identity!r} names a child {child!r} that does not exist"
                     )
-                below = self.nodes[child].level
-                if LEVEL_NUMBER[below] >= LEVEL_NUMBER[node.level]:
+                child_level = self.nodes[child].level
+                if LEVEL_NUMBER[child_level] >= LEVEL_NUMBER[node.level]:
                     raise ValueError(
-                        f"{child!r} ({below}) is not below {identity!r} ({node.level})"
+                        f"{child!r} ({child_level}) is not below {identity!r} ({node.level})"
                     )
-            seen.extend(node.children)
-        if len(seen) != len(self.nodes) or len(set(seen)) != len(seen):
+            visited.extend(node.children)
+        if len(visited) != len(self.nodes) or len(set(visited)) != len(visited):
             raise ValueError("some node has no parent, or more than one")
         return self
 
@@ -176,33 +189,33 @@ class Tree(_Document):
 
     def write(self, directory: Path) -> None:
         """Write the tree into a decomposition directory."""
-        (directory / TREE_FILE).write_text(_layout(self), encoding="utf-8")
+        (directory / TREE_FILE).write_text(_format_tree(self), encoding="utf-8")
 
     @classmethod
     def read(cls, directory: Path) -> "Tree":
         """Read a decomposition directory's tree.
 
         Raises:
-            DecompositionError: there is none, or it is not one that this version understands.
+            DecompositionError: there is none, or this version cannot read it.
         """
         return cls.parse(read_text(directory), directory / TREE_FILE)
 
     @classmethod
     def parse(cls, text: str, path: Path) -> "Tree":
-        """The tree that `text` is; `path` is where it stands, for what is said about it.
+        """Parse the text of a tree; `path` is the file's path, for error messages.
 
         Raises:
-            DecompositionError: it is of another schema version, or not as the schema has it.
+            DecompositionError: it is of another schema version, or does not follow the schema.
         """
         try:
             return cls.model_validate_json(text)
         except ValidationError as error:
             if fault := version_fault(text):
-                raise DecompositionError(f"{path}: {fault}", hint=ANEW) from error
+                raise DecompositionError(f"{path}: {fault}", hint=DECOMPOSE_AGAIN) from error
             first = error.errors()[0]
-            where = ".".join(map(str, first["loc"]))
+            location = ".".join(map(str, first["loc"]))
             raise DecompositionError(
-                f"{path}: {where}: {first['msg']}", hint="decompose the problem again"
+                f"{path}: {location}: {first['msg']}", hint="decompose the problem again"
             ) from error
 
 
@@ -210,11 +223,13 @@ _WIDTH = 120
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
-def _layout(tree: Tree) -> str:
-    """The tree as JSON that people read: a line for each field, each shape, each edge."""
+def _format_tree(tree: Tree) -> str:
+    """Return the tree as readable JSON: one line for each field, each shape, each edge."""
     document = tree.model_dump(mode="json", by_alias=True)
-    metadata = _fields(document["metadata"], 2)
-    nodes = (f"  {_encode(key)}: {_fields(node, 3)}" for key, node in document["nodes"].items())
+    metadata = _format_fields(document["metadata"], 2)
+    nodes = (
+        f"  {_encode(key)}: {_format_fields(node, 3)}" for key, node in document["nodes"].items()
+    )
     edges = (f"  {_encode(edge)}" for edge in document["data_flow"])
     parts = {
         "metadata": metadata,
@@ -224,34 +239,34 @@ def _layout(tree: Tree) -> str:
     return "{\n" + ",\n".join(f' "{name}": {text}' for name, text in parts.items()) + "\n}\n"
 
 
-def _fields(record: Mapping[str, object], depth: int) -> str:
-    """An object, each field on a line of its own; the items of a long value have one, too."""
+def _format_fields(record: Mapping[str, object], depth: int) -> str:
+    """Return a JSON object with one line for each field, and one for each item of a long value."""
     margin = " " * depth
     lines = []
     for name, value in record.items():
         text = _encode(value)
         if len(text) > _WIDTH and isinstance(value, dict):
             items = (f"{_encode(key)}: {_encode(item)}" for key, item in value.items())
-            text = _lines("{", items, "}", margin)
+            text = _format_lines("{", items, "}", margin)
         elif len(text) > _WIDTH and isinstance(value, list):
-            text = _lines("[", map(_encode, value), "]", margin)
+            text = _format_lines("[", map(_encode, value), "]", margin)
         lines.append(f'"{name}": {text}')
-    return _lines("{", lines, "}", margin[1:])
+    return _format_lines("{", lines, "}", margin[1:])
 
 
-def _lines(opening: str, items: Iterable[str], closing: str, margin: str) -> str:
+def _format_lines(opening: str, items: Iterable[str], closing: str, margin: str) -> str:
     inner = ",\n".join(f"{margin} {item}" for item in items)
     return f"{opening}\n{inner}\n{margin}{closing}"
 
 
-ANEW = "decompose the problem again with this version of kdrun"
+DECOMPOSE_AGAIN = "decompose the problem again with this version of kdrun"
 
 
 def read_text(directory: Path) -> str:
-    """The text of a directory's tree.
+    """Return the text of a directory's tree.
 
     Raises:
-        DecompositionError: there is none, or it is no text.
+        DecompositionError: the file does not exist, cannot be read, or is not text.
     """
     path = directory / TREE_FILE
     try:
@@ -271,17 +286,17 @@ def read_text(directory: Path) -> str:
 
 
 def refuse_other_versions(directory: Path) -> None:
-    """Raise DecompositionError where a directory's tree says that it is of another version."""
+    """Raise DecompositionError if a directory's tree is of another schema version."""
     try:
         text = read_text(directory)
     except DecompositionError:
         return
     if fault := version_fault(text):
-        raise DecompositionError(f"{directory / TREE_FILE}: {fault}", hint=ANEW)
+        raise DecompositionError(f"{directory / TREE_FILE}: {fault}", hint=DECOMPOSE_AGAIN)
 
 
 def schema_version(text: str) -> object:
-    """The version that a tree says it is of; None where it says none."""
+    """Return the schema version that a tree states; None if it states none."""
     try:
         metadata = json.loads(text)["metadata"]
         return metadata.get("schema_version")
@@ -290,7 +305,7 @@ def schema_version(text: str) -> object:
 
 
 def version_fault(text: str) -> str | None:
-    """Why a tree's version is not this one's, in a few words; None where it is, or says none."""
+    """Return why this kdrun cannot read a tree's version; None if it can, or none is stated."""
     version = schema_version(text)
     if version is None or version == SCHEMA_VERSION:
         return None

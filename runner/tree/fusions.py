@@ -1,7 +1,7 @@
-"""Fusions: which kernels an engineer would name together, and which run as one straight line.
+"""Decides which kernels form fusions by their data flow: straight lines, and blocks up to a join.
 
-docs/decisions/how-a-model-comes-apart.md states the rules: here are b, c, and what depends on no
-input of the model.
+docs/decisions/how-a-model-comes-apart.md states the rules; this module implements b and c, and the
+fusions of kernels that depend on no input.
 """
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
@@ -12,41 +12,44 @@ from runner.graph.terms import snake_case
 from runner.tree.interface import Program, interface
 
 LARGEST_FUSION = 16
-"""Parts of a module call that is drawn as one fusion; a straight line of kernels is one part."""
+"""Most parts of a module call that is one fusion; a straight line of kernels is one part."""
 FEWEST_TURNS = 3
-"""Turns of a loop, or calls of one module, that are steps: fusions of however many kernels."""
+"""Fewest turns of a loop, or calls of one module, that become fusions of any size."""
 MOST_KERNELS = 32
-"""Kernels in such a fusion."""
+"""Most kernels in a module call that is one fusion."""
 LARGEST_BLOCK = 64
-"""Kernels in a call that is one block, arithmetic on indices not counted."""
+"""Most kernels in a call that is one block, not counting arithmetic on indices."""
 _STAND_ALONE = {"other", "random", "creation"}
+"""Kinds of kernels that are never in a straight line."""
 CONCATENATIONS = {"cat", "stack", "hstack", "vstack", "dstack"}
 _ATTENTION = "attention"
 _EXPERTS = {"topk_router", "expert_linear", "expert_combine", "expert_dispatch"}
+"""Operations that make a block a mixture of experts."""
 
 
 Statement = tuple[str, int]
 """File and first line."""
-Place = tuple[tuple[tuple[str, str, int], ...], Statement]
-"""Calls of functions, and the statement that they lead to."""
+StatementPath = tuple[tuple[tuple[str, str, int], ...], Statement]
+"""The function calls that lead to a statement, and the statement."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fusion:
-    """Kernels (positions in the kernel list) that are drawn together, and why."""
+    """Kernels that become one fusion, and why."""
 
     kernels: tuple[int, ...]
+    """Positions in the program's list of kernels."""
     reason: str
     stem: str | None = None
-    """Its name in the field; None where its operations name it."""
+    """Its name in the field; None if its operations name it."""
 
 
 class KernelFlow:
-    """The kernels' data flow: which kernel reads what of which, looking through views."""
+    """The data flow between kernels, looking through views."""
 
     def __init__(self, program: Program) -> None:
         self.program, self.kernels, self.owner = program, program.kernels, program.owner
-        self._readers: dict[str, tuple[frozenset[int], frozenset[int], bool]] = {}
+        self._readers_of_value: dict[str, tuple[frozenset[int], frozenset[int], bool]] = {}
         self.inputs: list[list[tuple[str, int | None]]] = [
             self._inputs(kernel) for kernel in self.kernels
         ]
@@ -54,39 +57,46 @@ class KernelFlow:
             interface(program, kernel.members).outputs for kernel in self.kernels
         ]
         self.constant: list[bool] = []
-        for found in self.inputs:  # kernels are in an order in which each reads earlier ones only
+        for inputs in self.inputs:  # each kernel reads earlier ones only
             self.constant.append(
-                all(made_by is not None and self.constant[made_by] for _, made_by in found)
+                all(producer is not None and self.constant[producer] for _, producer in inputs)
             )
-        for place in self._of_a_loop():
-            self.constant[place] = False
+        for index in self._kernels_varying_in_loops():
+            self.constant[index] = False
         self.contractions = [int(k.kind == "contraction") for k in self.kernels]
-        self._exits: dict[int, tuple[frozenset[int], frozenset[int], bool]] = {}
-        self.users = [tuple(sorted(self.exits(k)[0])) for k in range(len(self.kernels))]
+        self._readers_of_kernel: dict[int, tuple[frozenset[int], frozenset[int], bool]] = {}
+        self.users = [tuple(sorted(self.readers_of_kernel(k)[0])) for k in range(len(self.kernels))]
 
-    def _of_a_loop(self) -> list[int]:
-        """Constant kernels of a loop's first turns that are no constants in the turns that follow.
+    def _kernels_varying_in_loops(self) -> list[int]:
+        """Return the kernels of loops that are constant in some turns of the loop only.
 
-        A statement that gives the same operations three times in a row, or more, is in a loop.
+        A statement that gives the same operations three times in a row, or more, is in a loop. In
+        the first turns its operands may be constants.
         """
         runs: dict[Hashable, list[int]] = {}
-        for k, place in enumerate(self.places(range(len(self.kernels)))):
-            if place is not None:
+        for k, path in enumerate(self.statement_paths(range(len(self.kernels)))):
+            if path is not None:
                 paths = tuple(scope.path for scope in self.program.scopes[k])
-                runs.setdefault((paths, place), []).append(k)
-        found = []
+                runs.setdefault((paths, path), []).append(k)
+        kernels = []
         for run in runs.values():
             operations = [self.kernels[k].operation for k in run]
             for size in range(1, len(run) // FEWEST_TURNS + 1):
                 if operations[:size] * (len(run) // size) == operations:
                     in_turns = (run[n::size] for n in range(size))
-                    mixed = (same for same in in_turns if not all(self.constant[k] for k in same))
-                    found += [k for same in mixed for k in same]
+                    mixed_positions = (
+                        kernels_at_position
+                        for kernels_at_position in in_turns
+                        if not all(self.constant[k] for k in kernels_at_position)
+                    )
+                    kernels += [
+                        k for kernels_at_position in mixed_positions for k in kernels_at_position
+                    ]
                     break
-        return found
+        return kernels
 
     def base(self, name: str) -> str:
-        """The value that a chain of views between kernels looks at."""
+        """Return the value that a chain of views between kernels shows."""
         while True:
             i = self.program.producers.get(name)
             if i is None or i in self.owner or not self.program.graph.operations[i].view:
@@ -94,12 +104,15 @@ class KernelFlow:
             name = next(self.program.graph.operations[i].refs())
 
     def producer(self, name: str) -> int | None:
-        """The kernel that computes what `name` shows."""
+        """Return the kernel that computes the value that `name` shows, or None."""
         i = self.program.producers.get(self.base(name))
         return None if i is None else self.owner.get(i)
 
     def _inputs(self, kernel: Kernel) -> list[tuple[str, int | None]]:
-        """(name, producing kernel) of what a kernel reads from outside, states left out."""
+        """Return (name, producing kernel) of each value that a kernel reads from outside.
+
+        Parameters, buffers and constants of the model are not included.
+        """
         inside = {n for i in kernel.members for n in self.program.graph.operations[i].outputs}
         names: dict[str, None] = {}
         for i in kernel.members:
@@ -109,72 +122,88 @@ class KernelFlow:
         return [(name, self.producer(name)) for name in names]
 
     def activations(self, k: int) -> list[tuple[str, int | None]]:
-        """What a kernel reads that depends on the model's inputs: (name, producing kernel)."""
+        """Return (name, producing kernel) of each value that depends on the model's inputs."""
         return [
-            (name, made_by)
-            for name, made_by in self.inputs[k]
-            if made_by is None or not self.constant[made_by]
+            (name, producer)
+            for name, producer in self.inputs[k]
+            if producer is None or not self.constant[producer]
         ]
 
-    def exits(self, k: int) -> tuple[frozenset[int], frozenset[int], bool]:
-        """(kernels that read it, views on the way, whether the model returns some of it)."""
-        if k not in self._exits:
-            parts = [self.readers(name) for name in self.outputs[k]]
-            self._exits[k] = (
+    def readers_of_kernel(self, k: int) -> tuple[frozenset[int], frozenset[int], bool]:
+        """Return the readers of a kernel's results: (kernels, views, whether the model does).
+
+        The kernels read a result or a view of it; the views are those in between. The model reads
+        the values that it returns.
+        """
+        if k not in self._readers_of_kernel:
+            parts = [self.readers_of_value(name) for name in self.outputs[k]]
+            self._readers_of_kernel[k] = (
                 frozenset().union(*(p[0] for p in parts)),
                 frozenset().union(*(p[1] for p in parts)),
                 any(p[2] for p in parts),
             )
-        return self._exits[k]
+        return self._readers_of_kernel[k]
 
-    def readers(self, name: str) -> tuple[frozenset[int], frozenset[int], bool]:
-        """(kernels that read it or a view of it, those views, whether the model returns it)."""
-        if name in self._readers:
-            return self._readers[name]
+    def readers_of_value(self, name: str) -> tuple[frozenset[int], frozenset[int], bool]:
+        """Return the readers of a value: (kernels, views, whether the model reads it).
+
+        The kernels read the value or a view of it; the views are those in between. The model reads
+        the values that it returns.
+        """
+        if name in self._readers_of_value:
+            return self._readers_of_value[name]
         readers: set[int] = set()
         views: set[int] = set()
-        returned = name in self.program.returned
+        returned = name in self.program.returned_values
         for i in self.program.consumers.get(name, ()):
             if i in self.owner:
                 readers.add(self.owner[i])
                 continue
             views.add(i)
             for out in self.program.graph.operations[i].outputs:
-                below = self.readers(out)
+                below = self.readers_of_value(out)
                 readers |= below[0]
                 views |= below[1]
                 returned |= below[2]
-        self._readers[name] = (frozenset(readers), frozenset(views), returned)
-        return self._readers[name]
+        self._readers_of_value[name] = (frozenset(readers), frozenset(views), returned)
+        return self._readers_of_value[name]
 
     def ancestors(self, k: int, among: Collection[int]) -> set[int]:
-        """The kernels of a set that a kernel's result depends on."""
-        found: set[int] = set()
+        """Return the kernels among `among` that a kernel's result depends on."""
+        ancestors: set[int] = set()
         waiting = [k]
         while waiting:
-            for _, made_by in self.activations(waiting.pop()):
-                if made_by is not None and made_by in among and made_by not in found:
-                    found.add(made_by)
-                    waiting.append(made_by)
-        return found
+            for _, producer in self.activations(waiting.pop()):
+                if producer is not None and producer in among and producer not in ancestors:
+                    ancestors.add(producer)
+                    waiting.append(producer)
+        return ancestors
 
     def statements(self, kernels: Iterable[int]) -> tuple[Statement | None, ...]:
-        """The statement that makes each kernel's result."""
-        return tuple(place and place[-1] for place in self.places(kernels))
+        """Return the statement that makes each kernel's result."""
+        return tuple(path and path[-1] for path in self.statement_paths(kernels))
 
-    def places(self, kernels: Iterable[int]) -> tuple[Place | None, ...]:
-        """The statement that makes each kernel's result, after the calls of functions around it."""
-        last = (self.program.graph.operations[self.kernels[k].members[-1]].origin for k in kernels)
-        return tuple((at.functions, (at.file, at.statement)) if at else None for at in last)
+    def statement_paths(self, kernels: Iterable[int]) -> tuple[StatementPath | None, ...]:
+        """Return the statement that makes each kernel's result, with the function calls to it."""
+        origins = (
+            self.program.graph.operations[self.kernels[k].members[-1]].origin for k in kernels
+        )
+        return tuple(
+            (origin.functions, (origin.file, origin.statement)) if origin else None
+            for origin in origins
+        )
 
     def functions(self, k: int) -> tuple[tuple[str, str, int], ...]:
-        """File, name and line of the call of each function that leads to a kernel's result."""
+        """Return file, name and line of each function call that leads to a kernel's result."""
         origin = self.program.graph.operations[self.kernels[k].members[-1]].origin
         return origin.functions if origin is not None else ()
 
     def only_reader(self, k: int) -> int | None:
-        """The one kernel that reads a kernel's result, where the model does not return it."""
-        readers, _, returned = self.exits(k)
+        """Return the only kernel that reads a kernel's result.
+
+        Returns None if several do, or if the model returns the result.
+        """
+        readers, _, returned = self.readers_of_kernel(k)
         return min(readers) if len(readers) == 1 and not returned else None
 
 
@@ -182,7 +211,7 @@ class KernelFlow:
 
 
 def is_join(flow: KernelFlow, k: int) -> bool:
-    """Two streams of activations meet: a residual add, a product of branches, a concatenation."""
+    """Return whether activations meet: a residual add, a product of branches, a concatenation."""
     kernel = flow.kernels[k]
     activations = flow.activations(k)
     if len(activations) < 2 or kernel.kind == "contraction":
@@ -193,16 +222,17 @@ def is_join(flow: KernelFlow, k: int) -> bool:
 
 
 def _streams(flow: KernelFlow, k: int) -> list[tuple[str, int | None]]:
-    """The activations that a kernel reads, of the largest size."""
+    """Return the largest activations that a kernel reads."""
     activations = flow.activations(k)
     sizes = [flow.program.spec(name).numel for name, _ in activations]
     return [a for a, size in zip(activations, sizes, strict=True) if size == max(sizes)]
 
 
 def is_residual(flow: KernelFlow, k: int, inside: Collection[int]) -> bool:
-    """Whether a kernel adds a value to what a branch made of it; `inside`: the kernels of a layer.
+    """Return whether a kernel adds a value to the result of a branch that reads the value.
 
-    The value is the layer's own input, or a whole result that the branch reads too.
+    `inside` are the kernels of a layer. The value is the layer's own input, or a whole result that
+    the branch reads too.
     """
     if flow.kernels[k].operation != "add" or not is_join(flow, k):
         return False
@@ -215,7 +245,7 @@ def is_residual(flow: KernelFlow, k: int, inside: Collection[int]) -> bool:
         branch is not None
         and (
             skip is None
-            or (len(flow.exits(skip)[0]) > 1 and skip in flow.ancestors(branch, inside))
+            or (len(flow.readers_of_kernel(skip)[0]) > 1 and skip in flow.ancestors(branch, inside))
         )
         for n, skip in enumerate(makers)
         for branch in (*makers[:n], *makers[n + 1 :])
@@ -223,34 +253,38 @@ def is_residual(flow: KernelFlow, k: int, inside: Collection[int]) -> bool:
 
 
 def is_small(flow: KernelFlow, kernels: Collection[int]) -> bool:
-    """Whether kernels are few enough for a call that is one block; indices are not counted."""
+    """Return whether a call has few enough kernels for one block, not counting those of indices."""
     return sum(not _is_of_indices(flow, k) for k in kernels) <= LARGEST_BLOCK
 
 
 def is_branch(flow: KernelFlow, kernels: Collection[int], joins: Collection[int]) -> bool:
-    """Whether kernels are all that is between a value and the residual add of it.
+    """Return whether kernels are everything between a value and the residual add of it.
 
-    They may end in the add, or in several side by side.
+    They may include the add, or several adds side by side, as their last kernels.
     """
-    leaving = [k for k in kernels if not flow.exits(k)[0] <= set(kernels)]
-    own = [k for k in joins if k in kernels]
-    if own:
-        apart = not any(flow.ancestors(k, kernels).intersection(own) for k in own)
-        return apart and set(leaving) <= set(own)
-    return any(_is_added(flow, k, kernels, joins) for k in leaving)
+    leaving = [k for k in kernels if not flow.readers_of_kernel(k)[0] <= set(kernels)]
+    own_joins = [k for k in joins if k in kernels]
+    if own_joins:
+        is_side_by_side = not any(
+            flow.ancestors(k, kernels).intersection(own_joins) for k in own_joins
+        )
+        return is_side_by_side and set(leaving) <= set(own_joins)
+    return any(_reaches_residual_add(flow, k, kernels, joins) for k in leaving)
 
 
-def _is_added(flow: KernelFlow, k: int, kernels: Collection[int], joins: Collection[int]) -> bool:
-    """Whether a result reaches, element by element, the residual add of what it was made of."""
+def _reaches_residual_add(
+    flow: KernelFlow, k: int, kernels: Collection[int], joins: Collection[int]
+) -> bool:
+    """Return whether a result is added, element by element, to a value it was computed from."""
     reader = flow.only_reader(k)
     while reader is not None and reader not in joins and flow.kernels[reader].kind == "pointwise":
         k, reader = reader, flow.only_reader(reader)
     if reader is None or reader not in joins:
         return False
-    before = range(min(kernels))
-    read = {m for inside in kernels for _, m in flow.activations(inside)}
-    above = {a for m in read if m is not None for a in flow.ancestors(m, before)}
-    return {m for _, m in _streams(flow, reader)} <= {k, None} | read | above
+    earlier = range(min(kernels))
+    read = {m for member in kernels for _, m in flow.activations(member)}
+    ancestors = {a for m in read if m is not None for a in flow.ancestors(m, earlier)}
+    return {m for _, m in _streams(flow, reader)} <= {k, None} | read | ancestors
 
 
 # --- blocks up to a residual join -----------------------------------------------------------------
@@ -259,31 +293,32 @@ def _is_added(flow: KernelFlow, k: int, kernels: Collection[int], joins: Collect
 def blocks_up_to_joins(
     flow: KernelFlow, stretches: Iterable[Sequence[int]], joins: Collection[int]
 ) -> list[Fusion]:
-    """The part of each unbroken stretch up to a residual join, where it holds a contraction.
+    """Return, for each unbroken stretch of kernels, the part up to a residual join.
 
-    A normalisation that alone reads the join's sum closes the block (post-norm).
+    The part must have a contraction. It includes a normalisation that is the only reader of the
+    join's sum (post-norm).
     """
-    found = []
+    fusions = []
     for stretch in stretches:
         block: list[int] = []
         for position, k in enumerate(stretch):
             block.append(k)
-            after = next(iter(stretch[position + 1 :]), None)
+            next_kernel = next(iter(stretch[position + 1 :]), None)
             if k in joins:
-                ended = not (_is_norm(flow, after) and flow.only_reader(k) == after)
+                ends = not (_is_norm(flow, next_kernel) and flow.only_reader(k) == next_kernel)
             else:
-                ended = len(block) > 1 and block[-2] in joins
-            if ended and any(flow.contractions[m] for m in block):
+                ends = len(block) > 1 and block[-2] in joins
+            if ends and any(flow.contractions[m] for m in block):
                 join = next(m for m in reversed(block) if m in joins)
                 reason = f"all that leads up to the residual add{_at_line(flow, join)}"
-                found.append(Fusion(tuple(block), reason, block_stem(flow, block)))
-            if ended:
+                fusions.append(Fusion(tuple(block), reason, block_stem(flow, block)))
+            if ends:
                 block = []
-    return found
+    return fusions
 
 
 def _at_line(flow: KernelFlow, k: int) -> str:
-    """` at line 88`, where the author's line is known."""
+    """Return ` at line 88`; empty if the author's line is not known."""
     origin = flow.program.graph.operations[max(flow.kernels[k].members)].origin
     return f" at line {origin.line}" if origin is not None and origin.line is not None else ""
 
@@ -293,7 +328,7 @@ def _is_norm(flow: KernelFlow, k: int | None) -> bool:
 
 
 def block_stem(flow: KernelFlow, kernels: Sequence[int]) -> str | None:
-    """What the field calls a block that ends in a residual add; None where it has no name."""
+    """Return the field's name for a block that ends in a residual add; None if it has none."""
     operations = [flow.kernels[k].operation for k in kernels]
     special = special_stem(operations)
     if special:
@@ -304,42 +339,45 @@ def block_stem(flow: KernelFlow, kernels: Sequence[int]) -> str | None:
 
 
 def special_stem(operations: Sequence[str]) -> str | None:
-    """`moe_block` where there are experts, `attention_block` where there is attention."""
+    """Return `moe_block` for experts, `attention_block` for attention, else None."""
     if _EXPERTS.intersection(operations):
         return "moe_block"
     return "attention_block" if any(name.endswith(_ATTENTION) for name in operations) else None
 
 
-# --- what depends on no input ---------------------------------------------------------------------
+# --- constants ------------------------------------------------------------------------------------
 
 
 def constant_fusions(flow: KernelFlow, kernels: Collection[int]) -> list[Fusion]:
-    """Connected kernels that depend on parameters and shapes alone.
+    """Return fusions of connected kernels that depend on parameters and shapes alone.
 
-    They end at the edge of a function that computes more than they.
+    A fusion does not cross the boundary of a function that also computes something from inputs.
     """
-    left = {k for k in kernels if flow.constant[k]}
-    varying = {flow.functions(k)[:1] for k in kernels if not flow.constant[k]}
-    function = {k: flow.functions(k)[:1] if flow.functions(k)[:1] in varying else () for k in left}
-    found = []
-    while left:
-        first = min(left)
+    remaining = {k for k in kernels if flow.constant[k]}
+    varying_functions = {flow.functions(k)[:1] for k in kernels if not flow.constant[k]}
+    function = {
+        k: flow.functions(k)[:1] if flow.functions(k)[:1] in varying_functions else ()
+        for k in remaining
+    }
+    fusions = []
+    while remaining:
+        first = min(remaining)
         waiting, group = [first], set[int]()
         while waiting:
             k = waiting.pop()
-            if k in left and function[k] == function[first]:
-                left.discard(k)
+            if k in remaining and function[k] == function[first]:
+                remaining.discard(k)
                 group.add(k)
                 waiting += [*flow.users[k], *(m for _, m in flow.inputs[k] if m is not None)]
         if len(group) > 1:
-            stem = assigned_to(flow, max(group))
+            stem = assigned_variable(flow, max(group))
             reason = f"its {len(group)} kernels depend on no input of the model"
-            found.append(Fusion(tuple(sorted(group)), reason, stem))
-    return found
+            fusions.append(Fusion(tuple(sorted(group)), reason, stem))
+    return fusions
 
 
-def assigned_to(flow: KernelFlow, k: int) -> str | None:
-    """The author's variable for a kernel's result: `relative_position_bias`."""
+def assigned_variable(flow: KernelFlow, k: int) -> str | None:
+    """Return the author's variable for a kernel's result: `relative_position_bias`."""
     origin = flow.program.graph.operations[max(flow.kernels[k].members)].origin
     targets = origin.targets if origin is not None else ()
     return snake_case(targets[0]) if len(targets) == 1 and len(targets[0]) > 2 else None
@@ -348,77 +386,77 @@ def assigned_to(flow: KernelFlow, k: int) -> str | None:
 # --- straight lines -------------------------------------------------------------------------------
 
 
-def lines(flow: KernelFlow, kernels: Iterable[int], indices: bool = True) -> list[Fusion]:
-    """Straight lines of data flow around at most one contraction, each of two kernels or more.
+def straight_lines(flow: KernelFlow, kernels: Iterable[int], indices: bool = True) -> list[Fusion]:
+    """Return straight lines of data flow around at most one contraction, of two kernels or more.
 
-    With `indices`, arithmetic on indices and masks that one line or kernel alone reads is in it.
+    With `indices`, arithmetic on indices and masks is part of the line that is its only reader.
     """
-    chosen = set(kernels)
+    candidates = set(kernels)
     line_of: dict[int, list[int]] = {}
-    found: list[list[int]] = []
-    for k in sorted(chosen):
-        line = _continued(flow, k, line_of, chosen)
+    all_lines: list[list[int]] = []
+    for k in sorted(candidates):
+        line = _line_to_continue(flow, k, line_of, candidates)
         if line is None:
             line = []
-            found.append(line)
+            all_lines.append(line)
         line.append(k)
         line_of[k] = line
-    for line in sorted(found, key=max, reverse=True) if indices else ():
-        if (reader := _reader_of_indices(flow, line, line_of)) is not None:
+    for line in sorted(all_lines, key=max, reverse=True) if indices else ():
+        if (reader := _line_reading_indices(flow, line, line_of)) is not None:
             reader[:] = sorted([*reader, *line])
             line_of.update(dict.fromkeys(line, reader))
             line.clear()
-    return [Fusion(tuple(line), _why_line(flow, line)) for line in found if len(line) > 1]
+    return [Fusion(tuple(line), _line_reason(flow, line)) for line in all_lines if len(line) > 1]
 
 
-def _reader_of_indices(
+def _line_reading_indices(
     flow: KernelFlow, line: Sequence[int], line_of: Mapping[int, list[int]]
 ) -> list[int] | None:
-    """The one line that reads arithmetic on indices and masks; None for any other line.
+    """Return the only line that reads arithmetic on indices and masks; None for any other line.
 
-    A constant, such as positions, belongs to the arithmetic that reads it, and to nothing else.
+    A constant, such as positions, belongs only to a line that is arithmetic on indices itself.
     """
-    if any(flow.exits(k)[2] or not _is_of_indices(flow, k) for k in line):
+    if any(flow.readers_of_kernel(k)[2] or not _is_of_indices(flow, k) for k in line):
         return None
-    readers = {reader for k in line for reader in flow.exits(k)[0]}.difference(line)
+    readers = {reader for k in line for reader in flow.readers_of_kernel(k)[0]}.difference(line)
     if not readers or not readers <= line_of.keys():
         return None
     if any(flow.constant[k] for k in line) and not all(_is_of_indices(flow, k) for k in readers):
         return None
-    read_by = {id(line_of[reader]): line_of[reader] for reader in readers}
-    return next(iter(read_by.values())) if len(read_by) == 1 else None
+    reading_lines = {id(line_of[reader]): line_of[reader] for reader in readers}
+    return next(iter(reading_lines.values())) if len(reading_lines) == 1 else None
 
 
 def _is_of_indices(flow: KernelFlow, k: int) -> bool:
-    """Whether a kernel makes whole numbers or truth values of others, element by element."""
+    """Return whether a kernel computes integers or booleans from others, element by element."""
     values = [*flow.outputs[k], *(name for name, _ in flow.inputs[k])]
     exact = all(flow.program.spec(v).dtype.startswith(("int", "uint", "bool")) for v in values)
     return exact and (flow.constant[k] or flow.kernels[k].kind in {"pointwise", "copy"})
 
 
-def pieces(flow: KernelFlow, kernels: Collection[int]) -> int:
-    """How many parts kernels are where each straight line is one."""
-    return len(kernels) - sum(len(line.kernels) - 1 for line in lines(flow, kernels))
+def count_parts(flow: KernelFlow, kernels: Collection[int]) -> int:
+    """Return how many parts kernels make if each straight line is one part."""
+    return len(kernels) - sum(len(line.kernels) - 1 for line in straight_lines(flow, kernels))
 
 
 def fits_fusion(flow: KernelFlow, kernels: Collection[int]) -> bool:
-    """Whether kernels are few enough for one fusion."""
+    """Return whether kernels are few enough for one fusion."""
     if len(kernels) <= LARGEST_FUSION:
         return True
-    return len(kernels) <= MOST_KERNELS and pieces(flow, kernels) <= LARGEST_FUSION
+    return len(kernels) <= MOST_KERNELS and count_parts(flow, kernels) <= LARGEST_FUSION
 
 
-def is_dissolved(flow: KernelFlow, kernels: Collection[int]) -> bool:
-    """Whether kernels, without their call, would mostly stand alone."""
-    return sum(len(line.kernels) for line in lines(flow, kernels)) < len(kernels) / 2
+def is_mostly_unfused(flow: KernelFlow, kernels: Collection[int]) -> bool:
+    """Return whether most kernels would be in no straight line without the call around them."""
+    return sum(len(line.kernels) for line in straight_lines(flow, kernels)) < len(kernels) / 2
 
 
-def _why_line(flow: KernelFlow, line: Sequence[int]) -> str:
-    """What makes kernels one line, and where it ends, for the log."""
+def _line_reason(flow: KernelFlow, line: Sequence[int]) -> str:
+    """Return why kernels are one line, and where it ends, for the log."""
     around = [flow.kernels[k].operation for k in line if flow.contractions[k]]
     chain = f"a chain around one {around[0]}" if around else "a chain"
     reason = f"{chain}: nothing else reads what one kernel hands to the next"
-    readers, _, returned = flow.exits(line[-1])
+    readers, _, returned = flow.readers_of_kernel(line[-1])
     if returned:
         return f"{reason}; it ends with a result of the model"
     if len(readers) > 1:
@@ -427,23 +465,24 @@ def _why_line(flow: KernelFlow, line: Sequence[int]) -> str:
     return f"{reason}{next_one}"
 
 
-def _continued(
-    flow: KernelFlow, k: int, line_of: dict[int, list[int]], chosen: Collection[int]
+def _line_to_continue(
+    flow: KernelFlow, k: int, line_of: dict[int, list[int]], candidates: Collection[int]
 ) -> list[int] | None:
-    """The line that a kernel continues: that of its main input, if nobody else reads it."""
+    """Return the line that a kernel continues: that of its main input, if nobody else reads it."""
     if flow.kernels[k].kind in _STAND_ALONE or not flow.activations(k):
         return None
     join = is_join(flow, k)
     if join and flow.kernels[k].kind != "pointwise":
         return None
     ends = [m for _, m in _streams(flow, k) if m is not None and m in line_of]
-    free = [m for m in ends[: None if join else 1] if _may_continue(flow, k, line_of[m])]
-    if not free:
+    continuable = [m for m in ends[: None if join else 1] if _may_continue(flow, k, line_of[m])]
+    if not continuable:
         return None
-    return line_of[max(free, key=lambda m: (len(flow.ancestors(m, chosen)), -m))]
+    return line_of[max(continuable, key=lambda m: (len(flow.ancestors(m, candidates)), -m))]
 
 
 def _may_continue(flow: KernelFlow, k: int, line: list[int]) -> bool:
+    """Return whether a kernel may be the next one in a line."""
     if flow.only_reader(line[-1]) != k or flow.kernels[line[-1]].kind in _STAND_ALONE:
         return False
     if flow.contractions[k] and any(_is_sum(flow, m) for m in line):
@@ -460,7 +499,7 @@ def _may_continue(flow: KernelFlow, k: int, line: list[int]) -> bool:
 
 
 def _is_one_of_several(flow: KernelFlow, k: int, reader: int) -> bool:
-    """Whether a concatenation has a sibling that the same kernel reads: keys beside values."""
+    """Return whether `reader` reads several concatenations, such as those of keys and of values."""
     operation = flow.kernels[k].operation
     siblings = {m for _, m in flow.activations(reader) if m is not None} - {k}
     same = any(flow.kernels[m].operation == operation for m in siblings)
@@ -468,14 +507,14 @@ def _is_one_of_several(flow: KernelFlow, k: int, reader: int) -> bool:
 
 
 def _is_upsampling(flow: KernelFlow, k: int) -> bool:
-    """Whether a kernel makes more positions of what comes in: a line begins with it."""
+    """Return whether a kernel makes more positions from its input; a line begins with it."""
     return "upsample" in flow.kernels[k].operation
 
 
 def _reduces_space(flow: KernelFlow, k: int) -> bool:
-    """Whether a normalisation needs every position of an image or a sequence before it gives one.
+    """Return whether a normalisation needs every position of an image or a sequence at once.
 
-    One before a contraction and one after it are two launches at least.
+    One before a contraction and one after it need at least two kernel launches.
     """
     if not _is_norm(flow, k):
         return False
@@ -489,20 +528,20 @@ def _reduces_space(flow: KernelFlow, k: int) -> bool:
 
 
 def _leads_to_contraction(flow: KernelFlow, k: int) -> bool:
-    """Whether a norm is the first step of the next contraction's line (pre-activation)."""
-    after = flow.only_reader(k)
-    while after is not None and not flow.contractions[after] and not is_join(flow, after):
-        after = flow.only_reader(after)
-    return after is not None and flow.contractions[after] > 0
+    """Return whether a norm is the first step of the next contraction's line (pre-activation)."""
+    reader = flow.only_reader(k)
+    while reader is not None and not flow.contractions[reader] and not is_join(flow, reader):
+        reader = flow.only_reader(reader)
+    return reader is not None and flow.contractions[reader] > 0
 
 
 def _is_sum(flow: KernelFlow, k: int) -> bool:
-    """Two streams are added or multiplied: the end of a line, but for what has no contraction."""
+    """Return whether a kernel adds or multiplies two streams; a contraction's line ends there."""
     return flow.kernels[k].kind == "pointwise" and is_join(flow, k)
 
 
-def why_alone(flow: KernelFlow, k: int) -> str:
-    """Why a kernel is in no fusion, for the log."""
+def reason_without_fusion(flow: KernelFlow, k: int) -> str:
+    """Return why a kernel is in no fusion, for the log."""
     kernel = flow.kernels[k]
     if flow.constant[k]:
         return "it depends on no input of the model"
@@ -510,6 +549,8 @@ def why_alone(flow: KernelFlow, k: int) -> str:
         return f"{kernel.operation} is never fused with its neighbours"
     if len(flow.activations(k)) > 1:
         return "several kernels' results meet in it"
-    if not flow.contractions[k] and (len(flow.exits(k)[0]) > 1 or flow.exits(k)[2]):
+    if not flow.contractions[k] and (
+        len(flow.readers_of_kernel(k)[0]) > 1 or flow.readers_of_kernel(k)[2]
+    ):
         return "several kernels read its result"
     return "its neighbours are in other parts, or never fused"

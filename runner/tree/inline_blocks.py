@@ -1,7 +1,7 @@
-"""This file knows about blocks that a program repeats without a module of their own.
+"""Finds blocks that a program repeats without a module of their own.
 
-The steps of an unrolled recurrence, the stages of one long Sequential, attention and MLP called in
-turn from two lists: found by what is computed, in the order in which it is computed.
+Examples are the steps of an unrolled recurrence, the stages of one long Sequential, and attention
+and MLP called in turn from two lists. A block is found by its operations and their order.
 """
 
 from __future__ import annotations
@@ -11,224 +11,248 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
 from runner.graph.ir import Ref, substitute
-from runner.tree.fusions import FEWEST_TURNS, KernelFlow, is_join, lines
-from runner.tree.module_regions import Region, callers
-from runner.tree.repetition import Repeat, repeats
+from runner.tree.fusions import FEWEST_TURNS, KernelFlow, is_join, straight_lines
+from runner.tree.module_regions import Region, caller_lines
+from runner.tree.repetition import Repetition, find_repetitions
 
-SMALLEST = 3
-"""Kernels in a block."""
+SMALLEST_BLOCK = 3
+"""Fewest kernels in a block."""
 _SHARE = 0.5
-"""Of a region's kernels, what its blocks must hold."""
+"""Share of a region's kernels that its blocks must hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One repetition: calls and kernels that belong together, and what it is called."""
+    """One repetition: module calls and kernels that belong together, with a name."""
 
     items: tuple[int | Region, ...]
     stem: str
+    """The kind of block: `step`, `block` or `stage`."""
     count: int
-    """How often in a row."""
+    """Number of repetitions in a row."""
     number: int = 0
-    """Which of its stem in the region."""
+    """Its position among the region's blocks of the same stem."""
 
     def region(self) -> Region:
+        """Return its items as a region of no module."""
         return Region(None, list(self.items))
 
 
-def blocks(flow: KernelFlow, region: Region, fused: set[int]) -> list[Block]:
-    """The repeated blocks among a region's items, none where they are not most of it.
+def find_blocks(flow: KernelFlow, region: Region, fused_ids: set[int]) -> list[Block]:
+    """Return the repeated blocks among a region's items; none if they hold less than half of it.
 
-    `fused` holds the ids of regions that are fusions.
+    `fused_ids` holds the ids of regions that are fusions.
     """
-    found: list[Block] = []
-    held: set[int] = set()
-    tokens = [_token(flow, item) for item in region.items]
-    for repeat in repeats(tokens, _crossing(flow, region)):
-        made = _blocks(flow, region, repeat, fused)
-        kernels = {k for block in made for k in block.region().kernels()}
-        if not held.isdisjoint(kernels):
-            continue  # a loop within the turns of another one
-        for block in made:
-            number = sum(other.stem == block.stem for other in found)
-            found.append(replace(block, number=number))
-        held |= kernels
-    return found if len(held) >= _SHARE * sum(1 for _ in region.kernels()) else []
+    blocks_so_far: list[Block] = []
+    kernels_so_far: set[int] = set()
+    tokens = [_item_key(flow, item) for item in region.items]
+    for repetition in find_repetitions(tokens, _count_crossing_values(flow, region)):
+        new_blocks = _make_blocks(flow, region, repetition, fused_ids)
+        kernels = {k for block in new_blocks for k in block.region().kernels()}
+        if not kernels_so_far.isdisjoint(kernels):
+            continue  # this loop is inside the turns of another one
+        for block in new_blocks:
+            number = sum(earlier.stem == block.stem for earlier in blocks_so_far)
+            blocks_so_far.append(replace(block, number=number))
+        kernels_so_far |= kernels
+    return blocks_so_far if len(kernels_so_far) >= _SHARE * sum(1 for _ in region.kernels()) else []
 
 
-def loops(flow: KernelFlow, region: Region, fused: set[int]) -> list[list[list[int]]]:
-    """The loops that a call runs, each as the kernels of its turns: the same statements every time.
+def find_loops(flow: KernelFlow, region: Region, fused_ids: set[int]) -> list[list[list[int]]]:
+    """Return the loops of a call, each as a list of turns, each turn as a list of kernels.
 
-    There are none where they are not most of the call.
+    Every turn runs the same statements. The result is empty if the loops hold less than half of the
+    call. `fused_ids` holds the ids of regions that are fusions.
     """
-    found: list[list[list[int]]] = []
-    held: set[int] = set()
-    tokens = [(_token(flow, item), flow.places(_kernels([item]))) for item in region.items]
-    for repeat in repeats(tokens, _crossing(flow, region)):
-        units = [[region.items[p] for p in unit] for unit in repeat.units()]
-        if _called(flow, units, fused):
+    loops_so_far: list[list[list[int]]] = []
+    kernels_so_far: set[int] = set()
+    tokens = [
+        (_item_key(flow, item), flow.statement_paths(_kernels([item]))) for item in region.items
+    ]
+    for repetition in find_repetitions(tokens, _count_crossing_values(flow, region)):
+        units = [[region.items[p] for p in unit] for unit in repetition.units()]
+        if _is_module_call(flow, units, fused_ids):
             continue
-        units = _without_what_differs(flow, _turns(flow, region, units) or units)
+        units = _without_differing_kernels(flow, _split_turns(flow, region, units) or units)
         turns = [list(_kernels(unit)) for unit in units]
-        other = held.isdisjoint(k for turn in turns for k in turn)
-        if other and len(turns) >= FEWEST_TURNS and _is_several_parts(flow, turns[-1]):
-            found.append(turns)
-            held.update(k for turn in turns for k in turn)
-    return found if len(held) >= _SHARE * sum(1 for _ in region.kernels()) else []
+        is_separate = kernels_so_far.isdisjoint(k for turn in turns for k in turn)
+        if is_separate and len(turns) >= FEWEST_TURNS and _is_several_parts(flow, turns[-1]):
+            loops_so_far.append(turns)
+            kernels_so_far.update(k for turn in turns for k in turn)
+    return loops_so_far if len(kernels_so_far) >= _SHARE * sum(1 for _ in region.kernels()) else []
 
 
-def _turns(
+def _split_turns(
     flow: KernelFlow, region: Region, units: list[list[int | Region]]
 ) -> list[list[int | Region]]:
-    """The items of a loop, a list for each turn; `units`: those of equal turns, from anywhere on.
+    """Return the items of a loop, a list for each turn.
 
-    A turn begins where the loop's first statement runs again, or the first module that it calls:
-    the lowest line, where the units begin in the middle of a turn.
-    The first and the last turn may hold other operations. There are none where the units are not
-    of the same statements and modules, or turns are not as long as they.
+    `units` are the items of equal stretches of the loop, which may begin in the middle of a turn. A
+    turn begins where the loop's first statement, or the first module that it calls, runs again:
+    that is the lowest line if the units begin in the middle of a turn. The first and the last turn
+    may hold other operations. The result is empty if the units do not run the same statements and
+    modules, or if the turns are not as long as the units.
     """
-    bodies = [{_statement(flow, item) for item in unit} for unit in units]
+    bodies = [{_statement_key(flow, item) for item in unit} for unit in units]
     body, unit = bodies[-1], units[-1]
-    if any(other != body for other in bodies):
+    if any(turn_body != body for turn_body in bodies):
         return []
-    inside = [item for item in region.items if _statement(flow, item) in body]
-    places = [_statement(flow, item) for item in inside]
-    lowest = _lowest(flow, unit)
-    first = places[0] if lowest is None else _statement(flow, lowest)
-    begins = [n for n, at in enumerate(places) if at == first and (not n or places[n - 1] != at)]
-    if begins[0]:
-        begins.insert(0, 0)
-    turns = [inside[a:b] for a, b in pairwise([*begins, len(inside)])]
+    inside = [item for item in region.items if _statement_key(flow, item) in body]
+    statements = [_statement_key(flow, item) for item in inside]
+    first_item = _first_item_of_body(flow, unit)
+    first = statements[0] if first_item is None else _statement_key(flow, first_item)
+    starts = [
+        n
+        for n, statement in enumerate(statements)
+        if statement == first and (not n or statements[n - 1] != statement)
+    ]
+    if starts[0]:
+        starts.insert(0, 0)
+    turns = [inside[a:b] for a, b in pairwise([*starts, len(inside)])]
     return turns if abs(len(turns) - len(inside) / len(unit)) < 1 else []
 
 
-def _lowest(flow: KernelFlow, unit: list[int | Region]) -> int | Region | None:
-    """The item of a loop's body before which its lines go backwards, where they do so once."""
+def _first_item_of_body(flow: KernelFlow, unit: list[int | Region]) -> int | Region | None:
+    """Return the first item of a loop's body: the only one that stands above the item before it.
+
+    Returns None if there is not exactly one such item.
+    """
     kernels = [next(_kernels([item])) for item in unit]
-    own = [len(callers(flow, item)) for item in unit if isinstance(item, int)]
-    if not own:
+    depths = [len(caller_lines(flow, item)) for item in unit if isinstance(item, int)]
+    if not depths:
         return None
-    lines_ = [callers(flow, k)[: min(own)][-1] for k in kernels]
-    back = [item for a, b, item in zip(lines_, lines_[1:], unit[1:], strict=False) if b < a]
-    return back[0] if len(back) == 1 else None
+    line_numbers = [caller_lines(flow, k)[: min(depths)][-1] for k in kernels]
+    items_above = [
+        item for a, b, item in zip(line_numbers, line_numbers[1:], unit[1:], strict=False) if b < a
+    ]
+    return items_above[0] if len(items_above) == 1 else None
 
 
-def _statement(flow: KernelFlow, item: int | Region) -> Hashable:
-    """What of a loop's body an item is: the module that is called, or the statement that runs.
+def _statement_key(flow: KernelFlow, item: int | Region) -> Hashable:
+    """Return the part of a loop's body that an item is: the called module, or the statement.
 
-    The elements of a list are one: each turn calls another.
+    The elements of a module list are one, since each turn calls another of them.
     """
     if isinstance(item, int):
-        return flow.places([item])[0]
+        return flow.statement_paths([item])[0]
     if item.scope is None:
         return None
     path = item.scope.path.split(".")
     return tuple(piece for piece in path if not piece.isdigit()), item.scope.method
 
 
-def _blocks(flow: KernelFlow, region: Region, repeat: Repeat, fused: set[int]) -> list[Block]:
-    units = [[region.items[p] for p in unit] for unit in repeat.units()]
-    if _called(flow, units, fused):
+def _make_blocks(
+    flow: KernelFlow, region: Region, repetition: Repetition, fused_ids: set[int]
+) -> list[Block]:
+    """Return the blocks that one repetition of a region's items makes; empty if they are none."""
+    units = [[region.items[p] for p in unit] for unit in repetition.units()]
+    if _is_module_call(flow, units, fused_ids):
         return []
-    units = _turns(flow, region, units) or units
-    joins = any(isinstance(item, int) and is_join(flow, item) for item in units[0])
-    units = _without_what_differs(flow, units)
-    first, last = 0 if _is_block(flow, units[0]) else 1, len(units)
-    last -= 0 if _is_block(flow, units[-1]) else 1
-    units = units[first:last]  # a first or last turn of less is no block
+    units = _split_turns(flow, region, units) or units
+    has_join = any(isinstance(item, int) and is_join(flow, item) for item in units[0])
+    units = _without_differing_kernels(flow, units)
+    start, stop = 0 if _is_block(flow, units[0]) else 1, len(units)
+    stop -= 0 if _is_block(flow, units[-1]) else 1
+    units = units[start:stop]  # the first or last turn may be incomplete
     if len(units) < 2 or not all(_is_block(flow, unit) for unit in units):
         return []
-    shared = _modules(units[-1]) == _modules(units[-2]) != set() or _states(
+    shares_weights = _module_paths(units[-1]) == _module_paths(units[-2]) != set() or _state_names(
         flow, units[-1]
-    ) == _states(flow, units[-2])
-    stem = "step" if shared else "block" if joins else "stage"
+    ) == _state_names(flow, units[-2])
+    stem = "step" if shares_weights else "block" if has_join else "stage"
     return [Block(tuple(unit), stem, len(units)) for unit in units]
 
 
-def _called(flow: KernelFlow, units: list[list[int | Region]], fused: set[int]) -> bool:
-    """Whether the author's own module is the block, rather than what runs around its call.
+def _is_module_call(flow: KernelFlow, units: list[list[int | Region]], fused_ids: set[int]) -> bool:
+    """Return whether the author's own module is the block, not the operations around its call.
 
-    Calls in a row of modules are no block, but where each turn of a loop calls the same ones.
+    Consecutive calls of modules make no block, unless each turn of a loop calls the same ones.
     """
     unit = units[0]
-    calls = [item for item in unit if isinstance(item, Region) and id(item) not in fused]
-    joins = any(isinstance(item, int) and is_join(flow, item) for item in unit)
-    called = sum(1 for call in calls for _ in call.kernels())
-    alone = len(calls) == 1 and called >= _SHARE * sum(1 for _ in _kernels(unit))
-    again = all(_modules(turn) == _modules(unit) for turn in units)
-    return alone or (bool(calls) and not joins and not again)
+    calls = [item for item in unit if isinstance(item, Region) and id(item) not in fused_ids]
+    has_join = any(isinstance(item, int) and is_join(flow, item) for item in unit)
+    kernels_in_calls = sum(1 for call in calls for _ in call.kernels())
+    is_single_call = len(calls) == 1 and kernels_in_calls >= _SHARE * sum(1 for _ in _kernels(unit))
+    calls_same_modules = all(_module_paths(turn) == _module_paths(unit) for turn in units)
+    return is_single_call or (bool(calls) and not has_join and not calls_same_modules)
 
 
-def _modules(unit: Sequence[int | Region]) -> set[str]:
+def _module_paths(unit: Sequence[int | Region]) -> set[str]:
+    """Return the paths of the modules that a unit calls."""
     return {item.scope.path for item in unit if isinstance(item, Region) and item.scope is not None}
 
 
-def _token(flow: KernelFlow, item: int | Region) -> Hashable:
+def _item_key(flow: KernelFlow, item: int | Region) -> Hashable:
+    """Return a key that is equal for items with the same operations."""
     if isinstance(item, int):
         return flow.kernels[item].operation
     cls = item.scope.cls if item.scope is not None else ""
     return (cls, *(flow.kernels[k].operation for k in item.kernels()))
 
 
-def _crossing(flow: KernelFlow, region: Region) -> list[int]:
-    """Before each item: how many results of earlier kernels it or a later one reads.
+def _count_crossing_values(flow: KernelFlow, region: Region) -> list[int]:
+    """Return before each item how many earlier results it or a later item reads.
 
-    All the more between two calls of one element of a list.
+    The number is larger still between two calls that belong to one element of a module list.
     """
-    place = {
+    position_of = {
         k: p
         for p, item in enumerate(region.items)
         for k in ([item] if isinstance(item, int) else item.kernels())
     }
     changes = [0] * (len(region.items) + 1)
-    for k, p in place.items():
-        last = max((place.get(r, p) for r in flow.exits(k)[0]), default=p)
-        if last > p:
+    for k, p in position_of.items():
+        last_reader = max((position_of.get(r, p) for r in flow.readers_of_kernel(k)[0]), default=p)
+        if last_reader > p:
             changes[p + 1] += 1
-            changes[last + 1] -= 1
-    inside = _inside_elements(flow, region)
-    return [n + len(place) * (p in inside) for p, n in enumerate(accumulate(changes[:-1]))]
+            changes[last_reader + 1] -= 1
+    inside = _positions_inside_elements(flow, region)
+    return [n + len(position_of) * (p in inside) for p, n in enumerate(accumulate(changes[:-1]))]
 
 
-def _inside_elements(flow: KernelFlow, region: Region) -> set[int]:
-    """The places between two calls of modules with one number: of one element, or of two lists."""
-    before, start = "", 0
+def _positions_inside_elements(flow: KernelFlow, region: Region) -> set[int]:
+    """Return the positions between two module calls with the same list index.
+
+    They are of one element, or of the elements of two lists.
+    """
+    number_before, start = "", 0
     inside: set[int] = set()
-    for place, item in enumerate(region.items):
+    for position, item in enumerate(region.items):
         scopes = flow.program.scopes[item] if isinstance(item, int) else (item.scope,)
         path = scopes[-1].path.split(".") if scopes and scopes[-1] is not None else []
         number = next((piece for piece in path if piece.isdigit()), "")
         if number:
-            inside.update(range(start + 1, place + 1) if number == before else ())
-            before, start = number, place
+            inside.update(range(start + 1, position + 1) if number == number_before else ())
+            number_before, start = number, position
     return inside
 
 
-def _without_what_differs(
+def _without_differing_kernels(
     flow: KernelFlow, units: list[list[int | Region]]
 ) -> list[list[int | Region]]:
-    """Without kernels that are another one in each repetition (`out[:, t] = y`), read by none."""
-    dropped: set[int] = set()
-    alike = [unit for unit in units if len(unit) == len(units[-1])]
-    for place in range(len(units[-1])):
-        kernels = [k for unit in alike if isinstance(k := unit[place], int)]
-        if len({_attributes(flow, k) for k in kernels}) <= max(2, len(alike) // 3):
+    """Remove kernels with other arguments in each turn (`out[:, t] = y`) that nobody reads."""
+    dropped_kernels: set[int] = set()
+    equal_units = [unit for unit in units if len(unit) == len(units[-1])]
+    for position in range(len(units[-1])):
+        kernels = [k for unit in equal_units if isinstance(k := unit[position], int)]
+        if len({_attributes(flow, k) for k in kernels}) <= max(2, len(equal_units) // 3):
             continue
         if not any(
-            flow.exits(k)[0] & set(_kernels(u)) for k, u in zip(kernels, alike, strict=True)
+            flow.readers_of_kernel(k)[0] & set(_kernels(u))
+            for k, u in zip(kernels, equal_units, strict=True)
         ):
-            dropped.update(kernels)
-    same = {(_statement(flow, k), _token(flow, k)) for k in dropped}
-    others = {id(unit) for unit in units}.difference(map(id, alike))
+            dropped_kernels.update(kernels)
+    dropped_keys = {(_statement_key(flow, k), _item_key(flow, k)) for k in dropped_kernels}
+    unequal_units = {id(unit) for unit in units}.difference(map(id, equal_units))
     return [
         [
             item
             for item in unit
             if not isinstance(item, int)
             or not (
-                (_statement(flow, item), _token(flow, item)) in same
-                if id(unit) in others
-                else item in dropped
+                (_statement_key(flow, item), _item_key(flow, item)) in dropped_keys
+                if id(unit) in unequal_units
+                else item in dropped_kernels
             )
         ]
         for unit in units
@@ -236,6 +260,7 @@ def _without_what_differs(
 
 
 def _attributes(flow: KernelFlow, k: int) -> Hashable:
+    """Return the arguments of a kernel's operations without the values that they read."""
     operations = (flow.program.graph.operations[i] for i in flow.kernels[k].members)
     return tuple(
         (op.target, repr(substitute((*op.args, *(v for _, v in op.kwargs)), lambda _: Ref(""))))
@@ -249,34 +274,35 @@ def _kernels(items: Sequence[int | Region]) -> Iterator[int]:
 
 
 def _is_block(flow: KernelFlow, unit: Sequence[int | Region]) -> bool:
-    """Enough kernels, more than one fusion, joined by data flow."""
+    """Return whether a unit has enough kernels for several fusions, and data flow connects it."""
     kernels = set(_kernels(unit))
     if not _is_several_parts(flow, kernels):
         return False
     neighbours: dict[int, set[int]] = {k: set() for k in kernels}
     for k in kernels:
-        for reader in flow.exits(k)[0] & kernels:
+        for reader in flow.readers_of_kernel(k)[0] & kernels:
             neighbours[k].add(reader)
             neighbours[reader].add(k)
-    seen: set[int] = set()
+    visited: set[int] = set()
     queue = [min(kernels)]
     while queue:
         k = queue.pop()
-        if k not in seen:
-            seen.add(k)
+        if k not in visited:
+            visited.add(k)
             queue += neighbours[k]
-    return seen == kernels
+    return visited == kernels
 
 
 def _is_several_parts(flow: KernelFlow, kernels: Collection[int]) -> bool:
-    """Enough kernels, and more than one straight line."""
-    found = lines(flow, kernels)
-    return len(kernels) >= SMALLEST and not (
-        len(found) == 1 and len(found[0].kernels) == len(kernels)
+    """Return whether there are enough kernels, and more than one straight line."""
+    straight = straight_lines(flow, kernels)
+    return len(kernels) >= SMALLEST_BLOCK and not (
+        len(straight) == 1 and len(straight[0].kernels) == len(kernels)
     )
 
 
-def _states(flow: KernelFlow, unit: Sequence[int | Region]) -> set[str]:
+def _state_names(flow: KernelFlow, unit: Sequence[int | Region]) -> set[str]:
+    """Return the parameters and buffers that a unit reads."""
     graph = flow.program.graph
     return {
         name

@@ -1,4 +1,4 @@
-"""This file knows about what a set of operations takes in, what it owns and what it gives back."""
+"""Determines the inputs, weights and outputs of a set of operations."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -13,21 +13,24 @@ from runner.graph.recognition.recognize import Kernel
 
 @dataclass(frozen=True)
 class Program:
-    """A graph and its kernels, with the lookups that everybody needs."""
+    """A graph and its kernels, with lookups that are computed once."""
 
     graph: Graph
     kernels: tuple[Kernel, ...]
 
     @cached_property
     def producers(self) -> dict[str, int]:
+        """Index of the operation that makes each value."""
         return self.graph.producers()
 
     @cached_property
     def consumers(self) -> dict[str, list[int]]:
+        """Indices of the operations that read each value."""
         return self.graph.consumers()
 
     @cached_property
-    def returned(self) -> frozenset[str]:
+    def returned_values(self) -> frozenset[str]:
+        """Values that the model returns."""
         return frozenset(self.graph.output_names())
 
     @cached_property
@@ -36,36 +39,38 @@ class Program:
         return {i: k for k, kernel in enumerate(self.kernels) for i in kernel.members}
 
     @cached_property
-    def repeated(self) -> frozenset[int]:
-        """Views of weights and constants that several kernels make for themselves."""
+    def repeated_views(self) -> frozenset[int]:
+        """Views of weights and constants that several kernels contain."""
         times = Counter(i for kernel in self.kernels for i in kernel.members)
         return frozenset(i for i, count in times.items() if count > 1)
 
     @cached_property
     def constants(self) -> set[str]:
-        """Values that are the same whatever the inputs are."""
+        """Values that are the same for all inputs."""
         return constants(self.graph, of_weights=True)
 
     @cached_property
-    def fixed(self) -> set[str]:
+    def fixed_values(self) -> set[str]:
         """Values that depend on no input and no weight."""
         return constants(self.graph)
 
     @cached_property
     def distributions(self) -> dict[str, Distribution]:
-        """What each value's elements are like, with the author's own initial weights."""
+        """The distribution of each value's elements, with the author's own initial weights."""
         return distributions(self.graph)
 
     @cached_property
     def scopes(self) -> list[tuple[Scope, ...]]:
-        """For each kernel the module calls that hold it, but for constants; outermost first."""
+        """The module calls that each kernel is in, outermost first, not counting its constants."""
         return [self._scopes(kernel) for kernel in self.kernels]
 
     def _scopes(self, kernel: Kernel) -> tuple[Scope, ...]:
         operations = [self.graph.operations[i] for i in kernel.members]
-        own = [op for op in operations if not self.constants.issuperset(filter(None, op.outputs))]
-        moved = [op for op in own if kind(op) not in {"view", "creation"}]
-        core = [op for op in moved if kind(op) != "copy"] or moved or own or operations
+        varying = [
+            op for op in operations if not self.constants.issuperset(filter(None, op.outputs))
+        ]
+        working = [op for op in varying if kind(op) not in {"view", "creation"}]
+        core = [op for op in working if kind(op) != "copy"] or working or varying or operations
         return shared_scopes(op.scopes for op in core)
 
     def spec(self, name: str) -> TensorSpec:
@@ -77,75 +82,82 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """Names of values: what comes in, by first use; what it owns; what others read of it.
+    """Names of the values at the boundary of a set of operations.
 
-    An attention reads query, key and value in this order, whichever its author prepared first; a
-    rotation reads what it turns, then its table.
+    Inputs are in the order of first use. An attention's are query, key and value, in this order; a
+    rotation's are the tensor that it rotates, then its table.
     """
 
     inputs: tuple[str, ...]
     states: tuple[str, ...]
+    """Parameters, buffers and constants that the operations read."""
     outputs: tuple[str, ...]
+    """Values that others read, or that the model returns."""
 
 
 def interface(program: Program, operations: Iterable[int]) -> Interface:
-    """The boundary of a set of operations."""
-    chosen = sorted(operations)
-    inside = set(chosen)
-    made: set[str] = set()
+    """Return the inputs, weights and outputs of a set of operations."""
+    indices = sorted(operations)
+    inside = set(indices)
+    computed: set[str] = set()
     inputs: dict[str, None] = {}
     states: dict[str, None] = {}
-    for i in chosen:
+    for i in indices:
         op = program.graph.operations[i]
         for name in op.refs():
             if program.is_state(name):
                 states[name] = None
-            elif name not in made:
+            elif name not in computed:
                 inputs[name] = None
-        made.update(op.outputs)
-    operation = _kernel_of(program, chosen)
+        computed.update(op.outputs)
+    operation = _kernel_operation(program, indices)
     if operation.endswith("attention"):
-        operands = _as_multiplied(program, chosen[-1], set(chosen))
+        operands = _in_operand_order(program, indices[-1], set(indices))
         inputs = dict.fromkeys((*(name for name in operands if name in inputs), *inputs))
     outputs = []
-    for i in chosen:
+    for i in indices:
         for name in program.graph.operations[i].outputs:
-            if i in program.repeated and name not in program.returned:
+            if i in program.repeated_views and name not in program.returned_values:
                 continue
             read_outside = any(c not in inside for c in program.consumers.get(name, ()))
-            if name and (read_outside or name in program.returned):
+            if name and (read_outside or name in program.returned_values):
                 outputs.append(name)
     if (
-        not outputs and chosen
-    ):  # computed and never read: what runs is kept, and gives its result back to nobody
-        outputs = [name for name in program.graph.operations[chosen[-1]].outputs if name]
+        not outputs and indices
+    ):  # nobody reads the results: the operations still run, so the last one's are the outputs
+        outputs = [name for name in program.graph.operations[indices[-1]].outputs if name]
     if operation == "rope":
-        turned = {program.spec(name).numel for name in outputs}
-        inputs = dict.fromkeys(sorted(inputs, key=lambda n: program.spec(n).numel not in turned))
+        rotated_sizes = {program.spec(name).numel for name in outputs}
+        inputs = dict.fromkeys(
+            sorted(inputs, key=lambda n: program.spec(n).numel not in rotated_sizes)
+        )
     return Interface(tuple(inputs), tuple(states), tuple(dict.fromkeys(outputs)))
 
 
-def _kernel_of(program: Program, chosen: list[int]) -> str:
-    """The operation of the kernel that a set of operations is; empty where it is none."""
-    kernel = program.owner.get(chosen[-1]) if chosen else None
-    if kernel is None or program.kernels[kernel].members != tuple(chosen):
+def _kernel_operation(program: Program, indices: list[int]) -> str:
+    """Return the operation of the kernel that consists of these operations; empty if none does."""
+    kernel = program.owner.get(indices[-1]) if indices else None
+    if kernel is None or program.kernels[kernel].members != tuple(indices):
         return ""
     return program.kernels[kernel].operation
 
 
-def _as_multiplied(program: Program, index: int, left: set[int]) -> Iterator[str]:
-    """What comes in, in the order of the operands that lead to an operation, each visited once."""
-    left.discard(index)
+def _in_operand_order(program: Program, index: int, unvisited: set[int]) -> Iterator[str]:
+    """Yield the inputs in the order of the operands that lead to an operation.
+
+    `unvisited` holds the operations still to visit; each is visited once.
+    """
+    unvisited.discard(index)
     for name in program.graph.operations[index].refs():
         producer = program.producers.get(name)
-        if producer in left:
-            yield from _as_multiplied(program, producer, left)
+        if producer in unvisited:
+            yield from _in_operand_order(program, producer, unvisited)
         else:
             yield name
 
 
 def shared_scopes(paths: Iterable[tuple[Scope, ...]]) -> tuple[Scope, ...]:
-    """The module calls that all of them are in."""
+    """Return the module calls that all of the paths begin with."""
     common: tuple[Scope, ...] | None = None
     for scopes in paths:
         if common is None:

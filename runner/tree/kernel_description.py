@@ -1,4 +1,4 @@
-"""Operation, attributes, identity and family of a kernel, as the tree document says them."""
+"""Computes a kernel's operation, attributes, identity and family for the tree document."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 from runner.graph.ir import Arg, Operation, Ref, Symbol, references
 from runner.graph.operations import kind
-from runner.tree.default_arguments import OF_MACHINES, defaults
+from runner.tree.default_arguments import MACHINE_ARGUMENTS, default_arguments
 from runner.tree.document import Attribute
 from runner.tree.interface import Program
 from runner.tree.part import Part
 from runner.tree.workload import digest
-from runner.tree.workload_words import known_by
+from runner.tree.workload_words import identifying_words
 
-_USUAL: dict[str, tuple[Arg, ...]] = {
+_USUAL_VALUES: dict[str, tuple[Arg, ...]] = {
     "groups": (1,),
     "dilation": (1,),
     "padding": (0,),
@@ -27,24 +27,24 @@ _USUAL: dict[str, tuple[Arg, ...]] = {
     "dropout_p": (0.0,),
     "train": (False,),
 }
-"""Arguments with the values that say nothing, of which one or a tuple is left out."""
-_OF_SHAPES = {"size", "shape"}
-"""Arguments that the shapes say already."""
-_OF_FORMULAS = {"dtype", "exponent", "keepdim"}
+"""Arguments and their usual values; an argument with such a value is left out."""
+_SHAPE_ARGUMENTS = {"size", "shape"}
+"""Arguments that the shapes already give."""
+_FORMULA_ARGUMENTS = {"dtype", "exponent", "keepdim"}
 """Arguments that belong to a formula of several operations: every rms_norm squares."""
 _SIZES = {"normalized_shape", "split_size", "split_sizes", "groups"}
-"""Arguments that say how large; a family leaves them out, or says them in another way."""
+"""Arguments that give sizes; a family leaves them out, or gives them in another way."""
 
 
-def operation(kernel: Part) -> str:
-    """Name of a kernel's operation in its field: `conv2d`."""
+def operation_name(kernel: Part) -> str:
+    """Return the name of a kernel's operation in its field: `conv2d`."""
     return kernel.kernel.operation if kernel.kernel is not None else kernel.stem
 
 
 def describe_kernel(program: Program, kernel: Part) -> dict[str, Any]:
-    """The fields of a node that a kernel alone has."""
+    """Return the fields of a tree node that only kernels have."""
     return {
-        "operation": operation(kernel),
+        "operation": operation_name(kernel),
         "attributes": attributes(program, kernel),
         "identity": digest(program, kernel),
         "family": family(program, kernel),
@@ -52,73 +52,86 @@ def describe_kernel(program: Program, kernel: Part) -> dict[str, Any]:
 
 
 def attributes(program: Program, kernel: Part) -> dict[str, Attribute]:
-    """Arguments besides tensors, by the operator's names for them, usual ones included.
+    """Return the arguments that are not tensors, by the operator's names for them, with defaults.
 
-    In a kernel of several operations the operator's name stands before, and what is usual is left
-    out: `pow_exponent`. An attention says which positions it sees: `causal`, `window`, `sinks`.
+    In a kernel of several operations each name begins with the operator's, and usual values are
+    left out: `pow_exponent`. An attention has the positions that it attends to: `causal`, `window`,
+    `sinks`.
     """
-    core = _core(program, kernel)
-    found = _told(program, kernel)
+    core = _computing_operations(program, kernel)
+    arguments = _unusual_arguments(program, kernel)
     if len(core) == 1:
         (op,) = core
-        usual = {name: _plain(value) for name, value in defaults(op).items() if value is not None}
-        given = {
-            name: _plain(value)
+        default_values = {
+            name: _json_value(value)
+            for name, value in default_arguments(op).items()
+            if value is not None
+        }
+        passed_arguments = {
+            name: _json_value(value)
             for name, value in (*zip(op.schema, op.args, strict=False), *op.kwargs)
-            if name in usual and value not in (None, ())
+            if name in default_values and value not in (None, ())
         }
         weight = op.arg("weight")
         if isinstance(weight, Ref) and op.name.startswith("conv"):
-            usual = {"kernel_size": list(program.spec(weight.name).shape[2:])} | usual
-        found = usual | given | found
+            default_values = {
+                "kernel_size": list(program.spec(weight.name).shape[2:])
+            } | default_values
+        arguments = default_values | passed_arguments | arguments
     elif kernel.stem.endswith("attention"):
-        for word in known_by(program, kernel):
+        for word in identifying_words(program, kernel):
             window = word.removeprefix("window")
-            found |= {"window": int(window)} if window != word else {word: True}
-    return found
+            arguments |= {"window": int(window)} if window != word else {word: True}
+    return arguments
 
 
-def _told(program: Program, kernel: Part) -> dict[str, Attribute]:
-    """The arguments that say something."""
-    core = _core(program, kernel)
-    found: dict[str, Attribute] = {}
+def _unusual_arguments(program: Program, kernel: Part) -> dict[str, Attribute]:
+    """Return the arguments that differ from the usual ones."""
+    core = _computing_operations(program, kernel)
+    arguments: dict[str, Attribute] = {}
     for op in core:
         for name, value in _arguments(op):
-            if name in (_OF_SHAPES if len(core) == 1 else _OF_SHAPES | _OF_FORMULAS):
+            if name in (
+                _SHAPE_ARGUMENTS if len(core) == 1 else _SHAPE_ARGUMENTS | _FORMULA_ARGUMENTS
+            ):
                 continue
-            long = name if len(core) == 1 else f"{op.name}_{name}"
-            if long in found and found[long] == value:
+            full_name = name if len(core) == 1 else f"{op.name}_{name}"
+            if full_name in arguments and arguments[full_name] == value:
                 continue
-            places = (f"{long}_{n}" for n in range(2, len(found) + 3))
-            found[long if long not in found else next(p for p in places if p not in found)] = value
-    return found
+            free_names = (f"{full_name}_{n}" for n in range(2, len(arguments) + 3))
+            arguments[
+                full_name
+                if full_name not in arguments
+                else next(p for p in free_names if p not in arguments)
+            ] = value
+    return arguments
 
 
 def family(program: Program, kernel: Part) -> str:
-    """`conv2d(kernel_size=7, stride=2) on 4-d float32 with 1 weight`: all but the sizes."""
-    told = [
+    """Return `conv2d(kernel_size=7, stride=2) on 4-d float32 with 1 weight`: all but the sizes."""
+    arguments = [
         f"{name}={_short(value)}"
-        for name, value in _told(program, kernel).items()
+        for name, value in _unusual_arguments(program, kernel).items()
         if name not in _SIZES
     ]
-    core = _core(program, kernel)
+    core = _computing_operations(program, kernel)
     if len(core) == 1 and core[0].name.startswith("conv"):
-        told = [*_of_convolution(program, core[0]), *told]
+        arguments = [*_convolution_words(program, core[0]), *arguments]
     specs = [program.spec(name) for name in kernel.io.inputs]
     runs = [
         (word, len(list(same)))
         for word, same in groupby(f"{len(spec.shape)}-d {spec.dtype}" for spec in specs)
     ]
     words = [word if count == 1 else f"{count} × {word}" for word, count in runs]
-    on = " and ".join(words) or "no inputs"
+    inputs_text = " and ".join(words) or "no inputs"
     count = len(kernel.io.states)
     weights = f" with {count} weight{'s' * (count > 1)}" if count else ""
-    how = f"({', '.join(told)})" if told else ""
-    return f"{operation(kernel)}{how} on {on}{weights}"
+    arguments_text = f"({', '.join(arguments)})" if arguments else ""
+    return f"{operation_name(kernel)}{arguments_text} on {inputs_text}{weights}"
 
 
-def _of_convolution(program: Program, op: Operation) -> Iterator[str]:
-    """Its window, and whether it goes over each channel by itself."""
+def _convolution_words(program: Program, op: Operation) -> Iterator[str]:
+    """Yield a convolution's window, and its groups, or `depthwise` for one channel a group."""
     weight, groups = op.arg("weight"), op.arg("groups", 1)
     if not isinstance(weight, Ref) or not isinstance(groups, int):
         return
@@ -130,8 +143,8 @@ def _of_convolution(program: Program, op: Operation) -> Iterator[str]:
         yield "depthwise" if depthwise else f"groups={groups}"
 
 
-def _core(program: Program, kernel: Part) -> list[Operation]:
-    """Its operations that compute; all of them where it only moves or makes data."""
+def _computing_operations(program: Program, kernel: Part) -> list[Operation]:
+    """Return the operations that compute; all of them if the kernel only moves or makes data."""
     operations = [program.graph.operations[i] for i in kernel.operations]
     return [op for op in operations if kind(op) not in {"view", "creation"}] or operations
 
@@ -139,18 +152,18 @@ def _core(program: Program, kernel: Part) -> list[Operation]:
 def _arguments(op: Operation) -> Iterator[tuple[str, Attribute]]:
     for name, value in (*zip(op.schema, op.args, strict=False), *op.kwargs):
         values = value if isinstance(value, tuple) else (value,)
-        usual = name in _USUAL and all(v in _USUAL[name] for v in values)
+        is_default = name in _USUAL_VALUES and all(v in _USUAL_VALUES[name] for v in values)
         if name == "stride" and not op.name.startswith("conv"):
-            usual = False  # a pool's usual stride is its window
-        nothing = value is None or value == () or usual or name in OF_MACHINES
-        if not nothing and next(references(value), None) is None:
-            yield name, _plain(value)
+            is_default = False  # a pool's usual stride is its window
+        says_nothing = value is None or value == () or is_default or name in MACHINE_ARGUMENTS
+        if not says_nothing and next(references(value), None) is None:
+            yield name, _json_value(value)
 
 
-def _plain(value: Arg) -> Any:
-    """As JSON has it: numbers that are not finite, and torch's own words, are strings."""
+def _json_value(value: Arg) -> Any:
+    """Return a value for JSON: infinity, NaN and torch's own names become strings."""
     if isinstance(value, tuple):
-        return [_plain(item) for item in value]
+        return [_json_value(item) for item in value]
     if isinstance(value, Symbol):
         return value.text.removeprefix("torch.")
     if isinstance(value, float) and not isfinite(value):
@@ -159,7 +172,7 @@ def _plain(value: Arg) -> Any:
 
 
 def _short(value: Attribute | Sequence[int]) -> str:
-    """`3` for `[3, 3]`, as modules take it."""
+    """Return `3` for `[3, 3]`, as modules accept it."""
     if isinstance(value, list) and len(value) > 1 and len({repr(item) for item in value}) == 1:
         return str(value[0])
     return str(value)

@@ -1,4 +1,4 @@
-"""Which module calls are layers, and which are no more than the frames around layers."""
+"""Decides which module calls are layers, and which are only frames around layers."""
 
 from __future__ import annotations
 
@@ -11,160 +11,175 @@ from runner.tree.fusions import (
     CONCATENATIONS,
     LARGEST_FUSION,
     KernelFlow,
+    count_parts,
     fits_fusion,
     is_residual,
-    pieces,
 )
-from runner.tree.module_regions import Region, holder_of, is_container, is_uncalled
+from runner.tree.module_regions import Region, is_container, is_list_element, parent_path
 
 MOSTLY = 0.5
-"""Share of a call's kernels from which on the calls inside it are its body, and it their frame."""
+"""Share of a call's kernels in inner calls from which on the call is only their frame."""
 LARGEST_LAYER = 24
-"""Parts of a layer; one with more that is mostly calls too large for a fusion is their frame."""
+"""Most parts of a layer.
+
+A call with more parts, mostly in calls too large for a fusion, is their frame.
+"""
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """Calls of one class in one region, each of which feeds the next."""
+class CallChain:
+    """Calls in one region, of one class or in one list, each of which feeds the next."""
 
     cls: str
+    """The class of the calls; empty for containers, and for a list of several classes."""
     calls: list[Region]
-    held: bool
-    """They are elements of one container."""
-    alike: bool
-    """Nothing else is called of that container."""
+    in_container: bool
+    """The calls are elements of one container."""
+    fills_container: bool
+    """All calls of elements of that container are in the chain."""
 
 
-class Structure:
-    """Which module calls are layers, and which are no more than the frames around layers.
+class LayerStructure:
+    """Decides which module calls are layers, and which are only frames around layers.
 
     A container that holds blocks of one class is a stack, wherever it is. Blocks among others (in a
-    Sequential, or as attributes) are layers too, but in no call whose class is repeated itself: the
-    outermost repeated class is the layer. No attribute's name decides.
+    Sequential, or as attributes) are layers too, unless they are inside a call whose class is
+    repeated itself: the outermost repeated class is the layer. Attribute names play no role.
     """
 
-    def __init__(self, flow: KernelFlow, root: Region, fused: set[int]) -> None:
-        self.flow, self.fused = flow, fused
+    def __init__(self, flow: KernelFlow, root: Region, fused_ids: set[int]) -> None:
+        self.flow, self.fused_ids = flow, fused_ids
         self.containers = flow.program.graph.containers
-        self.times = Counter(_own_class(r) for r in root.walk() if id(r) not in fused)
-        self.wide: dict[str, bool] = {}
-        """By an author's class: whether one of its calls would be a layer of too many parts."""
-        self.of_class: dict[str, list[Region]] = {}
+        self.call_counts = Counter(_own_class(r) for r in root.walk() if id(r) not in fused_ids)
+        self.wide_classes: dict[str, bool] = {}
+        """For each author's class, whether a layer of it would have too many parts."""
+        self.calls_by_class: dict[str, list[Region]] = {}
         for region in root.walk():
             if _own_class(region):
-                self.of_class.setdefault(_own_class(region), []).append(region)
-        self.methods: dict[str, set[str]] = {}
-        """By a module's path: how it is called, by a method's name or, the empty one, itself."""
+                self.calls_by_class.setdefault(_own_class(region), []).append(region)
+        self.methods_by_path: dict[str, set[str]] = {}
+        """For each module path, the methods called on it; empty string for a plain call."""
         for region in root.walk():
             if region.scope is not None:
-                self.methods.setdefault(region.scope.path, set()).add(region.scope.method)
-        self.recursive = {_own_class(r) for r in root.walk() if _holds_itself(r)}
+                self.methods_by_path.setdefault(region.scope.path, set()).add(region.scope.method)
+        self.recursive_classes = {_own_class(r) for r in root.walk() if _holds_itself(r)}
         """Classes that call themselves, at any depth."""
-        self.outermost: dict[int, bool] = {}
-        """By a region's id: whether neither it nor a call around it is of a repeated class."""
-        self._mark(root, True)
-        rows = [row for region in [root, *root.walk()] for row in self._layer_rows(region)]
-        self.classes = {row.cls for row in rows} - {""}
-        self.stacked = {row.cls for row in rows if row.alike} - {""}
-        """Classes of which a container holds nothing else."""
-        self.halves = {id(r) for around in [root, *root.walk()] for r in self._halves(around)}
-        """By a region's id: calls around small blocks that stand side by side."""
+        self.is_outermost: dict[int, bool] = {}
+        """For each region's id, whether neither it nor a call around it has a repeated class."""
+        self._mark_outermost(root, True)
+        chains = [chain for region in [root, *root.walk()] for chain in self._layer_chains(region)]
+        self.layer_classes = {chain.cls for chain in chains} - {""}
+        self.stacked_classes = {chain.cls for chain in chains if chain.fills_container} - {""}
+        """Classes of which some container holds nothing else."""
+        self.side_by_side_ids = {
+            id(r) for around in [root, *root.walk()] for r in self._side_by_side_calls(around)
+        }
+        """Ids of calls around small blocks that stand side by side: encoder and decoder."""
 
-    def _mark(self, region: Region, outermost: bool) -> None:
-        self.outermost[id(region)] = outermost
+    def _mark_outermost(self, region: Region, is_outermost: bool) -> None:
+        self.is_outermost[id(region)] = is_outermost
         for inner in region.inner():
             cls = _own_class(inner)
-            repeated = self.times[cls] > 1 if cls else is_uncalled(inner) or self._is_mixed(inner)
-            self._mark(inner, outermost and not repeated)
+            is_repeated = (
+                self.call_counts[cls] > 1
+                if cls
+                else is_list_element(inner) or self._is_mixed(inner)
+            )
+            self._mark_outermost(inner, is_outermost and not is_repeated)
 
     def is_repeated(self, region: Region) -> bool:
-        """Whether the class of a call is called several times."""
-        return self.times[_own_class(region)] > 1 and bool(_own_class(region))
+        """Return whether the class of a call is called several times."""
+        return self.call_counts[_own_class(region)] > 1 and bool(_own_class(region))
 
     def is_frame(self, region: Region) -> bool:
-        """Whether a call is little more than the frame around layers, and so no layer itself."""
+        """Return whether a call is mostly a frame around layers, and so no layer itself."""
         if self._is_one_of_several_methods(region):
             return True
-        return id(region) not in self.halves and self._is_around_layers(region)
+        return id(region) not in self.side_by_side_ids and self._is_around_layers(region)
 
     def _is_one_of_several_methods(self, region: Region) -> bool:
-        """Whether a module's methods are called by name, and this one mostly calls large modules.
+        """Return whether a call is of one of a module's methods, and mostly calls large modules.
 
-        A codec's `encode` and `decode` are no blocks: its encoder, quantizer and decoder are.
+        A codec's `encode` and `decode` are no blocks; its encoder, quantizer and decoder are.
         """
         if region.scope is None or not region.scope.method:
             return False
         large = sum(_size(inner) for inner in region.inner() if _size(inner) > LARGEST_FUSION)
-        return len(self.methods[region.scope.path]) > 1 and large >= MOSTLY * _size(region)
+        return len(self.methods_by_path[region.scope.path]) > 1 and large >= MOSTLY * _size(region)
 
     def _is_around_layers(self, region: Region) -> bool:
+        """Return whether layers, or too many parts, make up most of a call."""
         kernels = _size(region)
-        level = max((_size(r) for r in region.walk() if _own_class(r) in self.recursive), default=0)
+        level = max(
+            (_size(r) for r in region.walk() if _own_class(r) in self.recursive_classes), default=0
+        )
         if level >= MOSTLY * kernels:
             return True  # a U-Net by recursion: each level holds the next
         if self._is_mixed(region):
             return self._is_too_wide(region, kernels)
         cls = _own_class(region)
-        repeated = bool(cls) and self.times[cls] > 1
-        blocks = [b for b in self._blocks(region) if _own_class(b) or not repeated]
-        held = sum(map(_size, blocks))
-        if held >= MOSTLY * kernels or self._is_called_elsewhere(region):
+        is_repeated = bool(cls) and self.call_counts[cls] > 1
+        blocks = [b for b in self._blocks(region) if _own_class(b) or not is_repeated]
+        kernels_in_blocks = sum(map(_size, blocks))
+        if kernels_in_blocks >= MOSTLY * kernels or self._is_called_elsewhere(region):
             return True
-        if cls not in self.of_class:
+        if cls not in self.calls_by_class:
             return self._is_too_wide(region, kernels)
-        if cls not in self.wide:
-            alike = self.of_class[cls]
-            self.wide[cls] = any(self._is_too_wide(r, _size(r)) for r in alike)
-        return self.wide[cls]
+        if cls not in self.wide_classes:
+            calls_of_class = self.calls_by_class[cls]
+            self.wide_classes[cls] = any(self._is_too_wide(r, _size(r)) for r in calls_of_class)
+        return self.wide_classes[cls]
 
     def _is_called_elsewhere(self, region: Region) -> bool:
-        """Whether most of a call is one module's call, which is called outside of it, too."""
-        most = max(region.inner(), key=_size, default=None)
-        if most is None or not _own_class(region) or not _own_class(most):
+        """Return whether most of a call is one module's call, which is also called elsewhere."""
+        largest = max(region.inner(), key=_size, default=None)
+        if largest is None or not _own_class(region) or not _own_class(largest):
             return False
-        within = list(map(id, region.walk()))
-        assert most.scope is not None
+        inner_ids = list(map(id, region.walk()))
+        assert largest.scope is not None
         return (
-            _size(most) >= MOSTLY * _size(region)
+            _size(largest) >= MOSTLY * _size(region)
             and any(
-                r.scope is not None and r.scope.path == most.scope.path and id(r) not in within
-                for r in self.of_class[_own_class(most)]
+                r.scope is not None
+                and r.scope.path == largest.scope.path
+                and id(r) not in inner_ids
+                for r in self.calls_by_class[_own_class(largest)]
             )
-            and self.times[_own_class(region)] == 1
+            and self.call_counts[_own_class(region)] == 1
         )
 
     def _is_mixed(self, region: Region) -> bool:
-        """Whether a container in a list holds calls of several classes: it is a block itself."""
-        classes = {r.scope.cls for r in region.inner() if r.scope and id(r) not in self.fused}
+        """Return whether a container in a list calls several classes, and so is a block itself."""
+        classes = {r.scope.cls for r in region.inner() if r.scope and id(r) not in self.fused_ids}
         return (
             region.scope is not None
             and is_container(region.scope)
-            and not is_uncalled(region)
-            and holder_of(region.scope) in self.containers
+            and not is_list_element(region)
+            and parent_path(region.scope) in self.containers
             and len(classes) > 1
         )
 
-    def _halves(self, around: Region) -> Iterator[Region]:
-        """Calls in a region that stand side by side, such as an encoder and a decoder.
+    def _side_by_side_calls(self, around: Region) -> Iterator[Region]:
+        """Yield calls in a region that stand side by side, such as an encoder and a decoder.
 
-        One whose blocks are small enough for fusions, and few, is a layer and no frame. So is a
-        small one with blocks of the same class.
+        One with few blocks that are small enough for fusions is a layer and no frame. So is a small
+        one with blocks of the same classes.
         """
         calls = list(self._calls(around))
         large = [r for r in calls if _own_class(r) and _size(r) > LARGEST_FUSION]
         if len(large) < 2:
             return
-        in_a_row = {id(call) for row in self._rows(around) for call in row.calls}
-        held = {_own_class(block) for r in large for block in self._blocks(r)} - {""}
+        chained_ids = {id(call) for chain in self._chains(around) for call in chain.calls}
+        block_classes = {_own_class(block) for r in large for block in self._blocks(r)} - {""}
         for region in calls:
             blocks = {_own_class(block) for block in self._blocks(region)}
-            alike = bool(_own_class(region) and blocks) and blocks <= held
-            if not alike and id(region) not in map(id, large):
+            has_same_blocks = bool(_own_class(region) and blocks) and blocks <= block_classes
+            if not has_same_blocks and id(region) not in map(id, large):
                 continue
             if (
-                id(region) not in in_a_row
-                and self._holder(region) not in self.containers
-                and _own_class(region) not in self.recursive
+                id(region) not in chained_ids
+                and self._holder_path(region) not in self.containers
+                and _own_class(region) not in self.recursive_classes
                 and not self._is_called_elsewhere(region)
                 and self._parts(region) <= LARGEST_LAYER
                 and all(map(self._is_small_block, self._blocks(region)))
@@ -172,7 +187,7 @@ class Structure:
                 yield region
 
     def _calls(self, around: Region) -> Iterator[Region]:
-        """The calls in a region, those of one of several methods replaced by what it calls."""
+        """Yield the calls in a region, and for one of several methods the calls inside it."""
         for region in around.inner():
             if self._is_one_of_several_methods(region):
                 yield from self._calls(region)
@@ -180,7 +195,7 @@ class Structure:
                 yield region
 
     def _is_small_block(self, block: Region) -> bool:
-        """Whether a block is one fusion, which ends in one residual add at most."""
+        """Return whether a block is one fusion with one residual add at most."""
         if block.scope is not None and is_container(block.scope):
             return all(map(self._is_small_block, block.inner()))
         kernels = set(block.kernels())
@@ -188,30 +203,35 @@ class Structure:
         return adds < 2 and fits_fusion(self.flow, kernels)
 
     def _blocks(self, region: Region) -> Iterator[Region]:
-        """The outermost calls in a region that are layers."""
-        stacked = {id(call) for row in self._layer_rows(region) for call in row.calls}
+        """Yield the outermost calls in a region that are layers."""
+        chained_ids = {id(call) for chain in self._layer_chains(region) for call in chain.calls}
         for inner in region.inner():
             cls = _own_class(inner)
-            named = self.outermost[id(region)] and cls in self.classes
-            named |= cls in self.stacked and self._is_alone(inner, region)  # a list of one
-            if id(inner) not in self.fused and (named or id(inner) in stacked):
+            is_layer_class = self.is_outermost[id(region)] and cls in self.layer_classes
+            is_layer_class |= cls in self.stacked_classes and self._is_only_element(
+                inner, region
+            )  # list of one
+            if id(inner) not in self.fused_ids and (is_layer_class or id(inner) in chained_ids):
                 yield inner
             else:
                 yield from self._blocks(inner)
 
-    def _layer_rows(self, region: Region) -> Iterator[Row]:
+    def _layer_chains(self, region: Region) -> Iterator[CallChain]:
+        """Yield the chains of calls in a region that are layers."""
         yield from self._stacks(region)
-        for row in self._rows(region):
-            large = all(map(self._is_large, row.calls))
-            if row.alike or (self.outermost[id(region)] and (row.held or large)):
-                yield row
+        for chain in self._chains(region):
+            is_all_large = all(map(self._is_large, chain.calls))
+            if chain.fills_container or (
+                self.is_outermost[id(region)] and (chain.in_container or is_all_large)
+            ):
+                yield chain
 
-    def _stacks(self, region: Region) -> Iterator[Row]:
-        """Lists of large calls of several classes, each of which feeds the next."""
+    def _stacks(self, region: Region) -> Iterator[CallChain]:
+        """Yield lists of large calls of several classes, each of which feeds the next."""
         lists: dict[str, list[Region]] = {}
         for inner in region.inner():
-            if self._holder(inner) in self.containers:
-                lists.setdefault(self._holder(inner), []).append(inner)
+            if self._holder_path(inner) in self.containers:
+                lists.setdefault(self._holder_path(inner), []).append(inner)
         for calls in lists.values():
             classes = {_own_class(call) for call in calls}
             if (
@@ -219,122 +239,134 @@ class Structure:
                 and "" not in classes
                 and all(map(self._is_large, calls))
                 and all(_feeds(self.flow, a, b) for a, b in pairwise(calls))
-                and not _concatenated(self.flow, calls)
+                and not _meet_in_concatenation(self.flow, calls)
             ):
-                yield Row("", calls, held=True, alike=True)
+                yield CallChain("", calls, in_container=True, fills_container=True)
 
     def _is_large(self, region: Region) -> bool:
-        """Whether a call is too much for one fusion: many kernels, or several blocks of its own."""
-        blocks = [r for r in region.walk() if id(r) not in self.fused and _own_class(r)]
+        """Return whether a call is too large for one fusion: many kernels, or several blocks."""
+        blocks = [r for r in region.walk() if id(r) not in self.fused_ids and _own_class(r)]
         return _size(region) > LARGEST_FUSION or len(blocks) > 1
 
-    def _rows(self, region: Region) -> Iterator[Row]:
-        """The rows of calls that are called directly in a region."""
+    def _chains(self, region: Region) -> Iterator[CallChain]:
+        """Yield the chains among the calls directly in a region."""
         groups: dict[tuple[str, str], list[Region]] = {}
         for inner in region.inner():
-            if inner.scope is not None and id(inner) not in self.fused:
-                holder = holder_of(inner.scope)
-                held_by = holder if holder in self.containers else ""
-                groups.setdefault((inner.scope.callee, held_by), []).append(inner)
+            if inner.scope is not None and id(inner) not in self.fused_ids:
+                holder = parent_path(inner.scope)
+                container = holder if holder in self.containers else ""
+                groups.setdefault((inner.scope.callee, container), []).append(inner)
         for (cls, holder), calls in groups.items():
-            chained = len(calls) > 1 and all(_feeds(self.flow, a, b) for a, b in pairwise(calls))
-            if chained and not _concatenated(self.flow, calls):
-                others = [item for item in region.items if item not in calls]
-                alike = bool(holder) and all(self._holder(item) != holder for item in others)
+            is_chain = len(calls) > 1 and all(_feeds(self.flow, a, b) for a, b in pairwise(calls))
+            if is_chain and not _meet_in_concatenation(self.flow, calls):
+                other_items = [item for item in region.items if item not in calls]
+                fills_container = bool(holder) and all(
+                    self._holder_path(item) != holder for item in other_items
+                )
                 builtin = calls[0].scope is not None and is_container(calls[0].scope)
-                yield Row("" if builtin else cls, calls, bool(holder), alike)
+                yield CallChain("" if builtin else cls, calls, bool(holder), fills_container)
 
-    def _is_alone(self, call: Region, region: Region) -> bool:
-        """Whether a container holds a call and nothing else."""
-        holder = self._holder(call)
+    def _is_only_element(self, call: Region, region: Region) -> bool:
+        """Return whether a call is the only one of its container's elements."""
+        holder = self._holder_path(call)
         return holder in self.containers and all(
-            self._holder(item) != holder for item in region.items if item is not call
+            self._holder_path(item) != holder for item in region.items if item is not call
         )
 
-    def _holder(self, item: int | Region) -> str:
-        """The path of the module that holds the called one, of a lone kernel too."""
+    def _holder_path(self, item: int | Region) -> str:
+        """Return the path of the module that contains the called one, also for a single kernel."""
         if isinstance(item, int):
             scopes = self.flow.program.scopes[item]
-            return holder_of(scopes[-1]) if scopes else ""
-        return holder_of(item.scope) if item.scope is not None else ""
+            return parent_path(scopes[-1]) if scopes else ""
+        return parent_path(item.scope) if item.scope is not None else ""
 
     def _is_too_wide(self, region: Region, kernels: int) -> bool:
-        """Whether a layer would have too many parts, mostly of blocks that a fusion cannot hold.
+        """Return whether a layer would have too many parts, mostly of blocks too large to fuse.
 
-        Blocks are repeated calls with many kernels, and elements of a list that nobody calls.
+        Blocks are repeated calls with many kernels, and elements of a module list that is not
+        called.
         """
         if self._parts(region) <= LARGEST_LAYER:
             return False
         large = [r for r in region.walk() if _size(r) > LARGEST_FUSION and _own_class(r)]
         times = Counter(map(_own_class, large))
         repeated = [r for r in large if times[_own_class(r)] > 1]
-        blocks = [*repeated, *filter(is_uncalled, region.inner())]
+        blocks = [*repeated, *filter(is_list_element, region.inner())]
         return len({k for r in blocks for k in r.kernels()}) >= MOSTLY * kernels
 
     def _parts(self, region: Region) -> int:
+        """Return how many parts a layer would have."""
         loose = [item for item in region.items if isinstance(item, int)]
-        return pieces(self.flow, loose) + sum(
+        return count_parts(self.flow, loose) + sum(
             1
             if fits_fusion(self.flow, list(inner.kernels()))
-            and not self.is_opened(inner)
+            and not self.must_be_split(inner)
             and not self.is_two_blocks(inner)
             else self._parts(inner)
             for inner in region.inner()
         )
 
     def is_two_blocks(self, region: Region) -> bool:
-        """Whether it is a container with two residual adds: attention, then MLP."""
+        """Return whether a call is a container with two residual adds: attention, then MLP."""
         assert region.scope is not None
         inside = set(region.kernels())
         adds = sum(is_residual(self.flow, k, inside) for k in inside)
         return is_container(region.scope) and adds > 1
 
-    def is_opened(self, region: Region) -> bool:
-        """Whether a call with many kernels holds calls of one class, each with contractions."""
-        several = (
+    def must_be_split(self, region: Region) -> bool:
+        """Return whether a large call has several calls of one class with contractions inside.
+
+        These calls then replace it.
+        """
+        classes_with_contractions = (
             _own_class(inner)
             for inner in region.walk()
             if sum(self.flow.contractions[k] for k in inner.kernels()) > 1
         )
-        times = Counter(cls for cls in several if cls)
+        times = Counter(cls for cls in classes_with_contractions if cls)
         return _size(region) > LARGEST_FUSION and max(times.values(), default=0) > 1
 
 
 def _own_class(region: Region) -> str:
-    """The author's class of a call; empty for a container."""
+    """Return the author's class of a call; empty for a container."""
     scope = region.scope
     return "" if scope is None or is_container(scope) else scope.callee
 
 
-def wrapped(region: Region) -> str:
-    """The author's class of the one call that holds most of another call; empty where none does."""
-    most = max(region.inner(), key=_size, default=None)
-    if most is None or not _own_class(region) or _size(most) <= MOSTLY * _size(region):
+def wrapped_class(region: Region) -> str:
+    """Return the author's class of the one call that makes up most of another call; else empty."""
+    largest = max(region.inner(), key=_size, default=None)
+    if largest is None or not _own_class(region) or _size(largest) <= MOSTLY * _size(region):
         return ""
-    return _own_class(most)
+    return _own_class(largest)
 
 
-def wrappers(root: Region) -> frozenset[str]:
-    """Classes whose calls hold one other call each, but of several classes: `Residual`."""
+def wrapper_classes(root: Region) -> frozenset[str]:
+    """Return the classes whose calls each wrap one call, but of several classes: `Residual`."""
     inside: dict[str, set[str]] = {}
     for region in root.walk():
         if cls := _own_class(region):
-            inside.setdefault(cls, set()).add(wrapped(region))
-    return frozenset(cls for cls, found in inside.items() if len(found) > 1 and "" not in found)
+            inside.setdefault(cls, set()).add(wrapped_class(region))
+    return frozenset(
+        cls
+        for cls, wrapped_classes in inside.items()
+        if len(wrapped_classes) > 1 and "" not in wrapped_classes
+    )
 
 
 def _holds_itself(region: Region) -> bool:
-    """Whether a call of an author's class calls that class again, at any depth."""
+    """Return whether a call of an author's class calls that class again, at any depth."""
     cls = _own_class(region)
     return bool(cls) and any(_own_class(inner) == cls for inner in region.walk())
 
 
 def _size(region: Region) -> int:
+    """Return the number of kernels in a call."""
     return sum(1 for _ in region.kernels())
 
 
-def _concatenated(flow: KernelFlow, blocks: list[Region]) -> bool:
-    """Whether a concatenation reads what several calls gave: they are one dense block."""
+def _meet_in_concatenation(flow: KernelFlow, blocks: list[Region]) -> bool:
+    """Return whether a concatenation reads results of several calls: they are one dense block."""
     block_of = {k: n for n, block in enumerate(blocks) for k in block.kernels()}
     for k, kernel in enumerate(flow.kernels):
         if kernel.operation in CONCATENATIONS:
@@ -345,16 +377,16 @@ def _concatenated(flow: KernelFlow, blocks: list[Region]) -> bool:
 
 
 def _feeds(flow: KernelFlow, first: Region, second: Region) -> bool:
-    """Whether what one call computes reaches the other, through anything in between."""
+    """Return whether a result of one call reaches the other, directly or through other kernels."""
     goal = set(second.kernels())
-    last = max(goal)
+    last_goal = max(goal)
     queue = list(first.kernels())
-    seen = set(queue)
+    visited = set(queue)
     while queue:
-        for reader in flow.exits(queue.pop())[0] - seen:
+        for reader in flow.readers_of_kernel(queue.pop())[0] - visited:
             if reader in goal:
                 return True
-            if reader < last:
-                seen.add(reader)
+            if reader < last_goal:
+                visited.add(reader)
                 queue.append(reader)
     return False

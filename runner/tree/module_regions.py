@@ -1,4 +1,4 @@
-"""The author's own structure: which module call holds which kernels, and which calls are layers."""
+"""Builds the tree of the author's module calls, with the kernels that each call contains."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Region:
     items: list[int | Region] = field(default_factory=list)
 
     def kernels(self) -> Iterator[int]:
-        """All kernels in it, at any depth."""
+        """Yield all kernels in it, at any depth."""
         for item in self.items:
             if isinstance(item, Region):
                 yield from item.kernels()
@@ -30,28 +30,29 @@ class Region:
                 yield item
 
     def inner(self) -> list[Region]:
+        """Return the calls directly inside."""
         return [item for item in self.items if isinstance(item, Region)]
 
     def walk(self) -> Iterator[Region]:
-        """All calls inside, at any depth, outermost first."""
+        """Yield all calls inside, at any depth, outermost first."""
         for region in self.inner():
             yield region
             yield from region.walk()
 
 
-def regions(flow: KernelFlow) -> Region:
-    """The tree of module calls that hold kernels, without calls that hold just one thing."""
+def build_regions(flow: KernelFlow) -> Region:
+    """Return the tree of module calls that hold kernels, without calls that hold only one item."""
     root = Region(None)
-    known: dict[tuple[Scope, ...], Region] = {(): root}
+    region_by_scopes: dict[tuple[Scope, ...], Region] = {(): root}
     for k, scopes in enumerate(flow.program.scopes):
         for depth in range(1, len(scopes) + 1):
-            if scopes[:depth] not in known:
-                known[scopes[:depth]] = Region(scopes[depth - 1])
-                known[scopes[: depth - 1]].items.append(known[scopes[:depth]])
-        known[scopes].items.append(k)
+            if scopes[:depth] not in region_by_scopes:
+                region_by_scopes[scopes[:depth]] = Region(scopes[depth - 1])
+                region_by_scopes[scopes[: depth - 1]].items.append(region_by_scopes[scopes[:depth]])
+        region_by_scopes[scopes].items.append(k)
     containers = flow.program.graph.containers
-    for region in list(known.values()):
-        _gather(flow, region, containers)
+    for region in list(region_by_scopes.values()):
+        _gather_list_elements(flow, region, containers)
     _collapse(root, containers)
     while len(root.items) == 1 and isinstance(root.items[0], Region):
         root.items = root.items[0].items
@@ -61,181 +62,212 @@ def regions(flow: KernelFlow) -> Region:
 # --- containers that nobody calls -----------------------------------------------------------------
 
 
-def _gather(flow: KernelFlow, region: Region, containers: frozenset[str]) -> None:
-    """Put the calls of one element of a list together, where the element is a container itself.
+def _gather_list_elements(flow: KernelFlow, region: Region, containers: frozenset[str]) -> None:
+    """Group the calls of one element of a module list, if the element is a container itself.
 
-    `for layer in self.down: x = layer["down"](layer["block"](x))` calls no `down.0`, which its
-    author would draw all the same. What runs between its calls is in it, and so are the
-    concatenation that it alone reads and the residual add that it ends in.
+    `for layer in self.down: x = layer["down"](layer["block"](x))` never calls `down.0`, but its
+    author would draw it as one block. The block includes the kernels between its calls, a
+    concatenation that only it reads, and the residual add that it ends in.
     """
-    gathered: list[int | Region] = []
-    place = 0
-    while place < len(region.items):
-        path = _uncalled(region.scope, region.items[place], containers)
-        end = _run_end(region, place, path, containers) if path else place + 1
-        run = region.items[place:end]
+    new_items: list[int | Region] = []
+    position = 0
+    while position < len(region.items):
+        path = _list_element_path(region.scope, region.items[position], containers)
+        end = _run_end(region, position, path, containers) if path else position + 1
+        run = region.items[position:end]
         if sum(isinstance(item, Region) for item in run) < 2:
-            gathered.append(region.items[place])
-            place += 1
+            new_items.append(region.items[position])
+            position += 1
             continue
         element = Region(Scope(path, "ModuleDict", 0, builtin=True), run)
         inside = set(element.kernels())
-        while gathered and _feeds_only(flow, gathered[-1], inside):
-            element.items.insert(0, gathered.pop())
-        place = end
-        for after in range(end, len(region.items)):
-            k = region.items[after]
+        while new_items and _feeds_only(flow, new_items[-1], inside):
+            element.items.insert(0, new_items.pop())
+        position = end
+        for next_position in range(end, len(region.items)):
+            k = region.items[next_position]
             if isinstance(k, Region) or not _continues(flow, k, inside):
                 break
             inside.add(k)
             if is_join(flow, k):
-                element.items += region.items[place : after + 1]
-                place = after + 1
-        _gather(flow, element, containers)
-        gathered.append(element)
-    region.items = gathered
+                element.items += region.items[position : next_position + 1]
+                position = next_position + 1
+        _gather_list_elements(flow, element, containers)
+        new_items.append(element)
+    region.items = new_items
     _add_what_runs_between(flow, region)
 
 
-def _uncalled(scope: Scope | None, item: int | Region, containers: frozenset[str]) -> str:
-    """The container between two calls that is an element of a container; empty where none is."""
+def _list_element_path(scope: Scope | None, item: int | Region, containers: frozenset[str]) -> str:
+    """Return the path of the container element that an item's module is in; empty if none."""
     if isinstance(item, int) or item.scope is None:
         return ""
-    above = f"{scope.path}." if scope is not None and scope.path else ""
-    pieces = item.scope.path.removeprefix(above).split(".")
-    paths = [above + ".".join(pieces[:n]) for n in range(1, len(pieces))]
-    nested = (b for a, b in pairwise(paths) if a in containers and b in containers)
+    prefix = f"{scope.path}." if scope is not None and scope.path else ""
+    pieces = item.scope.path.removeprefix(prefix).split(".")
+    paths = [prefix + ".".join(pieces[:n]) for n in range(1, len(pieces))]
+    nested_paths = (b for a, b in pairwise(paths) if a in containers and b in containers)
     if scope is not None and scope.path in containers and paths and paths[0] in containers:
         return paths[0]
-    return next(nested, "")
+    return next(nested_paths, "")
 
 
 def _run_end(region: Region, start: int, path: str, containers: frozenset[str]) -> int:
-    """Where the unbroken run of calls of one element ends; each of its modules is called once."""
-    end, seen = start, set[str]()
-    for place in range(start, len(region.items)):
-        item = region.items[place]
+    """Return where the unbroken run of calls of one element ends.
+
+    Each of the element's modules is called once in a run.
+    """
+    end, visited = start, set[str]()
+    for position in range(start, len(region.items)):
+        item = region.items[position]
         if isinstance(item, int):
             continue
-        called = item.scope.path if item.scope is not None else ""
-        if called in seen or not _is_one_turn(path, _uncalled(region.scope, item, containers)):
+        module_path = item.scope.path if item.scope is not None else ""
+        if module_path in visited or not _is_one_turn(
+            path, _list_element_path(region.scope, item, containers)
+        ):
             break
-        seen.add(called)
-        end = place + 1
+        visited.add(module_path)
+        end = position + 1
     return end
 
 
-def _is_one_turn(element: str, other: str) -> bool:
-    """Whether two elements are one, or have one number in two lists of one module."""
+def _is_one_turn(element: str, other_element: str) -> bool:
+    """Return whether two elements are the same, or have one index in two lists of one module."""
     module, _, number = element.rpartition(".")
-    beside, _, same = other.rpartition(".")
-    lists = module.rpartition(".")[0], beside.rpartition(".")[0]
-    return element == other or (bool(other) and number == same and lists[0] == lists[1])
+    other_module, _, other_number = other_element.rpartition(".")
+    lists = module.rpartition(".")[0], other_module.rpartition(".")[0]
+    return element == other_element or (
+        bool(other_element) and number == other_number and lists[0] == lists[1]
+    )
 
 
 def _add_what_runs_between(flow: KernelFlow, region: Region) -> None:
-    """Put what a loop over a list runs around its calls into the list's elements.
+    """Put the kernels of a loop over a module list into the regions of the list's elements.
 
-    What runs between two elements is the end of the first where it stands below the second's first
-    call. The same lines run before the first element, and after the last.
+    A kernel between two elements belongs to the first if its line is below the line of an element's
+    first call, else to the second. Kernels of the same lines before the first and after the last
+    element are included.
     """
     elements: dict[str, list[Region]] = {}
     for item in region.inner():
-        if is_uncalled(item) and item.scope is not None:
-            elements.setdefault(holder_of(item.scope), []).append(item)
+        if is_list_element(item) and item.scope is not None:
+            elements.setdefault(parent_path(item.scope), []).append(item)
     for turns in elements.values():
-        places = [n for n, item in enumerate(region.items) if id(item) in map(id, turns)]
-        gaps = [region.items[a + 1 : b] for a, b in pairwise(places)]
+        positions = [n for n, item in enumerate(region.items) if id(item) in map(id, turns)]
+        gaps = [region.items[a + 1 : b] for a, b in pairwise(positions)]
         between = [k for gap in gaps for k in gap if isinstance(k, int)]
         if len(between) < sum(map(len, gaps)) or not between:
             continue
-        depth = len(callers(flow, between[0])) - 1
-        first = _line(flow, next(turns[-1].kernels()), depth)
-        around = {_line(flow, k, depth) for k in between}
-        before = _run(
-            flow, region.items[: places[0]][::-1], {n for n in around if n <= first}, depth
+        depth = len(caller_lines(flow, between[0])) - 1
+        first_line = _line_at_depth(flow, next(turns[-1].kernels()), depth)
+        lines_between = {_line_at_depth(flow, k, depth) for k in between}
+        kernels_before = _leading_run(
+            flow,
+            region.items[: positions[0]][::-1],
+            {n for n in lines_between if n <= first_line},
+            depth,
         )
-        after = _run(flow, region.items[places[-1] + 1 :], {n for n in around if n > first}, depth)
-        for turn, head, tail in zip(turns, [before[::-1], *gaps], [*gaps, after], strict=True):
-            heads = [k for k in head if isinstance(k, int) and _line(flow, k, depth) <= first]
-            tails = [k for k in tail if isinstance(k, int) and _line(flow, k, depth) > first]
+        kernels_after = _leading_run(
+            flow,
+            region.items[positions[-1] + 1 :],
+            {n for n in lines_between if n > first_line},
+            depth,
+        )
+        for turn, head, tail in zip(
+            turns, [kernels_before[::-1], *gaps], [*gaps, kernels_after], strict=True
+        ):
+            heads = [
+                k
+                for k in head
+                if isinstance(k, int) and _line_at_depth(flow, k, depth) <= first_line
+            ]
+            tails = [
+                k
+                for k in tail
+                if isinstance(k, int) and _line_at_depth(flow, k, depth) > first_line
+            ]
             turn.items = [*heads, *turn.items, *tails]
-        gone = {k for turn in turns for k in turn.items if isinstance(k, int)}
-        region.items = [k for k in region.items if isinstance(k, Region) or k not in gone]
+        moved_kernels = {k for turn in turns for k in turn.items if isinstance(k, int)}
+        region.items = [k for k in region.items if isinstance(k, Region) or k not in moved_kernels]
 
 
-def _run(
+def _leading_run(
     flow: KernelFlow, items: list[int | Region], body: set[int], depth: int
 ) -> list[int | Region]:
-    """The kernels that items begin with, as long as they stand in some lines of a forward."""
-    stand = (isinstance(k, int) and _line(flow, k, depth) in body for k in items)
+    """Return the leading items that are kernels of certain lines of a forward."""
+    stand = (isinstance(k, int) and _line_at_depth(flow, k, depth) in body for k in items)
     return items[: next((n for n, inside in enumerate(stand) if not inside), len(items))]
 
 
-def callers(flow: KernelFlow, k: int) -> list[int]:
-    """The lines of the statements that lead to a kernel, one for each forward."""
+def caller_lines(flow: KernelFlow, k: int) -> list[int]:
+    """Return the lines of the statements that lead to a kernel, one for each forward."""
     origin = flow.program.graph.operations[flow.kernels[k].members[-1]].origin
     if origin is None:
         return [-1]
-    own = origin.functions[0][2] if origin.functions else origin.statement
-    return [*(line for _, line, _ in origin.callers), own]
+    own_line = origin.functions[0][2] if origin.functions else origin.statement
+    return [*(line for _, line, _ in origin.callers), own_line]
 
 
-def _line(flow: KernelFlow, k: int, depth: int) -> int:
-    """The line of a forward, `depth` forwards below the model's, that leads to a kernel."""
-    return callers(flow, k)[min(depth, len(callers(flow, k)) - 1)]
+def _line_at_depth(flow: KernelFlow, k: int, depth: int) -> int:
+    """Return the line of a forward, `depth` forwards below the model's, that leads to a kernel."""
+    return caller_lines(flow, k)[min(depth, len(caller_lines(flow, k)) - 1)]
 
 
 def _feeds_only(flow: KernelFlow, item: int | Region, inside: set[int]) -> bool:
-    """Whether an item is a concatenation that only these kernels read."""
+    """Return whether an item is a concatenation that only these kernels read."""
     if isinstance(item, Region) or flow.kernels[item].operation not in CONCATENATIONS:
         return False
-    readers, _, returned = flow.exits(item)
+    readers, _, returned = flow.readers_of_kernel(item)
     return readers <= inside and not returned
 
 
 def _continues(flow: KernelFlow, k: int, inside: set[int]) -> bool:
-    """Whether a kernel works element by element on what these kernels gave."""
-    made_by = {m for _, m in flow.activations(k)}
-    return flow.kernels[k].kind == "pointwise" and not made_by.isdisjoint(inside)
+    """Return whether a kernel works element by element on results of these kernels."""
+    producers = {m for _, m in flow.activations(k)}
+    return flow.kernels[k].kind == "pointwise" and not producers.isdisjoint(inside)
 
 
-# --- calls that hold one thing --------------------------------------------------------------------
+# --- calls with one item --------------------------------------------------------------------------
 
 
 def _collapse(region: Region, containers: frozenset[str]) -> None:
+    """Replace each call that holds only one item by that item."""
     for position, item in enumerate(region.items):
         if isinstance(item, Region):
             _collapse(item, containers)
             while isinstance(item, Region) and len(item.items) == 1:
-                item = _merged(item, item.items[0], containers)
+                item = _merge_calls(item, item.items[0], containers)
             region.items[position] = item
 
 
-def _merged(outer: Region, inner: int | Region, containers: frozenset[str]) -> int | Region:
-    """A call that holds another one alone: the two as one, by the name that tells more."""
+def _merge_calls(outer: Region, inner: int | Region, containers: frozenset[str]) -> int | Region:
+    """Merge a call with the only call inside it, under the name that says more."""
     if isinstance(inner, int) or outer.scope is None or inner.scope is None:
         return inner
-    held = is_container(inner.scope) and not is_container(outer.scope) and not outer.scope.method
-    element = holder_of(outer.scope) in containers and holder_of(inner.scope) not in containers
-    return Region(outer.scope, inner.items) if held or element else inner
+    keeps_outer_class = (
+        is_container(inner.scope) and not is_container(outer.scope) and not outer.scope.method
+    )
+    is_element = (
+        parent_path(outer.scope) in containers and parent_path(inner.scope) not in containers
+    )
+    return Region(outer.scope, inner.items) if keeps_outer_class or is_element else inner
 
 
-def holder_of(scope: Scope) -> str:
-    """The path of the module that holds a called one."""
+def parent_path(scope: Scope) -> str:
+    """Return the path of the module that contains a called one."""
     return scope.path.rpartition(".")[0]
 
 
 def is_numbered(scope: Scope) -> bool:
-    """Whether a call is known by its place in a container alone: `layers.3`."""
+    """Return whether a call is known only by its index in a container: `layers.3`."""
     return scope.path.rpartition(".")[2].isdigit()
 
 
 def is_container(scope: Scope) -> bool:
-    """A class that says nothing about what it holds."""
+    """Return whether a module is a Sequential, a ModuleList or a ModuleDict of torch.nn."""
     return scope.builtin and scope.cls in {"Sequential", "ModuleList", "ModuleDict"}
 
 
-def is_uncalled(region: Region) -> bool:
-    """Whether a region is an element of a list whose modules are called one by one."""
+def is_list_element(region: Region) -> bool:
+    """Return whether a region is a list element whose modules are called one by one."""
     return region.scope is not None and region.scope.cls == "ModuleDict" and region.scope.builtin

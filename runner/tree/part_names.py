@@ -7,11 +7,11 @@ from runner.graph.recognition.recognize import Kernel
 
 LONGEST_STEM = 48
 _MOST_OPERATIONS = 4
-"""In a fusion's name."""
+"""Most operations in a fusion's name."""
 
 
 def attribute(path: str) -> str:
-    """What the author calls a module: `conv1` of `layer1.0.conv1`, `layer1_0` of `layer1.0`."""
+    """Return a module's attribute: `conv1` of `layer1.0.conv1`, `layer1_0` of `layer1.0`."""
     pieces = path.split(".")
     keep = 1
     while keep < len(pieces) and pieces[-keep].isdigit():
@@ -21,7 +21,7 @@ def attribute(path: str) -> str:
 
 
 def container_stem(path: str) -> str:
-    """What a block in a container is called: `layer1`, `features_block` of `features.7`."""
+    """Return the stem of a block in a container: `layer1`, `features_block` of `features.7`."""
     pieces = path.split(".")
     names = [piece for piece in pieces if not piece.isdigit()]
     if not names:
@@ -29,21 +29,21 @@ def container_stem(path: str) -> str:
     return names[-1] if names[-1] == pieces[-1] else f"{names[-1]}_block"
 
 
-def fusion_stem(operations: Sequence[str], otherwise: str) -> str:
-    """`conv2d_relu`: its operations, or another name where they are too many."""
+def fusion_stem(operations: Sequence[str], fallback: str) -> str:
+    """Return `conv2d_relu`: the operations, or `fallback` if they are too many."""
     words = list(operations)
     if len(words) > _MOST_OPERATIONS:
         runs = [(name, len(list(same))) for name, same in groupby(operations)]
         words = [name if count == 1 else f"{name}_x{count}" for name, count in runs]
     text = "_".join(words)
-    return text if len(words) <= _MOST_OPERATIONS and len(text) <= LONGEST_STEM else otherwise
+    return text if len(words) <= _MOST_OPERATIONS and len(text) <= LONGEST_STEM else fallback
 
 
-def line_stem(kernels: Sequence[Kernel], otherwise: str = "fusion") -> str:
-    """`conv2d_relu`: a line's operations; where they are many, those that tell most about it."""
-    for untold in (set[str](), {"copy"}, {"copy", "pointwise"}):
-        told = [kernel for kernel in kernels if kernel.kind not in untold]
-        stem = fusion_stem([kernel.operation for kernel in told], "")
+def line_stem(kernels: Sequence[Kernel], fallback: str = "fusion") -> str:
+    """Return `conv2d_relu`: a line's operations, or the most important ones if they are many."""
+    for unnamed_kinds in (set[str](), {"copy"}, {"copy", "pointwise"}):
+        named_kernels = [kernel for kernel in kernels if kernel.kind not in unnamed_kinds]
+        stem = fusion_stem([kernel.operation for kernel in named_kernels], "")
         if stem:
-            return stem if len(told) > 1 else f"{stem}_fusion"
-    return otherwise
+            return stem if len(named_kernels) > 1 else f"{stem}_fusion"
+    return fallback

@@ -1,4 +1,4 @@
-"""This file knows about patterns that a sequence repeats: `a b c a b c` is `a b c`, twice."""
+"""Finds patterns that a sequence repeats: `a b c a b c` is `a b c`, twice."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from itertools import groupby
 from operator import eq
 
 LONGEST_PERIOD = 256
+"""Longest pattern that is searched for, in tokens."""
 
 
 @dataclass(frozen=True, slots=True)
-class Repeat:
-    """`count` times the same `period` tokens, from `start` on."""
+class Repetition:
+    """A pattern of `period` tokens that a sequence repeats `count` times, beginning at `start`."""
 
     start: int
     period: int
@@ -20,61 +21,64 @@ class Repeat:
 
     @property
     def size(self) -> int:
+        """Number of tokens in all repetitions."""
         return self.period * self.count
 
     def units(self) -> list[range]:
-        """The positions of each repetition."""
-        places = range(self.start, self.start + self.size, self.period)
-        return [range(place, place + self.period) for place in places]
+        """Return the positions of each repetition."""
+        starts = range(self.start, self.start + self.size, self.period)
+        return [range(start, start + self.period) for start in starts]
 
 
-def repeats(tokens: Sequence[Hashable], crossing: Sequence[int] = ()) -> list[Repeat]:
-    """Repeated patterns of two tokens or more, none in another, that cover most together.
+def find_repetitions(tokens: Sequence[Hashable], crossing: Sequence[int] = ()) -> list[Repetition]:
+    """Return repeated patterns of two tokens or more that together cover most of a sequence.
 
-    Of equal ones, those that begin where least crosses: `crossing` counts, before each token.
+    No pattern is inside another. Of equally good patterns, those win that begin at positions with
+    small numbers in `crossing`, which has a number for each token.
     """
     best: list[tuple[int, int, int]] = [(0, 0, 0)]
-    """(tokens covered, patterns, what crosses at their beginnings), the latter two negative."""
-    chosen: list[Repeat | None] = [None]
-    ending: dict[int, list[Repeat]] = {}
-    for repeat in _candidates(tokens):
-        ending.setdefault(repeat.start + repeat.size, []).append(repeat)
+    """(tokens covered, minus patterns, minus `crossing` at their beginnings), by position."""
+    chosen_repetitions: list[Repetition | None] = [None]
+    candidates_ending_at: dict[int, list[Repetition]] = {}
+    for candidate in _candidates(tokens):
+        candidates_ending_at.setdefault(candidate.start + candidate.size, []).append(candidate)
     for position in range(1, len(tokens) + 1):
         best.append(best[-1])
-        chosen.append(None)
-        for repeat in ending.get(position, ()):
-            covered, patterns, crosses = best[repeat.start]
+        chosen_repetitions.append(None)
+        for candidate in candidates_ending_at.get(position, ()):
+            tokens_covered, patterns, crossing_sum = best[candidate.start]
             if crossing:
-                crosses -= sum(crossing[unit.start] for unit in repeat.units())
-            if (covered + repeat.size, patterns - 1, crosses) > best[position]:
-                best[position] = (covered + repeat.size, patterns - 1, crosses)
-                chosen[position] = repeat
-    found = []
+                crossing_sum -= sum(crossing[unit.start] for unit in candidate.units())
+            if (tokens_covered + candidate.size, patterns - 1, crossing_sum) > best[position]:
+                best[position] = (tokens_covered + candidate.size, patterns - 1, crossing_sum)
+                chosen_repetitions[position] = candidate
+    results = []
     position = len(tokens)
     while position:
-        last = chosen[position]
-        if last is not None:
-            found.append(last)
-        position = last.start if last is not None else position - 1
-    return found[::-1]
+        repetition = chosen_repetitions[position]
+        if repetition is not None:
+            results.append(repetition)
+        position = repetition.start if repetition is not None else position - 1
+    return results[::-1]
 
 
-def _candidates(tokens: Sequence[Hashable]) -> Iterator[Repeat]:
-    """Every stretch that equals itself a period later, at each of its possible beginnings."""
+def _candidates(tokens: Sequence[Hashable]) -> Iterator[Repetition]:
+    """Yield every repetition, at each position at which its pattern can begin."""
     for period in range(2, min(len(tokens) // 2, LONGEST_PERIOD) + 1):
         start = 0
         for equal, run in groupby(map(eq, tokens, tokens[period:])):
             same = len(list(run))
             if equal and same >= period:
                 count = same // period + 1
-                if _is_primitive(tokens[start : start + period]):  # so is each of its rotations
+                # If a pattern is primitive, each of its rotations is primitive, too.
+                if _is_primitive(tokens[start : start + period]):
                     for first in range(start, start + same % period + 1):
-                        yield Repeat(first, period, count)
+                        yield Repetition(first, period, count)
             start += same
 
 
 def _is_primitive(unit: Sequence[Hashable]) -> bool:
-    """Not itself a shorter pattern several times."""
+    """Return whether a pattern is not itself a repetition of a shorter one."""
     size = len(unit)
     return not any(
         size % part == 0 and all(unit[i] == unit[i % part] for i in range(size))

@@ -1,4 +1,4 @@
-"""The line of the problem file on which the call of each part stands."""
+"""Finds the line of the problem file that calls each part."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ from runner.tree.part import Part
 
 
 def call_lines(program: Program, root: Part) -> dict[int, int | None]:
-    """The line in the parent's forward that calls each part, by the part's id().
+    """Return the line in the parent's forward that calls each part, by the part's id().
 
-    None where a library's code calls it. The root has the line that computes its result.
+    The line is None if a library's code calls the part. The root has the line that computes its
+    result.
     """
     lines = {id(root): _root_line(program, root)}
     for parent in root.walk():
-        told = list(_origins(program, parent, parent)) if parent.children else []
-        lines.update((id(child), _line(program, child, parent, told)) for child in parent.children)
+        parent_origins = list(_origins(program, parent, parent)) if parent.children else []
+        lines.update(
+            (id(child), _line(program, child, parent, parent_origins)) for child in parent.children
+        )
     return lines
 
 
@@ -30,24 +33,28 @@ def _root_line(program: Program, root: Part) -> int | None:
     return origins[-1].line if len(origins[-1].calls) < 2 else origins[-1].calls[0]
 
 
-def _line(program: Program, part: Part, parent: Part, told: list[Origin]) -> int | None:
-    """`told`: where the parent's own operations stand."""
+def _line(program: Program, part: Part, parent: Part, parent_origins: list[Origin]) -> int | None:
+    """Return the line that calls a part; `parent_origins` locate the parent's own operations."""
     depth = sum(not scope.builtin for scope in parent.scopes)
     origins = list(_origins(program, part, parent))
     if not origins:
         return None
-    last = origins[-1]
-    if depth < len(last.calls):
-        several = any(
-            a.calls[depth : depth + 1] != b.calls[depth : depth + 1] for a, b in pairwise(told)
+    origin = origins[-1]
+    if depth < len(origin.calls):
+        calls_on_several_lines = any(
+            a.calls[depth : depth + 1] != b.calls[depth : depth + 1]
+            for a, b in pairwise(parent_origins)
         )
-        if depth < len(last.calls) - 1 or several:
-            return last.calls[depth]
-    return last.line  # one line of the parent's forward calls a function that does all of it
+        if depth < len(origin.calls) - 1 or calls_on_several_lines:
+            return origin.calls[depth]
+    return origin.line  # one line of the forward calls a function that runs all of it
 
 
 def _origins(program: Program, part: Part, parent: Part) -> Iterator[Origin]:
-    """Where the operations of a part stand that the parent's forward runs, layouts left out."""
+    """Yield the locations of a part's operations in the parent's forward.
+
+    Views and copies count only if there are no other operations.
+    """
     operations = [program.graph.operations[i] for i in part.operations]
     inside = [op for op in operations if op.scopes[: len(parent.scopes)] == parent.scopes]
     work = [op for op in inside if kind(op) not in {"view", "copy"}]

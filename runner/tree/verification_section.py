@@ -1,7 +1,7 @@
-"""The section of `decomposition_analysis.md` that verification fills in.
+"""Writes the section of `decomposition_analysis.md` that verification fills in.
 
-Whoever writes the page puts NOT_VERIFIED into it; verification replaces what stands between the two
-marks. The marks are comments in Markdown, which a reader of the rendered page does not see.
+The page begins with NOT_VERIFIED in it; verification replaces the text between the two marks. The
+marks are Markdown comments, which the rendered page does not show.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ NOT_VERIFIED = section(["Not verified."])
 
 
 def with_section(page: str, lines: Iterable[str]) -> str:
-    """Return a page with these lines in its section; a page without one as it is."""
-    before, begin, rest = page.partition(_BEGIN)
-    _, end, after = rest.partition(_END)
+    """Return a page with these lines in its section; a page without the section is unchanged."""
+    before, begin, remainder = page.partition(_BEGIN)
+    _, end, after = remainder.partition(_END)
     return before + section(lines) + after if begin and end else page

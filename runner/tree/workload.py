@@ -1,8 +1,8 @@
-"""This file knows about a component's identity and its name: one file a workload, not an instance.
+"""Computes the workload of each part: the component file that it shares with equal parts.
 
-Two instances are the same workload where the same operations with the same attributes run on the
-same shapes, dtypes and strides, and come apart in the same way; whose weights they are makes no
-difference.
+Two instances are the same workload if they run the same operations with the same attributes on the
+same shapes, dtypes and strides, and consist of the same parts. The values of their weights do not
+matter.
 """
 
 from __future__ import annotations
@@ -13,79 +13,79 @@ from dataclasses import dataclass
 from runner.graph.ir import Operation, Recipe, Ref, State, TensorSpec, substitute
 from runner.tree.document import Level
 from runner.tree.interface import Program
-from runner.tree.naming import hashed, names
+from runner.tree.naming import hash_key, name_workloads
 from runner.tree.part import Part
 
 
 @dataclass(frozen=True)
 class Workload:
-    """A component file: its name, and every instance that it stands for, as they run."""
+    """A component file: its name, and all instances that use it, in the order in which they run."""
 
     name: str
     level: Level
     parts: tuple[Part, ...]
     naming: str
-    """Why it is called that."""
+    """Why it has that name."""
 
     @property
     def first(self) -> Part:
-        """The instance whose names the file uses."""
+        """The instance from which the file takes its names."""
         return self.parts[0]
 
 
 def workloads(program: Program, root: Part) -> dict[int, Workload]:
-    """The workload of each part, by the part's id(); equal ones are one object."""
+    """Return the workload of each part, by the part's id(); equal workloads are one object."""
     groups: dict[Hashable, list[Part]] = {}
     for part in root.walk():
         groups.setdefault(identity(program, part), []).append(part)
-    named = names(program, {key: parts[0] for key, parts in groups.items()})
-    found: dict[int, Workload] = {}
+    name_of = name_workloads(program, {key: parts[0] for key, parts in groups.items()})
+    workload_of: dict[int, Workload] = {}
     for key, parts in groups.items():
-        name, naming = named[key]
+        name, naming = name_of[key]
         workload = Workload(name, parts[0].level, tuple(parts), naming)
-        found.update((id(part), workload) for part in parts)
-    return found
+        workload_of.update((id(part), workload) for part in parts)
+    return workload_of
 
 
 def identity(program: Program, part: Part) -> Hashable:
-    """What makes two parts the same file."""
+    """Return a key that is equal for two parts exactly if they share a file."""
     operations = [program.graph.operations[i] for i in part.operations]
-    number: dict[str, str] = {}
+    number_of: dict[str, str] = {}
     for name in (*part.io.inputs, *part.io.states, *(n for op in operations for n in op.outputs)):
-        number[name] = f"v{len(number)}"
-    place = {i: p for p, i in enumerate(part.operations)}
+        number_of[name] = f"v{len(number_of)}"
+    position_of = {i: p for p, i in enumerate(part.operations)}
     return (
         part.level,
-        _body(operations, number, program.graph.values),
+        _numbered_operations(operations, number_of, program.graph.values),
         tuple(program.spec(n) for n in part.io.inputs),
-        tuple(_state(program.graph.states[n], program.spec(n)) for n in part.io.states),
-        tuple(number[n] for n in part.io.outputs),
-        _shape_of_tree(part, place),
+        tuple(_weight_key(program.graph.states[n], program.spec(n)) for n in part.io.states),
+        tuple(number_of[n] for n in part.io.outputs),
+        _shape_of_tree(part, position_of),
     )
 
 
 def digest(program: Program, part: Part) -> str:
-    """The identity in 16 hexadecimal digits: the same in every model, run and process."""
-    return hashed(identity(program, part))[:16]
+    """Return 16 hexadecimal digits of the identity: the same in every model, run and process."""
+    return hash_key(identity(program, part))[:16]
 
 
-def _body(
-    operations: Iterable[Operation], number: Mapping[str, str], values: Mapping[str, TensorSpec]
+def _numbered_operations(
+    operations: Iterable[Operation], number_of: Mapping[str, str], values: Mapping[str, TensorSpec]
 ) -> tuple[Hashable, ...]:
-    """What runs, with numbers for the names of values."""
+    """Return the operations, with numbers in place of the names of values."""
 
-    def numbered(name: str) -> Ref:
-        return Ref(number[name])
+    def to_numbered_ref(name: str) -> Ref:
+        return Ref(number_of[name])
 
     return tuple(
         (
             op.target,
-            _typed(tuple(substitute(a, numbered) for a in op.args)),
-            _typed(
+            _add_types(tuple(substitute(a, to_numbered_ref) for a in op.args)),
+            _add_types(
                 tuple(
-                    (key, substitute(value, numbered))
+                    (key, substitute(value, to_numbered_ref))
                     for key, value in op.kwargs
-                    # of what is made from nothing, the result's dtype says the same
+                    # without operands, the result's dtype is the same information
                     if key != "dtype" or any(op.refs())
                 )
             ),
@@ -95,10 +95,10 @@ def _body(
     )
 
 
-def _typed(value: object) -> object:
-    """1, 1.0 and True are one key to Python, and three arguments to torch."""
+def _add_types(value: object) -> object:
+    """Return a value with its type: 1, 1.0 and True are equal in Python, but not as arguments."""
     if isinstance(value, tuple):
-        return tuple(_typed(v) for v in value)
+        return tuple(_add_types(v) for v in value)
     return (
         (type(value).__name__, repr(value))
         if isinstance(value, (bool, int, float, complex))
@@ -106,24 +106,29 @@ def _typed(value: object) -> object:
     )
 
 
-def _state(state: State, spec: TensorSpec) -> Hashable:
-    own = (_recipe(state.recipe), state.literal) if state.kind == "constant" else None
-    return (state.kind, spec, own)
+def _weight_key(state: State, spec: TensorSpec) -> Hashable:
+    """Return a weight's kind and shape; for a constant also how it is made."""
+    content = (_recipe_key(state.recipe), state.literal) if state.kind == "constant" else None
+    return (state.kind, spec, content)
 
 
-def _recipe(recipe: Recipe | None) -> Hashable:
-    """What makes a constant, whatever the values on the way are called."""
+def _recipe_key(recipe: Recipe | None) -> Hashable:
+    """Return the operations that make a constant, without the names of values in between."""
     if recipe is None:
         return None
-    number = {
+    number_of = {
         name: f"v{n}"
         for n, name in enumerate(name for op in recipe.operations for name in op.outputs)
     }
-    return (*_body(recipe.operations, number, recipe.specs), number.get(recipe.result))
+    return (
+        *_numbered_operations(recipe.operations, number_of, recipe.specs),
+        number_of.get(recipe.result),
+    )
 
 
-def _shape_of_tree(part: Part, place: dict[int, int]) -> Hashable:
+def _shape_of_tree(part: Part, position_of: dict[int, int]) -> Hashable:
+    """Return the levels and operations of all parts below a part."""
     return tuple(
-        (c.level, tuple(place[i] for i in c.operations), _shape_of_tree(c, place))
+        (c.level, tuple(position_of[i] for i in c.operations), _shape_of_tree(c, position_of))
         for c in part.children
     )

@@ -1,4 +1,4 @@
-"""Words for what makes a kernel's workload: dimensions, arguments, masks, layouts, dtypes."""
+"""Writes a kernel's workload as words: dimensions, arguments, masks, layouts, dtypes."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from runner.graph.ir import Arg, Operation, Ref, Symbol, TensorSpec, references
 from runner.tree.default_arguments import is_usual, spatial_dims
 from runner.tree.dimensions import (
     DTYPE_CODES,
-    IN_WINDOW,
     RECURRENT,
+    WINDOW_ARGUMENTS,
     dtype_code,
-    joined,
+    join_dimensions,
     parameter_dimensions,
     shapes_word,
     window_word,
@@ -26,58 +26,69 @@ _MOST_SHAPES = 3
 
 
 def kernel_words(program: Program, kernel: Part) -> tuple[list[str], bool]:
-    """What makes a kernel's workload, in words, and whether they say all of it."""
+    """Return words for a kernel's workload, and whether they say everything about it."""
     operations = [program.graph.operations[i] for i in kernel.operations]
-    before, last = operations[:-1], operations[-1] if operations else None
+    operations_before, last_operation = operations[:-1], operations[-1] if operations else None
     if (
-        last is not None
-        and _reads_in_order(kernel, last)
-        and (not before or (last.name in RECURRENT and all(op.name == "zeros" for op in before)))
+        last_operation is not None
+        and _reads_in_order(kernel, last_operation)
+        and (
+            not operations_before
+            or (
+                last_operation.name in RECURRENT
+                and all(op.name == "zeros" for op in operations_before)
+            )
+        )
     ):
-        return _operation_words(program, kernel, last)
+        return _operation_words(program, kernel, last_operation)
     dims = ""
     for op in operations:
         if parameters := parameter_dimensions(program, op):
-            dims = f"{joined(parameters)}_{window_word(program, op)}".rstrip("_")
+            dims = f"{join_dimensions(parameters)}_{window_word(program, op)}".rstrip("_")
             break
     inputs = [program.spec(name) for name in kernel.io.inputs]
     if kernel.stem.endswith("attention") or len(inputs) > _MOST_SHAPES:
-        shown = inputs[:1]
+        named_specs = inputs[:1]
     else:
-        shown = inputs or [program.spec(name) for name in kernel.io.outputs]
-    shapes = shapes_word(shown)
+        named_specs = inputs or [program.spec(name) for name in kernel.io.outputs]
+    shapes = shapes_word(named_specs)
     on = f"on_{shapes}" if dims and shapes else shapes
-    return [dims, on, _turned_into(program, kernel, inputs), *known_by(program, kernel)], False
+    return [
+        dims,
+        on,
+        _output_word(program, kernel, inputs),
+        *identifying_words(program, kernel),
+    ], False
 
 
-def _turned_into(program: Program, kernel: Part, inputs: Sequence[TensorSpec]) -> str:
-    """`to_640x49x96`, where no input has the result's shape but for the last dimension."""
+def _output_word(program: Program, kernel: Part, inputs: Sequence[TensorSpec]) -> str:
+    """Return `to_640x49x96`, if no input has the result's shape up to the last dimension."""
     outputs = [program.spec(name) for name in kernel.io.outputs]
-    known = {spec.shape[:-1] for spec in inputs}
-    if not inputs or kernel.stem.endswith("attention") or outputs[0].shape[:-1] in known:
+    leading_shapes = {spec.shape[:-1] for spec in inputs}
+    if not inputs or kernel.stem.endswith("attention") or outputs[0].shape[:-1] in leading_shapes:
         return ""
     return f"to_{shapes_word(outputs)}"
 
 
 def _reads_in_order(kernel: Part, op: Operation) -> bool:
-    """Whether an operation reads the kernel's inputs, then its weights, and each once."""
-    wanted = [*kernel.io.inputs, *kernel.io.states]
-    read = [name for name in op.refs() if name in wanted]
+    """Return whether an operation reads the kernel's inputs, then its weights, each once."""
+    expected = [*kernel.io.inputs, *kernel.io.states]
+    read = [name for name in op.refs() if name in expected]
     return (
-        (_reads_one(op) and len(wanted) == 1)
-        or read == wanted
-        or (op.name == "embedding" and sorted(read) == sorted(wanted))
+        (_reads_only_one_tensor(op) and len(expected) == 1)
+        or read == expected
+        or (op.name == "embedding" and sorted(read) == sorted(expected))
     )
 
 
-def _reads_one(op: Operation) -> bool:
-    """Whether all that an operation reads is one tensor, several times."""
+def _reads_only_one_tensor(op: Operation) -> bool:
+    """Return whether an operation reads one tensor several times, and nothing else."""
     read = list(op.refs())
     return len(read) > 1 and len(set(read)) == 1
 
 
 def _operation_words(program: Program, kernel: Part, op: Operation) -> tuple[list[str], bool]:
-    """What makes the workload of one operation, and whether the words say all of it."""
+    """Return words for the workload of one operation, and whether they say everything about it."""
     inputs = [program.spec(name) for name in kernel.io.inputs]
     states = [program.spec(name) for name in kernel.io.states]
     kinds = [program.graph.states[name].kind for name in kernel.io.states]
@@ -85,41 +96,51 @@ def _operation_words(program: Program, kernel: Part, op: Operation) -> tuple[lis
     complete = "constant" not in kinds
     if dims := parameter_dimensions(program, op):
         recurrent = op.name in RECURRENT
-        alone = _is_plain_state(op, inputs, states) if recurrent else len(inputs) == 1
-        beside = _beside(op, inputs[0]) if alone else shapes_word(inputs)
-        words += [joined(dims), window_word(program, op), f"on_{beside}" if beside else ""]
+        is_single_input = _is_plain_state(op, inputs, states) if recurrent else len(inputs) == 1
+        free_dimensions = (
+            _free_dimensions_word(op, inputs[0]) if is_single_input else shapes_word(inputs)
+        )
+        words += [
+            join_dimensions(dims),
+            window_word(program, op),
+            f"on_{free_dimensions}" if free_dimensions else "",
+        ]
         if recurrent:
             words.append("state" if len(inputs) > 1 else "")
-            complete &= alone
+            complete &= is_single_input
     elif op.name in _NORMALIZATIONS:
         words += [shapes_word(inputs)]
     else:
         words += [shapes_word([*inputs, *states]), window_word(program, op)]
-    usual = _WEIGHTS.get(op.name, ())
-    words += [f"no{name}" for name in usual if op.arg(name) is None]
+    usual_weights = _WEIGHTS.get(op.name, ())
+    words += [f"no{name}" for name in usual_weights if op.arg(name) is None]
     if op.name not in RECURRENT:
-        told = [_STATISTICS.get(name, "parameter") for name in usual if op.arg(name) is not None]
-        words += dict.fromkeys(kinds) if kinds != told else ()
-        complete &= kinds == told or (len(set(kinds)) == 1 and not usual)
-    if _reads_one(op):
+        expected_kinds = [
+            _STATISTICS.get(name, "parameter") for name in usual_weights if op.arg(name) is not None
+        ]
+        words += dict.fromkeys(kinds) if kinds != expected_kinds else ()
+        complete &= kinds == expected_kinds or (len(set(kinds)) == 1 and not usual_weights)
+    if _reads_only_one_tensor(op):
         words.append("itself")
     if op.name not in {kernel.stem, *_SPELLINGS.get(kernel.stem, ())}:
         words.append(op.name.strip("_"))
     for name, value in (*zip(op.schema, op.args, strict=False), *op.kwargs):
-        if next(references(value), None) is not None or name in IN_WINDOW:
-            complete &= not (isinstance(value, tuple) and _mixed(value))
+        if next(references(value), None) is not None or name in WINDOW_ARGUMENTS:
+            complete &= not (isinstance(value, tuple) and _mixes_tensors(value))
         elif name == "normalized_shape" and inputs and value == inputs[0].shape[-1:]:
             continue
-        elif not is_usual(op, name, value) and not (kernel.stem == "relu6" and _is_six(op)):
-            word = _argument(name, value)
+        elif not is_usual(op, name, value) and not (kernel.stem == "relu6" and _is_relu6(op)):
+            word = _argument_word(name, value)
             complete &= bool(word)
             words.append(word)
-    given = [place for place, name in enumerate(op.outputs) if name in kernel.io.outputs]
-    if given not in ([0], list(range(len(op.outputs)))[:1]):
-        words.append("gives" + "_".join(map(str, given)))
-    words += _layouts(inputs, "in")
-    words += _layouts(states, "weight")
-    words += _mixed_dtypes(dtype_code(program, kernel), op, inputs, states)
+    output_positions = [
+        position for position, name in enumerate(op.outputs) if name in kernel.io.outputs
+    ]
+    if output_positions not in ([0], list(range(len(op.outputs)))[:1]):
+        words.append("gives" + "_".join(map(str, output_positions)))
+    words += _layout_words(inputs, "in")
+    words += _layout_words(states, "weight")
+    words += _dtype_words(dtype_code(program, kernel), op, inputs, states)
     return words, complete
 
 
@@ -132,53 +153,58 @@ _WEIGHTS: dict[str, tuple[str, ...]] = {
     "embedding": ("weight",),
     "prelu": ("weight",),
 }
-"""Arguments that are the model's own: a name says where one is missing."""
+"""Arguments that are usually the model's own; a name says if one is missing."""
 _STATISTICS = {"running_mean": "buffer", "running_var": "buffer"}
+"""Arguments that are buffers; all others are parameters."""
 _SPELLINGS = {
     "relu6": ("hardtanh",), "patch_embedding": ("conv2d",), "layer_scale": ("mul",),
     "expert_combine": ("einsum",), "cross_entropy": ("cross_entropy_loss",), "cast": ("to",),
     "copy": ("clone",),
 }  # fmt: skip
-"""The operator that a name means where nothing else is said."""
+"""For an operation's name, the operators that it stands for without saying so."""
 
 
-def _is_six(op: Operation) -> bool:
+def _is_relu6(op: Operation) -> bool:
+    """Return whether the bounds of a hardtanh are floats, as relu6 passes them."""
     return all(type(bound) is float for bound in op.args[1:])
 
 
-def _mixed(values: tuple[Arg, ...]) -> bool:
-    """Whether a list of arguments holds tensors and something else."""
+def _mixes_tensors(values: tuple[Arg, ...]) -> bool:
+    """Return whether a list of arguments holds both tensors and something else."""
     return len({isinstance(value, Ref) for value in values}) > 1
 
 
 def _is_plain_state(
     op: Operation, inputs: Sequence[TensorSpec], states: Sequence[TensorSpec]
 ) -> bool:
-    """Whether a recurrent layer's shapes follow from its name: no projections, a usual state."""
+    """Return whether a recurrent layer's shapes follow from its name.
+
+    It then has no projections, and its state is of the usual shape.
+    """
     gates = {"lstm": 4, "gru": 3}.get(op.name, 1)
     hidden = states[0].shape[0] // gates if states else 0
-    layers, twice = op.arg("num_layers", 1), 1 + (op.arg("bidirectional") is True)
-    count = layers * twice if isinstance(layers, int) else 0
-    each = 4 if op.arg("has_biases", True) is True else 2
+    layers, directions = op.arg("num_layers", 1), 1 + (op.arg("bidirectional") is True)
+    count = layers * directions if isinstance(layers, int) else 0
+    tensors_per_layer = 4 if op.arg("has_biases", True) is True else 2
     batch = inputs[0].shape[0 if op.arg("batch_first") is True else 1 :][:1]
-    return len(states) == count * each and all(
+    return len(states) == count * tensors_per_layer and all(
         spec.shape == (count, *batch, hidden) for spec in inputs[1:]
     )
 
 
-def _beside(op: Operation, spec: TensorSpec) -> str:
-    """What the parameters leave open of the input's shape: batch, positions, height and width."""
+def _free_dimensions_word(op: Operation, spec: TensorSpec) -> str:
+    """Return the part of an input's shape that the weights do not fix: batch and positions."""
     shape = spec.shape
     if op.name == "linear" or op.name in RECURRENT:
         shape = shape[:-1]
     elif op.name.startswith("conv"):
         spatial = spatial_dims(op)
         shape = (*shape[: -spatial - 1], *shape[len(shape) - spatial :])
-    return joined(shape)
+    return join_dimensions(shape)
 
 
-def _argument(name: str, value: Arg) -> str:
-    """`d1`, `by0p5`, `keepdim`, `noceil_mode`, `tanh`; empty where no word can be made."""
+def _argument_word(name: str, value: Arg) -> str:
+    """Return `d1`, `by0p5`, `keepdim`, `noceil_mode`, `tanh`; empty if no word fits the value."""
     if name == "equation" and isinstance(value, str):
         return value.replace(" ", "").replace("->", "_to_").replace(",", "_").replace(".", "")
     if name == "has_biases":
@@ -187,22 +213,23 @@ def _argument(name: str, value: Arg) -> str:
         return name if value else f"no{name}"
     if isinstance(value, str):
         return value if re.fullmatch("[a-z_0-9]+", value) else ""
-    word = _spelled(value)
-    return _SHORT.get(name, name.strip("_")) + word if word else ""
+    word = _value_word(value)
+    return _SHORT_NAMES.get(name, name.strip("_")) + word if word else ""
 
 
-_SHORT = {
+_SHORT_NAMES = {
     "dim": "d", "dims": "d", "other": "by", "index": "at", "start": "from", "end": "to",
     "num_groups": "g", "num_layers": "l", "shifts": "s", "normalized_shape": "over", "dtype": "",
     "output_size": "to", "pad": "by", "exponent": "to",
 }  # fmt: skip
+"""For an argument's name, the letters that stand for it."""
 
 
-def _spelled(value: Arg) -> str:
-    """A number, or several, in letters that a file name can have: `0p5`, `m1`, `3_3`."""
+def _value_word(value: Arg) -> str:
+    """Return numbers with the characters that a file name can have: `0p5`, `m1`, `3_3`."""
     if isinstance(value, tuple):
-        found = [_spelled(item) for item in value]
-        return "_".join(found) if all(found) else ""
+        words = [_value_word(item) for item in value]
+        return "_".join(words) if all(words) else ""
     if isinstance(value, Symbol):
         return DTYPE_CODES.get(value.text.removeprefix("torch."), "")
     if isinstance(value, (bool, int, float)):
@@ -210,26 +237,31 @@ def _spelled(value: Arg) -> str:
     return ""
 
 
-def _layouts(specs: Sequence[TensorSpec], whose: str) -> Iterator[str]:
-    """How tensors lie in memory that do not lie row by row: `permuted_0_2_1`, `strides8_1`."""
-    for place, spec in enumerate(specs):
+def _layout_words(specs: Sequence[TensorSpec], role: str) -> Iterator[str]:
+    """Yield the layouts of tensors that are not contiguous: `permuted_0_2_1`, `strides8_1`.
+
+    `role` is `in` for inputs and `weight` for weights.
+    """
+    for position, spec in enumerate(specs):
         if not spec.contiguous:
-            yield (f"{whose}{place + 1}_" if place or whose == "weight" else "") + _layout(spec)
+            yield (f"{role}{position + 1}_" if position or role == "weight" else "") + _layout_word(
+                spec
+            )
 
 
-def _layout(spec: TensorSpec) -> str:
+def _layout_word(spec: TensorSpec) -> str:
     order = sorted(range(len(spec.shape)), key=lambda d: (-spec.stride[d], d))
     if spec.as_dense().stride != spec.stride:
-        return f"strides{_spelled(spec.stride)}"
+        return f"strides{_value_word(spec.stride)}"
     if len(order) in {4, 5} and order == [0, *range(2, len(order)), 1]:
         return "channels_last"
     return "permuted_" + "_".join(map(str, order))
 
 
-def _mixed_dtypes(
+def _dtype_words(
     main: str, op: Operation, inputs: Sequence[TensorSpec], states: Sequence[TensorSpec]
 ) -> Iterator[str]:
-    """Dtypes of what is read, where they are not those of the name: `of_fp32_bf16`."""
+    """Yield the operands' dtypes, if they differ from the one in the name: `of_fp32_bf16`."""
     codes = [DTYPE_CODES.get(spec.dtype, spec.dtype) for spec in (*inputs, *states)]
     if op.name == "embedding" and codes == ["i64", main]:
         return
@@ -241,18 +273,18 @@ def _mixed_dtypes(
 # --- words that people know a kernel by -----------------------------------------------------------
 
 
-def known_by(program: Program, kernel: Part) -> list[str]:
-    """What people name a kernel by: `causal`, `window16`, `sinks`, `s3_3`, `eps1em06`."""
+def identifying_words(program: Program, kernel: Part) -> list[str]:
+    """Return words that identify a kernel: `causal`, `window16`, `sinks`, `s3_3`, `eps1em06`."""
     operations = [program.graph.operations[i] for i in kernel.operations]
     if kernel.stem.endswith("attention"):
-        joined = any(op.name in CONCATENATIONS for op in operations)
-        return [*_masks(program, kernel, operations), *(["sinks"] if joined else [])]
+        has_sinks = any(op.name in CONCATENATIONS for op in operations)
+        return [*_mask_words(program, kernel, operations), *(["sinks"] if has_sinks else [])]
     words = []
     for op in operations:
-        words += ["s" + _spelled(op.arg("shifts"))] if op.name == "roll" else []
-        words += ["k" + _spelled(op.arg("k"))] if op.name == "topk" else []
+        words += ["s" + _value_word(op.arg("shifts"))] if op.name == "roll" else []
+        words += ["k" + _value_word(op.arg("k"))] if op.name == "topk" else []
         if kernel.stem.endswith("_norm") and op.name in _ADDS_EPS:
-            words += ["eps" + _spelled(eps) for eps in op.args[1:2] if isinstance(eps, float)]
+            words += ["eps" + _value_word(eps) for eps in op.args[1:2] if isinstance(eps, float)]
         if op.name in RECURRENT:
             layers = op.arg("num_layers", 1)
             words += [f"l{layers}"] if layers != 1 else []
@@ -266,8 +298,8 @@ _ORDERS = {"lt", "gt", "le", "ge", "less", "greater", "less_equal", "greater_equ
 _FILLS = {"masked_fill", "where"}
 
 
-def _masks(program: Program, kernel: Part, operations: Sequence[Operation]) -> Iterator[str]:
-    """Yield which positions an attention sees, as far as it makes the mask itself."""
+def _mask_words(program: Program, kernel: Part, operations: Sequence[Operation]) -> Iterator[str]:
+    """Yield words for the positions that an attention sees, as far as it makes the mask itself."""
     graph = program.graph
     tables = [
         state
@@ -275,11 +307,15 @@ def _masks(program: Program, kernel: Part, operations: Sequence[Operation]) -> I
         if (state := graph.states[name]).kind != "parameter" and _is_square(program.spec(name))
     ]
     recipes = [op for state in tables if state.recipe for op in state.recipe.operations]
-    made = [op for op in operations if op.name in _TRIANGLES or _is_order(program, op)]
-    bounds = [*made, *(op for op in recipes if op.name in _TRIANGLES | _ORDERS)]
-    offsets = [op for op in operations if op.name in {"add", "sub"} and _counts(program, op)]
-    told = [n for op in (*bounds, *offsets) for n in (*op.args, op.arg("diagonal"))]
-    widths = [abs(n) for n in told if type(n) is int and abs(n) > 1]
+    mask_operations = [
+        op for op in operations if op.name in _TRIANGLES or _compares_positions(program, op)
+    ]
+    bounds = [*mask_operations, *(op for op in recipes if op.name in _TRIANGLES | _ORDERS)]
+    offsets = [
+        op for op in operations if op.name in {"add", "sub"} and _gives_integers(program, op)
+    ]
+    numbers = [n for op in (*bounds, *offsets) for n in (*op.args, op.arg("diagonal"))]
+    widths = [abs(n) for n in numbers if type(n) is int and abs(n) > 1]
     if bounds or any(op.arg("is_causal") is True for op in operations):
         yield "causal"
     elif tables or any(op.name in _FILLS for op in operations):
@@ -288,13 +324,13 @@ def _masks(program: Program, kernel: Part, operations: Sequence[Operation]) -> I
         yield f"window{max(widths)}"
 
 
-def _is_order(program: Program, op: Operation) -> bool:
-    """Whether positions are compared with each other, and not with lengths."""
+def _compares_positions(program: Program, op: Operation) -> bool:
+    """Return whether an operation compares positions with each other, and not with lengths."""
     return op.name in _ORDERS and _is_square(program.spec(op.outputs[0]))
 
 
-def _counts(program: Program, op: Operation) -> bool:
-    """Whether an operation gives whole numbers, such as positions."""
+def _gives_integers(program: Program, op: Operation) -> bool:
+    """Return whether an operation gives integers, such as positions."""
     return program.spec(op.outputs[0]).dtype.startswith("int")
 
 

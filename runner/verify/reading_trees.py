@@ -9,7 +9,14 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from runner.tree.document import ANEW, SCHEMA_VERSION, TREE_FILE, Node, Tree, version_fault
+from runner.tree.document import (
+    DECOMPOSE_AGAIN,
+    SCHEMA_VERSION,
+    TREE_FILE,
+    Node,
+    Tree,
+    version_fault,
+)
 from runner.tree.version_1 import with_names
 from runner.untrusted_files import read_text
 
@@ -47,7 +54,7 @@ def read_tree(directory: Path) -> tuple[Tree | None, str | None]:
     if not isinstance(document, dict) or not isinstance(document.get("nodes"), dict | list):
         return None, f"{TREE_FILE} has no nodes"
     if fault := version_fault(text):
-        return None, f"{TREE_FILE}: {fault}; {ANEW}"
+        return None, f"{TREE_FILE}: {fault}; {DECOMPOSE_AGAIN}"
     completed = {
         "metadata": _completed_metadata(document.get("metadata")),
         "nodes": _completed_nodes(document["nodes"]),

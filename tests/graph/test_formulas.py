@@ -3,7 +3,7 @@
 import pytest
 from programs import Program, names
 
-from runner.graph.recognition.formula_search import spelled_out, variants
+from runner.graph.recognition.formula_search import expand_calls, expand_optional_parts
 
 NOT_QUITE = {
     "the sigmoid is returned too": ("s = torch.sigmoid(x)\nreturn x * s, s", "silu"),
@@ -42,10 +42,15 @@ def test_a_module_of_torch_is_no_border(program: Program) -> None:
 
 
 def test_optional_parts_may_be_missing_the_longest_first() -> None:
-    assert variants("x [* weight] [+ bias]") == ["x * weight + bias", "x * weight", "x + bias", "x"]
+    assert expand_optional_parts("x [* weight] [+ bias]") == [
+        "x * weight + bias",
+        "x * weight",
+        "x + bias",
+        "x",
+    ]
 
 
 def test_a_call_of_what_has_rows_of_its_own_stands_for_each_of_them() -> None:
-    formulas = spelled_out("x * tanh(softplus(x))")
+    formulas = expand_calls("x * tanh(softplus(x))")
     assert formulas[0] == "x * tanh(softplus(x))"
     assert "x * tanh(log(1 + exp(x)))" in formulas

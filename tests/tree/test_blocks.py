@@ -4,7 +4,7 @@ import pytest
 from outlines import Apart
 
 from runner.tree.part import Part
-from runner.tree.repetition import repeats
+from runner.tree.repetition import find_repetitions
 
 
 @pytest.mark.parametrize(
@@ -19,14 +19,16 @@ from runner.tree.repetition import repeats
     ],
 )
 def test_the_patterns_that_cover_most_are_found(tokens: str, patterns: list[str]) -> None:
-    found = [f"{''.join(tokens[p] for p in r.units()[0])}*{r.count}" for r in repeats(tokens)]
+    found = [
+        f"{''.join(tokens[p] for p in r.units()[0])}*{r.count}" for r in find_repetitions(tokens)
+    ]
     assert found == patterns
 
 
 def test_of_equal_patterns_the_one_begins_where_least_crosses() -> None:
-    (found,) = repeats("+am+m+am+m+am+m", crossing=[1, 1, 2, 2, 1] * 3)
+    (found,) = find_repetitions("+am+m+am+m+am+m", crossing=[1, 1, 2, 2, 1] * 3)
     assert found.start == 0
-    (found,) = repeats("+am+am+a", crossing=[2, 1, 2, 2, 1, 2, 2, 1])
+    (found,) = find_repetitions("+am+am+a", crossing=[2, 1, 2, 2, 1, 2, 2, 1])
     assert found.start == 1
 
 

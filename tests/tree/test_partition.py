@@ -13,7 +13,7 @@ from runner.graph.tracing.capture import capture
 from runner.problems import read_problem
 from runner.tree.document import LEVEL_NUMBER
 from runner.tree.interface import Program, interface
-from runner.tree.part import Part, in_order
+from runner.tree.part import Part, order_parts
 from runner.tree.partition import partition
 
 SAMPLES = Path(__file__).parents[2] / "data" / "samples"
@@ -179,7 +179,7 @@ def test_of_parts_that_wait_for_each_other_one_gives_way_to_what_it_holds(apart:
     inside = (*conv.operations, *relu.operations)
     around = replace(root, name="around", children=(conv, relu), operations=inside,
                      io=interface(program, inside))  # fmt: skip
-    parts = in_order(program, root.operations, [around, norm])
+    parts = order_parts(program, root.operations, [around, norm])
     assert [part.stem for part in parts] == [conv.stem, norm.stem, relu.stem]
     assert parts[0].reason.endswith("not in around, which would wait for a part that waits for it")
 

@@ -278,7 +278,7 @@ class _Draw:
         program = self.program
         if name in program.graph.observed_values:
             return True
-        if name in program.fixed or program.is_state(name):
+        if name in program.fixed_values or program.is_state(name):
             return program.is_state(name) and program.graph.states[name].kind == "parameter"
         if program.distributions[name].structured:
             return False

@@ -81,7 +81,7 @@ def authors_variables(program: Program) -> dict[str, list[Variable]]:
             for name in filter(None, op.outputs):
                 readers = program.consumers.get(name, ())
                 stays = readers and all(runs[c][depth : depth + 1] == [run] for c in readers)
-                if run[0][2] and (not stays or name in program.returned):
+                if run[0][2] and (not stays or name in program.returned_values):
                     leaving.setdefault((depth, run), []).append(name)
     variables: dict[str, list[Variable]] = {}
     for (_, run), names in sorted(leaving.items(), key=lambda item: -item[0][0]):

@@ -231,11 +231,11 @@ class Namer:
 
     def _kernel_left(self, name: str) -> int | None:
         """The kernel that a value is a result of; none of what several make for themselves."""
-        if self.program.producers[name] in self.program.repeated:
+        if self.program.producers[name] in self.program.repeated_views:
             return None
         kernel = self.program.owner.get(self.program.producers[name])
         readers = self.program.consumers.get(name, ())
-        if name in self.program.returned or any(
+        if name in self.program.returned_values or any(
             self.program.owner.get(c) != kernel for c in readers
         ):
             return kernel

@@ -13,11 +13,11 @@ from runner.emit.pages.outline import title
 from runner.graph.ir import Graph, Operation, Ref, TensorSpec
 from runner.graph.operations import kind
 from runner.quantities import counted
-from runner.tree.default_arguments import defaults
+from runner.tree.default_arguments import default_arguments
 from runner.tree.document import Node, Tree
 from runner.tree.interface import Program
 from runner.tree.part import Part
-from runner.tree.workload_words import known_by
+from runner.tree.workload_words import identifying_words
 
 _MOST_OPERATIONS = 7
 _MOST_CLASSES = 3
@@ -104,12 +104,12 @@ def _arguments_text(model: _DecomposedModel) -> str:
 
 
 def _is_default(op: Operation, name: str, value: object) -> bool:
-    usual = defaults(op)
+    usual = default_arguments(op)
     return name in usual and usual[name] == (tuple(value) if isinstance(value, list) else value)
 
 
 def _is_causal(model: _DecomposedModel, part: Part) -> bool:
-    return "causal" in known_by(model.program, part)
+    return "causal" in identifying_words(model.program, part)
 
 
 def _attention_kernels(model: _DecomposedModel) -> list[Part]:

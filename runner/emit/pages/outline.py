@@ -9,7 +9,7 @@ from itertools import groupby
 
 from runner.tree.dimensions import DTYPE_CODES
 from runner.tree.document import Node, Tree
-from runner.tree.repetition import repeats
+from runner.tree.repetition import find_repetitions
 
 MOST_ALIKE = 11
 """Most neighbours differing only in their sizes that keep rows of their own."""
@@ -113,7 +113,7 @@ def _fold_rows(rows: Sequence[OutlineRow], token: Token, limit: int) -> list[Out
     """Merge rows that alternate more than `limit` times: `a b a b` becomes `a b`, twice."""
     folded: list[OutlineRow] = []
     position = 0
-    for repeat in repeats(_tokens(rows, token)):
+    for repeat in find_repetitions(_tokens(rows, token)):
         if repeat.count <= limit:
             continue
         folded += rows[position : repeat.start]

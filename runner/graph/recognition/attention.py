@@ -1,7 +1,8 @@
-"""Attention is one kernel: scores, what makes them probabilities, and their product with values.
+"""Joins the kernels of an attention into one: scores, probabilities, product with the values.
 
-softmax(scale(q @ kᵀ) + mask) @ v (Vaswani et al., 2017), by whichever operators, with a relu in
-the softmax's place too. A part belongs to it where nothing outside of the attention reads it.
+The formula is softmax(scale(q @ kᵀ) + mask) @ v (Vaswani et al., 2017), by whichever operators; a
+relu or a sigmoid may replace the softmax. A kernel belongs to the attention if nothing outside of
+the attention reads it.
 """
 
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from collections.abc import Iterator
 from runner.graph.ir import Graph, Operation, Ref
 from runner.graph.operations import kind
 from runner.graph.recognition.grouping import Grouping
-from runner.graph.recognition.layout_copies import is_layout
+from runner.graph.recognition.layout_copies import is_layout_copy
 
 _PROBABILITIES = {
     "softmax": "scaled_dot_product_attention",
@@ -17,154 +18,161 @@ _PROBABILITIES = {
     "squared_relu": "squared_relu_attention",
     "sigmoid": "sigmoid_attention",
 }
-"""Function that turns scores into probabilities: name of an attention that uses it."""
+"""Function that turns scores into probabilities -> name of an attention that uses it."""
 _FUSED = "scaled_dot_product_attention"
 _PRODUCTS = {"matmul", "mm", "bmm", "baddbmm", "einsum"}
-_MEETS = {"add", "sub", "mul", "div", "masked_fill", "where", "cat", "maximum", "minimum"}
-"""How scores meet a mask, a bias or a sink that comes in."""
+_COMBINES = {"add", "sub", "mul", "div", "masked_fill", "where", "cat", "maximum", "minimum"}
+"""Operations that combine scores with a mask, a bias or a sink."""
 _REPEATS = {"repeat_kv", "repeat_interleave"}
 _SCALES = {"mul", "div"}
 
 
-def attention(grouping: Grouping) -> None:
-    """Join the kernels of each attention of a program."""
-    for group in grouping.alive():
+def join_attention(grouping: Grouping) -> None:
+    """Join the kernels of each attention in the program."""
+    for group in grouping.groups_in_order():
         name = grouping.names[group]
         if name == _FUSED:
-            around = [group, *_prepared(grouping, group)]
-            if len(around) > 1:
-                grouping.join(around, name, "attention with keys and values repeated for it")
+            members = [group, *_operand_preparations(grouping, group)]
+            if len(members) > 1:
+                grouping.join(members, name, "attention with keys and values repeated for it")
         elif name in _PROBABILITIES:
-            parts = _parts(grouping, group)
+            parts = _attention_kernels(grouping, group)
             if parts is not None:
                 reason = "attention: " + ", ".join(grouping.names[g] for g in sorted(parts))
-                results = 1 + bool(_unread(grouping, group))
+                results = 1 + bool(_unread_readers(grouping, group))
                 grouping.join(parts, _PROBABILITIES[name], reason, results)
 
 
-def _parts(grouping: Grouping, probabilities: int) -> list[int] | None:
-    """The kernels from the product of queries and keys to the product with values."""
-    before = _from_scores(grouping, probabilities, _FARTHEST)
-    after = _to_output(grouping, probabilities)
+def _attention_kernels(grouping: Grouping, probabilities: int) -> list[int] | None:
+    """Return the kernels from the product of queries and keys to the product with the values.
+
+    Returns None if the probabilities are not those of an attention.
+    """
+    before = _kernels_from_scores(grouping, probabilities, _LONGEST_CHAIN)
+    after = _kernels_to_output(grouping, probabilities)
     if before is None or after is None:
         return None
     parts = {*before, probabilities, *after}
     for product in (before[0], after[-1]):
-        parts.update(_prepared(grouping, product))
-    back = grouping.only_reader(after[-1])
-    raised = any(_is_cast(grouping, part) for part in parts)
-    if back is not None and raised and _is_cast(grouping, back):
-        parts.add(back)
+        parts.update(_operand_preparations(grouping, product))
+    last_reader = grouping.only_reader(after[-1])
+    has_cast = any(_is_cast(grouping, part) for part in parts)
+    if last_reader is not None and has_cast and _is_cast(grouping, last_reader):
+        parts.add(last_reader)
     return sorted(parts)
 
 
-_FARTHEST = 12
-"""Kernels between a product and the softmax; the longest that was seen has 5."""
+_LONGEST_CHAIN = 12
+"""Kernels to search between a product and the softmax; the longest chain seen so far has 5."""
 
 
-def _from_scores(grouping: Grouping, group: int, left: int) -> list[int] | None:
+def _kernels_from_scores(grouping: Grouping, group: int, steps_left: int) -> list[int] | None:
     """Return the product that makes the scores, and the kernels between it and `group`."""
     for maker in grouping.operands(group).values():
-        if maker is None or grouping.only_reader(maker) != group or not left:
+        if maker is None or grouping.only_reader(maker) != group or not steps_left:
             continue
         if is_product(grouping, maker):
             return [maker]
-        if _passes(grouping, maker):
-            found = _from_scores(grouping, maker, left - 1)
-            if found is not None:
-                return [*found, maker]
+        if _lets_scores_through(grouping, maker):
+            chain = _kernels_from_scores(grouping, maker, steps_left - 1)
+            if chain is not None:
+                return [*chain, maker]
     return None
 
 
-def _to_output(grouping: Grouping, group: int) -> list[int] | None:
-    """Return the kernels from the probabilities on, up to and with their product with values."""
-    found: list[int] = []
-    readers = grouping.readers(group) - _unread(grouping, group)
+def _kernels_to_output(grouping: Grouping, group: int) -> list[int] | None:
+    """Return the kernels after the probabilities, up to and including their product with values."""
+    chain: list[int] = []
+    readers = grouping.readers(group) - _unread_readers(grouping, group)
     reader = next(iter(readers)) if len(readers) == 1 else None
-    while reader is not None and reader >= 0 and len(found) < _FARTHEST:
-        found.append(reader)
+    while reader is not None and reader >= 0 and len(chain) < _LONGEST_CHAIN:
+        chain.append(reader)
         if is_product(grouping, reader):
-            return found if _sums_weights(grouping, group, found) else None
-        if not _passes(grouping, reader):
+            return chain if _sums_over_probabilities(grouping, group, chain) else None
+        if not _lets_scores_through(grouping, reader):
             return None
         reader = grouping.only_reader(reader)
     return None
 
 
-def _sums_weights(grouping: Grouping, group: int, after: list[int]) -> bool:
-    """Whether the last product sums over the dimension of the probabilities, and reads them once.
+def _sums_over_probabilities(grouping: Grouping, group: int, after: list[int]) -> bool:
+    """Return whether the last product sums once over the dimension of the probabilities.
 
-    A relu has none, so it is the last one. A dimension that cannot be followed is taken for it.
+    A relu names no dimension; its is the last one. A dimension that cannot be followed is assumed
+    to be the one that the product sums over.
     """
-    flow, (product,) = grouping.flow, grouping.compute(after[-1])
+    flow, (product,) = grouping.flow, grouping.compute_operations(after[-1])
     groups = grouping.contracted.groups
     inside = set[int]().union(*(groups[g] for g in after))
     name = next(iter(grouping.results(groups[group])))
-    waiting, summed = [(name, _dimension(grouping, group))], list[bool]()
+    waiting, sums = [(name, _probability_dimension(grouping, group))], list[bool]()
     while waiting:
         name, dim = waiting.pop()
         for user in flow.consumers.get(name, ()):
             op = flow.operations[user]
             if op is product:
-                over = dim is None or dim in _summed(product, name, flow.graph)
-                summed += [over] * list(_factors(product)).count(name)
+                is_summed = dim is None or dim in _summed_dimensions(product, name, flow.graph)
+                sums += [is_summed] * list(_factors(product)).count(name)
             elif op.view or user in inside:
-                moved = None if dim is None else _moved(dim, name, op, flow.graph)
-                waiting += [(out, moved) for out in op.outputs]
-    return summed == [True]
+                out_dim = None if dim is None else _dimension_after(dim, name, op, flow.graph)
+                waiting += [(out, out_dim) for out in op.outputs]
+    return sums == [True]
 
 
-def _dimension(grouping: Grouping, group: int) -> int | None:
-    """Along which dimension, counted from the end, probabilities add up to one."""
-    dims = [dim for op in grouping.compute(group) if (dim := op.arg("dim")) is not None]
+def _probability_dimension(grouping: Grouping, group: int) -> int | None:
+    """Return the dimension, counted from the end, along which probabilities add up to one."""
+    dims = [dim for op in grouping.compute_operations(group) if (dim := op.arg("dim")) is not None]
     if not dims:
         return None if grouping.names[group] == "softmax" else -1
-    rank = len(grouping.flow.graph.values[grouping.compute(group)[-1].outputs[0]].shape)
+    rank = len(grouping.flow.graph.values[grouping.compute_operations(group)[-1].outputs[0]].shape)
     dim = dims[0][0] if isinstance(dims[0], tuple) and len(dims[0]) == 1 else dims[0]
     return (dim - rank if dim >= 0 else dim) if isinstance(dim, int) else None
 
 
-def _moved(dim: int, name: str, op: Operation, graph: Graph) -> int | None:
-    """Return where a dimension of an operand stands in the result; None if it is not known."""
+def _dimension_after(dim: int, name: str, op: Operation, graph: Graph) -> int | None:
+    """Return where a dimension of an operand is in the result; None if that is not known."""
     before, after = graph.values[name], graph.values[op.outputs[0]]
     if op.view:
         size, step = before.shape[dim], before.stride[dim]
         strides = zip(range(-len(after.shape), 0), after.shape, after.stride, strict=True)
-        found = [d for d, n, s in strides if s == step and 1 < n <= size]
-        return found[0] if len(found) == 1 else None
+        positions = [d for d, n, s in strides if s == step and 1 < n <= size]
+        return positions[0] if len(positions) == 1 else None
     same = -dim <= len(after.shape) and after.shape[dim] == before.shape[dim]
     return dim if same and kind(op) == "pointwise" else None
 
 
-def _summed(product: Operation, name: str, graph: Graph) -> set[int]:
-    """The dimensions of a factor, counted from the end, that a product sums over."""
+def _summed_dimensions(product: Operation, name: str, graph: Graph) -> set[int]:
+    """Return the dimensions of a factor, counted from the end, that a product sums over."""
     rank = len(graph.values[name].shape)
     if product.name != "einsum":
         first = next(_factors(product)) == name
         return {-1 if first or rank == 1 else -2}
-    spelled, _, out = str(product.args[0]).replace(" ", "").partition("->")
-    letters = spelled.split(",")[list(_factors(product)).index(name)]
+    operand_letters, _, out = str(product.args[0]).replace(" ", "").partition("->")
+    letters = operand_letters.split(",")[list(_factors(product)).index(name)]
     if not out or "." in letters:
         return set(range(-rank, 0))
     return {n - rank for n, letter in enumerate(letters) if letter not in out}
 
 
-def _unread(grouping: Grouping, group: int) -> set[int]:
-    """Readers whose own result nobody reads: nn.MultiheadAttention's mean of its weights."""
+def _unread_readers(grouping: Grouping, group: int) -> set[int]:
+    """Return the readers whose own result nobody reads.
+
+    The mean of the weights in nn.MultiheadAttention is one.
+    """
     return {r for r in grouping.readers(group) if r >= 0 and not grouping.readers(r)}
 
 
-def _passes(grouping: Grouping, group: int) -> bool:
-    """Whether scores may go through: a scale, a mask, a bias, a cap, a cast, a sink, a copy."""
+def _lets_scores_through(grouping: Grouping, group: int) -> bool:
+    """Return whether scores may go through: a scale, a mask, a bias, cap, cast, sink or copy."""
     kinds = grouping.kind(group)
     if kinds not in {"pointwise", "copy"}:
         return False
-    return len(grouping.operands(group)) == 1 or grouping.names[group] in _MEETS
+    return len(grouping.operands(group)) == 1 or grouping.names[group] in _COMBINES
 
 
 def is_product(grouping: Grouping, group: int) -> bool:
-    """Whether a kernel is the product of two activations."""
-    compute = grouping.compute(group)
+    """Return whether a kernel is the product of two activations."""
+    compute = grouping.compute_operations(group)
     if len(compute) != 1 or compute[0].name not in _PRODUCTS:
         return False
     factors = list(_factors(compute[0]))
@@ -173,34 +181,37 @@ def is_product(grouping: Grouping, group: int) -> bool:
 
 
 def _factors(op: Operation) -> Iterator[str]:
-    """The names of what a product multiplies."""
+    """Yield the names of the tensors that a product multiplies."""
     args = op.args[1:] if op.name in {"einsum", "baddbmm"} else op.args
-    listed = args[0] if op.name == "einsum" else args[: 3 if op.name == _FUSED else 2]
-    assert isinstance(listed, tuple)
-    yield from (arg.name for arg in listed if isinstance(arg, Ref))
+    operands = args[0] if op.name == "einsum" else args[: 3 if op.name == _FUSED else 2]
+    assert isinstance(operands, tuple)
+    yield from (arg.name for arg in operands if isinstance(arg, Ref))
 
 
 # --- queries, keys and values ---------------------------------------------------------------------
 
 
-def _prepared(grouping: Grouping, product: int) -> list[int]:
+def _operand_preparations(grouping: Grouping, product: int) -> list[int]:
     """Return the kernels that scale, cast or repeat an operand for this product alone."""
-    (op,) = (op for op in grouping.compute(product) if kind(op) == "contraction")
+    (op,) = (op for op in grouping.compute_operations(product) if kind(op) == "contraction")
     makers = [grouping.maker(name)[1] for name in _factors(op)]
-    return [part for maker in makers for part in _preparing(grouping, maker, product)]
+    return [part for maker in makers for part in _preparation_chain(grouping, maker, product)]
 
 
-def _preparing(grouping: Grouping, maker: int | None, reader: int) -> list[int]:
-    """A maker that only prepares, and those before it; copies only where one of those is before."""
+def _preparation_chain(grouping: Grouping, maker: int | None, reader: int) -> list[int]:
+    """Return a kernel that only prepares an operand for `reader`, and such kernels before it.
+
+    A copy is one only if a scale, a cast or a repetition comes before it.
+    """
     if maker is None or grouping.only_reader(maker) != reader:
         return []
     operands = list(grouping.operands(maker).values())
     if len(operands) != 1:
         return []
-    before = _preparing(grouping, operands[0], maker)
+    before = _preparation_chain(grouping, operands[0], maker)
     if _is_cast(grouping, maker) or grouping.names[maker] in _SCALES | _REPEATS:
         return [maker, *before]
-    return [maker, *before] if before and is_layout(grouping, maker) else []
+    return [maker, *before] if before and is_layout_copy(grouping, maker) else []
 
 
 def _is_cast(grouping: Grouping, group: int) -> bool:

@@ -1,4 +1,7 @@
-"""This file knows about constants: which of them are one, and what their field calls them."""
+"""Groups the constants of a program into kernels and names them.
+
+A constant is a value that depends on no input and no parameter: a mask, a table, positions.
+"""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -8,98 +11,104 @@ from runner.graph.ir import Arg, Operation, Origin, Scope, references
 from runner.graph.operations import CONTRACTION, field_name, kind
 from runner.graph.terms import snake_case
 
-_ORDERED = {"lt", "gt", "le", "ge", "less", "greater", "less_equal", "greater_equal"}
+_COMPARISONS = {"lt", "gt", "le", "ge", "less", "greater", "less_equal", "greater_equal"}
 _ATTENTION = {"softmax", "_softmax", "scaled_dot_product_attention"}
-_FEW = 6
-_MOST_OF_A_TABLE = 8
-"""Operations on what a checkpoint holds that are one table: a table of rotations, a mask."""
+_MOST_STEPS_TO_SOFTMAX = 6
+"""Steps between a constant and the softmax that it may still be a mask for."""
+_MOST_TABLE_OPERATIONS = 8
+"""Most operations on a checkpoint's tensors that still make one table, of rotations or a mask."""
 _CURVES = {"log", "pow", "exp", "sqrt", "sin", "cos"}
-"""What makes numbers of positions that are more than who may see whom."""
+"""Functions of positions that no mask needs."""
 
 
-def cones(constants: Iterable[int], flow: Flow) -> Iterator[set[int]]:
-    """Constants that belong together, without the views at their edge.
+def constant_cones(constants: Iterable[int], flow: Flow) -> Iterator[set[int]]:
+    """Yield sets of constants that make one kernel each, without the views at their edge.
 
-    Those are connected ones. Positions that a mask and a table both count from are no reason to
-    compute the two together: whole numbers that several results share are a constant of their own.
-    So is what a call of a module gives that computes nothing but constants.
+    A set (a cone) holds connected constants. Integers that several results share, such as the
+    positions of both a mask and a table, are a set of their own: sharing them is no reason to
+    compute the results together. A module call that computes only constants is a set too.
     """
-    for connected in expressions(constants, flow):
-        families = _families(connected, flow)
-        for cone in (piece for family in families for piece in _by_module(family, flow)):
+    for connected in connected_constants(constants, flow):
+        families = _split_by_shared_integers(connected, flow)
+        for cone in (piece for family in families for piece in _split_by_module(family, flow)):
             for index in sorted(cone, reverse=True):
                 if flow.operations[index].view and flow.escapes(index, cone):
                     cone.discard(index)
-            if _is_program(cone, flow):
+            if _is_too_large_for_table(cone, flow):
                 yield from ({index} for index in sorted(cone))
             else:
                 yield cone
 
 
-def _is_program(cone: set[int], flow: Flow) -> bool:
-    """Whether it computes more of what the model was trained to than a table is made with."""
+def _is_too_large_for_table(cone: set[int], flow: Flow) -> bool:
+    """Return whether constants compute too much from the checkpoint's tensors to be one table."""
     states = flow.graph.states
     read = [flow.base(name) for i in cone for name in flow.operations[i].refs()]
-    trained = any(name in states and states[name].in_checkpoint for name in read)
-    return trained and sum(_computes(i, flow) for i in cone) > _MOST_OF_A_TABLE
+    reads_trained = any(name in states and states[name].in_checkpoint for name in read)
+    return reads_trained and sum(_computes_numbers(i, flow) for i in cone) > _MOST_TABLE_OPERATIONS
 
 
-def _by_module(cone: set[int], flow: Flow) -> Iterator[set[int]]:
+def _split_by_module(cone: set[int], flow: Flow) -> Iterator[set[int]]:
+    """Split constants by the outermost call of an author's module that computes only constants."""
     operations = flow.operations
-    varying = {scopes for op in _varying(flow) for scopes in _calls(op)}
+    varying = {scopes for op in _varying_operations(flow) for scopes in _module_calls(op)}
     parts: dict[tuple[Scope, ...], set[int]] = {}
     for index in sorted(cone):
-        own = (s for s in _calls(operations[index]) if s not in varying and not s[-1].builtin)
-        parts.setdefault(next(own, ()), set()).add(index)
+        constant_calls = (
+            s for s in _module_calls(operations[index]) if s not in varying and not s[-1].builtin
+        )
+        parts.setdefault(next(constant_calls, ()), set()).add(index)
     for part in parts.values():
-        yield from expressions(part, flow)
+        yield from connected_constants(part, flow)
 
 
-def _calls(op: Operation) -> Iterator[tuple[Scope, ...]]:
-    """The module calls that an operation is in, the outermost first."""
+def _module_calls(op: Operation) -> Iterator[tuple[Scope, ...]]:
+    """Yield the module calls that an operation is in, the outermost first."""
     return (op.scopes[:depth] for depth in range(1, len(op.scopes) + 1))
 
 
-def _varying(flow: Flow) -> Iterator[Operation]:
-    """What computes from an input or a parameter."""
+def _varying_operations(flow: Flow) -> Iterator[Operation]:
+    """Yield the operations that compute something from an input or a parameter."""
     for op, fixed in zip(flow.operations, flow.constant, strict=True):
         if not fixed and not op.view:
             yield op
 
 
-def expressions(constants: Iterable[int], flow: Flow) -> Iterator[set[int]]:
-    """Constants that are computed one from the other, or from the same."""
-    left = set(constants)
-    while left:
-        waiting, found = [min(left)], set[int]()
+def connected_constants(constants: Iterable[int], flow: Flow) -> Iterator[set[int]]:
+    """Yield the connected components of a set of constants."""
+    remaining = set(constants)
+    while remaining:
+        waiting, component = [min(remaining)], set[int]()
         while waiting:
             index = waiting.pop()
-            if index in left:
-                left.discard(index)
-                found.add(index)
+            if index in remaining:
+                remaining.discard(index)
+                component.add(index)
                 waiting += (*flow.users[index], *flow.sources[index])
-        yield found
+        yield component
 
 
 def is_argument(expression: Iterable[int], reader: str, flow: Flow) -> bool:
-    """Whether a constant only says how the kernel that reads it works: `reader` is its kind.
+    """Return whether a constant only configures the kernel that reads it.
 
-    That is a number, a fill, a range or a literal; one operation on those too, but not for a
-    contraction, of which it would be an operand.
+    Such a constant is a number, a fill, a range or a literal, or one operation on these; but the
+    latter not for a contraction, which would read it as an operand. `reader` is the kind of the
+    kernel.
     """
-    steps = sum(_computes(index, flow) for index in expression)
+    steps = sum(_computes_numbers(index, flow) for index in expression)
     return not steps or (steps == 1 and reader != "contraction")
 
 
-def _computes(index: int, flow: Flow) -> bool:
+def _computes_numbers(index: int, flow: Flow) -> bool:
+    """Return whether an operation computes several numbers, not only fills, casts or copies."""
     op = flow.operations[index]
     if field_name(op) in {"cast", "copy"} or kind(op) in {"view", "creation"}:
         return False
     return any(flow.graph.values[name].numel > 1 for name in op.outputs if name)
 
 
-def _families(connected: set[int], flow: Flow) -> list[set[int]]:
-    """Parts that share nothing but whole numbers, and what they share."""
+def _split_by_shared_integers(connected: set[int], flow: Flow) -> list[set[int]]:
+    """Split connected constants into parts that share only integers, and the shared integers."""
     results: dict[int, set[int]] = {}
     for index in sorted(connected, reverse=True):
         inside = [user for user in flow.users[index] if user in connected]
@@ -108,24 +117,24 @@ def _families(connected: set[int], flow: Flow) -> list[set[int]]:
             flow.operations[index].outputs
         ):
             results[index].add(index)
-    family = {index: index for found in results.values() for index in found}
-    for index, found in results.items():
-        if not _counts(index, flow) and len(found) > 1:
-            kept = family[min(found)]
-            merged = {family[result] for result in found}
-            family = {r: kept if f in merged else f for r, f in family.items()}
+    family = {index: index for reached in results.values() for index in reached}
+    for index, reached in results.items():
+        if not _gives_integers(index, flow) and len(reached) > 1:
+            family_index = family[min(reached)]
+            merged = {family[result] for result in reached}
+            family = {r: family_index if f in merged else f for r, f in family.items()}
     parts: dict[frozenset[int], set[int]] = {}
     for index in sorted(connected):
         parts.setdefault(frozenset(family[r] for r in results[index]), set()).add(index)
-    shared = [part for key, part in parts.items() if len(key) > 1]
+    shared_parts = [part for key, part in parts.items() if len(key) > 1]
     return [
-        *(piece for part in shared for piece in expressions(part, flow)),
+        *(piece for part in shared_parts for piece in connected_constants(part, flow)),
         *(part for key, part in parts.items() if len(key) <= 1),
     ]
 
 
-def _counts(index: int, flow: Flow) -> bool:
-    """Whole numbers, such as positions."""
+def _gives_integers(index: int, flow: Flow) -> bool:
+    """Return whether an operation gives integers, such as positions."""
     return all(
         flow.graph.values[name].dtype.startswith(("int", "uint"))
         for name in flow.operations[index].outputs
@@ -134,128 +143,140 @@ def _counts(index: int, flow: Flow) -> bool:
 
 
 def constant_name(cone: set[int], flow: Flow) -> str:
-    """What a constant is: a mask or a table that the field knows, else what its author calls it."""
+    """Return the name of a constant: a mask or table known in the field, else the author's name."""
     operations = [flow.operations[i] for i in sorted(cone) if not flow.operations[i].view]
-    alone = field_name(operations[0]) if len(operations) == 1 else None
-    if alone and kind(operations[0]) == "creation":
-        return alone
-    known = _known_table(cone, operations, flow) or _authors_name(cone, flow)
-    return known or alone or "constant"
+    single_name = field_name(operations[0]) if len(operations) == 1 else None
+    if single_name and kind(operations[0]) == "creation":
+        return single_name
+    name = _table_name(cone, operations, flow) or _authors_name(cone, flow)
+    return name or single_name or "constant"
 
 
-def _known_table(cone: set[int], operations: list[Operation], flow: Flow) -> str | None:
+def _table_name(cone: set[int], operations: list[Operation], flow: Flow) -> str | None:
+    """Return the field's name for a mask or a table; None if it has none."""
     names = {op.name for op in operations}
     spec = flow.graph.values[operations[-1].outputs[0]]
-    read_by = _readers(cone, flow)
+    readers = _reader_names(cone, flow)
     if {"sin", "cos"} <= names or "polar" in names:
-        several = len(_results(cone, flow)) > 1
-        if several and (read_by - _ATTENTION) & CONTRACTION:
+        has_several_results = len(_results_of(cone, flow)) > 1
+        if has_several_results and (readers - _ATTENTION) & CONTRACTION:
             return "fourier_basis"
-        table = several or not read_by <= {"add", "add_", "linear", "addmm"}
-        return "rope_table" if table else "sinusoidal_embedding"
+        is_table = has_several_results or not readers <= {"add", "add_", "linear", "addmm"}
+        return "rope_table" if is_table else "sinusoidal_embedding"
     square = len(spec.shape) > 1 and spec.shape[-1] == spec.shape[-2]
-    mask = _mask(operations, names, flow) if square and not names & _CURVES else None
-    if mask is not None:
-        return mask
-    if read_by & _ATTENTION and len(spec.shape) > 1:
+    mask_name = _mask_name(operations, names, flow) if square and not names & _CURVES else None
+    if mask_name is not None:
+        return mask_name
+    if readers & _ATTENTION and len(spec.shape) > 1:
         if spec.dtype == "bool" or names & {"where", "masked_fill"}:
             return "attention_mask"
         if "arange" in names and names & {"mul", "div"}:
             return "alibi"  # Press et al., 2021: a slope for each head times the distance
-    if "embedding" in read_by and {"log", "where"} <= names:
+    if "embedding" in readers and {"log", "where"} <= names:
         return "relative_position_bucket"  # Raffel et al., 2019
     if "arange" in names and (spec.dtype.startswith("int") or names <= {"arange", "to"}):
         return None if len(spec.shape) > 1 else "positions"
     return None
 
 
-# --- what the author calls it ---------------------------------------------------------------------
+# --- the author's names ---------------------------------------------------------------------------
 
 
 def _authors_name(cone: set[int], flow: Flow) -> str | None:
-    """The module, the function or the variable that is this constant and nothing else."""
+    """Return the author's name for a constant: of a module, a function or a variable.
+
+    Returns None if each of these computes more than the constant, or is a word without meaning.
+    """
     compute = [flow.operations[i] for i in sorted(cone) if not flow.operations[i].view]
-    scopes = set.intersection(*({*_calls(op)} for op in compute))
-    scopes -= {call for op in _varying(flow) for call in _calls(op)}
+    scopes = set.intersection(*({*_module_calls(op)} for op in compute))
+    scopes -= {call for op in _varying_operations(flow) for call in _module_calls(op)}
     if modules := [call for call in scopes if not call[-1].builtin]:
         return snake_case(min(modules, key=len)[-1].cls)
-    results = [flow.producer[name] for name in _results(cone, flow)]
+    results = [flow.producer[name] for name in _results_of(cone, flow)]
     result = flow.operations[max(results, default=max(cone))]
     if result.origin is None:
         return None
-    return next(filter(None, map(_telling, _called(result, result.origin, flow))), None)
+    return next(
+        filter(None, map(_meaningful_name, _candidate_names(result, result.origin, flow))), None
+    )
 
 
-def _called(result: Operation, origin: Origin, flow: Flow) -> Iterator[str]:
-    """The function that makes a result, then the variables that it is assigned to."""
-    varying = list(_varying(flow))
-    functions = {(op.scopes, *_function(op)) for op in varying}
-    if (result.scopes, *_function(result)) not in functions:
-        yield _VERB.sub("", origin.function)
-    statements = {place for op in varying for place in _places(op)}
-    for place in _places(result):
-        *_, targets = place
-        if len(targets) == 1 and place not in statements:
+def _candidate_names(result: Operation, origin: Origin, flow: Flow) -> Iterator[str]:
+    """Yield the function that makes a result, then the variables that it is assigned to."""
+    varying = list(_varying_operations(flow))
+    functions = {(op.scopes, *_function_of(op)) for op in varying}
+    if (result.scopes, *_function_of(result)) not in functions:
+        yield _VERB_PREFIX.sub("", origin.function)
+    statements = {statement for op in varying for statement in _statements_of(op)}
+    for statement in _statements_of(result):
+        *_, targets = statement
+        if len(targets) == 1 and statement not in statements:
             yield targets[0]
 
 
-def _function(op: Operation) -> tuple[str, str]:
+def _function_of(op: Operation) -> tuple[str, str]:
+    """Return the file and the function that an operation is written in."""
     return (op.origin.file, op.origin.function) if op.origin is not None else ("", "")
 
 
-def _places(op: Operation) -> Iterator[tuple[str, int, tuple[str, ...]]]:
-    """The statements that an operation stands in, the innermost first."""
+def _statements_of(op: Operation) -> Iterator[tuple[str, int, tuple[str, ...]]]:
+    """Yield the statements that an operation is written in, the innermost first."""
     if op.origin is not None:
         yield (op.origin.file, op.origin.statement, op.origin.targets)
         yield from reversed(op.origin.callers)
 
 
-def _telling(name: str) -> str | None:
+def _meaningful_name(name: str) -> str | None:
+    """Return a name in snake case; None if it says nothing about the constant."""
     name = snake_case(name)
-    known = name in _SAY_NOTHING or name.endswith("attention") or not name.isidentifier()
-    return None if known or len(name) < _SHORTEST else name
+    is_meaningless = (
+        name in _MEANINGLESS_NAMES or name.endswith("attention") or not name.isidentifier()
+    )
+    return None if is_meaningless or len(name) < _SHORTEST_NAME else name
 
 
-_VERB = re.compile(r"^_*((get|make|build|create|compute|generate|gen|calculate|prepare)_+)?")
-_SHORTEST = 3
-_SAY_NOTHING = {
+_VERB_PREFIX = re.compile(r"^_*((get|make|build|create|compute|generate|gen|calculate|prepare)_+)?")
+_SHORTEST_NAME = 3
+_MEANINGLESS_NAMES = {
     "forward", "get", "make", "build", "create", "compute", "generate", "call", "run", "out",
     "output", "res", "result", "ret", "tmp", "temp", "val", "value", "values", "arr", "tensor",
 }  # fmt: skip
+"""Names that say nothing about a value."""
 
 
 # --- masks ----------------------------------------------------------------------------------------
 
 
-def _mask(operations: list[Operation], names: set[str], flow: Flow) -> str | None:
-    """Who may see whom: those before, those near, or both."""
-    compared = [
+def _mask_name(operations: list[Operation], names: set[str], flow: Flow) -> str | None:
+    """Return the name of a mask by position: causal, or a window of near positions."""
+    comparisons = [
         op
         for op in operations
-        if op.name in _ORDERED and all(_counted(arg, flow) for arg in op.args[:2])
+        if op.name in _COMPARISONS and all(_comes_from_positions(arg, flow) for arg in op.args[:2])
     ]
-    distance = "abs" in names and names & {"sub", "rsub"} and names & _ORDERED
-    if {"tril", "triu"} <= names or len(compared) > 1 or distance:
+    has_distance = "abs" in names and names & {"sub", "rsub"} and names & _COMPARISONS
+    if {"tril", "triu"} <= names or len(comparisons) > 1 or has_distance:
         return "window_mask"
-    return "causal_mask" if compared or names & {"tril", "triu"} else None
+    return "causal_mask" if comparisons or names & {"tril", "triu"} else None
 
 
-def _counted(arg: Arg, flow: Flow) -> bool:
-    """Made from positions."""
-    waiting, seen = list(references(arg)), set[str]()
+def _comes_from_positions(arg: Arg, flow: Flow) -> bool:
+    """Return whether a value is computed from positions."""
+    waiting, visited = list(references(arg)), set[str]()
     while waiting:
         name = waiting.pop()
         index = flow.producer.get(name)
-        if index is None or name in seen:
+        if index is None or name in visited:
             continue
-        seen.add(name)
+        visited.add(name)
         if flow.operations[index].name == "arange":
             return True
         waiting += flow.operations[index].refs()
     return False
 
 
-def _results(cone: set[int], flow: Flow) -> list[str]:
+def _results_of(cone: set[int], flow: Flow) -> list[str]:
+    """Return the values of a constant that others read."""
     return [
         name
         for i in sorted(cone)
@@ -264,26 +285,26 @@ def _results(cone: set[int], flow: Flow) -> list[str]:
     ]
 
 
-def _readers(cone: set[int], flow: Flow) -> set[str]:
-    """The operators that read it, and the softmax a few steps on, where there is one."""
-    found: set[str] = set()
+def _reader_names(cone: set[int], flow: Flow) -> set[str]:
+    """Return the operators that read a constant, and an attention's softmax a few steps later."""
+    names: set[str] = set()
     waiting = [(user, 0) for i in cone for user in flow.users[i] if user not in cone]
-    seen: set[int] = set()
+    visited: set[int] = set()
     while waiting:
         index, steps = waiting.pop()
         op = flow.operations[index]
-        if index in seen or steps > _FEW:
+        if index in visited or steps > _MOST_STEPS_TO_SOFTMAX:
             continue
-        seen.add(index)
+        visited.add(index)
         if op.view:
             waiting += [(user, steps) for user in flow.users[index]]
             continue
         if steps == 0 or op.name in _ATTENTION:
-            found.add(op.name)
+            names.add(op.name)
         if op.name in _SCORES:
             waiting += [(user, steps + 1) for user in flow.users[index]]
-    return found
+    return names
 
 
-# What scores go through on their way to the softmax.
+# Operators between the scores and the softmax.
 _SCORES = {"add", "sub", "mul", "div", "baddbmm", "masked_fill", "where", "maximum", "clamp", "to"}

@@ -1,9 +1,9 @@
-"""This file knows about the notation of formulas: what may stand in one, and how it is read.
+"""Defines the notation of formulas and parses it.
 
 A formula is a Python expression. `x`, `y`, `a`, `cos` stand for tensors, the same one at each
-mention; `weight`, `bias` and `running_...` for what the model owns; `eps`, `c`, `lo`, `hi` for
-numbers; `d` for the dimensions of a reduction. Functions are the rows of FUNCTIONS; `view(x)` is x
-through a chain of views.
+mention; `weight`, `bias` and `running_...` for tensors that the model owns; `eps`, `c`, `lo`, `hi`
+for numbers; `d` for the dimensions of a reduction. Functions are the rows of FUNCTIONS; `view(x)`
+is x through a chain of views.
 """
 
 import ast
@@ -16,11 +16,11 @@ from runner.graph.ir import Arg, Operation, TensorSpec
 
 NUMBERS = {"eps", "c", "c2", "lo", "hi", "lo2", "hi2"}
 LIMITS = {"lo", "hi", "lo2", "hi2"}
-OWNED = {"weight", "bias", "running_mean", "running_var"}
+STATE_NAMES = {"weight", "bias", "running_mean", "running_var"}
 DIMENSIONS = "d"
 
-# Operators with several names.
-_SAME = {"multiply": "mul", "divide": "div", "true_divide": "div", "subtract": "sub",
+# Other names of operators -> the name that formulas use.
+_USUAL_NAMES = {"multiply": "mul", "divide": "div", "true_divide": "div", "subtract": "sub",
          "negative": "neg", "concat": "cat", "concatenate": "cat", "amax": "max", "amin": "min",
          "clip": "clamp", "_softmax": "softmax", "_log_softmax": "log_softmax", "_to_copy": "to",
          "special_erf": "erf", "special_erfc": "erfc", "special_expit": "sigmoid",
@@ -30,55 +30,61 @@ _SAME = {"multiply": "mul", "divide": "div", "true_divide": "div", "subtract": "
          "greater": "gt", "greater_equal": "ge", "less": "lt", "less_equal": "le"}  # fmt: skip
 
 
-def known_as(op: Operation) -> str:
-    """The operator's name; the usual one, where it has several."""
-    return _SAME.get(op.target) or _SAME.get(op.name, op.name)
+def usual_name(op: Operation) -> str:
+    """Return an operator's name; the usual one if it has several."""
+    return _USUAL_NAMES.get(op.target) or _USUAL_NAMES.get(op.name, op.name)
 
 
 # --- the functions of the notation ----------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
-    """The operators that compute a function, and how their arguments read in a formula."""
+class FormulaFunction:
+    """A function of the notation: the operators that compute it, and how to read arguments."""
 
     operators: dict[str, int]
-    """Which of each operator's results it is."""
+    """For each operator that computes the function, which of its outputs is the result."""
     arguments: Callable[[Operation, TensorSpec], tuple[Arg, ...] | None]
-    """None where this call is not that function. The second argument is the first operand's."""
+    """Returns a call's arguments as a formula names them, or None if this call is another function.
+
+    The second parameter is the spec of the operation's first operand.
+    """
     through_views: bool = False
-    """Its result may be reshaped before it is used: the result of a reduction."""
-    listed: bool = False
-    """Its arguments are the members of a list, all of which a formula names."""
+    """The result may be reshaped before it is used, as a reduction's often is."""
+    takes_list: bool = False
+    """The arguments are the members of a list; a formula must name all of them."""
 
 
-def _first(op: Operation, spec: TensorSpec) -> tuple[Arg, ...]:
+def _first_operand(op: Operation, spec: TensorSpec) -> tuple[Arg, ...]:
     return op.args[:1]
 
 
-def _both(op: Operation, spec: TensorSpec) -> tuple[Arg, ...]:
+def _first_two(op: Operation, spec: TensorSpec) -> tuple[Arg, ...]:
     return op.args[:2]
 
 
-def _reduced(op: Operation, spec: TensorSpec) -> tuple[Arg, ...]:
-    return (op.args[0], dimensions(op, spec))
+def _reduction(op: Operation, spec: TensorSpec) -> tuple[Arg, ...]:
+    return (op.args[0], dimensions_of(op, spec))
 
 
-def dimensions(op: Operation, spec: TensorSpec) -> tuple[int, ...]:
-    """The dimensions that an operation works along, from the front; all where none is named."""
+def dimensions_of(op: Operation, spec: TensorSpec) -> tuple[int, ...]:
+    """Return the dimensions that an operation works along, sorted and not negative.
+
+    Returns all dimensions if the operation names none.
+    """
     rank = len(spec.shape)
-    named = op.arg("dim", op.arg("dims"))
-    listed = named if isinstance(named, tuple) else (named,)
-    dims = tuple(sorted(int(i) % max(rank, 1) for i in listed if isinstance(i, int)))
+    dim_argument = op.arg("dim", op.arg("dims"))
+    indices = dim_argument if isinstance(dim_argument, tuple) else (dim_argument,)
+    dims = tuple(sorted(int(i) % max(rank, 1) for i in indices if isinstance(i, int)))
     return dims or tuple(range(rank))
 
 
 def _norm(op: Operation, spec: TensorSpec) -> tuple[Arg, ...]:
     order = op.arg("p", op.arg("ord"))
-    usual = order is None or order == "fro"
-    matrix = op.name == "linalg_matrix_norm" and op.arg("dim") is None
-    dims = (len(spec.shape) - 2, len(spec.shape) - 1) if matrix else dimensions(op, spec)
-    return (op.args[0], 2.0 if usual else order, dims)
+    is_default = order is None or order == "fro"
+    is_matrix_norm = op.name == "linalg_matrix_norm" and op.arg("dim") is None
+    dims = (len(spec.shape) - 2, len(spec.shape) - 1) if is_matrix_norm else dimensions_of(op, spec)
+    return (op.args[0], 2.0 if is_default else order, dims)
 
 
 def _clamp(op: Operation, spec: TensorSpec) -> tuple[Arg, ...]:
@@ -104,39 +110,39 @@ def _members(op: Operation, spec: TensorSpec) -> tuple[Arg, ...] | None:
 
 
 def _scatter(op: Operation, spec: TensorSpec) -> tuple[Arg, ...] | None:
-    """scatter(base, indices, source)."""
+    """Read a call as scatter(base, indices, source)."""
     return (op.args[0], op.args[2], op.args[3]) if len(op.args) > 3 else None
 
 
 def _gather(op: Operation, spec: TensorSpec) -> tuple[Arg, ...] | None:
-    """gather(x, indices): also x[rows, indices]."""
+    """Read a call as gather(x, indices); x[rows, indices] is one too."""
     if op.name == "gather":
         return (op.args[0], op.args[2])
-    picked = op.args[1] if isinstance(op.args[1], tuple) else ()
-    return (op.args[0], picked[1]) if len(picked) == 2 and picked[0] is not None else None
+    indices = op.args[1] if isinstance(op.args[1], tuple) else ()
+    return (op.args[0], indices[1]) if len(indices) == 2 and indices[0] is not None else None
 
 
 def _rows(op: Operation, spec: TensorSpec) -> tuple[Arg, ...] | None:
-    """x[indices], one index for each row."""
+    """Read a call as x[indices] with one index for each row."""
     if op.name == "index_select":
         return (op.args[0], op.args[2])
-    picked = op.args[1] if isinstance(op.args[1], tuple) else ()
-    return (op.args[0], picked[0]) if len(picked) == 1 else None
+    indices = op.args[1] if isinstance(op.args[1], tuple) else ()
+    return (op.args[0], indices[0]) if len(indices) == 1 else None
 
 
 def _index_add(op: Operation, spec: TensorSpec) -> tuple[Arg, ...]:
-    """index_add(base, indices, source)."""
+    """Read a call as index_add(base, indices, source)."""
     return (op.args[0], op.args[2], op.args[3])
 
 
 def _index_put(op: Operation, spec: TensorSpec) -> tuple[Arg, ...] | None:
-    """index_put(base, indices, source): one index for each row."""
-    placed = op.args[1] if isinstance(op.args[1], tuple) else ()
-    return (op.args[0], placed[0], op.args[2]) if len(placed) == 1 else None
+    """Read a call as index_put(base, indices, source) with one index for each row."""
+    indices = op.args[1] if isinstance(op.args[1], tuple) else ()
+    return (op.args[0], indices[0], op.args[2]) if len(indices) == 1 else None
 
 
 def _fill(op: Operation, spec: TensorSpec) -> tuple[Arg, ...]:
-    """where(condition, x, y)."""
+    """Read a call as where(condition, x, y)."""
     if op.name == "masked_fill":
         return (op.args[1], op.args[2], op.args[0])
     return op.args
@@ -151,71 +157,75 @@ _NORMS = dict.fromkeys(
 )
 _CLAMPS = {"clamp": 0, "clamp_min": 0, "clamp_max": 0, "hardtanh": 0, "relu6": 0}
 _ZEROS = {"zeros_like": 0, "full_like": 0, "new_zeros": 0, "new_full": 0}
-FUNCTIONS: dict[str, Function] = {
-    **{name: Function({name: 0}, _first) for name in _UNARY},
-    **{name: Function({name: 0}, _reduced, through_views=True) for name in _REDUCTIONS},
-    "mean": Function({"mean": 0, "var_mean": 1, "std_mean": 1}, _reduced, through_views=True),
-    "var": Function({"var": 0, "var_mean": 0}, _reduced, through_views=True),
-    "std": Function({"std": 0, "std_mean": 0}, _reduced, through_views=True),
-    "max": Function({"max": 0}, _reduced, through_views=True),
-    "norm": Function(_NORMS, _norm, through_views=True),
-    "sqrt": Function({"sqrt": 0, "pow": 0}, _root, through_views=True),
-    "relu": Function({"relu": 0, "clamp": 0, "clamp_min": 0}, _relu),
-    "clamp": Function(_CLAMPS, _clamp),
-    "maximum": Function({"maximum": 0}, _both),
-    "minimum": Function({"minimum": 0}, _both),
-    "logaddexp": Function({"logaddexp": 0}, _both),
-    "where": Function({"where": 0, "masked_fill": 0}, _fill),
-    "zeros_like": Function(_ZEROS, _first),
-    "cat": Function({"cat": 0}, _members, listed=True),
-    "stack": Function({"stack": 0}, _members, listed=True),
-    "topk_indices": Function({"topk": 1}, _first),
-    "max_indices": Function({"max": 1}, _reduced),
-    "scatter": Function({"scatter": 0}, _scatter),
-    "gather": Function({"gather": 0, "index": 0}, _gather, through_views=True),
-    "rows": Function({"index": 0, "index_select": 0}, _rows),
-    "index_add": Function({"index_add": 0}, _index_add),
-    "index_put": Function({"index_put": 0}, _index_put),
-    "embedding": Function({"embedding": 0}, _both),
-    "cosine_similarity": Function({"cosine_similarity": 0}, _both),
-    "pairwise_distance": Function({"pairwise_distance": 0}, _both),
-    "nll_loss": Function({"nll_loss": 0, "nll_loss_nd": 0}, _both),
+FUNCTIONS: dict[str, FormulaFunction] = {
+    **{name: FormulaFunction({name: 0}, _first_operand) for name in _UNARY},
+    **{name: FormulaFunction({name: 0}, _reduction, through_views=True) for name in _REDUCTIONS},
+    "mean": FormulaFunction(
+        {"mean": 0, "var_mean": 1, "std_mean": 1}, _reduction, through_views=True
+    ),
+    "var": FormulaFunction({"var": 0, "var_mean": 0}, _reduction, through_views=True),
+    "std": FormulaFunction({"std": 0, "std_mean": 0}, _reduction, through_views=True),
+    "max": FormulaFunction({"max": 0}, _reduction, through_views=True),
+    "norm": FormulaFunction(_NORMS, _norm, through_views=True),
+    "sqrt": FormulaFunction({"sqrt": 0, "pow": 0}, _root, through_views=True),
+    "relu": FormulaFunction({"relu": 0, "clamp": 0, "clamp_min": 0}, _relu),
+    "clamp": FormulaFunction(_CLAMPS, _clamp),
+    "maximum": FormulaFunction({"maximum": 0}, _first_two),
+    "minimum": FormulaFunction({"minimum": 0}, _first_two),
+    "logaddexp": FormulaFunction({"logaddexp": 0}, _first_two),
+    "where": FormulaFunction({"where": 0, "masked_fill": 0}, _fill),
+    "zeros_like": FormulaFunction(_ZEROS, _first_operand),
+    "cat": FormulaFunction({"cat": 0}, _members, takes_list=True),
+    "stack": FormulaFunction({"stack": 0}, _members, takes_list=True),
+    "topk_indices": FormulaFunction({"topk": 1}, _first_operand),
+    "max_indices": FormulaFunction({"max": 1}, _reduction),
+    "scatter": FormulaFunction({"scatter": 0}, _scatter),
+    "gather": FormulaFunction({"gather": 0, "index": 0}, _gather, through_views=True),
+    "rows": FormulaFunction({"index": 0, "index_select": 0}, _rows),
+    "index_add": FormulaFunction({"index_add": 0}, _index_add),
+    "index_put": FormulaFunction({"index_put": 0}, _index_put),
+    "embedding": FormulaFunction({"embedding": 0}, _first_two),
+    "cosine_similarity": FormulaFunction({"cosine_similarity": 0}, _first_two),
+    "pairwise_distance": FormulaFunction({"pairwise_distance": 0}, _first_two),
+    "nll_loss": FormulaFunction({"nll_loss": 0, "nll_loss_nd": 0}, _first_two),
 }
 
 # --- reading a formula ----------------------------------------------------------------------------
 
 Terms = tuple[tuple[ast.expr, int], ...]
-"""The parts of a sum with their signs, or of a product with their exponents, 1 or -1."""
+"""The parts of a sum with their signs, or of a product with their exponents; both are 1 or -1."""
 
 
 @functools.cache
-def parse(formula: str) -> ast.expr:
+def parse_formula(formula: str) -> ast.expr:
     return ast.parse(formula, mode="eval").body
 
 
-def called(node: ast.AST) -> str | None:
-    """The function that an expression calls."""
+def called_function(node: ast.AST) -> str | None:
+    """Return the name of the function that an expression calls; None if it is no call."""
     return node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else None
 
 
 @functools.cache
 def terms(node: ast.expr) -> Terms:
-    return tuple(_flat(node, 1, ast.Add, ast.Sub))
+    """Return the summands of a sum with their signs."""
+    return tuple(_flatten(node, 1, ast.Add, ast.Sub))
 
 
 @functools.cache
 def factors(node: ast.expr) -> Terms:
-    """Without the one of `1 / x`."""
-    parts = _flat(node, 1, ast.Mult, ast.Div)
+    """Return the factors of a product with their exponents, without the 1 of `1 / x`."""
+    parts = _flatten(node, 1, ast.Mult, ast.Div)
     return tuple(p for p in parts if not (isinstance(p[0], ast.Constant) and p[0].value == 1))
 
 
-def _flat(node: ast.expr, sign: int, plus: type, minus: type) -> Iterator[tuple[ast.expr, int]]:
+def _flatten(node: ast.expr, sign: int, plus: type, minus: type) -> Iterator[tuple[ast.expr, int]]:
+    """Yield the operands of nested sums, or of nested products, with their signs."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, (plus, minus)):
-        yield from _flat(node.left, sign, plus, minus)
-        yield from _flat(node.right, sign if isinstance(node.op, plus) else -sign, plus, minus)
+        yield from _flatten(node.left, sign, plus, minus)
+        yield from _flatten(node.right, sign if isinstance(node.op, plus) else -sign, plus, minus)
     elif isinstance(node, ast.UnaryOp) and plus is ast.Add:
-        yield from _flat(node.operand, -sign, plus, minus)
+        yield from _flatten(node.operand, -sign, plus, minus)
     elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and plus is ast.Mult:
         assert isinstance(node.right, ast.Constant)
         yield from ((node.left, sign),) * int(str(node.right.value))
@@ -225,16 +235,17 @@ def _flat(node: ast.expr, sign: int, plus: type, minus: type) -> Iterator[tuple[
 
 @functools.cache
 def splits(parts: Terms) -> tuple[tuple[Terms, Terms], ...]:
-    """All ways to give each part to the left or to the right, none of them empty-handed."""
-    found = []
+    """Return all ways to divide the parts between a left and a right side, neither empty."""
+    divisions = []
     for sides in product((True, False), repeat=len(parts)):
         if any(sides) and not all(sides):
             pairs = list(zip(parts, sides, strict=True))
             left = tuple(part for part, goes_left in pairs if goes_left)
             right = tuple(part for part, goes_left in pairs if not goes_left)
-            found.append((left, right))
-    return tuple(found)
+            divisions.append((left, right))
+    return tuple(divisions)
 
 
-def inverted(parts: Terms) -> Terms:
+def invert(parts: Terms) -> Terms:
+    """Return the parts with opposite signs."""
     return tuple((part, -sign) for part, sign in parts)

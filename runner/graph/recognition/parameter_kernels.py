@@ -1,20 +1,22 @@
-"""Kernels made from parameters alone: each joins its only reader, or has a name of its own."""
+"""Joins kernels that are computed from parameters alone with their only readers, or names them."""
 
 from runner.graph.recognition.grouping import Grouping
 
 _LOOK_UPS = {"index", "index_select", "embedding"}
-_SHAPED = {"pointwise", "copy"}
+_PREPARING = {"pointwise", "copy"}
+"""Kinds of kernels that only change a parameter's values or layout."""
 _ADJECTIVES = {"mul": "scaled", "div": "scaled", "neg": "negative", "clamp": "clamped"}
+"""Operation -> the word that it adds to the name of the operation that it is joined with."""
 
 
-def owned(grouping: Grouping) -> None:
-    """Join what is made from parameters alone to its only reader, where that is no work of its own.
+def join_parameter_kernels(grouping: Grouping) -> None:
+    """Join each kernel of parameters alone with its only reader, if both are one operation.
 
     A scale, a cast or a concatenation of weights belongs to the attention or the layer that reads
     it; a number times a function of a parameter is one operation.
     """
     groups, of_parameters = grouping.contracted.groups, grouping.flow.is_input_free
-    waiting = [g for g in grouping.alive() if all(of_parameters[i] for i in groups[g])]
+    waiting = [g for g in grouping.groups_in_order() if all(of_parameters[i] for i in groups[g])]
     while waiting:
         group = waiting.pop(0)
         if not groups[group]:
@@ -23,30 +25,32 @@ def owned(grouping: Grouping) -> None:
         if name in _LOOK_UPS and _biases_attention(grouping, group):
             grouping.names[group] = "relative_position_bias"
             grouping.reasons[group] = "a look-up of the bias that an attention adds to its scores"
-        elif reader is not None and grouping.kind(group) in _SHAPED:
-            together = _together(grouping, group, reader)
-            if together is not None:
+        elif reader is not None and grouping.kind(group) in _PREPARING:
+            joint_name = _joint_name(grouping, group, reader)
+            if joint_name is not None:
                 reason = f"{grouping.reasons[reader]}; what it makes of parameters belongs to it"
-                joined = grouping.join((group, reader), together, reason)
-                if joined and all(of_parameters[i] for i in groups[min(group, reader)]):
+                was_joined = grouping.join((group, reader), joint_name, reason)
+                if was_joined and all(of_parameters[i] for i in groups[min(group, reader)]):
                     waiting.insert(0, min(group, reader))
 
 
-def _together(grouping: Grouping, group: int, reader: int) -> str | None:
-    """What a kernel of parameters alone and its reader are called as one; None if they are two."""
-    name, other = grouping.names[group], grouping.names[reader]
-    direct = not grouping.operands(group)
-    if direct and (other.endswith("attention") or grouping.kind(group) == "copy" or name == "cast"):
-        return other
+def _joint_name(grouping: Grouping, group: int, reader: int) -> str | None:
+    """Return the joint name of a kernel of parameters and its reader; None to keep both."""
+    name, reader_name = grouping.names[group], grouping.names[reader]
+    reads_nothing_else = not grouping.operands(group)
+    if reads_nothing_else and (
+        reader_name.endswith("attention") or grouping.kind(group) == "copy" or name == "cast"
+    ):
+        return reader_name
     if grouping.kind(reader) != "pointwise" or len(grouping.operands(reader)) > 1:
         return None
-    if other in _ADJECTIVES:
-        return f"{_ADJECTIVES[other]}_{name}"
-    return f"{_ADJECTIVES[name]}_{other}" if name in _ADJECTIVES else None
+    if reader_name in _ADJECTIVES:
+        return f"{_ADJECTIVES[reader_name]}_{name}"
+    return f"{_ADJECTIVES[name]}_{reader_name}" if name in _ADJECTIVES else None
 
 
 def _biases_attention(grouping: Grouping, group: int) -> bool:
-    """Whether all that reads it is attention, or works on each of its elements for attention."""
+    """Return whether only attentions read a kernel, directly or through pointwise operations."""
     readers = grouping.readers(group)
     return bool(readers) and all(
         reader >= 0

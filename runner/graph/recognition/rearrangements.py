@@ -1,7 +1,7 @@
-"""This file knows about copies that only put elements in another order: what their field says.
+"""Names copies that only reorder elements.
 
-A row is in the notation of einops (Rogozhnikov, 2022). Which views spell it makes no difference,
-and axes of size one may be missing; a capital letter repeats.
+A row is in the notation of einops (Rogozhnikov, 2022). The views that spell it do not matter, and
+axes of size one may be missing; a capital letter is an axis that repeats elements.
 """
 
 import functools
@@ -110,17 +110,24 @@ REARRANGEMENTS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Rearranged:
+class Rearrangement:
     """A copy with the views around it, and what they do together."""
 
     operation: str
+    """Name of the operation, such as `window_partition`."""
     pattern: str
+    """The rearrangement with letters in the order of axes: `a (b c) -> a c b`."""
     members: frozenset[int]
+    """Indices of the copy and of its views."""
     result: str
+    """Name of the rearranged value."""
 
 
-def rearranged(copy: int, flow: Flow) -> Rearranged | None:
-    """What a copy does, with as many of the views around it as only serve it."""
+def find_rearrangement(copy: int, flow: Flow) -> Rearrangement | None:
+    """Return the named rearrangement that a copy does with as many of its own views as possible.
+
+    Returns None if it has no name.
+    """
     operations = flow.operations
     before = [copy]
     while (source := _only_view_before(before[0], flow)) is not None:
@@ -131,15 +138,15 @@ def rearranged(copy: int, flow: Flow) -> Rearranged | None:
     for end in range(len(after), -1, -1):
         for start in range(len(before)):
             chain = [*before[start:], *after[:end]]
-            pattern = _pattern([operations[i] for i in chain], flow)
+            pattern = _chain_pattern([operations[i] for i in chain], flow)
             if pattern is None:
                 continue
             result = operations[chain[-1]].outputs[0]
             ends = (next(operations[chain[0]].refs()), result)
             ranks = [len(flow.graph.values[name].shape) for name in ends]
-            for name in _named().get(_key(ranks, pattern), ()):
-                if _fits_its_place(name, chain, flow):
-                    return Rearranged(name, pattern, frozenset(chain), result)
+            for name in _operations_by_key().get(_pattern_key(ranks, pattern), ()):
+                if _fits_context(name, chain, flow):
+                    return Rearrangement(name, pattern, frozenset(chain), result)
     return None
 
 
@@ -163,46 +170,53 @@ def _only_view_after(index: int, flow: Flow) -> int | None:
 
 
 class _Axis:
-    """A run of elements; splitting it makes it stand for its parts, the outer one first."""
+    """A run of elements along a dimension; once split, it consists of its parts, outer first."""
 
     def __init__(self, size: int, new: bool = False) -> None:
         self.size, self.new = size, new
         self.parts: tuple[_Axis, ...] = ()
 
     def leaves(self) -> Iterator["_Axis"]:
+        """Yield the axes that are not split."""
         if not self.parts:
             yield self
         for part in self.parts:
             yield from part.leaves()
 
     def split(self, outer: int) -> None:
+        """Split into an outer axis of this size and an inner one."""
         self.parts = (_Axis(outer, self.new), _Axis(self.size // outer, self.new))
 
 
 _Dims = list[list[_Axis]]
+"""For each dimension of a tensor, the axes that it consists of."""
 
 
-def _pattern(chain: list[Operation], flow: Flow) -> str | None:
-    """What some views and a copy do, in letters by the order of their axes: `a (b c) -> a c b`."""
+def _chain_pattern(chain: list[Operation], flow: Flow) -> str | None:
+    """Return what some views and a copy do, with letters in the order of axes: `a (b c) -> a c b`.
+
+    Returns None if one of them is no rearrangement.
+    """
     values = flow.graph.values
     first = values[next(chain[0].refs())].shape
     before: _Dims = [[_Axis(size)] if size > 1 else [] for size in first]
     dims = [list(axes) for axes in before]
     for op in chain:
         shapes = (values[next(op.refs())].shape, values[op.outputs[0]].shape)
-        moved = _moved(op, dims, *shapes) if len(op.outputs) == 1 else None
-        if moved is None:
+        dims_after = _dims_after(op, dims, *shapes) if len(op.outputs) == 1 else None
+        if dims_after is None:
             return None
-        dims = moved
+        dims = dims_after
     return _write_pattern(before, dims)
 
 
-def _moved(
+def _dims_after(
     op: Operation, dims: _Dims, before: tuple[int, ...], after: tuple[int, ...]
 ) -> _Dims | None:
+    """Return the axes of each dimension after an operation; None if it is no rearrangement."""
     rank = len(before)
     if op.name in _RESHAPES:
-        return _regrouped([axis for axes in dims for axis in axes], after)
+        return _regroup_axes([axis for axes in dims for axis in axes], after)
     if op.name in {"contiguous", "clone"}:
         return dims
     if op.name == "permute":
@@ -213,10 +227,10 @@ def _moved(
         order = einsum_permutation(op)
         return None if order is None else [dims[i] for i in order]
     if op.name in {"transpose", "swapaxes", "swapdims"}:
-        one, other = (int(i) % rank for i in op.args[1:3] if isinstance(i, int))
-        swapped = list(dims)
-        swapped[one], swapped[other] = dims[other], dims[one]
-        return swapped
+        first, second = (int(i) % rank for i in op.args[1:3] if isinstance(i, int))
+        dims_after = list(dims)
+        dims_after[first], dims_after[second] = dims[second], dims[first]
+        return dims_after
     if op.name in {"expand", "expand_as"}:
         lead = len(after) - rank
         wide: _Dims = [[] for _ in range(lead)] + dims
@@ -230,7 +244,7 @@ def _moved(
         dim %= rank
         if size != step or before[dim] % size:
             return None
-        halves = _regrouped(dims[dim], (before[dim] // size, size))
+        halves = _regroup_axes(dims[dim], (before[dim] // size, size))
         return None if halves is None else [*dims[:dim], halves[0], *dims[dim + 1 :], halves[1]]
     return None
 
@@ -238,87 +252,92 @@ def _moved(
 _RESHAPES = {"view", "reshape", "_unsafe_view", "flatten", "unflatten", "unsqueeze", "squeeze"}
 
 
-def _regrouped(axes: list[_Axis], shape: tuple[int, ...]) -> _Dims | None:
-    """The axes put together, or split, so that they make up a shape."""
-    left = [leaf for axis in axes for leaf in axis.leaves()]
+def _regroup_axes(axes: list[_Axis], shape: tuple[int, ...]) -> _Dims | None:
+    """Join and split axes so that they make up a shape; None if they cannot."""
+    remaining = [leaf for axis in axes for leaf in axis.leaves()]
     dims: _Dims = []
     for size in shape:
         dim: list[_Axis] = []
         while size > 1:
-            if not left:
+            if not remaining:
                 return None
-            axis = left.pop(0)
+            axis = remaining.pop(0)
             if axis.size > size:
                 if axis.size % size:
                     return None
                 axis.split(size)
-                left.insert(0, axis.parts[1])
+                remaining.insert(0, axis.parts[1])
                 axis = axis.parts[0]
             elif size % axis.size:
                 return None
             dim.append(axis)
             size //= axis.size
         dims.append(dim)
-    return None if left else dims
+    return None if remaining else dims
 
 
 def _write_pattern(before: _Dims, after: _Dims) -> str | None:
+    """Return the text of a rearrangement; None if it changes nothing.
+
+    Axes that are neighbours on both sides are written as one.
+    """
     sides = [
         [[leaf for axis in axes for leaf in axis.leaves()] for axes in dims]
         for dims in (before, after)
     ]
-    together = _neighbours(sides[0]) & _neighbours(sides[1])
+    merged_pairs = _neighbours(sides[0]) & _neighbours(sides[1])
     letters: dict[_Axis, str] = {}
     texts = []
     for dims in sides:
         text = []
         for leaves in dims:
-            kept = [leaf for leaf in leaves if not any(leaf is b for _, b in together)]
-            for leaf in kept:
+            named_leaves = [leaf for leaf in leaves if not any(leaf is b for _, b in merged_pairs)]
+            for leaf in named_leaves:
                 letter = chr(ord("a") + len(letters))
                 letters.setdefault(leaf, letter.upper() if leaf.new else letter)
-            names = " ".join(letters[leaf] for leaf in kept)
-            if kept:
-                text.append(f"({names})" if len(kept) > 1 else names)
+            names = " ".join(letters[leaf] for leaf in named_leaves)
+            if named_leaves:
+                text.append(f"({names})" if len(named_leaves) > 1 else names)
         texts.append(" ".join(text))
     return " -> ".join(texts) if texts[0] != texts[1] else None
 
 
 def _neighbours(dims: _Dims) -> set[tuple[_Axis, _Axis]]:
-    """Axes that lie side by side in one dimension: on both sides, they are one."""
+    """Return the pairs of axes that are next to each other in one dimension."""
     return {pair for axes in dims for pair in pairwise(axes)}
 
 
 @functools.cache
-def _named() -> dict[str, tuple[str, ...]]:
+def _operations_by_key() -> dict[str, tuple[str, ...]]:
     """Return the operations that each text of `_write_pattern` may mean, also without a batch."""
-    found: dict[str, tuple[str, ...]] = {}
+    operations: dict[str, tuple[str, ...]] = {}
     for operation, patterns in REARRANGEMENTS:
         for pattern in patterns:
-            for key in _keys(pattern):
-                found[key] = tuple(dict.fromkeys((*found.get(key, ()), operation)))
-    return found
+            for key in _pattern_keys(pattern):
+                operations[key] = tuple(dict.fromkeys((*operations.get(key, ()), operation)))
+    return operations
 
 
-def _keys(pattern: str) -> Iterator[str]:
-    """As it is, with a batch of one, and without a batch."""
+def _pattern_keys(pattern: str) -> Iterator[str]:
+    """Yield a pattern's key as it is, with a batch of one, and without a batch."""
     ranks = [len(re.findall(r"\(.*?\)|\S+", side)) for side in pattern.split("->")]
-    yield _key(ranks, _canonical(pattern))
-    single = _canonical(pattern.replace("b", " "))
-    yield _key(ranks, single)
+    yield _pattern_key(ranks, _canonical_pattern(pattern))
+    single = _canonical_pattern(pattern.replace("b", " "))
+    yield _pattern_key(ranks, single)
     if all(re.search(r"(^|\s)b\s", side) and "(b" not in side for side in pattern.split("->")):
-        yield _key([rank - 1 for rank in ranks], single)
+        yield _pattern_key([rank - 1 for rank in ranks], single)
 
 
-def _key(ranks: list[int], pattern: str) -> str:
+def _pattern_key(ranks: list[int], pattern: str) -> str:
     return f"{ranks[0]} to {ranks[1]} dimensions: {pattern}"
 
 
-def _canonical(pattern: str) -> str:
+def _canonical_pattern(pattern: str) -> str:
+    """Return a row's pattern as `_write_pattern` writes it."""
     axes: dict[str, _Axis] = {}
     sides: list[_Dims] = []
     for text in pattern.split("->"):
-        pieces = [together or alone for together, alone in re.findall(r"\((.*?)\)|(\S+)", text)]
+        pieces = [grouped or single for grouped, single in re.findall(r"\((.*?)\)|(\S+)", text)]
         sides.append(
             [
                 [
@@ -331,31 +350,36 @@ def _canonical(pattern: str) -> str:
     return _write_pattern(*sides) or ""
 
 
-# --- what shapes do not tell ----------------------------------------------------------------------
+# --- the program around a copy --------------------------------------------------------------------
 
 
-def _fits_its_place(name: str, chain: list[int], flow: Flow) -> bool:
-    """Heads come from a projection and go to a product, or come from a product."""
+def _fits_context(name: str, chain: list[int], flow: Flow) -> bool:
+    """Return whether the program around a copy agrees with its name.
+
+    Split heads come from a projection and go to a product; merged heads come from a product.
+    """
     if name not in {"split_heads", "merge_heads", "repeat_kv"}:
         return True
     source = flow.producer.get(flow.base(next(flow.operations[chain[0]].refs(), "")))
-    made = flow.operations[source] if source is not None else None
+    producer = flow.operations[source] if source is not None else None
     if name == "merge_heads":
-        return made is not None and made.name in ATTENTION_PRODUCTS
+        return producer is not None and producer.name in ATTENTION_PRODUCTS
     readers = {flow.operations[i].name for i in readers_of(chain[-1], flow)}
     if name == "repeat_kv":
         return bool(readers & ATTENTION_PRODUCTS)
-    projected = (
-        made is not None and kind(made) == "contraction" and made.name not in ATTENTION_PRODUCTS
+    is_projected = (
+        producer is not None
+        and kind(producer) == "contraction"
+        and producer.name not in ATTENTION_PRODUCTS
     )
-    return projected and bool(readers & ATTENTION_PRODUCTS)
+    return is_projected and bool(readers & ATTENTION_PRODUCTS)
 
 
 ATTENTION_PRODUCTS = {"matmul", "bmm", "baddbmm", "einsum", "scaled_dot_product_attention"}
 
 
 def readers_of(index: int, flow: Flow) -> Iterator[int]:
-    """The operations that read a result, through views."""
+    """Yield the operations that read a result, looking through views."""
     for user in flow.users[index]:
         if flow.operations[user].view:
             yield from readers_of(user, flow)

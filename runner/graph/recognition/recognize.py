@@ -1,7 +1,7 @@
-"""This file knows about which operations are one kernel: a module, a formula, a constant, or one.
+"""Decides which operations of a graph make one kernel: by a module, by a formula, or alone.
 
-Nothing is rewritten: a kernel is a set of operations, which run as the author wrote them. What its
-field calls it comes from the module's class, from the formula, or from the operator.
+Nothing is rewritten: a kernel is a set of operations, which run as the author wrote them. Its name
+comes from the module's class, from the formula, or from the operator.
 """
 
 from collections import defaultdict
@@ -10,37 +10,40 @@ from collections.abc import Iterator
 from runner.graph.dataflow import Flow
 from runner.graph.ir import Graph, Operation, Scope
 from runner.graph.operations import is_named_activation, kind
-from runner.graph.recognition.attention import attention
-from runner.graph.recognition.experts import experts, summed_experts
-from runner.graph.recognition.formula_search import Found, Patterns
+from runner.graph.recognition.attention import join_attention
+from runner.graph.recognition.experts import join_expert_products, join_expert_sums
+from runner.graph.recognition.formula_search import FormulaMatch, FormulaSearch
 from runner.graph.recognition.grouping import Candidate, Grouping, Kernel
-from runner.graph.recognition.layout_copies import layouts
-from runner.graph.recognition.parameter_kernels import owned
-from runner.graph.recognition.rearrangements import rearranged
-from runner.graph.recognition.rotary_embedding import rotations
+from runner.graph.recognition.layout_copies import join_layout_copies
+from runner.graph.recognition.parameter_kernels import join_parameter_kernels
+from runner.graph.recognition.rearrangements import find_rearrangement
+from runner.graph.recognition.rotary_embedding import join_rotations
 from runner.graph.terms import snake_case
 
-__all__ = ["Kernel", "modules", "recognize"]
+__all__ = ["Kernel", "module_candidates", "recognize"]
 
 
 def recognize(graph: Graph) -> tuple[Kernel, ...]:
-    """Every compute operation in exactly one kernel, each reading only what earlier ones made.
+    """Group the operations of a graph into kernels.
 
-    requires: a normalised graph. ensures: as said; views that belong to no kernel move no data.
+    requires: a normalised graph. ensures: every operation that computes is in exactly one kernel,
+    each kernel reads only values that earlier ones made, and views outside of kernels move no data.
     """
     grouping = Grouping(Flow(graph))
-    patterns = Patterns(grouping.flow)
-    grouping.take(map(_spelled, patterns.across_modules()))
-    grouping.take(modules(grouping.flow, patterns))
-    grouping.take(map(_spelled, patterns.everywhere(grouping.contracted.group_of)))
-    grouping.take(_rearrangements(grouping.flow))
-    grouping.take_the_rest()
-    rotations(grouping)
-    experts(grouping)
-    summed_experts(grouping)
-    attention(grouping)
-    layouts(grouping)
-    owned(grouping)
+    search = FormulaSearch(grouping.flow)
+    grouping.add_candidates(map(_formula_candidate, search.find_across_modules()))
+    grouping.add_candidates(module_candidates(grouping.flow, search))
+    grouping.add_candidates(
+        map(_formula_candidate, search.find_everywhere(grouping.contracted.group_of))
+    )
+    grouping.add_candidates(_rearrangement_candidates(grouping.flow))
+    grouping.add_remaining_operations()
+    join_rotations(grouping)
+    join_expert_products(grouping)
+    join_expert_sums(grouping)
+    join_attention(grouping)
+    join_layout_copies(grouping)
+    join_parameter_kernels(grouping)
     grouping.fold_constants()
     return grouping.kernels()
 
@@ -48,32 +51,39 @@ def recognize(graph: Graph) -> tuple[Kernel, ...]:
 # --- formulas --------------------------------------------------------------------------------
 
 
-def _spelled(found: Found) -> Candidate:
-    reason = f"the formula of {found.operation}: {found.formula}"
-    return Candidate(found.operation, found.members, reason, found.results)
+def _formula_candidate(match: FormulaMatch) -> Candidate:
+    """Return a match of a formula as a candidate."""
+    reason = f"the formula of {match.operation}: {match.formula}"
+    return Candidate(match.operation, match.members, reason, match.results)
 
 
-def _rearrangements(flow: Flow) -> Iterator[Candidate]:
-    """Copies into another order that have a name, with the views around them."""
+def _rearrangement_candidates(flow: Flow) -> Iterator[Candidate]:
+    """Yield copies that do a named rearrangement, with the views around them."""
     for index, op in enumerate(flow.operations):
         if op.name in _REARRANGES and not op.view and not flow.constant[index]:
-            found = rearranged(index, flow)
-            if found is not None:
-                reason = f"the rearrangement {found.operation}: {found.pattern}"
-                yield Candidate(found.operation, found.members, reason, frozenset({found.result}))
+            rearrangement = find_rearrangement(index, flow)
+            if rearrangement is not None:
+                reason = f"the rearrangement {rearrangement.operation}: {rearrangement.pattern}"
+                yield Candidate(
+                    rearrangement.operation,
+                    rearrangement.members,
+                    reason,
+                    frozenset({rearrangement.result}),
+                )
 
 
 # --- modules --------------------------------------------------------------------------------------
 
 _SMALL = range(2, 17)
+"""Numbers of operations with which a module call may be one kernel by its formula."""
 _REARRANGES = {"contiguous", "clone", "reshape", "flatten"}
 _IN_SMALL_MODULES = {"pointwise", "reduction", "creation", "copy", "normalization"}
 
 
-def modules(flow: Flow, patterns: Patterns) -> Iterator[Candidate]:
-    """Calls of the author's small modules: a formula, or a contraction with its own bias.
+def module_candidates(flow: Flow, search: FormulaSearch) -> Iterator[Candidate]:
+    """Yield the calls of the author's small modules: a formula, or a contraction with its own bias.
 
-    A module is called what its field calls the formula that all of it spells, else its class.
+    A module that spells a known formula has the formula's name, any other the name of its class.
     """
     inside: dict[tuple[Scope, ...], list[int]] = defaultdict(list)
     has_children: set[tuple[Scope, ...]] = set()
@@ -90,10 +100,10 @@ def modules(flow: Flow, patterns: Patterns) -> Iterator[Candidate]:
         name = snake_case(scope.cls)
         if _is_one_formula(compute) or _is_rearrangement(compute, len(members)):
             reason = f"a call of the author's class {scope.cls}"
-            spelled = _spelled_by(compute, frozenset(members), flow, patterns)
-            if spelled is not None:
-                name = spelled[0]
-                reason += f", the formula of {name}: {spelled[1]}"
+            spelling = _module_spelling(compute, frozenset(members), flow, search)
+            if spelling is not None:
+                name = spelling[0]
+                reason += f", the formula of {name}: {spelling[1]}"
             yield Candidate(name, frozenset(members), reason)
         elif _is_own_weighing(compute, scope, flow):
             reason = f"a call of the author's class {scope.cls}: one operation with its own weight"
@@ -103,18 +113,19 @@ def modules(flow: Flow, patterns: Patterns) -> Iterator[Candidate]:
             yield Candidate(name, frozenset(members), reason)
 
 
-def _spelled_by(
-    compute: list[Operation], members: frozenset[int], flow: Flow, patterns: Patterns
+def _module_spelling(
+    compute: list[Operation], members: frozenset[int], flow: Flow, search: FormulaSearch
 ) -> tuple[str, str] | None:
-    """What the field calls all of a module, and how it is written there."""
+    """Return the name and spelling of the formula that all of a module is; None if it is none."""
     if len(compute) > 1:
-        found = patterns.of(members)
-        return None if found is None else (found.operation, found.formula)
-    moved = rearranged(flow.producer[compute[0].outputs[0]], flow)
-    return None if moved is None else (moved.operation, moved.pattern)
+        match = search.find_exactly(members)
+        return None if match is None else (match.operation, match.formula)
+    rearrangement = find_rearrangement(flow.producer[compute[0].outputs[0]], flow)
+    return None if rearrangement is None else (rearrangement.operation, rearrangement.pattern)
 
 
 def _is_one_formula(compute: list[Operation]) -> bool:
+    """Return whether a module's operations are simple and few enough to be one kernel."""
     if len(compute) not in _SMALL:
         return False
     kinds = [kind(op) for op in compute]
@@ -132,11 +143,12 @@ def _is_one_formula(compute: list[Operation]) -> bool:
 
 
 def _is_rearrangement(compute: list[Operation], operations: int) -> bool:
-    """One copy in another order, as in a channel shuffle: views and what they are copied by."""
+    """Return whether a module is one copy and views, as a channel shuffle is."""
     return len(compute) == 1 and operations > 2 and compute[0].name in _REARRANGES
 
 
 def _is_biased_contraction(compute: list[Operation], scope: Scope, flow: Flow) -> bool:
+    """Return whether a module is a contraction and the addition of the module's own bias."""
     if len(compute) != 2 or kind(compute[0]) != "contraction" or compute[1].name != "add":
         return False
     return _owns(compute[1], scope, flow) and compute[0].outputs[0] in {
@@ -145,14 +157,14 @@ def _is_biased_contraction(compute: list[Operation], scope: Scope, flow: Flow) -
 
 
 def _is_own_weighing(compute: list[Operation], scope: Scope, flow: Flow) -> bool:
-    """A scale or a shift that has a module to itself, such as LayerScale."""
+    """Return whether a module only scales or shifts by its own tensor, as LayerScale does."""
     return (
         len(compute) == 1 and compute[0].name in {"mul", "add"} and _owns(compute[0], scope, flow)
     )
 
 
 def _owns(op: Operation, scope: Scope, flow: Flow) -> bool:
-    """Whether one operand is a tensor of the module itself."""
+    """Return whether exactly one operand is a tensor of the module itself."""
     states = [flow.graph.states.get(flow.base(name)) for name in op.refs()]
-    own = [s for s in states if s is not None and s.path.startswith(scope.path + ".")]
-    return len(own) == 1
+    own_states = [s for s in states if s is not None and s.path.startswith(scope.path + ".")]
+    return len(own_states) == 1

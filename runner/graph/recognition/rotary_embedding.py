@@ -1,4 +1,7 @@
-"""A query and a key that one call rotates by one table are one `rope` (Su et al., 2021)."""
+"""Joins the rotations of a query and a key into one `rope` (Su et al., 2021).
+
+Both rotations read one table and are in one call of a module.
+"""
 
 from collections.abc import Iterator
 
@@ -8,24 +11,24 @@ from runner.graph.recognition.grouping import Grouping
 from runner.graph.recognition.unify import CASTS
 
 
-def rotations(grouping: Grouping) -> None:
-    """Join each rotation with the next one by the same table in the same call of a module."""
+def join_rotations(grouping: Grouping) -> None:
+    """Join each rotation with the next one by the same table in the same module call."""
     waiting: dict[tuple[object, ...], int] = {}
-    for group in grouping.alive():
+    for group in grouping.groups_in_order():
         if grouping.names[group] != "rope":
             continue
-        key = (_call(grouping, group), _table(grouping, group))
+        key = (_module_calls(grouping, group), _table_values(grouping, group))
         before = waiting.pop(key, None)
         reason = "rope: query and key, rotated by one table"
-        _give_shape_back(grouping, group)
+        _include_final_view(grouping, group)
         if before is None or not grouping.join((before, group), "rope", reason, results=2):
             waiting[key] = group
 
 
-def _give_shape_back(grouping: Grouping, group: int) -> None:
-    """Take in the view that makes one dimension of the pairs again, `torch.stack(...).flatten(-2)`.
+def _include_final_view(grouping: Grouping, group: int) -> None:
+    """Include the view that flattens the rotated pairs again, `torch.stack(...).flatten(-2)`.
 
-    A rotation gives back the shape that it was given.
+    A rotation returns the shape that it was given.
     """
     flow, members = grouping.flow, grouping.contracted.groups[group]
     for name in grouping.results(members):
@@ -34,33 +37,36 @@ def _give_shape_back(grouping: Grouping, group: int) -> None:
             continue
         (user,) = users
         op, pairs = flow.operations[user], flow.graph.values[name].shape
-        whole = flow.graph.values[op.outputs[0]].shape
-        free = op.view and user not in grouping.contracted.group_of
-        if free and pairs[-1:] == (2,) and whole == (*pairs[:-2], pairs[-2] * 2):
+        flattened = flow.graph.values[op.outputs[0]].shape
+        is_free_view = op.view and user not in grouping.contracted.group_of
+        if is_free_view and pairs[-1:] == (2,) and flattened == (*pairs[:-2], pairs[-2] * 2):
             grouping.contracted.extend(group, (user,))
 
 
-def _call(grouping: Grouping, group: int) -> tuple[Scope, ...]:
-    return tuple(s for s in grouping.compute(group)[-1].scopes if not s.builtin)
+def _module_calls(grouping: Grouping, group: int) -> tuple[Scope, ...]:
+    """Return the calls of the author's modules that a kernel is in."""
+    return tuple(s for s in grouping.compute_operations(group)[-1].scopes if not s.builtin)
 
 
-def _table(grouping: Grouping, group: int) -> tuple[str, ...]:
-    """The values that tell the angles: all that a rotation reads but what it rotates.
+def _table_values(grouping: Grouping, group: int) -> tuple[str, ...]:
+    """Return the values that give the angles: all that a rotation reads but the rotated tensor.
 
-    That depends on an input; where the table does too, it is the largest, and read by this alone.
+    The rotated tensor depends on an input. If the table does too, the rotated tensor is the largest
+    value; of equally large ones, the one with the fewest readers.
     """
-    read = dict.fromkeys(_read(grouping, group))
+    values = dict.fromkeys(_values_from_outside(grouping, group))
     flow, operands = grouping.flow, grouping.operands(group)
     rotated = max(
-        (name for name in read if grouping.maker(name)[0] in operands),
+        (name for name in values if grouping.maker(name)[0] in operands),
         key=lambda name: (flow.graph.values[name].numel, -len(flow.consumers[name])),
     )
     rotated = grouping.maker(rotated)[0]
-    others = (name for name in read if grouping.maker(name)[0] != rotated)
-    return tuple(dict.fromkeys(_origin(grouping, name) for name in others))
+    table_values = (name for name in values if grouping.maker(name)[0] != rotated)
+    return tuple(dict.fromkeys(_value_before_casts(grouping, name) for name in table_values))
 
 
-def _read(grouping: Grouping, group: int) -> Iterator[str]:
+def _values_from_outside(grouping: Grouping, group: int) -> Iterator[str]:
+    """Yield the values that a kernel reads from outside."""
     members, flow = grouping.contracted.groups[group], grouping.flow
     for index in sorted(members):
         for name in values_read(flow.operations[index]):
@@ -68,8 +74,8 @@ def _read(grouping: Grouping, group: int) -> Iterator[str]:
                 yield name
 
 
-def _origin(grouping: Grouping, name: str) -> str:
-    """The value behind views and casts."""
+def _value_before_casts(grouping: Grouping, name: str) -> str:
+    """Return the value behind views and casts."""
     flow = grouping.flow
     while (index := flow.producer.get(name)) is not None:
         op = flow.operations[index]

@@ -1,4 +1,4 @@
-"""This file knows about writes through a view: what puts the view's new numbers into its base."""
+"""Turns a write through a view into an operation that writes into the view's base."""
 
 from math import prod
 
@@ -11,9 +11,10 @@ _RESHAPES = {
 }  # fmt: skip
 
 _BACK = {"view_as_real": "view_as_complex", "view_as_complex": "view_as_real"}
+"""View of a number's type -> the view that undoes it."""
 
 
-def written_back(
+def scatter_into_base(
     view: Operation,
     position: int,
     base: str,
@@ -21,9 +22,10 @@ def written_back(
     shape: tuple[int, ...],
     values: dict[str, TensorSpec],
 ) -> tuple[str, tuple[Arg, ...], tuple[str, ...], bool] | None:
-    """What writes `value` into `base` where `view` reads it.
+    """Return the operation that writes `value` into `base` at the elements that `view` reads.
 
-    An operation, its arguments, its schema, and whether it moves data.
+    Returns (operation, arguments, schema, whether it moves data); None if there is no such
+    operation. `position` says which of the view's outputs was written; `shape` is the base's shape.
     """
     dim = view.arg("dim", 0)
     args: tuple[Arg, ...]
@@ -51,7 +53,7 @@ def written_back(
         return ("diagonal_scatter.default", args, ("self", "src", "offset", "dim1", "dim2"), True)
     if view.name in {"unfold", "as_strided"}:
         windows = values[view.outputs[0]]
-        if _overlapping(windows):
+        if _has_overlaps(windows):
             return None
         offset = view.arg("storage_offset") or 0
         if not offset and windows.contiguous and windows.numel == prod(shape):
@@ -75,8 +77,8 @@ def written_back(
     return None
 
 
-def _overlapping(spec: TensorSpec) -> bool:
-    """Whether one number in memory is several of the tensor's elements, as far as strides tell."""
+def _has_overlaps(spec: TensorSpec) -> bool:
+    """Return whether several elements share one place in memory, as far as the strides tell."""
     reach = 0
     for stride, size in sorted(zip(spec.stride, spec.shape, strict=True)):
         if size > 1 and stride <= reach:

@@ -1,8 +1,8 @@
-"""This file knows about matching: whether a value of the graph was computed by a formula.
+"""Matches the values of a graph against formulas.
 
 Sums and products match in any order and grouping, `a / b` also as a product with a reciprocal,
-`x**2` also as `x * x`, a mean also as a sum divided by its count. Casts and broadcasting are looked
-through, and any view of a reduction's result.
+`x**2` also as `x * x`, a mean also as a sum divided by its count. Casts and broadcasting in between
+are ignored, and so is any view of a reduction's result.
 """
 
 import ast
@@ -19,39 +19,42 @@ from runner.graph.recognition.formula_notation import (
     FUNCTIONS,
     LIMITS,
     NUMBERS,
-    OWNED,
+    STATE_NAMES,
     Terms,
-    called,
-    dimensions,
+    called_function,
+    dimensions_of,
     factors,
-    inverted,
-    known_as,
+    invert,
     splits,
     terms,
+    usual_name,
 )
 from runner.graph.recognition.scalars import TOLERANCE, Scalars
 
 CASTS = {"to", "type_as"}
 _BROADCASTS = {"unsqueeze", "expand", "expand_as", "broadcast_to"}
 _SHAPE = "shape"
-"""The name that what a reduction reads is bound to: its shape."""
+"""The name to which a match binds the shape of the tensor that a reduction reads."""
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """What the names of a formula stand for, and the operations that compute it."""
+    """The values that the names of a formula stand for, and the operations that compute it."""
 
-    bound: tuple[tuple[str, Arg], ...] = ()
-    used: frozenset[int] = frozenset()
-    edge: frozenset[int] = frozenset()
-    """Casts of what goes in: part of it where nothing else reads them."""
+    bindings: tuple[tuple[str, Arg], ...] = ()
+    """Pairs of a formula's name and its value."""
+    operations: frozenset[int] = frozenset()
+    """Indices of the operations that compute the formula."""
+    edge_casts: frozenset[int] = frozenset()
+    """Casts of the formula's inputs; they belong to the kernel if nothing else reads them."""
 
     def value(self, name: str) -> Arg:
-        return dict(self.bound).get(name)
+        """Return the value that a name is bound to; None if it is not bound."""
+        return dict(self.bindings).get(name)
 
     @property
-    def reduced(self) -> tuple[int, ...]:
-        """The shape that a reduction of the formula reads."""
+    def reduced_shape(self) -> tuple[int, ...]:
+        """The shape of the tensor that the formula's reduction reads; empty without a reduction."""
         shape = self.value(_SHAPE)
         return (
             tuple(int(n) for n in shape if isinstance(n, int)) if isinstance(shape, tuple) else ()
@@ -67,46 +70,51 @@ class Match:
         return tuple(n for n in value if isinstance(n, int)) if isinstance(value, tuple) else ()
 
     def bind(self, name: str, value: Arg) -> "Match | None":
-        for known, before in self.bound:
-            if known == name:
-                return self if _agree(before, value) else None
-        return replace(self, bound=(*self.bound, (name, value)))
+        """Return this match with one more name bound; None if the name has another value."""
+        for bound_name, bound_value in self.bindings:
+            if bound_name == name:
+                return self if _agree(bound_value, value) else None
+        return replace(self, bindings=(*self.bindings, (name, value)))
 
-    def using(self, *operations: int) -> "Match":
-        return Match(self.bound, self.used.union(operations), self.edge)
-
-
-def _agree(one: Arg, other: Arg) -> bool:
-    if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=TOLERANCE)
-    return one == other
+    def with_operations(self, *operations: int) -> "Match":
+        """Return this match with more operations."""
+        return Match(self.bindings, self.operations.union(operations), self.edge_casts)
 
 
-class Made(NamedTuple):
-    """The operation that computes a value, beneath what is looked through."""
+def _agree(left: Arg, right: Arg) -> bool:
+    if isinstance(left, float) and isinstance(right, float):
+        return math.isclose(left, right, rel_tol=TOLERANCE)
+    return left == right
+
+
+class Producer(NamedTuple):
+    """The operation that computes a value, found by looking through casts and views."""
 
     op: Operation
     name: str
     value: str
-    """The result of it that was asked for."""
-    passed: tuple[int, ...]
-    """Its index, and those of what is looked through."""
+    """The output of the operation that the value shows."""
+    path: tuple[int, ...]
+    """Index of the operation, after those of the casts and views that were looked through."""
 
 
 class Unifier:
-    """Matches formulas against one graph."""
+    """Matches formulas against the values of one graph."""
 
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
         self.values = flow.graph.values
-        self.names = [known_as(op) for op in flow.operations]
+        self.names = [usual_name(op) for op in flow.operations]
         self.scalars = Scalars(flow)
-        self.made_of: dict[int, frozenset[str]] = {}
-        self.makers: dict[tuple[str, bool], Made | None] = {}
-        self.transparent = [self._broadcasts(op) for op in flow.operations]
+        self.operand_names: dict[int, frozenset[str]] = {}
+        self.producers: dict[tuple[str, bool], Producer | None] = {}
+        self.transparent = [self._is_broadcast(op) for op in flow.operations]
 
-    def _broadcasts(self, op: Operation) -> bool:
-        """Only adds or removes dimensions of size one, or repeats without copying."""
+    def _is_broadcast(self, op: Operation) -> bool:
+        """Return whether an operation only broadcasts.
+
+        It then adds or removes dimensions of size one, or repeats elements without copying them.
+        """
         if not op.view or len(op.outputs) != 1:
             return False
         if op.name in _BROADCASTS:
@@ -116,45 +124,46 @@ class Unifier:
         before, after = (self.values[n].shape for n in (next(op.refs()), op.outputs[0]))
         return [n for n in before if n != 1] == [n for n in after if n != 1]
 
-    def match(self, node: ast.expr, arg: Arg, so_far: Match) -> Iterator[Match]:
-        """Every way in which `arg` is what `node` says."""
+    def match(self, node: ast.expr, arg: Arg, partial: Match) -> Iterator[Match]:
+        """Yield every match under which `arg` is the value of the expression `node`."""
         if isinstance(node, ast.Name):
-            yield from self._name(node.id, arg, so_far)
+            yield from self._match_name(node.id, arg, partial)
         elif isinstance(node, ast.Constant):
             assert isinstance(node.value, (int, float))
             if self._equals(arg, node.value):
-                yield so_far
+                yield partial
         elif isinstance(node, ast.Call):
-            yield from self._call(node, arg, so_far)
+            yield from self._match_call(node, arg, partial)
         elif isinstance(node, ast.Compare):
-            yield from self._compared(node, arg, so_far)
+            yield from self._match_comparison(node, arg, partial)
         elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Div, ast.Pow)):
-            yield from self._product(factors(node), arg, so_far)
+            yield from self._match_product(factors(node), arg, partial)
         else:
-            yield from self._sum(terms(node), arg, so_far)
+            yield from self._match_sum(terms(node), arg, partial)
 
-    def _name(self, name: str, arg: Arg, so_far: Match) -> Iterator[Match]:
-        bound: Match | None = None
+    def _match_name(self, name: str, arg: Arg, partial: Match) -> Iterator[Match]:
+        match: Match | None = None
         if name == DIMENSIONS or (name in LIMITS and arg is None):
-            bound = so_far.bind(name, arg)
+            match = partial.bind(name, arg)
         elif name in NUMBERS:
             number = self.scalars.number(arg)
-            bound = so_far.bind(name, number) if number is not None else None
+            match = partial.bind(name, number) if number is not None else None
         elif isinstance(arg, Ref):
-            value, casts = self._uncast(arg.name)
-            if name not in OWNED or self._owned(value):
-                bound = so_far.bind(name, Ref(value))
-            if bound is not None and casts:
-                bound = replace(bound, edge=bound.edge.union(casts))
-        if bound is not None:
-            yield bound
+            value, casts = self._skip_casts(arg.name)
+            if name not in STATE_NAMES or self._is_state(value):
+                match = partial.bind(name, Ref(value))
+            if match is not None and casts:
+                match = replace(match, edge_casts=match.edge_casts.union(casts))
+        if match is not None:
+            yield match
 
-    def _owned(self, name: str) -> bool:
-        """A parameter or a buffer, through views and casts."""
-        value, casts = self._uncast(self.flow.base(name))
-        return value in self.flow.graph.states if not casts else self._owned(value)
+    def _is_state(self, name: str) -> bool:
+        """Return whether a value is a parameter or a buffer, looking through views and casts."""
+        value, casts = self._skip_casts(self.flow.base(name))
+        return value in self.flow.graph.states if not casts else self._is_state(value)
 
-    def _uncast(self, name: str) -> tuple[str, list[int]]:
+    def _skip_casts(self, name: str) -> tuple[str, list[int]]:
+        """Return the value before any casts, and the indices of these casts."""
         casts = []
         while (index := self.flow.producer.get(name)) is not None:
             if self.names[index] not in CASTS:
@@ -167,208 +176,228 @@ class Unifier:
         number = self.scalars.number(arg)
         return number is not None and math.isclose(number, value, rel_tol=TOLERANCE, abs_tol=1e-12)
 
-    def parts(self, index: int) -> frozenset[str]:
-        """The operators whose results a product, or a sum, is made of."""
-        if index not in self.made_of:
+    def operand_operators(self, index: int) -> frozenset[str]:
+        """Return the operators whose results are the factors of a product or the summands of a sum.
+
+        Nested products (or sums) count as one. Returns all operators of the graph if there are too
+        many operands to look at.
+        """
+        if index not in self.operand_names:
             joins = OF_SUMS if self.names[index] in OF_SUMS else OF_PRODUCTS
-            waiting, found, steps = list(self.flow.operations[index].args[:2]), set[str](), 0
-            while waiting and steps < _PARTS:
-                made, steps = self._made_by(waiting.pop()), steps + 1
-                if made is not None:
-                    found.add(made.name)
-                    if made.name in joins:
-                        waiting += made.op.args[:2]
-            whole = not waiting
-            self.made_of[index] = frozenset(found) if whole else frozenset(self.names)
-        return self.made_of[index]
+            waiting, names, steps = list(self.flow.operations[index].args[:2]), set[str](), 0
+            while waiting and steps < _MOST_OPERANDS:
+                producer, steps = self._producer_of(waiting.pop()), steps + 1
+                if producer is not None:
+                    names.add(producer.name)
+                    if producer.name in joins:
+                        waiting += producer.op.args[:2]
+            complete = not waiting
+            self.operand_names[index] = frozenset(names) if complete else frozenset(self.names)
+        return self.operand_names[index]
 
     # --- compound ---
 
-    def _made_by(self, arg: Arg, through_views: bool = False) -> Made | None:
+    def _producer_of(self, arg: Arg, through_views: bool = False) -> Producer | None:
+        """Return the operation that computes a value, from the cache."""
         if not isinstance(arg, Ref):
             return None
         key = (arg.name, through_views)
-        if key not in self.makers:
-            self.makers[key] = self._maker(arg, through_views)
-        return self.makers[key]
+        if key not in self.producers:
+            self.producers[key] = self._find_producer(arg, through_views)
+        return self.producers[key]
 
-    def _maker(self, arg: Arg, through_views: bool) -> Made | None:
-        passed: list[int] = []
+    def _find_producer(self, arg: Arg, through_views: bool) -> Producer | None:
+        path: list[int] = []
         while isinstance(arg, Ref) and (index := self.flow.producer.get(arg.name)) is not None:
             op, name = self.flow.operations[index], self.names[index]
-            passed.append(index)
-            seen_through = name in CASTS or self.transparent[index] or (op.view and through_views)
-            if not seen_through:
-                return Made(op, name, arg.name, tuple(passed))
+            path.append(index)
+            is_transparent = name in CASTS or self.transparent[index] or (op.view and through_views)
+            if not is_transparent:
+                return Producer(op, name, arg.name, tuple(path))
             arg = op.args[0]
         return None
 
-    def _call(self, node: ast.Call, arg: Arg, so_far: Match) -> Iterator[Match]:
-        name = called(node)
+    def _match_call(self, node: ast.Call, arg: Arg, partial: Match) -> Iterator[Match]:
+        name = called_function(node)
         assert name is not None
         if name == "view":
-            yield from self._view(node.args[0], arg, so_far)
+            yield from self._match_view(node.args[0], arg, partial)
             return
         if name == "mean":
-            yield from self._divided_sum(node, arg, so_far)
+            yield from self._match_divided_sum(node, arg, partial)
         function = FUNCTIONS[name]
-        made = self._made_by(arg, function.through_views)
-        if made is None or made.name not in function.operators:
+        producer = self._producer_of(arg, function.through_views)
+        if producer is None or producer.name not in function.operators:
             return
-        if made.op.outputs[function.operators[made.name]] != made.value:
+        if producer.op.outputs[function.operators[producer.name]] != producer.value:
             return
-        first = next(made.op.refs(), "")
+        first = next(producer.op.refs(), "")
         spec = self.values.get(first)
-        arguments = function.arguments(made.op, spec) if spec is not None else made.op.args
+        arguments = function.arguments(producer.op, spec) if spec is not None else producer.op.args
         if arguments is None or len(node.args) > len(arguments):
             return
-        if function.listed and len(node.args) != len(arguments):
+        if function.takes_list and len(node.args) != len(arguments):
             return
-        so_far = so_far.using(*made.passed)
-        if len(node.args) > 1 and spec is not None and _names(node.args[-1], DIMENSIONS):
-            so_far = so_far if so_far.value(_SHAPE) else _shaped(so_far, spec.shape)
-        yield from self._all(list(zip(node.args, arguments, strict=False)), so_far)
+        partial = partial.with_operations(*producer.path)
+        if len(node.args) > 1 and spec is not None and _is_name(node.args[-1], DIMENSIONS):
+            partial = partial if partial.value(_SHAPE) else _bind_shape(partial, spec.shape)
+        yield from self._match_all(list(zip(node.args, arguments, strict=False)), partial)
         if name == "where" and isinstance(node.args[0], ast.Compare):
             condition, x, y = arguments
-            swapped = (_negated(node.args[0]), condition), (node.args[1], y), (node.args[2], x)
-            yield from self._all(list(swapped), so_far)
+            swapped_pairs = (_negate(node.args[0]), condition), (node.args[1], y), (node.args[2], x)
+            yield from self._match_all(list(swapped_pairs), partial)
 
-    def _divided_sum(self, node: ast.Call, arg: Arg, so_far: Match) -> Iterator[Match]:
-        """mean(x, d) as sum(x, d) / n."""
-        made = self._made_by(arg, through_views=True)
-        if made is None or made.name not in {"div", "mul"} or len(made.op.args) != 2:
+    def _match_divided_sum(self, node: ast.Call, arg: Arg, partial: Match) -> Iterator[Match]:
+        """Match mean(x, d) against sum(x, d) / n."""
+        producer = self._producer_of(arg, through_views=True)
+        if producer is None or producer.name not in {"div", "mul"} or len(producer.op.args) != 2:
             return
-        for total, count in (made.op.args, made.op.args[::-1]):
+        for total, count in (producer.op.args, producer.op.args[::-1]):
             number = self.scalars.number(count)
-            summed = self._made_by(total, through_views=True)
-            if number and summed is not None and summed.name == "sum":
-                spec = self.values[next(summed.op.refs())]
-                n = math.prod(spec.shape[i] for i in dimensions(summed.op, spec))
-                if math.isclose(n if made.name == "div" else 1 / n, number, rel_tol=TOLERANCE):
-                    yield from self._call(_summed(node), total, so_far.using(*made.passed))
+            sum_producer = self._producer_of(total, through_views=True)
+            if number and sum_producer is not None and sum_producer.name == "sum":
+                spec = self.values[next(sum_producer.op.refs())]
+                n = math.prod(spec.shape[i] for i in dimensions_of(sum_producer.op, spec))
+                if math.isclose(n if producer.name == "div" else 1 / n, number, rel_tol=TOLERANCE):
+                    yield from self._match_call(
+                        _as_sum(node), total, partial.with_operations(*producer.path)
+                    )
 
-    def _all(self, pairs: list[tuple[ast.expr, Arg]], so_far: Match) -> Iterator[Match]:
+    def _match_all(self, pairs: list[tuple[ast.expr, Arg]], partial: Match) -> Iterator[Match]:
+        """Yield every match under which all pairs of an expression and an argument agree."""
         if not pairs:
-            yield so_far
+            yield partial
             return
-        for found in self.match(*pairs[0], so_far):
-            yield from self._all(pairs[1:], found)
+        for match in self.match(*pairs[0], partial):
+            yield from self._match_all(pairs[1:], match)
 
-    def _view(self, node: ast.expr, arg: Arg, so_far: Match) -> Iterator[Match]:
-        """`node` beneath one view or more."""
+    def _match_view(self, node: ast.expr, arg: Arg, partial: Match) -> Iterator[Match]:
+        """Match `node` against the value behind one or more views."""
         while isinstance(arg, Ref) and (index := self.flow.producer.get(arg.name)) is not None:
             op = self.flow.operations[index]
             if not op.view and self.names[index] not in CASTS:
                 return
-            so_far = so_far.using(index)
+            partial = partial.with_operations(index)
             arg = op.args[0]
-            yield from self.match(node, arg, so_far)
+            yield from self.match(node, arg, partial)
 
-    def _compared(self, node: ast.Compare, arg: Arg, so_far: Match) -> Iterator[Match]:
-        """x > y, x >= y, y < x and y <= x are one to a formula."""
-        made = self._made_by(arg)
-        if made is None or made.name not in _COMPARISONS:
+    def _match_comparison(self, node: ast.Compare, arg: Arg, partial: Match) -> Iterator[Match]:
+        """Match a comparison; formulas do not tell x > y, x >= y, y < x and y <= x apart."""
+        producer = self._producer_of(arg)
+        if producer is None or producer.name not in _COMPARISONS:
             return
-        greater = isinstance(node.ops[0], ast.Gt) == (made.name in {"gt", "ge"})
-        sides = made.op.args[:2] if greater else made.op.args[1::-1]
-        yield from self._all(
+        same_direction = isinstance(node.ops[0], ast.Gt) == (producer.name in {"gt", "ge"})
+        sides = producer.op.args[:2] if same_direction else producer.op.args[1::-1]
+        yield from self._match_all(
             list(zip((node.left, node.comparators[0]), sides, strict=True)),
-            so_far.using(*made.passed),
+            partial.with_operations(*producer.path),
         )
 
-    def _sum(self, parts: Terms, arg: Arg, so_far: Match) -> Iterator[Match]:
+    def _match_sum(self, parts: Terms, arg: Arg, partial: Match) -> Iterator[Match]:
         if len(parts) == 1 and parts[0][1] == 1:
-            yield from self.match(parts[0][0], arg, so_far)
+            yield from self.match(parts[0][0], arg, partial)
             return
-        made = self._made_by(arg)
-        if made is None:
+        producer = self._producer_of(arg)
+        if producer is None:
             if len(parts) == 1 and isinstance(arg, (int, float)):
-                yield from self.match(parts[0][0], -arg, so_far)
-        elif made.name == "neg":
-            yield from self._sum(inverted(parts), made.op.args[0], so_far.using(*made.passed))
-        elif made.name == "mul" and len(parts) == 1:
-            for one, other in (made.op.args, made.op.args[::-1]):
-                if self._equals(one, -1.0):
-                    yield from self._sum(inverted(parts), other, so_far.using(*made.passed))
-        elif made.name in {"add", "sub", "rsub"} and made.op.arg("alpha", 1) == 1:
+                yield from self.match(parts[0][0], -arg, partial)
+        elif producer.name == "neg":
+            yield from self._match_sum(
+                invert(parts), producer.op.args[0], partial.with_operations(*producer.path)
+            )
+        elif producer.name == "mul" and len(parts) == 1:
+            for factor, operand in (producer.op.args, producer.op.args[::-1]):
+                if self._equals(factor, -1.0):
+                    yield from self._match_sum(
+                        invert(parts), operand, partial.with_operations(*producer.path)
+                    )
+        elif producer.name in {"add", "sub", "rsub"} and producer.op.arg("alpha", 1) == 1:
             for left, right in splits(parts):
-                first = inverted(left) if made.name == "rsub" else left
-                second = inverted(right) if made.name == "sub" else right
-                for found in self._sum(first, made.op.args[0], so_far.using(*made.passed)):
-                    yield from self._sum(second, made.op.args[1], found)
+                first = invert(left) if producer.name == "rsub" else left
+                second = invert(right) if producer.name == "sub" else right
+                for match in self._match_sum(
+                    first, producer.op.args[0], partial.with_operations(*producer.path)
+                ):
+                    yield from self._match_sum(second, producer.op.args[1], match)
 
-    def _product(self, parts: Terms, arg: Arg, so_far: Match) -> Iterator[Match]:
+    def _match_product(self, parts: Terms, arg: Arg, partial: Match) -> Iterator[Match]:
         if len(parts) == 1:
-            yield from self._factor(*parts[0], arg, so_far)
-        made = self._made_by(arg)
-        if made is None or made.name not in OF_PRODUCTS:
+            yield from self._match_factor(*parts[0], arg, partial)
+        producer = self._producer_of(arg)
+        if producer is None or producer.name not in OF_PRODUCTS:
             return
-        so_far = so_far.using(*made.passed)
-        if made.name in {"mul", "div"} and len(made.op.args) == 2:
-            left_arg, right_arg = made.op.args
+        partial = partial.with_operations(*producer.path)
+        if producer.name in {"mul", "div"} and len(producer.op.args) == 2:
+            left_arg, right_arg = producer.op.args
             if self._equals(right_arg, 1.0):
-                yield from self._product(parts, left_arg, so_far)
+                yield from self._match_product(parts, left_arg, partial)
             for left, right in splits(parts):
-                second = inverted(right) if made.name == "div" else right
+                second = invert(right) if producer.name == "div" else right
                 sides = ((left, left_arg), (second, right_arg))
-                telling, other = sides if _tells(left) else sides[::-1]
-                for found in self._product(*telling, so_far):
-                    yield from self._product(*other, found)
-        elif len(parts) > 1 and made.name == "reciprocal":
-            yield from self._product(inverted(parts), made.op.args[0], so_far)
-        elif len(parts) > 1 and made.name in {"pow", "square"}:
-            exponent = made.op.args[1] if made.name == "pow" else 2
-            repeated = all(part is parts[0][0] for part, _ in parts)
-            if repeated and exponent == sum(power for _, power in parts):
-                yield from self.match(parts[0][0], made.op.args[0], so_far)
+                specific_side, other_side = sides if _is_specific(left) else sides[::-1]
+                for match in self._match_product(*specific_side, partial):
+                    yield from self._match_product(*other_side, match)
+        elif len(parts) > 1 and producer.name == "reciprocal":
+            yield from self._match_product(invert(parts), producer.op.args[0], partial)
+        elif len(parts) > 1 and producer.name in {"pow", "square"}:
+            exponent = producer.op.args[1] if producer.name == "pow" else 2
+            is_power = all(part is parts[0][0] for part, _ in parts)
+            if is_power and exponent == sum(power for _, power in parts):
+                yield from self.match(parts[0][0], producer.op.args[0], partial)
 
-    def _factor(self, node: ast.expr, power: int, arg: Arg, so_far: Match) -> Iterator[Match]:
-        """`arg` is `node`, or one divided by it."""
+    def _match_factor(
+        self, node: ast.expr, power: int, arg: Arg, partial: Match
+    ) -> Iterator[Match]:
+        """Match `arg` against `node` if `power` is 1, against `1 / node` if it is -1."""
         if power == 1:
-            yield from self.match(node, arg, so_far)
+            yield from self.match(node, arg, partial)
             return
         if isinstance(node, ast.Constant) or (isinstance(node, ast.Name) and node.id in NUMBERS):
             number = self.scalars.number(arg)
             if number:
-                yield from self.match(node, 1 / number, so_far)
+                yield from self.match(node, 1 / number, partial)
             return
-        made = self._made_by(arg)
-        if made is None:
+        producer = self._producer_of(arg)
+        if producer is None:
             return
-        exponent = made.op.args[1] if made.name == "pow" else None
-        if made.name == "reciprocal" or exponent == -1:
-            yield from self.match(node, made.op.args[0], so_far.using(*made.passed))
-        inverse_root = made.name == "rsqrt" or exponent == -0.5
-        if inverse_root and isinstance(node, ast.Call) and called(node) == "sqrt":
-            yield from self.match(node.args[0], made.op.args[0], so_far.using(*made.passed))
+        exponent = producer.op.args[1] if producer.name == "pow" else None
+        if producer.name == "reciprocal" or exponent == -1:
+            yield from self.match(
+                node, producer.op.args[0], partial.with_operations(*producer.path)
+            )
+        inverse_root = producer.name == "rsqrt" or exponent == -0.5
+        if inverse_root and isinstance(node, ast.Call) and called_function(node) == "sqrt":
+            yield from self.match(
+                node.args[0], producer.op.args[0], partial.with_operations(*producer.path)
+            )
 
 
 OF_PRODUCTS = {"mul", "div", "reciprocal", "pow", "square"}
 OF_SUMS = {"add", "sub", "rsub", "neg"}
-_PARTS = 40
+_MOST_OPERANDS = 40
 _COMPARISONS = {"gt", "ge", "lt", "le"}
 
 
 @functools.cache
-def _tells(parts: Terms) -> bool:
-    """Whether something in it is more than a name, which any tensor could be."""
+def _is_specific(parts: Terms) -> bool:
+    """Return whether a part is more than a name; a name alone matches any tensor."""
     return any(not isinstance(node, ast.Name) for node, _ in parts)
 
 
-def _names(node: ast.expr, name: str) -> bool:
+def _is_name(node: ast.expr, name: str) -> bool:
     return isinstance(node, ast.Name) and node.id == name
 
 
-def _shaped(match: Match, shape: tuple[int, ...]) -> Match:
-    return replace(match, bound=(*match.bound, (_SHAPE, shape)))
+def _bind_shape(match: Match, shape: tuple[int, ...]) -> Match:
+    return replace(match, bindings=(*match.bindings, (_SHAPE, shape)))
 
 
 @functools.cache
-def _negated(node: ast.Compare) -> ast.Compare:
-    other = ast.Lt() if isinstance(node.ops[0], ast.Gt) else ast.Gt()
-    return ast.Compare(node.left, [other], node.comparators)
+def _negate(node: ast.Compare) -> ast.Compare:
+    opposite = ast.Lt() if isinstance(node.ops[0], ast.Gt) else ast.Gt()
+    return ast.Compare(node.left, [opposite], node.comparators)
 
 
 @functools.cache
-def _summed(node: ast.Call) -> ast.Call:
+def _as_sum(node: ast.Call) -> ast.Call:
     return ast.Call(ast.Name("sum"), node.args, [])

@@ -1,4 +1,4 @@
-"""How authors spell the operations of the field in primitives: one row a spelling, by subject.
+"""Lists how authors spell the operations of the field in primitives: one row for each spelling.
 
 `runner.graph.recognition.formula_notation` describes the notation; `[...]` may be missing. Rows
 further up win. A call of an operation that has rows of its own stands for each of its spellings.

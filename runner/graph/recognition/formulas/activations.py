@@ -1,4 +1,4 @@
-"""This file knows about how activations and gates are spelled."""
+"""Lists the spellings of activations and gated activations."""
 
 GATED = (  # a and b: two halves of one tensor, or two projections of one
     ("swiglu", (  # Shazeer, 2020; with limits: gpt-oss

@@ -1,4 +1,4 @@
-"""This file knows about how softmax and the rotation by positions are spelled."""
+"""Lists the spellings of softmax, position embeddings and attention masks."""
 
 POSITIONS = (
     ("rope", (  # Su et al., 2021: pairs rotated by their position's angle
@@ -14,8 +14,8 @@ POSITIONS = (
         "stack(a * cos + -b * sin, b * cos2 + a * sin2)",
         "view_as_complex(x) * angles",
     )),
-    ("attention_mask", ("(1 - x) * c",)),  # of ones where a token may be seen
-    ("sinusoidal_embedding", (  # Vaswani et al., 2017: of timesteps that come in
+    ("attention_mask", ("(1 - x) * c",)),  # x is 1 where a token may be attended to
+    ("sinusoidal_embedding", (  # Vaswani et al., 2017: of timesteps given as an input
         "cat(sin(x * y), cos(x * y))",
         "cat(cos(x * y), sin(x * y))",
         "cat(sin(c * x * y), cos(c * x * y))",

@@ -1,7 +1,7 @@
-"""This file knows about how experts are chosen, rows looked up and sums accumulated."""
+"""Lists the spellings of expert routing, look-ups of rows and cumulative sums."""
 
 EXPERTS = (
-    ("topk_router", (  # Shazeer et al., 2017: weights of the best experts, the others zero
+    ("topk_router", (  # Shazeer et al., 2017: weights of the best experts, zero for the others
         "scatter(zeros_like(x), topk_indices(x), softmax(topk(x)))",
         "scatter(y, topk_indices(x), softmax(topk(x)))",
         "softmax(scatter(zeros_like(x), topk_indices(x), topk(x)))",

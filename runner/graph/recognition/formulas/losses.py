@@ -1,4 +1,4 @@
-"""This file knows about how losses are spelled: x predictions, y targets, one number out."""
+"""Lists the spellings of losses: x are predictions, y are targets, the result is one number."""
 
 LOSSES = (
     ("cross_entropy", (

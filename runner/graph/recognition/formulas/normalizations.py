@@ -1,4 +1,4 @@
-"""This file knows about how normalisations are spelled.
+"""Lists the spellings of normalisations.
 
 Layer, group, instance and batch normalisation are one formula; their dimensions tell them apart.
 """
