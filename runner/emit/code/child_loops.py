@@ -1,4 +1,4 @@
-"""Equal children that run one after the other are a list and a loop."""
+"""Finds and names loops over equal children that run one after the other."""
 
 from __future__ import annotations
 
@@ -9,24 +9,29 @@ from runner.emit.naming.value_names import unique
 from runner.tree.part import Part
 
 SHORTEST_LOOP = 3
+"""Fewest turns that are written as a loop."""
 _OURS = {"block", "stage", "step"}
-"""What the partition calls blocks for which the author has no name."""
+"""Names that the partition gives to blocks for which the author has none."""
 _NUMBER = re.compile(r"(?:_|(?<![x\d_]))\d+$")
 
 
 def carried(first: Part, second: Part) -> str:
-    """The value that the first call of a loop takes where the second takes the first's result."""
+    """Return the first call's input at the position at which the second takes the first's result."""
     (place,) = places(first.io.outputs[0], second)
     return first.io.inputs[place]
 
 
 def places(name: str, part: Part) -> list[int]:
-    """Which of a part's inputs a value is."""
+    """Return the positions that a value has among a part's inputs."""
     return [k for k, given in enumerate(part.io.inputs) if given == name]
 
 
 def continues(run: Sequence[Part], part: Part, uses: Mapping[str, int]) -> bool:
-    """Whether a part does to the last one's result what that did to the one before."""
+    """Return whether a part can be one more turn of a loop over the parts of `run`.
+
+    It must read the result of the last one at the same position and be its only reader; all its
+    other inputs must be the same. `uses`: how many times each value is read.
+    """
     before = run[-1]
     (made,) = before.io.outputs
     where = places(made, part)
@@ -38,12 +43,12 @@ def continues(run: Sequence[Part], part: Part, uses: Mapping[str, int]) -> bool:
 
 
 def without_number(attribute: str) -> str:
-    """`step` of `step_0`."""
+    """Return the name without the number at its end: `step` for `step_0`."""
     return _NUMBER.sub("", attribute) or attribute
 
 
 def common_stem(attributes: Sequence[str]) -> str:
-    """`layers` of `layers_0`, `layers_1`; `blocks` of `block1`, `block2`."""
+    """Return a list's name: `layers` for `layers_0`, `layers_1`; `blocks` for `block1`, `block2`."""
     stems = {_NUMBER.sub("", a) for a in attributes}
     stem = stems.pop() if len(stems) == 1 else "blocks"
     numbered = all(a != stem and a[len(stem) : len(stem) + 1] == "_" for a in attributes)
@@ -52,6 +57,6 @@ def common_stem(attributes: Sequence[str]) -> str:
 
 
 def one_of(several: str, taken: Container[str]) -> str:
-    """A loop's variable: `layer` for `layers`."""
+    """Return a free name for the variable of a loop over a list: `layer` for `layers`."""
     last = several.rpartition("_")[2]
     return unique(last[:-1] if last.endswith("s") and len(last) > 3 else "block", taken)

@@ -1,4 +1,4 @@
-"""What the forward of a class runs: operations, calls of children, and loops over equal ones."""
+"""Holds the items that a class's `forward` runs: operations, calls of children, and loops of these."""
 
 from __future__ import annotations
 
@@ -15,31 +15,39 @@ from runner.tree.part import Part
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A child that runs as a class of its own."""
+    """A call of a child that is a class of its own."""
 
     part: Part
     attribute: str
+    """Preferred name of the attribute that holds the child."""
     cls: str
+    """Name of the child's class."""
     weights: tuple[Weight, ...]
+    """Parameters and buffers of the child's class."""
     arguments: str = ""
+    """Arguments of the child's constructor, as Python."""
 
     @property
     def construction(self) -> str:
-        """How `__init__` makes the child: `Block(channels=64)`."""
+        """The expression with which `__init__` makes the child: `Block(channels=64)`."""
         return f"{self.cls}({self.arguments})"
 
 
 Item = int | Call
+"""A step of `forward`: the index of an operation, or the call of a child."""
 
 
 class ItemFlow:
-    """Who makes and who reads each value among a class's items."""
+    """The data flow between a class's items: the producer and the readers of each value."""
 
     def __init__(self, program: Program, part: Part, items: Sequence[Item]) -> None:
         self.program, self.part, self.items = program, part, items
         self.producer: dict[str, int] = {}
+        """Value -> position of the item that makes it."""
         self.uses: dict[str, int] = {}
+        """Value -> how many times it is read; an output counts two more, so it is never inlined."""
         self.reader: dict[str, int] = {}
+        """Value -> position of the last item that reads it."""
         for position, item in enumerate(items):
             for name in self.reads(item):
                 self.uses[name] = self.uses.get(name, 0) + 1
@@ -49,11 +57,13 @@ class ItemFlow:
         for name in part.io.outputs:
             self.uses[name] = self.uses.get(name, 0) + 2
         self.loops = {run[0]: run for run in self._loops()}
-        """The first position of a loop -> all its positions."""
+        """Position of a loop's first call -> positions of all its calls."""
         self.repeats = {position for run in self.loops.values() for position in run[1:]}
+        """Positions of all calls in loops but the first of each."""
         self.repeating = {*self.loops, *self.repeats}
 
     def reads(self, item: Item) -> list[str]:
+        """Return the values that an item reads, without weights and constants."""
         if isinstance(item, Call):
             return list(item.part.io.inputs)
         return [
@@ -61,6 +71,7 @@ class ItemFlow:
         ]
 
     def makes(self, item: Item) -> tuple[str, ...]:
+        """Return the values that an item makes."""
         return (
             item.part.io.outputs
             if isinstance(item, Call)
@@ -68,12 +79,17 @@ class ItemFlow:
         )
 
     def call(self, position: int) -> Call:
+        """Return the child call at a position."""
         item = self.items[position]
         assert isinstance(item, Call)
         return item
 
     def _loops(self) -> list[list[int]]:
-        """Runs of calls of one class, each reading the one before and what all of them read."""
+        """Return the runs of calls that become loops, each as the positions of its calls.
+
+        The calls are of one class; each reads the result of the one before, and beside it the same
+        values as all others.
+        """
         runs: list[list[int]] = []
         for position, item in enumerate(self.items):
             if isinstance(item, Call) and len(item.part.io.outputs) == 1:
@@ -90,16 +106,23 @@ class ItemFlow:
         return continues([self.call(p).part for p in run], item.part, self.uses)
 
     def _ends_there(self, run: list[int]) -> bool:
-        """Whether nobody reads what goes in once the loop has run."""
+        """Return whether nothing reads the loop's initial value after the loop's first call.
+
+        The loop overwrites that value's variable.
+        """
         given = self.carried(run)
         return given not in self.part.io.outputs and self.reader.get(given, -1) == run[0]
 
     def carried(self, run: list[int]) -> str:
+        """Return the initial value of the variable that a loop updates on each turn."""
         return carried(self.call(run[0]).part, self.call(run[1]).part)
 
 
 def without_zero_states(program: Program, items: Sequence[Item]) -> tuple[Program, list[Item]]:
-    """Leave it to recurrent modules to make the zeros that they begin with."""
+    """Return the program and items without the zero initial states of recurrent modules.
+
+    `nn.LSTM` and its like make these zeros themselves when they are called without a state.
+    """
     graph = program.graph
     operations = list(graph.operations)
     dropped: set[int] = set()
@@ -126,7 +149,7 @@ def without_zero_states(program: Program, items: Sequence[Item]) -> tuple[Progra
 
 
 def are_numbered_layers(one: Call, other: Call) -> bool:
-    """Whether two layers are of one kind and of one list: `layers_0` and `layers_1`."""
+    """Return whether two calls are layers of one kind in one list: `layers_0` and `layers_1`."""
     parts, names = (one.part, other.part), (one.attribute, other.attribute)
     return (
         all(part.level == "layer" for part in parts)
@@ -136,7 +159,10 @@ def are_numbered_layers(one: Call, other: Call) -> bool:
 
 
 def weights_key(item: Item) -> object:
-    """The same for calls of one class with the very same weights: one module runs them all."""
+    """Return a key that is equal for calls of one class with the same weights.
+
+    One module can run all of these calls.
+    """
     if not isinstance(item, Call):
         return None
     return (item.construction, item.part.io.states) if item.part.io.states else id(item)

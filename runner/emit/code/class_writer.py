@@ -1,7 +1,7 @@
-"""Writes a class: its `__init__` and `forward` for a part of the program.
+"""Writes an `nn.Module` class, with `__init__` and `forward`, for one part of the program.
 
-What runs in `forward` are operations, or calls of other emitted classes with the views between
-them. Values keep the author's variable names where those are free.
+`forward` runs operations, or calls of other emitted classes and the views between them. Values keep
+the author's variable names where those are free.
 """
 
 from __future__ import annotations
@@ -28,19 +28,20 @@ _OPERANDS = {"gate", "up", "query", "key", "value"}
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A class as text, and the weights that it owns."""
+    """An emitted class: its text, its weights, and the statements that it is built from."""
 
     text: str
     weights: tuple[Weight, ...]
     inputs: tuple[str, ...]
-    """Names of forward's arguments."""
+    """Names of forward's arguments, without `self`."""
     signature: str
-    made: tuple[str, ...]
-    """Statements of `__init__`, however long."""
-    lines: tuple[str, ...]
-    """Statements of `forward`, however long."""
+    """Text between the brackets of `def forward(...)`."""
+    init_lines: tuple[str, ...]
+    """Statements of `__init__`, not yet broken into lines."""
+    forward_lines: tuple[str, ...]
+    """Statements of `forward`, not yet broken into lines."""
     inlined: frozenset[str]
-    """Values that stand inside another statement's expression."""
+    """Values that have no variable: their expression stands inside another statement."""
 
 
 def write_class(
@@ -57,11 +58,12 @@ def write_class(
     inlined: frozenset[str] | None = None,
     nested: bool = False,
 ) -> Written:
-    """The class that computes a part's outputs from its inputs by running `items` in order.
+    """Return the class that computes a part's outputs from its inputs by running `items` in order.
 
-    `returns`, `signature` and `prologue` replace what is returned, the arguments, and come first.
-    `inlined` says which values stand inside other expressions, where that is decided already.
-    `nested`: whether calls may stand inside other expressions, as the author wrote them.
+    `returns` writes the return statement in place of the default one; `signature` replaces the
+    arguments of `forward`; `prologue` holds statements that run first. `inlined` fixes the values
+    that stand inside other expressions; None lets the writer choose them. With `nested`, calls of
+    children may stand inside other expressions, as the author wrote them.
     """
     writer = _Writer(*without_zero_states(program, items), namer, name, part, nested)
     lines = [*prologue, *writer.forward(returns, inlined)]
@@ -92,7 +94,7 @@ def class_text(
     *,
     docstring: str = "",
 ) -> str:
-    """A class of the statements that `__init__` and `forward` run."""
+    """Return the source of a class from the statements of its `__init__` and `forward`."""
     head = [f"class {name}(nn.Module):"]
     if docstring:
         head += [f'    """{docstring}"""', ""]
@@ -115,6 +117,8 @@ def _signature(arguments: Sequence[str]) -> str:
 
 
 class _Writer:
+    """Writes the statements of one class's `__init__` and `forward`."""
+
     def __init__(
         self,
         program: Program,
@@ -135,20 +139,21 @@ class _Writer:
         )
         self.names: dict[str, str] = {}
         self.live: dict[str, str] = {}
-        """Variable -> the value that it holds and that is still read."""
+        """Variable -> the value that it holds, for values that a later statement reads."""
         self.held: dict[str, str] = {}
-        """Variable -> the value that it holds, read or not."""
+        """Variable -> the value that it holds, for variables that `forward` assigns, even if
+        nothing reads it any more."""
         self.bound: dict[str, str] = {}
-        """Variable -> the value that Python has in it."""
+        """Variable -> the value that it holds, arguments included, until a `del`."""
         self.list_of: dict[int, GrowingList] = {}
-        """Statement -> the author's list that it joins."""
+        """Index of a statement -> the author's list that it joins."""
         self.list_names: dict[GrowingList, str] = {}
         self.ends = self._ends()
         self._make_owned()
         self.arguments = self._name_arguments()
 
     def _make_owned(self) -> None:
-        """What `__init__` makes, in the order in which it is used."""
+        """Make the attributes of the class in the order in which `forward` first uses them."""
         sharing = Counter(weights_key(item) for item in self.items)
         made: dict[object, str] = {}
         for position, item in enumerate(self.items):
@@ -170,7 +175,7 @@ class _Writer:
                         self.owned.state(name)
 
     def _own_calls(self, calls: list[Call], shared: bool) -> str:
-        """The attribute of a child, or of equal ones that run one after the other."""
+        """Return the attribute for one child, or for the list of children that a loop runs."""
         positions = [[self.owned.positions[n] for n in call.part.io.states] for call in calls]
         first = calls[0]
         if shared:
@@ -193,7 +198,10 @@ class _Writer:
         return names
 
     def _device(self) -> str:
-        """The device that the model is on: a variable's, a weight's, or that of a buffer for it."""
+        """Return an expression of the model's device, taken from a variable, a weight or a buffer.
+
+        The buffer is an empty one that is added where the class has neither.
+        """
         for variable, value in self.bound.items():
             if value not in self.program.graph.on_cpu:
                 return f"{variable}.device"
@@ -206,7 +214,7 @@ class _Writer:
         returns: Callable[[Callable[[str], str]], str] | None,
         inlined: frozenset[str] | None,
     ) -> list[str]:
-        """The statements of `forward`."""
+        """Return the statements of `forward`."""
         if inlined is None:
             self.statements.choose()
         else:
@@ -258,7 +266,7 @@ class _Writer:
             return [*lines, returns(self._read)]
         return [*lines, "return " + ", ".join(self._read(n) for n in self.part.io.outputs)]
 
-    # --- lists of the author's ---
+    # --- the author's lists of tensors ------------------------------------------------------------
 
     def _lists(self, statements: Sequence[tuple[int, Item]]) -> list[GrowingList]:
         made = dict.fromkeys(self.part.io.inputs, -1)
@@ -268,11 +276,11 @@ class _Writer:
         return growing_lists(self.namer, [item for _, item in statements], made)
 
     def _leaves(self, s: int, item: Item) -> list[str]:
-        """Variables that a statement reads; one that joins a list reads that alone."""
+        """Return the values that a statement reads from variables, none if it joins a list."""
         return [] if s in self.list_of else self.statements.leaves(item)
 
     def _appended(self, lists: Sequence[GrowingList], s: int, last: dict[str, int]) -> list[str]:
-        """Statements that put what was just made into the author's lists."""
+        """Return the statements that put the values made by statement `s` into the author's lists."""
         lines = []
         for each in lists:
             first = [
@@ -293,11 +301,11 @@ class _Writer:
                 elif not first:
                     lines.append(f"{self.list_names[each]}.append({variable})")
                 if last[member] == s and self.live.get(variable) == member:
-                    del self.live[variable]  # else another list that took it has seen to that
+                    del self.live[variable]  # unless another list has already released it
         return lines
 
     def _joining(self, s: int, item: Item, text: str) -> str:
-        """The expression of a join, from the list instead of its members."""
+        """Return a join's expression, rewritten to read the list instead of its members."""
         each = self.list_of[s]
         name = self.list_names[each]
         if s == each.joins[-1]:
@@ -308,7 +316,10 @@ class _Writer:
         return f"{inner.partition('[')[0]}{name}{rest}"
 
     def _lists_left(self, position: int, s: int) -> list[str]:
-        """Lists whose author's module has returned, which let go of large tensors then."""
+        """Return the list to delete after its last join, so that its large tensors are freed.
+
+        This is the case where the author's module that held one of them has returned.
+        """
         each = self.list_of.get(s)
         if each is None or s != each.joins[-1]:
             return []
@@ -317,7 +328,10 @@ class _Writer:
         return [self.list_names[each]] if any(self._has_returned(n, position) for n in made) else []
 
     def _left_behind(self, position: int, last: dict[str, int], s: int) -> list[str]:
-        """Variables of modules that have returned in the original, which held them no longer."""
+        """Forget and return the variables to delete, because the original no longer holds theirs.
+
+        These hold large values that nothing reads any more, of modules that have returned.
+        """
         left = [
             variable
             for variable, value in self.held.items()
@@ -330,9 +344,10 @@ class _Writer:
         return left
 
     def _has_returned(self, value: str, position: int) -> bool:
-        """Whether the author's module that held a value runs in none of the items to come.
+        """Return whether the author's module that held a value runs in none of the items to come.
 
-        It is the one that made it; the one around all readers, where several statements read it.
+        That module is the one that made the value or, where several statements read it, the
+        innermost one that also contains all of them.
         """
         graph = self.program.graph
         readers = [graph.operations[i] for i in self.program.consumers.get(value, ())]
@@ -344,7 +359,7 @@ class _Writer:
         return scope is not None and self.ends.get(scope, -1) <= position
 
     def _ends(self) -> dict[Scope, int]:
-        """For each call of a module, the last item that runs a part of it."""
+        """Return, for each call of a module, the position of the last item that runs part of it."""
         ends: dict[Scope, int] = {}
         for position, item in enumerate(self.items):
             for i in item.part.operations if isinstance(item, Call) else (item,):
@@ -407,12 +422,15 @@ class _Writer:
         return ", ".join(targets) + ("," if self._listed(item) and len(targets) == 1 else "")
 
     def _variable(self, name: str, item: Item, dying: Sequence[str]) -> str:
-        """A free name for what an item makes; a child may pass a running `x` on."""
+        """Return a free variable name for a value that an item makes.
+
+        The result of a child may take over a generic name such as `x` from the child's first input.
+        """
         taken = {*self.live, *RESERVED}
         wishes = self.namer.wishes(name)
         for before in dying:
             if {name, before} <= self.statements.split and self.statements.is_large(before):
-                return self.names[before]  # nothing else lets go of it in time
+                return self.names[before]  # reusing the name frees the large tensor in time
         if isinstance(item, Call):
             seen = self.namer.seen_from(name, self.part.scopes)
             first = next(iter(item.part.io.inputs), "")
@@ -421,7 +439,7 @@ class _Writer:
             elif (
                 first in dying
                 and self.names.get(first) in GENERIC
-                and wishes[0] not in _OPERANDS  # which the next kernel tells apart
+                and wishes[0] not in _OPERANDS  # the next kernel needs these names to differ
             ):
                 wishes = (self.names[first], *wishes)
         if wishes[0] not in GENERIC and name in self.namer.authors:

@@ -1,7 +1,7 @@
 """Writes the classes of a component file: one for each module inside it, inner ones first.
 
-Equal modules are one class. Modules that differ in numbers alone are one class as well, whose
-`__init__` takes these numbers.
+Equal modules share one class. Modules that differ only in numbers also share one, whose `__init__`
+takes these numbers as arguments.
 """
 
 from __future__ import annotations
@@ -28,38 +28,45 @@ from runner.tree.workload import Workload
 
 @dataclass(frozen=True, slots=True)
 class _Class:
-    """The class of a workload, as its users need it."""
+    """The class of a workload, with the arguments that construct this workload."""
 
     name: str
+    """Temporary name of the class, such as `Block__0`."""
     arguments: str
+    """Arguments of the constructor, as Python."""
     weights: tuple[Weight, ...]
+    """Parameters and buffers of the class."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Definition:
-    """A class whose name is not chosen yet, with all parts that are of it."""
+    """A class of the file, before its final name is chosen."""
 
     plain: str
-    """The name that it has where no other class would have that, too."""
+    """Name of the class if no other class of the file has the same."""
     variant: Variant
+    """All parts that are instances of the class."""
     written: Written
+    """The class as written for its first workload."""
     shared: Template
+    """Statements of the class, with parameters for the numbers that differ."""
     told: Mapping[tuple[str, str], str]
+    """The author's names for numbers, as `author_number_names` returns them."""
 
 
 class ClassWriter:
-    """Writes the classes of one file."""
+    """Writes the classes of one component file; `texts` holds their sources, `Model` last."""
 
     def __init__(
         self, program: Program, namer: Namer, workload: Callable[[Part], Workload], root: Part
     ) -> None:
         self.program, self.namer, self.workload = program, namer, workload
         self._classes: dict[str, _Class] = {}
-        """By the workload's name."""
+        """Name of a workload -> its class."""
         self._definitions: dict[str, _Definition] = {}
-        """By a name that no other class has, such as `Block__0`."""
+        """Temporary name such as `Block__0` -> class."""
         self._instances: dict[str, list[Part]] = {}
-        """By the workload's name."""
+        """Name of a workload -> its instances in this file."""
         alike: dict[Hashable, list[Part]] = {}
         for part in self._inner(root):
             alike.setdefault(_structure(program, part), []).append(part)
@@ -80,14 +87,18 @@ class ClassWriter:
         self.texts.append(class_text("Model", made, model.signature, lines))
 
     def _inner(self, part: Part) -> Iterator[Part]:
-        """The parts inside that are classes, each after those inside it."""
+        """Yield the parts inside that become classes, each after those inside it."""
         for child, _ in self._pairs(part, part, part):
             if _is_class(self.program, child, part):
                 yield from self._inner(child)
                 yield child
 
     def _pairs(self, first: Part, part: Part, around: Part) -> Iterator[tuple[Part, Part]]:
-        """The children of two parts of one structure; of those that are no classes, theirs."""
+        """Yield the children of two parts of one structure, in pairs.
+
+        A child that has children but becomes no class is replaced by its own children. `around` is
+        the part that becomes the surrounding class.
+        """
         for child, twin in zip(first.children, part.children, strict=True):
             if _is_class(self.program, child, around) or not child.children:
                 yield child, twin
@@ -95,7 +106,7 @@ class ClassWriter:
                 yield from self._pairs(child, twin, around)
 
     def _define(self, parts: list[Part]) -> None:
-        """Write a class for parts of one structure, or several where too much differs."""
+        """Write one class for parts of one structure, or one for each if too much differs."""
         first, *others = parts
         base = self._written(first, first)
         variants = [base, *(self._written(first, part, base) for part in others)]
@@ -117,14 +128,17 @@ class ClassWriter:
             self._classes[self.workload(part).name] = _Class(name, arguments, each.weights)
 
     def _written(self, first: Part, part: Part, base: Written | None = None) -> Written:
-        """The class of `part`, in the words of `first`."""
+        """Return the class of `part`, written with the names of `first`.
+
+        Values that `base` inlines are inlined here, too.
+        """
         program = self.program if part is first else _with_numbers(self.program, first, part)
         inlined = base.inlined if base is not None else None
         items = self._items(first, part)
         return write_class(program, self.namer, "", first, items, inlined=inlined, nested=True)
 
     def _items(self, first: Part, part: Part) -> list[Item]:
-        """Return what forward runs: operations, and calls of classes with arguments for `part`."""
+        """Return the items of forward: operations, and calls of classes with the numbers of `part`."""
         pairs = list(self._pairs(first, part, first))
         names = child_names(replace(first, children=tuple(child for child, _ in pairs)))
         calls: dict[int, Call] = {}
@@ -142,9 +156,9 @@ class ClassWriter:
         return [calls[id(unit)] if isinstance(unit, Part) else unit for unit in units]
 
     def _unite(self) -> dict[str, str]:
-        """Make one class of those that turn out to differ in numbers alone: `DenseBlock(count=6)`.
+        """Merge classes that turn out to differ only in numbers: `DenseBlock(count=6)`.
 
-        For each of them how it is made now.
+        Return the new constructor call of each merged class, by its temporary name.
         """
         calls: dict[str, str] = {}
         plain_names = dict.fromkeys(each.plain for each in self._definitions.values())
@@ -173,7 +187,10 @@ class ClassWriter:
         return calls
 
     def _names(self) -> dict[str, str]:
-        """Choose the names of all classes: the author's, with what sets several of one apart."""
+        """Return the final names of all classes, by their temporary ones.
+
+        Classes that share the author's name get words that distinguish them.
+        """
         alike: dict[str, list[str]] = {}
         for name, each in self._definitions.items():
             alike.setdefault(each.plain, []).append(name)
@@ -189,15 +206,19 @@ class ClassWriter:
 
 @dataclass(frozen=True, slots=True)
 class _Calls:
-    """How classes are made in statements: those with other arguments, and the names of all."""
+    """Replaces the temporary constructor calls in statements by the final ones."""
 
     calls: Mapping[str, str]
+    """Temporary class name -> new constructor call, for classes that were merged."""
     names: Mapping[str, str]
+    """Temporary class name -> final name."""
 
     def renamed(self, statements: Iterable[str]) -> tuple[str, ...]:
+        """Return the statements with final constructor calls."""
         return tuple(_MADE.sub(self._call, each) for each in statements)
 
     def in_template(self, shared: Template) -> Template:
+        """Return the template with final constructor calls."""
         return replace(shared, made=self.renamed(shared.made), lines=self.renamed(shared.lines))
 
     def _call(self, found: re.Match[str]) -> str:
@@ -206,6 +227,7 @@ class _Calls:
 
 
 _MADE = re.compile(r"\b(\w+__\d+)\((\))?")
+"""A call of a class by its temporary name, with the closing bracket if it has no arguments."""
 
 
 def _text(name: str, shared: Template, signature: str) -> str:
@@ -213,9 +235,9 @@ def _text(name: str, shared: Template, signature: str) -> str:
 
 
 def _is_class(program: Program, part: Part, around: Part) -> bool:
-    """Whether a part is a class of its own: a layer, or what one call of an author's module runs.
+    """Return whether a part becomes a class: it is a layer or one call of the author's module.
 
-    Other fusions, and modules of one operation without weights, are written out where they run.
+    Other fusions, and modules of one operation without weights, are written inline.
     """
     if part.level == "layer":
         return True
@@ -227,14 +249,14 @@ def _is_class(program: Program, part: Part, around: Part) -> bool:
 
 
 def _is_call(program: Program, part: Part) -> bool:
-    """Whether a part is all that one call of a module runs."""
+    """Return whether a part holds all kernels that one call of a module runs."""
     scopes = part.scopes
     inside = sum(held[: len(scopes)] == scopes for held in program.scopes)
     return bool(scopes) and inside == sum(1 for _ in part.kernels())
 
 
 def _class_name(program: Program, part: Part) -> str:
-    """The author's class where a part is a call of one, else the name of its operations."""
+    """Return the author's class name if a part is a call of one, else a name by its operations."""
     if _is_call(program, part) and not is_container(part.scopes[-1]):
         return identifier(part.scopes[-1].cls)
     return camel(without_number(part.stem))
@@ -244,13 +266,13 @@ def _class_name(program: Program, part: Part) -> str:
 
 
 def _names_of_values(program: Program, part: Part) -> list[str]:
-    """Every value inside, in an order that is the same for parts of one structure."""
+    """Return all values of a part, in an order that is the same for parts of one structure."""
     made = (n for i in part.operations for n in program.graph.operations[i].outputs if n)
     return list(dict.fromkeys((*part.io.inputs, *part.io.states, *made)))
 
 
 def _structure(program: Program, part: Part) -> Hashable:
-    """Equal for parts that differ in nothing but numbers, as far as can be seen from the graph."""
+    """Return a key that is equal for parts that differ only in numbers, as far as the graph shows."""
     number = {name: n for n, name in enumerate(_names_of_values(program, part))}
     place = {i: p for p, i in enumerate(part.operations)}
     operations = [program.graph.operations[i] for i in part.operations]
@@ -280,7 +302,7 @@ def _structure_of_children(program: Program, part: Part, place: dict[int, int]) 
 
 
 def _with_numbers(program: Program, first: Part, part: Part) -> Program:
-    """The program in which `first` runs with the numbers of `part`, which has its structure."""
+    """Return the program with the numbers of `part` put into `first`, which has its structure."""
     graph = program.graph
     theirs, ours = (_names_of_values(program, each) for each in (part, first))
     names = dict(zip(theirs, ours, strict=True))

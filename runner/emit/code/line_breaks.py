@@ -1,4 +1,4 @@
-"""This file knows about lines of emitted code: no wider than 88 columns, broken as is usual."""
+"""Breaks the statements of emitted code into lines of at most 88 columns, as formatters do."""
 
 from __future__ import annotations
 
@@ -7,26 +7,30 @@ import textwrap
 from collections.abc import Iterable
 
 WIDTH = 88
+"""Columns of a line."""
 _PLAIN = re.compile(r"-?\d[\w.+-]*|True|False|-?float\(\"\w+\"\)")
-"""A number as it is written."""
+"""A number or a boolean, as Python writes it."""
 _NUMBER = re.compile(r"(?<![\w.])\d+")
 
 
 def typical_width(text: str) -> int:
-    """Columns of a text, with two for each number: blocks that differ in sizes are split alike."""
+    """Return the columns of a text, counting two for each number.
+
+    So blocks that differ in their sizes alone are broken at the same places.
+    """
     return len(_NUMBER.sub("00", text))
 
 
 def indented(lines: Iterable[str], indent: int) -> list[str]:
-    """Statements at an indentation, each broken where it is too wide."""
+    """Return the lines of statements at an indentation, each broken where it is too wide."""
     return [broken for line in lines for broken in fitted(line, indent)]
 
 
 def fitted(line: str, indent: int = 0) -> list[str]:
-    """One statement as lines: as it is where it fits, else opened at its last bracket.
+    """Return the lines of one statement: one if it fits, else broken at its last outer bracket.
 
-    What is in the brackets goes to a line of its own, or to one line each, with a comma at the end.
-    Where only the comment is too much, it goes above.
+    The text in the brackets goes on a line of its own, or each of its items on one, with a comma at
+    the end. If the statement fits without its comment, the comment goes on a line above.
     """
     own = len(line) - len(line.lstrip())
     indent, line = indent + own, line[own:]
@@ -69,7 +73,7 @@ def fitted(line: str, indent: int = 0) -> list[str]:
 
 
 def _summands(inside: str) -> list[str]:
-    """Split before each `+` and `-` outside of inner brackets."""
+    """Return the pieces of a sum, split before each `+` and `-` outside of inner brackets."""
     hidden = {place for start, end in _pairs(inside).items() for place in range(start, end)}
     places = [m.start() for m in re.finditer(r" [+-] ", inside) if m.start() not in hidden]
     ends = [*places, len(inside)]
@@ -77,14 +81,14 @@ def _summands(inside: str) -> list[str]:
 
 
 def _filled(items: Iterable[str], indent: int) -> list[str]:
-    """Numbers with commas between them, as many to a line as it holds."""
+    """Return lines of numbers separated by commas, each as full as it can be."""
     text = ", ".join(items) + ","
     space = " " * indent
     return textwrap.wrap(text, WIDTH, initial_indent=space, subsequent_indent=space)
 
 
 def _in_parentheses(code: str, comment: str, indent: int) -> list[str] | None:
-    """An assigned or returned value that no bracket of its own can hold."""
+    """Return an assignment or a return whose value stands in added parentheses; None for others."""
     target, equals, value = code.partition(" = ")
     if code.startswith("return "):
         target, equals, value = "return", " ", code.removeprefix("return ")
@@ -95,7 +99,7 @@ def _in_parentheses(code: str, comment: str, indent: int) -> list[str] | None:
 
 
 def uncommented(line: str) -> tuple[str, str]:
-    """A statement and its comment, two blanks included."""
+    """Return a statement and its comment; the comment begins with two blanks, or is empty."""
     quote = ""
     for place, letter in enumerate(line):
         if quote:
@@ -108,7 +112,7 @@ def uncommented(line: str) -> tuple[str, str]:
 
 
 def _pairs(code: str) -> dict[int, int]:
-    """Where each bracket that nothing else encloses closes."""
+    """Return the positions of the outermost brackets: opening -> closing."""
     pairs: dict[int, int] = {}
     stack: list[int] = []
     quote = ""
@@ -127,7 +131,7 @@ def _pairs(code: str) -> dict[int, int]:
 
 
 def _last_bracket(code: str) -> int | None:
-    """The last outer bracket with something in it."""
+    """Return the position of the last outermost opening bracket that is not empty, if any."""
     filled = [start for start, end in _pairs(code).items() if code[start + 1 : end].strip()]
     return max(filled, default=None)
 
@@ -137,7 +141,7 @@ def _closing(code: str, opening: int) -> int:
 
 
 def split_arguments(inside: str) -> list[str]:
-    """Split at the commas outside of inner brackets."""
+    """Return the arguments in a text, split at the commas outside of inner brackets and quotes."""
     inner = _pairs(inside)
     hidden = {place for start, end in inner.items() for place in range(start, end)}
     items, start, quote = [], 0, ""

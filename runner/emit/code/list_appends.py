@@ -1,4 +1,7 @@
-"""Lists to which an author appends tensors and which `torch.cat` or `torch.stack` joins."""
+"""Finds the author's lists whose tensors are appended one by one and joined by `torch.cat`.
+
+`torch.stack` and its like join such lists, too.
+"""
 
 from __future__ import annotations
 
@@ -11,26 +14,30 @@ from runner.graph.ir import Operation, Ref
 from runner.tree.interface import Program
 
 _LONGEST_LITERAL = 4
-"""Up to this many tensors of several names, joined once, are listed where they are joined."""
+"""A list of at most so many tensors with different names, joined once, is written as a literal."""
 
 
 @dataclass(frozen=True, slots=True)
 class GrowingList:
-    """A list of tensors, each appended where it is made; every join reads all that is in it."""
+    """A list to which each tensor is appended when it is made; every join reads all of the list."""
 
     name: str
     """The author's variable."""
     members: tuple[str, ...]
+    """Values that the list holds at the end, in order."""
     made: tuple[int, ...]
-    """The statement that makes each member; -1 for a parameter of forward."""
+    """Index of the statement that makes each member; -1 for a parameter of forward."""
     joins: tuple[int, ...]
-    """The statements that join what the list holds by then."""
+    """Indices of the statements that join what the list holds by then."""
 
 
 def growing_lists(
     namer: Namer, statements: Sequence[Item], made: dict[str, int]
 ) -> list[GrowingList]:
-    """The lists of a forward; `made` says which statement makes each value that has a variable."""
+    """Return the lists of a forward.
+
+    `made`: index of the statement that makes each value that has a variable.
+    """
     groups: dict[tuple[str, str], list[tuple[int, tuple[str, ...]]]] = {}
     for s, item in enumerate(statements):
         op = _join(namer.program, item)
@@ -51,7 +58,7 @@ def growing_lists(
 
 
 def _join(program: Program, item: Item) -> Operation | None:
-    """The operation that joins tensors and nothing else, of an operation or a kernel."""
+    """Return the join of a list of tensors that an item is; None if it is anything else."""
     if isinstance(item, int):
         operations: tuple[int, ...] = (item,)
     else:
@@ -67,7 +74,7 @@ def _join(program: Program, item: Item) -> Operation | None:
 def _grows(
     joins: Sequence[tuple[int, tuple[str, ...]]], members: Sequence[str], made: dict[str, int]
 ) -> bool:
-    """Whether each join reads the members that are made before it, in order, and no others."""
+    """Return whether each join reads exactly the members that are made before it, in order."""
     if not all(name in made for name in members):
         return False
     places = [made[name] for name in members]

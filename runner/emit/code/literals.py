@@ -1,4 +1,4 @@
-"""This file knows about values as Python: numbers, tuples, and what needs parentheses."""
+"""Writes argument values as Python expressions: numbers, tuples, strings, with precedence."""
 
 from __future__ import annotations
 
@@ -10,25 +10,27 @@ from decimal import Decimal
 
 from runner.graph.ir import Arg, Number, Ref, Symbol, references
 
-# Precedence in Python, loosest first.
+# Python's levels of precedence, the loosest first.
 COMPARISON, OR, XOR, AND, SHIFT, SUM, PRODUCT, UNARY, POWER, ATOM = range(10)
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """An expression and how tightly it holds together."""
+    """A Python expression with the precedence of its outermost operator."""
 
     text: str
     rank: int = ATOM
+    """Precedence: COMPARISON to ATOM."""
     divisor: Text | None = None
-    """`x` where the expression is the reciprocal of x."""
+    """`x` if the expression is the reciprocal of x."""
 
     def at(self, rank: int) -> str:
-        """The expression where something of this rank is expected."""
+        """Return the text, in parentheses if its precedence is below `rank`."""
         return self.text if self.rank >= rank else f"({self.text})"
 
 
 Value = Callable[[str], Text]
+"""Gives the expression of a value by its name in the graph."""
 
 _LOWEST = {
     -3.4028234663852886e38: "torch.finfo(torch.float32).min",
@@ -40,7 +42,7 @@ _LOWEST = {
 
 
 def literal(arg: Arg, value: Value) -> Text:
-    """An argument as Python."""
+    """Return an argument of an operation as a Python expression."""
     if isinstance(arg, Ref):
         return value(arg.name)
     if isinstance(arg, Number):
@@ -64,6 +66,7 @@ def literal(arg: Arg, value: Value) -> Text:
 
 
 def as_list(items: list[str]) -> Text:
+    """Return a list display of the items."""
     return Text("[" + ", ".join(items) + "]")
 
 
@@ -78,7 +81,7 @@ def _float(number: float) -> Text:
 
 
 def decimal(number: float) -> Text:
-    """A finite number in digits."""
+    """Return a finite number in decimal digits."""
     text = repr(number)
     if abs(number) >= 1e6 and "E" in (short := str(Decimal(text).normalize())):
         text = short.lower()
@@ -92,7 +95,7 @@ _LARGEST_SIZE = 1 << 20
 
 
 def _root(number: float) -> Text | None:
-    """A number as the root that is exactly this one: `1 / math.sqrt(96)`."""
+    """Return a root that equals a number exactly, such as `1 / math.sqrt(96)`; None if none does."""
     if number == math.sqrt(2 / math.pi):
         return Text("math.sqrt(2 / math.pi)")
     square = round(number * number)

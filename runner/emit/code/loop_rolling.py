@@ -1,4 +1,4 @@
-"""Makes loops of statements that repeat with one module, or one number, after the other.
+"""Rolls up repeated statements into loops over modules or over numbers.
 
 `x = x + self.layers_0(x)`, `x = x + self.layers_1(x)` and so on become a list of modules and
 `for layer in self.layers`; `y = self.step(x[:, 0], y)`, `y = self.step(x[:, 1], y)` and so on
@@ -19,18 +19,22 @@ from runner.emit.code.module_attributes import Weight, module_list
 from runner.emit.naming.value_names import RESERVED, unique
 
 _MADE = re.compile(r"self\.((\w+?)(?:_\d+)?) = ((?:nn\.)?\w+)\((.*)\)")
-"""Attribute, the same without its number, class and arguments."""
+"""A statement that makes a module: attribute, attribute without number, class and arguments."""
 _STEP = "{module}"
+"""Placeholder for the module in the statements of a loop."""
 _LONGEST_BODY = 6
-"""Statements in a loop over a number."""
+"""Most statements in a loop over a number."""
 _INDEX = re.compile(r"(?<=[\[(,= ])(\d+)(?=[\]),])")
-"""A number that is all of an index or an argument."""
+"""A number that is an index or an argument by itself."""
 
 
 def rolled(
     made: Sequence[str], lines: Sequence[str], weights: Sequence[Weight]
 ) -> tuple[list[str], list[str], list[Weight]]:
-    """The statements of `__init__` and `forward` with such loops, and the weights' new names."""
+    """Return statements of `__init__` and `forward` with loops over modules, and renamed weights.
+
+    A weight `layers_0.weight` becomes `layers.0.weight`.
+    """
     made, lines, weights = list(made), list(lines), list(weights)
     stems = dict.fromkeys(match[2] for text in made if (match := _MADE.fullmatch(text)))
     for stem in stems:
@@ -58,7 +62,10 @@ def rolled(
 
 
 def _runs(stem: str, made: Sequence[str]) -> list[list[str]]:
-    """Modules of one list that one class makes; of a torch.nn class only equal ones."""
+    """Return runs of modules `stem_0`, `stem_1`, ... of one class, as their attributes.
+
+    Those of a torch.nn class also have equal arguments.
+    """
     runs: list[list[str]] = []
     before: tuple[str, str] | None = None
     for text in made:
@@ -79,15 +86,16 @@ def _construction(name: str, made: Sequence[str]) -> str:
 
 
 def _only_there(run: Sequence[str], made: Sequence[str], lines: Sequence[str]) -> bool:
-    """Whether each module is made once and called once, and mentioned nowhere else."""
+    """Return whether each module is made once and called once, and mentioned nowhere else."""
     times = Counter(re.findall(r"self\.(\w+)", "\n".join((*made, *lines))))
     return all(times[name] == 2 for name in run)
 
 
 def _repeated(run: Sequence[str], lines: Sequence[str]) -> tuple[int, list[str], list[str]]:
-    """(where it begins, the statements that repeat, what comes after); no statements for none.
+    """Return (index of the first statement, the loop's body, statements after it).
 
-    A loop may end with the statement that the last line of `forward` returns.
+    The body is empty if the statements do not repeat. If the last turn's result is returned
+    directly, the loop assigns it, and a return statement follows.
     """
     nothing: tuple[int, list[str], list[str]] = (0, [], [])
     places = [
@@ -122,7 +130,7 @@ def _renamed(weight: Weight, new: dict[str, str]) -> Weight:
 
 
 def counted(lines: Sequence[str]) -> list[str]:
-    """The statements of `forward`, with a loop for those that differ in a number that goes up."""
+    """Return the statements of `forward`, with loops for those that differ in a rising number."""
     statements = [uncommented(line) for line in lines]
     written: list[str] = []
     start = 0
@@ -140,9 +148,9 @@ _BODIES = range(_LONGEST_BODY, 0, -1)
 def _counted_loop(
     statements: Sequence[tuple[str, str]], start: int, size: int
 ) -> tuple[list[str], int]:
-    """A loop whose body is `size` statements from `start` on, and how many it replaces.
+    """Return a loop whose body is the `size` statements from `start` on, and how many it replaces.
 
-    A statement comes with its comment.
+    `statements` are pairs of code and comment. ([], 0) if there is no such loop.
     """
     turns = (len(statements) - start) // size
     if turns < SHORTEST_LOOP or statements[start][0].startswith((" ", "return")):

@@ -1,4 +1,4 @@
-"""What a class owns (modules, weights, constants), and how `__init__` makes each."""
+"""Writes the `__init__` statements that make a class's modules, weights and constants."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from runner.tree.interface import Program
 
 LONGEST_PARAMETER_RECIPE = 4
 SHORTEST_RUN = 3
-"""Equal modules in a row that a list has in one line."""
-# What nn.Module itself is called for, so that no attribute may hide it.
+"""Fewest equal modules in a row that a list writes as one repetition."""
+# Methods of nn.Module that people call, so that no attribute may hide them.
 _OF_MODULES = {
     "train", "eval", "to", "children", "modules", "parameters", "buffers", "apply", "half", "float",
 }  # fmt: skip
@@ -32,24 +32,31 @@ class Weight:
     local: str
     """Dotted name in the class."""
     position: int
-    """Which of the part's states it is."""
+    """Position of its state among the part's states."""
     sibling: str = ""
-    """A buffer beside that state, which no operation reads: `num_batches_tracked`."""
+    """Name of a buffer beside that state that no operation reads: `num_batches_tracked`; else ''.
+    """
 
 
 class Owned:
-    """Gives operations their modules and weights, and remembers what `__init__` must make."""
+    """The attributes of one class: assigns them on first use, and collects what `__init__` runs."""
 
     def __init__(
         self, program: Program, states: tuple[str, ...], base: str, *, alone: bool = False
     ) -> None:
-        """`alone`: modules are called by their class, since one file serves several places."""
+        """Start without attributes.
+
+        `states`: the states that the part reads. `base`: path of the author's module around it.
+        `alone`: name modules after their class, because one file serves several places.
+        """
         self.program, self.alone = program, alone
         self.base = common_path([program.graph.states[n].path for n in states], base)
         self.positions = {name: p for p, name in enumerate(states)}
         self.weights: list[Weight] = []
         self.lines: list[str] = []
+        """Statements of `__init__`."""
         self.names: set[str] = set(RESERVED) | _OF_MODULES
+        """Attribute names that are not free."""
         self._recipes = Recipes(set())
         self._modules: dict[object, str] = {}
         self._states: dict[str, str] = {}
@@ -58,7 +65,7 @@ class Owned:
         self._anchor = ""
 
     def _take(self, weight: Weight) -> None:
-        """Take a weight in; a parameter that is here already stays one tensor."""
+        """Record a weight; tie it to the first one if it is the same parameter."""
         self.weights.append(weight)
         if weight.sibling or self._kinds[weight.position] != "parameter":
             return
@@ -67,7 +74,10 @@ class Owned:
             self.lines.append(f"self.{_reached(weight.local)} = self.{_reached(first)}")
 
     def module(self, op: Operation) -> tuple[str, ModuleCall] | None:
-        """(attribute, call) of the nn module that runs the operation, if there is one."""
+        """Return (attribute, call) of the nn module that runs an operation, None if there is none.
+
+        The module is made on its first use.
+        """
         graph = self.program.graph
         call = module_call(op, graph.values, self.program.is_state, training=graph.mode == "train")
         if call is None:
@@ -84,7 +94,7 @@ class Owned:
         return (not self.alone and self._inside(path)) or snake_case(call.cls)
 
     def _path(self, state: str, op: Operation) -> str:
-        """A weight's path; of one that several modules share, as the module that runs has it."""
+        """Return a weight's path; for one that modules share, the path in the module that runs."""
         graph = self.program.graph
         path = graph.states[state].path
         here = f"{op.scopes[-1].path if op.scopes else ''}.{path.rpartition('.')[2]}"
@@ -94,9 +104,9 @@ class Owned:
         return here if shared else path
 
     def _inside(self, path: str) -> str:
-        """What a path is called in this class: relative to where the class stands."""
+        """Return an attribute name for a path relative to the class's own path; '' if it is a number."""
         inside = relative(path, self.base) or path.rpartition(".")[2]
-        if self.base and inside == path:  # not inside: the module around gives it to this one
+        if self.base and inside == path:  # A module further out passes it in.
             inside = path.rpartition(".")[2]
         pieces = inside.split(".")
         while len(pieces) > 1 and pieces[0].isdigit():
@@ -114,7 +124,10 @@ class Owned:
             )
 
     def state(self, name: str) -> Text:
-        """A weight that an operation reads by itself: `self.scale`."""
+        """Return the expression of a weight that an operation reads directly: `self.scale`.
+
+        The attribute is made on its first use.
+        """
         if name not in self._states:
             state = self.program.graph.states[name]
             attribute = self.name(
@@ -152,7 +165,7 @@ class Owned:
         return random_tensor(spec, state)
 
     def anchor(self) -> str:
-        """A tensor that moves with the module: the first weight, else an empty buffer."""
+        """Return a tensor that moves with the module: the first weight, else an empty buffer."""
         for weight in self.weights:
             if self._kinds[weight.position] != "constant":
                 return f"self.{_reached(weight.local)}"
@@ -164,7 +177,7 @@ class Owned:
         return f"self.{self._anchor}"
 
     def name(self, wish: str) -> str:
-        """A free attribute name, taken from now on."""
+        """Return a free attribute name and reserve it."""
         found = unique(identifier(wish), self.names)
         self.names.add(found)
         return found
@@ -172,7 +185,10 @@ class Owned:
     def child(
         self, wish: str, construction: str, weights: Sequence[Weight], positions: Sequence[int]
     ) -> str:
-        """The attribute that holds another emitted class, whose weights are also this one's."""
+        """Add another emitted class with its weights, and return its attribute.
+
+        `positions`: position of each of its states among this class's states.
+        """
         attribute = self.name(wish)
         self.lines.append(f"self.{attribute} = {construction}")
         self._own(attribute, weights, positions)
@@ -185,7 +201,7 @@ class Owned:
         weights: Sequence[Sequence[Weight]],
         positions: Sequence[Sequence[int]],
     ) -> str:
-        """The attribute that holds a list of emitted classes, one for each construction."""
+        """Add a list of emitted classes, one per construction, and return its attribute."""
         attribute = self.name(wish)
         self.lines.append(f"self.{attribute} = {module_list(constructions)}")
         for k, (theirs, own) in enumerate(zip(weights, positions, strict=True)):
@@ -203,7 +219,10 @@ _COUNTED = re.compile(r"(\w+\(\w+=)(\d+)\)")
 
 
 def module_list(constructions: Sequence[str]) -> str:
-    """A list of modules: equal ones, ones with a number that grows evenly, or any."""
+    """Return an `nn.ModuleList` of constructions, as a generator if they are equal.
+
+    Also a generator if their only number grows evenly.
+    """
     if len({*constructions}) == 1:
         return f"nn.ModuleList({constructions[0]} for _ in range({len(constructions)}))"
     matches = [match for text in constructions if (match := _COUNTED.fullmatch(text))]
@@ -222,12 +241,15 @@ def module_list(constructions: Sequence[str]) -> str:
 
 
 def _reached(name: str) -> str:
-    """A weight's name as Python says it: `steps[0].linear.weight`."""
+    """Return a weight's name as a Python expression: `steps[0].linear.weight`."""
     return re.sub(r"\.(\d+)(?=\.|$)", r"[\1]", name)
 
 
 def common_path(states: Sequence[str], base: str) -> str:
-    """The module that holds all of them, where it lies deeper than `base`."""
+    """Return the path of the innermost module that holds all states if it is inside `base`.
+
+    Otherwise return `base`.
+    """
     paths = [path.split(".")[:-1] for path in states]
     if len(paths) < 2:
         return base
@@ -239,7 +261,10 @@ def common_path(states: Sequence[str], base: str) -> str:
 
 
 def is_given(state: State) -> bool:
-    """A tensor in a plain attribute that cannot be computed again: handed over like a weight."""
+    """Return whether a state is a constant that cannot be recomputed.
+
+    Such a tensor in a plain attribute is handed over like a weight.
+    """
     if state.kind != "constant":
         return False
     if state.recipe is None:
@@ -248,10 +273,10 @@ def is_given(state: State) -> bool:
 
 
 def random_tensor(spec: TensorSpec, state: State) -> str:
-    """Values of no meaning in the right shape: weights are loaded over them.
+    """Return an expression of placeholder values in a state's shape; weights are loaded over them.
 
-    A parameter has both signs. Most tables (filters, windows, frequencies) have none below 0. A
-    mask chooses as many elements as in the model.
+    A parameter gets both signs; a buffer or constant gets none below 0, as most tables have
+    (filters, windows, frequencies). A mask has as many true elements as in the model.
     """
     shape = ", ".join(map(str, spec.shape))
     dtype = "" if spec.dtype == "float32" else f", dtype=torch.{spec.dtype}"

@@ -1,8 +1,8 @@
 """Finds the `torch.nn` module that runs an operation whose weights the model owns.
 
-A module is named only where its own `forward` runs exactly the operation: same overload, same
-arguments. Where it would do something else (weights that are computed, a layout that the module
-would not keep, a mode that the call does not follow), the operation stays a function call.
+A module is chosen only if its own `forward` runs exactly the operation: same overload, same
+arguments. Otherwise (computed weights, a layout that the module would not keep, a mode that the
+call does not follow) the operation stays a function call.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -14,41 +14,43 @@ from runner.graph.ir import Arg, Operation, Ref, Symbol, TensorSpec, references
 
 @dataclass(frozen=True, slots=True)
 class ModuleCall:
-    """A module and one call of it."""
+    """A `torch.nn` module and the call of it that runs an operation."""
 
     cls: str
     """Class in `torch.nn`: `Conv2d`."""
     arguments: tuple[tuple[str, str], ...]
-    """Of the constructor, in its own order, as Python; defaults are left out."""
+    """Arguments of the constructor in its own order, as Python, without defaults."""
     weights: tuple[tuple[str, str], ...]
     """Attribute of the module -> value in the graph: `("weight", "p_conv1_weight")`."""
     inputs: tuple[Arg, ...]
-    """What the call is given: `(x,)`, `(x, (h0, c0))`."""
+    """Arguments of the call: `(x,)`, `(x, (h0, c0))`."""
     extra: tuple[str, ...] = ()
-    """Buffers that the module has besides, and that the operation does not read."""
+    """Further buffers of the module, which the operation does not read."""
     unpack: str = "{}"
-    """How the operation's outputs stand in what the call returns: `{}, ({}, {})`."""
+    """Targets that unpack the operation's outputs from the call's result: `{}, ({}, {})`."""
 
 
 Settings = Iterable[tuple[str, Arg, Arg]]
-"""Constructor arguments: name, value, the value that is left out; `...` where none is."""
+"""Constructor arguments: name, value, default; `...` if there is no default."""
 Weights = Iterable[tuple[str, Arg]]
+"""Weights of a module: attribute, argument of the operation."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Site:
-    """An operation where it stands: what its values look like and which of them the model owns."""
+    """An operation with its context: the specs of its values, and which of them the model owns."""
 
     op: Operation
     specs: Mapping[str, TensorSpec]
     is_state: Callable[[str], bool]
     training: bool
+    """Whether the module will be called in training mode."""
 
     def arg(self, name: str, default: Arg = None) -> Arg:
         return self.op.arg(name, default)
 
     def shape(self, arg: Arg) -> tuple[int, ...]:
-        """Of a tensor argument; () where there is none."""
+        """Return the shape of a tensor argument; () if there is none."""
         return self.specs[arg.name].shape if isinstance(arg, Ref) else ()
 
     def module(
@@ -60,7 +62,10 @@ class _Site:
         extra: tuple[str, ...] = (),
         unpack: str = "{}",
     ) -> ModuleCall | None:
-        """The module; None where a weight is not the model's, or would not be kept as it is."""
+        """Return the module call; None if a weight is computed, or the module would change it.
+
+        A module makes contiguous floating-point weights of one dtype.
+        """
         held = [(attribute, value) for attribute, value in weights if value is not None]
         owned = [(a, v.name) for a, v in held if isinstance(v, Ref) and self.is_state(v.name)]
         specs = [self.specs[name] for _, name in owned]
@@ -83,7 +88,7 @@ def module_call(
     *,
     training: bool = False,
 ) -> ModuleCall | None:
-    """The module call that runs exactly this operation, None where there is none.
+    """Return the module call that runs exactly this operation, None if there is none.
 
     `training` is the mode in which the module will be called.
     """
@@ -92,7 +97,11 @@ def module_call(
 
 
 def zero_states(op: Operation, maker: Callable[[str], Operation | None]) -> list[str]:
-    """The states that a recurrent module makes itself, where its caller gives it none."""
+    """Return the zero initial states that a recurrent module makes itself if it is passed none.
+
+    Empty if they were made by anything but the module. `maker` gives the operation that makes a
+    value, None if there is none.
+    """
     names = list(references(op.arg("hx"))) if op.name in {*_RECURRENT, *_CELLS} else []
     makers = [maker(name) for name in names]
     own = all(m is not None and m.name == "zeros" and m.scopes == op.scopes for m in makers)
@@ -104,7 +113,7 @@ def _python(arg: Arg) -> str:
 
 
 def _number(arg: Arg) -> Arg:
-    """One number for equal ones, as in `kernel_size=3`."""
+    """Return one number for a tuple of equal ones, as in `kernel_size=3`."""
     if isinstance(arg, tuple) and arg and all(item == arg[0] for item in arg):
         return arg[0]
     return arg
@@ -315,7 +324,7 @@ def _prelu(site: _Site) -> ModuleCall | None:
 
 # --- recurrent ------------------------------------------------------------------------------------
 
-# operator -> (module, gates, other arguments of it, how its outputs stand in the module's)
+# Operator -> (module, gates, further arguments of its constructor, targets that unpack its outputs).
 _RECURRENT: dict[str, tuple[str, int, Settings, str]] = {
     "lstm": ("LSTM", 4, (), "{}, ({}, {})"),
     "gru": ("GRU", 3, (), "{}, {}"),

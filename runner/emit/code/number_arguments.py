@@ -1,7 +1,6 @@
-"""Finds the numbers in which texts differ, and makes them arguments with names.
+"""Merges classes that differ only in numbers into one, and names the numbers as its arguments.
 
-Classes that are equal but for numbers become one class: `InvertedResidual(in_channels=16,
-hidden=96, out_channels=24, stride=2)`.
+For example `InvertedResidual(in_channels=16, hidden=96, out_channels=24, stride=2)`.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from runner.emit.code.line_breaks import split_arguments, uncommented
 from runner.emit.naming.value_names import identifier, unique
 
 MOST_PARAMETERS = 8
-"""Numbers that a class takes; where more differ, each variant is a class of its own."""
+"""Most numbers that a class takes; if more differ, each variant is a class of its own."""
 
 _NUMBER = re.compile(r"(?<![\w.\"])(\d+\.?\d*(?:e-?\d+)?)(?![\w.])")
 _CONSTRUCTION = re.compile(r"(self\.(\w+) = [\w.]+\()(\w+=.*)\)")
@@ -32,51 +31,58 @@ _PLACES = {
     ".view(": "batch", ".reshape(": "batch", ".expand(": "batch", ".uniform_(-": "bound",
     "in range(": "count",
 }  # fmt: skip
-"""What the first number in these calls is."""
+"""Text before a number -> role of the number."""
 LOCAL = "local "
-"""Before the name of a variable that an author's `__init__` computes."""
+"""Prefix of the name of a variable that the author's `__init__` computes."""
 UNNAMED = "size"
-"""What a number is called of which nothing is known; at most one in a class."""
+"""Name of a number about which nothing is known; a class has at most one."""
 
 _Key = tuple[str, tuple[str, ...]]
-"""What a parameter stands for: a size, or the keyword's name; and its value in each variant."""
+"""Identity of a parameter: `size` or the keyword of a setting, and its value in each variant."""
 
 
 @dataclass(slots=True)
 class _Use:
-    """One place in a statement where the texts differ."""
+    """A place in a statement at which the variants have different numbers."""
 
     keyword: str
+    """Keyword argument that the number is, or ''."""
     attribute: str
-    """The attribute that the statement assigns to, if any."""
+    """Attribute that the statement assigns to, or ''."""
     values: tuple[str, ...]
+    """Number in each variant."""
     place: str = ""
-    """What a number is in its call, if that is known: `batch`, `bound`."""
+    """Role of the number in its call, if that is known: `batch`, `bound`, `count`."""
     twice: bool = False
-    """Whether the length after it in the shape is the same."""
+    """Whether the next length in the shape is the same, as for a square."""
     in_comment: bool = False
+    """Whether the number stands in the comment with the shape."""
 
     @property
     def key(self) -> _Key:
-        """Equal for places that one parameter stands for."""
+        """Identity of the parameter that stands for the number."""
         return self.keyword if self.keyword in _SETTINGS else "size", self.values
 
 
 _Statement = list[str | _Use]
+"""A statement as text between the numbers that vary."""
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A class with parameters: its statements, and the values that each variant gives."""
+    """The statements of a class with parameters, and the parameters' values in each variant."""
 
     made: tuple[str, ...]
+    """Statements of `__init__`."""
     lines: tuple[str, ...]
+    """Statements of `forward`."""
     parameters: tuple[str, ...]
+    """Names of the parameters of `__init__`."""
     values: tuple[tuple[str, ...], ...] = field(default=())
     """For each parameter its value in each variant."""
 
     def arguments(self, variant: int) -> str:
-        """`in_channels=16, stride=2`: how a variant is made."""
+        """Return the constructor arguments of a variant: `in_channels=16, stride=2`."""
         pairs = zip(self.parameters, self.values, strict=True)
         return ", ".join(f"{name}={values[variant]}" for name, values in pairs)
 
@@ -85,10 +91,11 @@ def template(
     variants: Sequence[tuple[Sequence[str], Sequence[str]]],
     told: Mapping[tuple[str, str], str] = MappingProxyType({}),
 ) -> Template | None:
-    """One text for all variants, each given as the statements of `__init__` and `forward`.
+    """Return one class for all variants, each given as the statements of `__init__` and `forward`.
 
-    `told` is what the author calls a keyword's value where an attribute is made, '' for something
-    that has no name. None where variants differ in more than numbers, or in too many of them.
+    `told`: (attribute, keyword) -> the author's name for the keyword's value where the attribute is
+    made, '' for an expression without a name. None if the variants differ in more than numbers, or
+    in too many of them.
     """
     if len(variants) == 1:
         return Template(tuple(variants[0][0]), tuple(variants[0][1]), ())
@@ -115,6 +122,10 @@ def template(
 
 
 def _filled(statement: _Statement, names: _Names, at: str) -> str:
+    """Return a statement with parameters in place of its varying numbers.
+
+    `at` stands before each parameter: `self.` in `forward`.
+    """
     pieces = []
     for piece, after in zip(statement, [*statement[1:], ""], strict=True):
         if isinstance(piece, str):
@@ -127,10 +138,11 @@ def _filled(statement: _Statement, names: _Names, at: str) -> str:
     return "".join(pieces)
 
 
-# --- where they differ ----------------------------------------------------------------------------
+# --- differences ----------------------------------------------------------------------------------
 
 
 def _aligned(variants: Sequence[Sequence[str]]) -> list[_Statement] | None:
+    """Return statements merged over all variants; None if they differ in more than numbers."""
     if len({len(statements) for statements in variants}) > 1:
         return None
     aligned = [_merged(statements) for statements in zip(*variants, strict=True)]
@@ -139,7 +151,10 @@ def _aligned(variants: Sequence[Sequence[str]]) -> list[_Statement] | None:
 
 
 def _merged(statements: Sequence[str]) -> _Statement | None:
-    """One statement for several that differ in numbers; a shape's length that differs is `_`."""
+    """Return one statement for several that differ only in numbers, None if they differ in more.
+
+    In the comment with the shape, a length that no parameter stands for becomes `_`.
+    """
     if len(set(statements)) == 1:
         return [statements[0]]
     parted = [uncommented(statement) for statement in statements]
@@ -155,7 +170,10 @@ def _merged(statements: Sequence[str]) -> _Statement | None:
 
 
 def _construction(codes: Sequence[str]) -> _Statement | None:
-    """`self.conv = nn.Conv2d(in_channels=16, stride=2)`, of which some leave out the stride."""
+    """Merge constructions such as `self.conv = nn.Conv2d(in_channels=16, stride=2)`.
+
+    Some of them may leave out an argument that has its default. None if they cannot be merged.
+    """
     matches = [_CONSTRUCTION.fullmatch(code) for code in codes]
     found = [match for match in matches if match is not None]
     if len(found) < len(codes) or len({match[1] for match in found}) > 1:
@@ -179,7 +197,7 @@ def _pair(argument: str) -> tuple[str, str]:
 
 
 def _tokens(codes: Sequence[str]) -> _Statement | None:
-    """Statements with the same words and signs, number by number."""
+    """Merge texts that are the same between their numbers; None if they are not."""
     split = [_NUMBER.split(code) for code in codes]
     if len({len(tokens) for tokens in split}) > 1:
         return None
@@ -204,7 +222,7 @@ def _tokens(codes: Sequence[str]) -> _Statement | None:
 
 
 class _Names:
-    """A parameter for each number that differs, or an expression of other parameters."""
+    """The parameter that stands for each varying number, or its formula from another parameter."""
 
     def __init__(
         self, uses: Sequence[_Use], taken: Collection[str], told: Mapping[tuple[str, str], str]
@@ -212,8 +230,9 @@ class _Names:
         self._taken = taken
         """Names that `__init__` assigns to."""
         self.parameters: dict[_Key, str] = {}
+        """Number -> name of its parameter."""
         self._formulas: dict[_Key, tuple[_Key, str]] = {}
-        """`"{} // 2"` of another number for what that tells."""
+        """Number -> another number and the formula that computes this one from it: `{} // 2`."""
         self._uses: dict[_Key, list[_Use]] = {}
         for use in uses:
             self._uses.setdefault(use.key, []).append(use)
@@ -226,7 +245,7 @@ class _Names:
                     self._add(key, wish)
 
     def text(self, key: _Key, at: str = "") -> str:
-        """What stands for a number; `at` is `self.` in `forward`."""
+        """Return the expression that stands for a number, or `_`; `at` is `self.` in `forward`."""
         if key in self._formulas:
             other, formula = self._formulas[key]
             inner = self.text(other, at)
@@ -234,7 +253,7 @@ class _Names:
         return f"{at}{self.parameters[key]}" if key in self.parameters else "_"
 
     def base(self, key: _Key) -> str:
-        """The parameter that a number is made of."""
+        """Return the parameter that a number is, or is computed from."""
         return self.base(self._formulas[key][0]) if key in self._formulas else self.parameters[key]
 
     def _add(self, key: _Key, wish: str) -> None:
@@ -244,7 +263,7 @@ class _Names:
         return key in self.parameters or key in self._formulas
 
     def _name_by_author(self, told: Mapping[tuple[str, str], str]) -> None:
-        """Name what the author's `__init__` has one name for; derive what it computes of these."""
+        """Give numbers the names of the author's `__init__`; derive those that it computes."""
         computed: list[_Key] = []
         wishes: dict[_Key, str] = {}
         local: set[_Key] = set()
@@ -266,7 +285,7 @@ class _Names:
             self._derive(key, list(self.parameters))
 
     def _name_widths(self, uses: Sequence[_Use]) -> None:
-        """Name channels and features: what comes in, what is inside, what goes out."""
+        """Name numbers of channels and features: those of inputs, of inner layers, of outputs."""
         keywords: dict[_Key, set[str]] = {}
         for use in uses:
             keywords.setdefault(use.key, set()).add(use.keyword)
@@ -303,7 +322,10 @@ class _Names:
             self._add(key, wish)
 
     def _is_unnamed(self, key: _Key) -> int:
-        """0 for a number with a keyword, 1 for the side of a square, 2 for others."""
+        """Return 0 for a number with a keyword, 1 for the side of a square, 2 for others.
+
+        Numbers are named in this order.
+        """
         uses = self._uses[key]
         return 0 if any(use.keyword for use in uses) else 1 if _is_side(uses) else 2
 
@@ -317,13 +339,13 @@ class _Names:
         return uses[0].place or UNNAMED
 
     def _is_derived(self, key: _Key) -> bool:
-        """Whether a number without a name of its own follows from a parameter."""
+        """Derive a number without a keyword, or a padding, from a parameter; return whether it can."""
         if any(use.keyword not in ("", "padding") for use in self._uses[key]):
             return False
         return self._derive(key, list(self.parameters))
 
     def _is_derived_of_any(self, key: _Key) -> bool:
-        """Whether a number without any name follows from another, in whichever way."""
+        """Derive a number from any other, by a difference if need be; return whether it can."""
         known = [*self.parameters, *self._formulas]
         if self._derive(key, known):
             return True
@@ -335,7 +357,10 @@ class _Names:
         return False
 
     def _derive(self, key: _Key, others: Sequence[_Key]) -> bool:
-        """Whether a number is a multiple, a part, a square or an inverse root of another."""
+        """Derive a number as a multiple, a part, a square or an inverse root of another.
+
+        Return whether one of `others` fits; its formula is stored.
+        """
         bound = any(use.place == "bound" for use in self._uses[key])
         for other in others:
             formula = _formula(other[1], key[1]) or (bound and _bound(other[1], key[1]))
@@ -354,7 +379,7 @@ def _unit(keywords: Collection[str]) -> str:
 
 
 def _less(parameters: Sequence[str], values: Sequence[str]) -> str:
-    """`{} - 3` where each value is so much less than its parameter."""
+    """Return `{} - 3` if each value is 3 less than its parameter; '' if the differences vary."""
     if not all(map(str.isdigit, (*parameters, *values))):
         return ""
     apart = {int(n) - int(v) for n, v in zip(parameters, values, strict=True)}
@@ -362,14 +387,17 @@ def _less(parameters: Sequence[str], values: Sequence[str]) -> str:
 
 
 def _bound(parameters: Sequence[str], values: Sequence[str]) -> str:
-    """The bound of an initialisation by inverse roots, which rounds in another order than ours."""
+    """Return `{}**-0.5` if each value nearly is the inverse root of its parameter, else ''.
+
+    The bound of an initialisation rounds in another order than this formula.
+    """
     pairs = zip(parameters, values, strict=True)
     near = all(n.isdigit() and int(n) and math.isclose(float(v), int(n) ** -0.5) for n, v in pairs)
     return "{}**-0.5" if near else ""
 
 
 def _formula(parameters: Sequence[str], values: Sequence[str]) -> str:
-    """`{} // 2` where each value is half its parameter; empty where there is no such formula."""
+    """Return a formula such as `{} // 2` that computes each value from its parameter, else ''."""
     if not all(map(str.isdigit, parameters)) or "0" in (*parameters, *values):
         return ""
     numbers = [int(parameter) for parameter in parameters]

@@ -1,7 +1,7 @@
-"""This file knows about how one operation is written as Python: the call, sign or subscript of it.
+"""Writes one operation as a Python expression: a call, an operator sign or a subscript.
 
-What it writes calls the same operator overload with the same argument values, so that it computes
-the same bits. An operation that the tables cannot say in full is called by its own name,
+The expression calls the same operator overload with the same argument values, so that it computes
+the same bits. An operation that the tables cannot express in full is called by its own name,
 `torch.ops.aten.<name>.<overload>(...)`, which is always right.
 """
 
@@ -35,9 +35,9 @@ from runner.graph.ir import CPU, DEVICE, Arg, Operation, Ref, Symbol
 __all__ = ["ATOM", "Text", "literal", "spell", "subscript"]
 
 Dims = Callable[[str], int]
-"""How many dimensions a value has."""
+"""Gives the number of dimensions of a value."""
 Device = Callable[[], str]
-"""Writes the device that the model is on: `x.device`."""
+"""Gives an expression of the model's device: `x.device`."""
 _PLACES = (CPU, DEVICE)
 
 _SIGNS_OF_BOTH = {
@@ -74,25 +74,25 @@ _ATTRIBUTES = {
 }
 _REDUCTIONS = {0: "none", 1: "mean", 2: "sum"}
 _OPEN_END = 9223372036854775807
-# Arguments that only say how a GPU library may be used; the flags of the process decide that anew.
+# These arguments only say how a GPU library may be used; the process's flags decide that anew.
 _BACKEND = {"cudnn_enabled", "cudnn_enable"}
-# A tuple of equal numbers is written as one number.
+# For these arguments, a tuple of equal numbers is written as one number.
 _SPATIAL = {"kernel_size", "stride", "padding", "dilation", "output_padding", "scale_factors"}
-# A tuple of one number is written as that number, but where that is another overload.
+# For these, a tuple of one number is written as that number, unless that calls another overload.
 _SINGLE = {"dim", "dims", "shifts", "output_size"}
 _NEVER_SINGLE = {"squeeze.dims", "any.dims", "all.dims", "tile.default", "permute.default"}
-# A tuple that people write as a list.
+# For these, a tuple is written as a list, as people do.
 _LISTS = {"split_sizes"}
 
 
 def spell(
     op: Operation, value: Value, device: Device | None = None, dims: Dims | None = None
 ) -> Text:
-    """The expression of one operation; several outputs are the tuple or list that it returns.
+    """Return the expression of one operation; one with several outputs gives a tuple or a list.
 
-    `value` gives the expression of each value that it reads. `device` gives that of the device that
-    the model is on, for an operation that makes a tensor there or moves one to it. With `dims`
-    known, the subscript of a last dimension is `x[..., 0]`.
+    `value` gives the expression of each value that it reads. `device` gives that of the model's
+    device, for an operation that makes a tensor there or moves one to it; without it, such a tensor
+    is made on the default device. With `dims`, the subscript of a last dimension is `x[..., 0]`.
     """
     place = op.arg("device")
     if place in _PLACES:
@@ -111,9 +111,9 @@ def spell(
 
 
 def _placed(op: Operation, value: Value, where: str | None) -> Text:
-    """An operation that makes its result on a device, or moves its argument there.
+    """Return the expression of an operation that makes a tensor on a device, or moves one there.
 
-    Without `where`, what it makes is on the default device.
+    Without `where`, the tensor is made on the default device.
     """
     if op.target == "to.device":
         said = [*([where] if where else ()), *(literal(arg, value).text for arg in op.args[2:])]
@@ -130,7 +130,10 @@ def _placed(op: Operation, value: Value, where: str | None) -> Text:
 
 
 def _bound(op: Operation) -> dict[str, Arg]:
-    """Arguments by name; None and absent are the same."""
+    """Return the arguments by name, without those that are None or concern a GPU library.
+
+    Arguments beyond the schema are a tuple under `*`.
+    """
     schema = _SCHEMAS.get(op.target, op.schema)
     named = dict(zip(schema, op.args, strict=False)) | dict(op.kwargs)
     if len(op.args) > len(schema):
@@ -138,7 +141,8 @@ def _bound(op: Operation) -> dict[str, Arg]:
     return {name: arg for name, arg in named.items() if arg is not None and name not in _BACKEND}
 
 
-# Operators that normalising puts in place of another, whose argument names they still carry.
+# Schemas of operators that normalising puts in place of another; `Operation.schema` still holds the
+# argument names of the other.
 _SCHEMAS = {
     "full_like.default": ("self", "fill_value"),
     "dropout.default": ("input", "p", "train"),
@@ -148,7 +152,7 @@ _SCHEMAS = {
 
 
 def _readable(op: Operation, name: str, arg: Arg) -> Arg:
-    """The argument as people give it: one number for equal ones, a word for a loss's reduction."""
+    """Return an argument as people write it: one number for equal ones, a word for a reduction."""
     if name == "reduction" and isinstance(arg, int):
         return _REDUCTIONS[arg]
     if not isinstance(arg, tuple) or not arg or any(not isinstance(a, (int, float)) for a in arg):
@@ -165,17 +169,23 @@ def _readable(op: Operation, name: str, arg: Arg) -> Arg:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A parsed row: what is called, the arguments by position (spread or not) and by name."""
+    """A parsed row of the table of spellings: a function or method and its arguments."""
 
     callee: str
+    """Function, or method without its tensor."""
     method: bool
+    """Whether the callee is a method of the argument `self`."""
     positional: tuple[tuple[str, bool], ...]
+    """Positional arguments: name, or a number as it stands, and whether a tuple is spread."""
     keywords: tuple[tuple[str, ast.expr], ...]
+    """Keyword arguments: keyword, and the default or the argument's other name."""
     implied: tuple[tuple[str, Arg], ...]
+    """Arguments that the call cannot express, with the values that it implies."""
     creates: bool
+    """Whether the function creates a tensor and takes a device."""
 
 
-# These take a device.
+# These functions take a device.
 _CREATORS = frozenset(
     f"torch.{name}"
     for name in (
@@ -189,7 +199,7 @@ _CREATORS = frozenset(
 _FLOATS = frozenset(
     f"torch.{name}" for name in ["empty", "eye", "linspace", "ones", "rand", "randn", "zeros"]
 )
-"""These make float32 where no dtype is given."""
+"""Functions that make float32 if no dtype is passed."""
 
 
 @functools.cache
@@ -227,12 +237,15 @@ def _tabled(
 def _call(
     op: Operation, row: _Row, left: dict[str, Arg], value: Value, device: str | None
 ) -> Text | None:
-    """The call that a row describes, None where it cannot say every argument."""
+    """Return the call that a row describes; None if it cannot express every argument.
+
+    `left` holds the arguments that the call does not express yet; it is emptied.
+    """
     receiver = literal(left.pop("self"), value).at(ATOM) + "." if row.method else ""
     written: list[str] = []
     absent = False
     for name, spread in row.positional:
-        if not name.isidentifier():  # a number
+        if not name.isidentifier():  # A number stands in the row itself.
             written.append(name)
             continue
         if name not in left and not spread:
@@ -277,7 +290,7 @@ def _argument(op: Operation, name: str, arg: Arg, value: Value) -> str:
 
 
 def _bracketed(default: ast.List, left: dict[str, Arg], value: Value) -> str:
-    """What stands in a row's brackets: constants as they are, names as the arguments."""
+    """Return the value of a bracketed keyword: constants as they are, names as the arguments."""
     items = [
         literal(left.pop(item.id), value).text
         if isinstance(item, ast.Name)
@@ -301,7 +314,7 @@ _ALIKE: dict[type, tuple[type, ...]] = {int: (int, float), float: (int, float)}
 
 
 def _sign(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
-    """`a + b`, `a < b`, `-a`, `a**b`, `a.T`."""
+    """Return an operator sign or an attribute: `a + b`, `a < b`, `-a`, `a**b`, `a.T`; else None."""
     first = literal(op.args[0], value) if op.args else Text("")
     overload = op.target.partition(".")[2]
     if op.name in _ATTRIBUTES:
@@ -335,7 +348,7 @@ def _in_place(op: Operation, value: Value) -> Text:
 
 
 def _drawn(op: Operation, arg: Arg, value: Value) -> Text:
-    """An argument; the bound of an initialisation in digits, which is a root by accident."""
+    """Return an argument; the bound of `uniform_` in digits, as it equals a root only by accident."""
     if op.name == "uniform_" and isinstance(arg, float):
         return decimal(arg)
     return literal(arg, value)
@@ -356,9 +369,9 @@ def _by_own_name(op: Operation, value: Value) -> Text:
 
 
 def subscript(run: Sequence[Operation], value: Value, dims: Dims | None = None) -> Text | None:
-    """One subscript, `x[:, 0, 1:]`, for operations that each read the one before.
+    """Return one subscript, `x[:, 0, 1:]`, for operations that each read the one before.
 
-    None where no single one runs exactly these operations in this order.
+    None if no single subscript runs exactly these operations in this order.
     """
     first = run[0].args[0]
     if not isinstance(first, (Ref, Symbol)):
@@ -390,7 +403,7 @@ def subscript(run: Sequence[Operation], value: Value, dims: Dims | None = None) 
 
 
 def _from_the_end(op: Operation, value: Value) -> Text | None:
-    """`x[..., 0:32, :]` for a slice along a dimension that is counted from the last one."""
+    """Return `x[..., 0:32, :]` for a slice along a negative dimension; None for others."""
     bound = _bound(op)
     dim = bound.get("dim", 0)
     if op.target not in {"select.int", "slice.Tensor"} or not isinstance(dim, int) or dim >= 0:
@@ -420,13 +433,13 @@ def _index(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
 
 
 def _index_put(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
-    """The method takes no None for a dimension that stays whole; the operator does."""
+    """Return a call of the operator itself if an index is None, which the method does not take."""
     indices = bound.get("indices")
     return _by_own_name(op, value) if isinstance(indices, tuple) and None in indices else None
 
 
 def _to(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
-    """A move to the device that the model was built for: said as the one that the tensor is on."""
+    """Return a conversion to the dtype on the tensor's own device, for a move to a fixed device."""
     source = literal(op.args[0], value)
     if op.target != "to.device" or "dtype" not in bound or not source.text.isidentifier():
         return None
@@ -437,26 +450,27 @@ def _to(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
 
 
 def _uniform(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
-    """`x.uniform_(0, 2)` made functional; its `from` is no name in Python."""
+    """Return a functional `x.uniform_(0, 2)`, whose argument `from` cannot be a keyword in Python."""
     if "from" not in bound:
         return None
     return _by_own_name(replace(op, target="uniform.default"), value)
 
 
 def _relu6(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
-    """F.relu6 runs as a hardtanh."""
+    """Return `F.relu6(x)` for the hardtanh between 0 and 6 that it runs."""
     if (bound.get("min_val"), bound.get("max_val")) != (0, 6):
         return None
     return Text(f"F.relu6({literal(bound['self'], value).text})")
 
 
 def _reciprocal(op: Operation, bound: dict[str, Arg], value: Value) -> Text:
-    """Times a number, it is what `1.0 / x` runs."""
+    """Return `torch.reciprocal(x)`, which remembers x: times a number, it is what `1.0 / x` runs."""
     source = literal(bound["self"], value)
     return Text(f"torch.reciprocal({source.text})", divisor=source)
 
 
 _Special = Callable[[Operation, dict[str, Arg], Value], Text | None]
+"""Writes an operation, given its arguments by name; None leaves it to the other tables."""
 _SPECIAL: dict[str, _Special] = {
     "index": _index,
     "index_put": _index_put,

@@ -1,7 +1,7 @@
-"""This file knows about what is a statement of an emitted `forward`, and what is inside one.
+"""Decides which values of an emitted `forward` get a statement, and writes their expressions.
 
-A value that is used once, in the author's statement that computes it, stays inside that statement's
-expression, if that fits a line.
+A value that is used once, in the same statement of the author's that computes it, stays inside that
+statement's expression if the line is not too long for it.
 """
 
 import re
@@ -20,13 +20,13 @@ from runner.tree.part import Part
 
 INDENT = 8
 LARGE_BYTES = 256 << 20
-"""From here on, a variable holds a value no longer than the original did; below, a `del` costs the
-reader more than it saves (measured on level 3: at most 15 percent of the peak)."""
+"""Size from which a variable must not hold a value longer than the original did. For smaller ones,
+a `del` costs the reader more than it saves (measured on level 3: at most 15 percent of the peak)."""
 _SUBSCRIPTS = {"slice.Tensor", "select.int", "unsqueeze.default"}
 
 
 class Statements:
-    """Of the items of one `forward`."""
+    """Statements of one `forward`: the choice of inlined values, and the text of expressions."""
 
     def __init__(
         self,
@@ -39,17 +39,23 @@ class Statements:
         device: Device,
         attributes: Mapping[int, str] | None,
     ) -> None:
-        """`attributes`: of calls that may stand inside another statement; None: none may."""
+        """Start without inlined values.
+
+        `attributes`: attribute of each call, by its position; None if no call may stand inside
+        another statement. `device`: writes an expression of the model's device.
+        """
         self.program, self.namer, self.part, self.items = program, namer, part, items
         self.flow, self.owned, self.device = flow, owned, device
         self.attributes = attributes
         self.depth = sum(not scope.builtin for scope in part.scopes)
+        """How many calls of the author's modules surround the part."""
         self.inlined: set[str] = set()
+        """Values whose expression stands inside another statement."""
         self.split: set[str] = set()
-        """What has a name because a statement would be too long."""
+        """Values that have a statement because another would be too long with them inside."""
 
     def choose(self) -> None:
-        """Decide it, for all values."""
+        """Decide for each value whether it stands inside another statement."""
         for position, item in enumerate(self.items):
             nests = self._can_be_inlined(position, item)
             if not isinstance(item, Call):
@@ -65,19 +71,19 @@ class Statements:
                 self.inlined.add(self.flow.makes(item)[0])
 
     def is_inside(self, name: str) -> bool:
-        """Whether a value has no statement of its own."""
+        """Return whether a value has no statement of its own."""
         return name in self.inlined
 
     def value(self, name: str, variable: Callable[[str], str]) -> str:
-        """A value where it is read; `variable` says what those with a statement are called."""
+        """Return the text that reads a value; `variable` names the values that have a statement."""
         return self._value(name, variable).text
 
     def expression(self, item: Item, variable: Callable[[str], str]) -> str:
-        """The right side of a statement."""
+        """Return the right side of an item's statement; `variable` as in `value_text`."""
         return self._expression(item, variable).text
 
     def leaves(self, item: Item) -> list[str]:
-        """Variables that a statement reads."""
+        """Return the values that an item's statement reads from variables, with inlined ones' own."""
         found: list[str] = []
         for name in self.flow.reads(item):
             if name in self.inlined:
@@ -87,16 +93,16 @@ class Statements:
         return found
 
     def _split(self, item: Item) -> None:
-        """A statement that is too long: what this item reads is computed in others before it."""
+        """Give the values that an item reads statements of their own, as its line is too long."""
         reads = set(self.flow.reads(item))
         self.split |= reads & self.inlined
         self.inlined -= reads
 
     def _holds_what_is_split(self, item: Item) -> bool:
-        """Whether a large value that got a name would still be held while another is computed.
+        """Return whether inlining an item would keep a large split value alive for too long.
 
-        The author's statement had let go of it. If what is computed of it is a statement, too, that
-        takes the name over.
+        That is so if the same statement computes another large value; the author's statement frees
+        the first one before. With a statement of its own, the item can reuse the split variable.
         """
         (name,) = self.flow.makes(item)
         if not any(each in self.split and self.is_large(each) for each in self.flow.reads(item)):
@@ -106,7 +112,7 @@ class Statements:
         return any(self.is_large(each) and self._is_made_inside(each) for each in together)
 
     def is_large(self, name: str) -> bool:
-        """Whether a variable may hold a value no longer than the original did."""
+        """Return whether a value is so large that no variable may hold it longer than needed."""
         return self.program.spec(name).nbytes >= LARGE_BYTES
 
     def _is_made_inside(self, name: str) -> bool:
@@ -114,7 +120,10 @@ class Statements:
         return position is not None and self._can_be_inlined(position, self.items[position])
 
     def _room(self, item: Item, target: Callable[[str], str] | None) -> int:
-        """Columns for an expression, beside its target, if any, and the comment with its shape."""
+        """Return the columns for an item's expression, less its target and the shape comment.
+
+        `target` names the variable; None if the item has none.
+        """
         makes = self.flow.makes(item)
         if makes == self.part.io.outputs and len(makes) == 1:
             return WIDTH - INDENT - len("return ")
@@ -152,9 +161,9 @@ class Statements:
         return line is not None and line == self._line(others)
 
     def _is_overwritten(self, position: int, item: Item, reader: int) -> bool:
-        """Whether a loop between an item and its reader begins with what the item reads.
+        """Return whether a loop between an item and its reader overwrites a variable that it reads.
 
-        The loop's variable is that value's.
+        A loop updates the variable of the value that it begins with.
         """
         between = (p for p in self.flow.loops if position < p < reader)
         return not {self.flow.carried(self.flow.loops[p]) for p in between}.isdisjoint(
@@ -166,7 +175,10 @@ class Statements:
         return [self.program.graph.operations[i] for i in inside]
 
     def _line(self, operations: Sequence[Operation]) -> int | None:
-        """The line of this forward that runs operations; None where the author wrote no such."""
+        """Return the line of this part's forward that runs the operations; None if there is no one.
+
+        Views count only where there is nothing else.
+        """
         own = [op for op in operations if not op.view] or operations
         lines = {op.origin.calls[self.depth :][:1] for op in own if op.origin is not None}
         return lines.pop()[0] if len(lines) == 1 and () not in lines else None
@@ -203,7 +215,7 @@ class Statements:
         return spell(op, value, self.device)
 
     def _subscripts(self, op: Operation) -> list[Operation]:
-        """The operation and those before it that one pair of brackets can hold."""
+        """Return the operation and the inlined ones before it that one subscript may express."""
         run = [op]
         while run[0].target in _SUBSCRIPTS:
             source = run[0].args[0]
@@ -219,7 +231,7 @@ class Statements:
 
 
 def shape_comment(program: Program, name: str) -> str:
-    """What stands behind a statement that makes a value."""
+    """Return the comment behind a statement that makes a value: its shape."""
     return f"  # {list(program.spec(name).shape)}"
 
 
@@ -231,7 +243,7 @@ def _argument(arg: object, value: Callable[[str], Text]) -> str:
 
 
 def _container(item: Item) -> str | None:
-    """The path of the outermost list or Sequential that holds a child by a number."""
+    """Return the path of the outermost list or Sequential that holds a child by a number, if any."""
     path = item.part.module_path if isinstance(item, Call) else ""
     found = re.match(r"(.*?)\.\d+(\.|$)", path)
     return found[1] if found else None

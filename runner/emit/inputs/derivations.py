@@ -1,4 +1,4 @@
-"""Finds the operations that make a value, as a recipe that can be written again."""
+"""Finds the operations that make a value, as a recipe that can be written as code again."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ from runner.graph.operations import is_random
 from runner.tree.interface import Program
 
 LONGEST_CONSTANT = 24
-# What it returns is whatever was there before.
+"""Most operations of a recipe."""
+# These return uninitialised memory.
 _NO_VALUES = {"empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided"}
 
 
 def constant_recipe(program: Program, name: str) -> Recipe | None:
-    """The operations behind a value that depends on no input and no weight; None for any other."""
+    """Return the recipe of a value that depends on no input and no weight; None for any other."""
     return recipe_of(program, name, lambda value: False)
 
 
 def recipe_of(
     program: Program, name: str, ends: Callable[[str], bool], *, inputs: bool = False
 ) -> Recipe | None:
-    """The operations that make a value from others at which `ends` says that it stops.
+    """Return the operations that make a value from those at which `ends` returns True.
 
-    None where they draw, are too many, or begin with a weight or with an input; `inputs` has them
-    begin with inputs, too, by the author's own rule for these.
+    None if one draws random numbers, if there are too many, or if one reads a weight or an input at
+    which `ends` is False. With `inputs`, they may read inputs, whose own recipes are prepended.
     """
     chosen: set[int] = set()
     states: dict[str, State] = {}

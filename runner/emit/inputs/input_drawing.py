@@ -1,9 +1,9 @@
-"""Writes get_inputs(): drawn by the author's own rule, or like what arrives in the model.
+"""Writes `get_inputs()`: drawn by the author's own rule, or like the values in the model.
 
-A tensor that the model computes from nothing (a mask, positions) is computed in the same way. What
-a cheap operation gives a structure (a softmax, a causal mask) is drawn before that operation. Any
-other intermediate is drawn from the distribution that the graph says it has, unless those that read
-it need another (a logarithm what is positive, an index an existing row).
+A tensor that the model computes from nothing (a mask, positions) is computed in the same way. A
+tensor that gets a structure from a cheap operation (a softmax, a causal mask) is drawn before that
+operation, which then runs. Any other intermediate is drawn from its distribution in the graph,
+unless its readers need other numbers (a logarithm positive ones, an index those of existing rows).
 """
 
 from __future__ import annotations
@@ -49,17 +49,18 @@ from runner.tree.part import Part
 SMALL_DIVISORS = 8
 """A divisor that is a whole number is drawn from 1 to below this."""
 Tame = Literal["seen", "definite", "unit", "one"]
-"""Numbers that a file draws where it gives NaN on such as are usual where it is used: those between
-the least and the largest that arrived there once; symmetric matrices with positive eigenvalues
-beside these; those between 0 and 1, of which all roots and powers are finite; and, in each input,
-one number that arrived."""
+"""Numbers that a file draws if it gives NaN on typical ones. `seen`: between the least and the
+largest of one run of the model; `definite`: the same, but symmetric matrices with positive
+eigenvalues; `unit`: between 0 and 1, where all roots and powers are finite; `one`: in each input a
+single number, the first one of that run."""
 
 
 _CHOOSING = {"nonzero", "nonzero_numpy", "argwhere"}
+"""Operators whose result has a row for each element that is not zero."""
 
 
 class Arrived(NamedTuple):
-    """The numbers of a value in a run of the model."""
+    """The range and the first number of a value in a run of the model."""
 
     least: float
     largest: float
@@ -67,9 +68,9 @@ class Arrived(NamedTuple):
 
 
 MOST_DRAWN = 16
-"""So many times an input's elements may be drawn to make it."""
+"""Most elements that may be drawn for each element of an input."""
 LARGE_BYTES = 1 << 30
-"""An input from this size on is drawn in place, without a second one beside it."""
+"""Size from which an input is drawn in place, without a temporary tensor of the same size."""
 
 
 def inputs_text(
@@ -79,11 +80,11 @@ def inputs_text(
     tame: Tame | None,
     arrived: Mapping[str, Arrived],
 ) -> list[str]:
-    """Statements of get_inputs(), the return included; `names` are those of forward's arguments.
+    """Return the statements of `get_inputs()`, the return statement included.
 
-    `parts`: the instances of the workload, of which each input's most usual one is drawn.
-    `tame`: which numbers are drawn in place of usual ones; with them a mask fills nothing with
-    infinity. `arrived`: what values were in a run of the model.
+    `parts`: instances of the workload; of each input, the typical one is drawn. `names`: names of
+    forward's arguments. `tame`: numbers that are drawn in place of typical ones, if any; a mask
+    then fills nothing with infinity. `arrived`: numbers of values in a run of the model.
     """
     part = parts[0]
     recipes = Recipes({*names})
@@ -129,7 +130,7 @@ def inputs_text(
 
 
 def _shown(program: Program, parts: Sequence[Part], name: str) -> tuple[str, Recipe] | None:
-    """Another input that an input is a view of, in all instances, and the views on the way."""
+    """Return the other input that an input is a view of in all instances, and the views, or None."""
     place = parts[0].io.inputs.index(name)
     found = [_base_among(program, part.io.inputs, part.io.inputs[place]) for part in parts]
     both = zip(parts, found, strict=True)
@@ -158,7 +159,7 @@ def _base_among(
 
 
 class _Draw:
-    """Expressions that draw the inputs of one file."""
+    """Writes the expressions that draw the inputs of one file."""
 
     def __init__(
         self,
@@ -175,7 +176,7 @@ class _Draw:
         self.recipes = recipes
 
     def one(self, name: str) -> str:
-        """An expression that draws a tensor like this value, with its shape, dtype and strides."""
+        """Return an expression that draws a tensor like a value, with its shape, dtype and strides."""
         spec = self.program.spec(name)
         if name in self.program.graph.seen:
             return _as_laid_out(self.program.graph.seen[name], spec)
@@ -189,11 +190,11 @@ class _Draw:
         return Text(text.at(ATOM) + back) if back else text
 
     def has_structure(self, name: str) -> bool:
-        """Whether cheap operations give a value a structure, so that they are run again."""
+        """Return whether cheap operations give a value a structure, so that they are run again."""
         return self._structure_of(name) is not None
 
     def again(self, name: str, variable: str) -> tuple[list[str], str]:
-        """(statements, expression) of a value with the operations that give it its structure."""
+        """Return (statements, expression) that run the operations behind a value's structure."""
         made = self._structure_of(name)
         assert made is not None
         recipe, begin = made
@@ -229,7 +230,10 @@ class _Draw:
         return made_name(op.name) or "x"
 
     def _structure_of(self, name: str) -> tuple[Recipe, list[str]] | None:
-        """The operations that give a value its structure, and the values that they begin with."""
+        """Return the operations that give a value its structure, and the values that they read.
+
+        None if it has no structure or is not worth the drawing.
+        """
         program = self.program
         part, value, d = (usual := self.usual[name]).part, usual.value, usual.distribution
         number = self._is_number(value)
@@ -264,7 +268,10 @@ class _Draw:
         return (recipe, begin) if fits and not from_numbers else None
 
     def _is_part_of_an_activation(self, recipe: Recipe) -> bool:
-        """Whether a recipe only cuts a piece out of what an activation gives: not worth drawing."""
+        """Return whether a recipe only cuts a piece out of an activation's result.
+
+        Drawing all of the result for that is not worth it.
+        """
         spec = self.program.spec
         views = [op for op in recipe.operations if op.view]
         activated = all(op.view or op.name in BELOW_ZERO for op in recipe.operations)
@@ -274,7 +281,7 @@ class _Draw:
         )
 
     def _is_drawn(self, name: str) -> bool:
-        """Whether a value that others are made from is drawn, because it has no structure."""
+        """Return whether a recipe ends at a value, which is drawn because it has no structure."""
         program = self.program
         if name in program.graph.seen:
             return True
@@ -289,16 +296,17 @@ class _Draw:
         return reads_only_shape(op) or op.name not in INDEXES
 
     def _is_drawn_number(self, name: str) -> bool:
-        """The same for what a mask or an index is made from: numbers alone are drawn."""
+        """Return whether the recipe of a mask or an index ends at a value: it draws only floats."""
         given = {i.name for i in self.program.graph.inputs if i.recipe is not None}
         return name not in given and self._is_number(name) and self._is_drawn(name)
 
     def _is_number(self, name: str) -> bool:
+        """Return whether a value has floating-point or complex elements."""
         spec = self.program.spec(name)
         return spec.floating or spec.dtype.startswith("complex")
 
     def _fills_with_infinity(self, name: str) -> bool:
-        """Whether a mask says what becomes infinite: nothing, where the original stays finite."""
+        """Return whether a value is a mask that says which elements become infinite."""
         program = self.program
         for i in program.consumers.get(name, ()):
             op = program.graph.operations[i]
@@ -314,7 +322,7 @@ class _Draw:
         return False
 
     def numbers(self, usual: Usual, spec: TensorSpec, shape: tuple[int, ...]) -> Text:
-        """An expression that draws the elements of a value, in another shape."""
+        """Return an expression that draws the elements of a value, in a given shape."""
         program = self.program
         size = ", ".join(map(str, shape)) or "()"
         as_tuple = f"({size},)" if len(shape) == 1 else f"({', '.join(map(str, shape))})"
@@ -327,7 +335,7 @@ class _Draw:
             view = "" if len(shape) == 1 else f".view({size})"
             kind = "" if spec.dtype == "bool" else f".to(torch.{spec.dtype})"
             return Text(f"(torch.arange({spec.numel}) < {chosen}){view}{kind}")
-        if spec.dtype == "bool":  # at least one of a mask by whose sum something is divided
+        if spec.dtype == "bool":  # If something is divided by a mask's sum, all of it is true.
             share = min(max(d.mean, 0.1), 0.9) if d.low >= 0 and d.high <= 1 else 0.5
             draw = Text(f"torch.rand({size}) < {rounded(share)}", COMPARISON)
             return Text(f"torch.ones({size}{dtype})") if positive else draw
@@ -359,14 +367,14 @@ class _Draw:
         if (self.tame and not definite) or reading & NEEDS_UNIT:
             return Text(f"torch.rand({size}{dtype}).clamp(0.01, 0.99)")
         if definite:
-            # Rows that add up to less than the diagonal: positive eigenvalues.
+            # Rows that add up to less than the diagonal make all eigenvalues positive.
             eye = f"torch.eye({shape[-1]}{dtype})"
             small = f"{0.5 / max(shape[-1], 1):.3g}"
             return Text(f"torch.full({as_tuple}, {small}{dtype}) + {eye}", SUM)
         if positive and not is_positive(d):
             return Text(f"torch.rand({size}{dtype}).add(0.01)")
         if (d.zeros or not d.square) and is_divisor(program, part, name):
-            d = replace(d, zeros=0.0)  # nothing is divided by them in the model
+            d = replace(d, zeros=0.0)  # The model divides by none of the zeros.
             if not d.square:
                 return Text(f"torch.rand({size}{dtype}).add(0.01)")
         if spec.nbytes >= LARGE_BYTES:
@@ -375,7 +383,7 @@ class _Draw:
 
 
 def _chosen(program: Program, part: Part, name: str) -> int | None:
-    """How many elements of a value are not zero, where an operation of a part asks for those."""
+    """Return how many elements of a value are not zero, if an operation of a part looks for them."""
     for i in part.operations:
         op = program.graph.operations[i]
         made = next((output for output in op.outputs if output in program.graph.values), None)
@@ -389,20 +397,20 @@ def _is_square(shape: tuple[int, ...]) -> bool:
 
 
 def _same_line(op: Operation, other: Operation) -> bool:
-    """Whether two operations run in one statement, whose variable is the last one's result."""
+    """Return whether two operations run in one statement of the author's."""
     a, b = op.origin, other.origin
     return a is not None and b is not None and (a.file, a.statement) == (b.file, b.statement)
 
 
 def _as_laid_out(value: str, spec: TensorSpec) -> str:
-    if spec.contiguous or spec.expanded:  # into what is expanded nothing can be copied
+    if spec.contiguous or spec.expanded:  # An expanded tensor cannot be copied into.
         return value
     made = f"torch.empty_strided({spec.shape}, {spec.stride}, dtype=torch.{spec.dtype})"
     return f"{made}.copy_({value})"
 
 
 def _module(program: Program, name: str) -> str:
-    """The author's name for the module of torch's that computes a value: `qkv`; else `buffer`."""
+    """Return the author's attribute of the torch.nn module that computes a value, else `buffer`."""
     i = program.producers.get(name)
     scopes = program.graph.operations[i].scopes if i is not None else ()
     attribute = scopes[-1].path.rpartition(".")[2] if scopes and scopes[-1].builtin else ""
@@ -410,9 +418,9 @@ def _module(program: Program, name: str) -> str:
 
 
 def _windows(draw: _Draw, part: Part, names: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """Statements that draw buffers of which several inputs are windows, and those windows.
+    """Return statements that draw buffers that several inputs share, and expressions of the inputs.
 
-    One by one, each with what lies between its own elements, they would take more memory than in
+    Drawn one by one, each with the gaps between its elements, they would take more memory than in
     the model.
     """
     program = draw.program

@@ -1,6 +1,6 @@
-"""Says how inputs lie in memory: permuted, expanded, or as slices of a larger tensor.
+"""Writes the calls that give inputs their strides: permute, expand, or a slice of a larger tensor.
 
-Where the model splits `qkv`, each of the three has gaps in which the others lie.
+Where the model splits `qkv`, each of the three has gaps in memory in which the others lie.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,10 @@ from runner.tree.interface import Program
 
 
 def storage_order(spec: TensorSpec) -> tuple[tuple[int, ...], str]:
-    """(shape to draw, what turns it into the shape and strides wanted)."""
+    """Return (shape to draw, text of the call that turns it into the spec's shape and strides).
+
+    The text is '' if the drawn tensor is right as it is.
+    """
     if spec.contiguous or not spec.stride:
         return spec.shape, ""
     if dense := _without_gaps(spec):
@@ -22,7 +25,7 @@ def storage_order(spec: TensorSpec) -> tuple[tuple[int, ...], str]:
 
 
 def _without_gaps(spec: TensorSpec) -> tuple[tuple[int, ...], str] | None:
-    """As `storage_order`, for a tensor that is all of its memory, permuted or expanded."""
+    """Return what `storage_order` does for a permuted or expanded tensor without gaps, else None."""
     real = [d for d in range(len(spec.shape)) if spec.stride[d] != 0 or spec.shape[d] == 1]
     order = sorted(real, key=lambda d: (-spec.stride[d], d))
     step, dense = 1, True
@@ -38,15 +41,16 @@ def _without_gaps(spec: TensorSpec) -> tuple[tuple[int, ...], str] | None:
 
 
 def _permute(order: Sequence[int]) -> str:
-    """The call that gives dimensions back their places, from how they lie in memory."""
+    """Return the call that restores the order of dimensions from their order in memory."""
     inverse = [order.index(d) for d in range(len(order))]
     return "" if inverse == sorted(inverse) else f".permute({', '.join(map(str, inverse))})"
 
 
 def slice_of(spec: TensorSpec, begin: int = 0) -> tuple[tuple[int, ...], str] | None:
-    """(shape of a contiguous tensor, the slice of it with these strides); None: there is none.
+    """Return (shape of a contiguous tensor, text of its slice with a spec's shape and strides).
 
-    begin: number of elements of that tensor before the first of the slice.
+    None if there is no such slice. `begin`: number of the tensor's elements before the slice's
+    first one.
     """
     if not spec.shape or not all(spec.stride):
         return None
@@ -73,23 +77,27 @@ def slice_of(spec: TensorSpec, begin: int = 0) -> tuple[tuple[int, ...], str] | 
 
 
 def _slice(first: int, end: int, whole: int, step: int) -> str:
-    """`2:6`, `:6`, `::2`, `:` of a dimension of `whole` elements."""
+    """Return `2:6`, `:6`, `::2` or `:` for a slice of a dimension of `whole` elements."""
     until = "" if end > whole - step else str(end)
     return f"{first or ''}:{until}" + (f":{step}" if step > 1 else "")
 
 
 def extent(spec: TensorSpec) -> int:
-    """Elements from the first to the last, with all that lies between them."""
+    """Return the number of elements in memory from a tensor's first one to its last one."""
     return 1 + sum((n - 1) * s for n, s in zip(spec.shape, spec.stride, strict=True))
 
 
 def has_gaps(spec: TensorSpec) -> bool:
-    """Whether there are elements of others between its own."""
+    """Return whether a tensor's elements have gaps between them in memory."""
     return not spec.contiguous and bool(spec.stride) and _without_gaps(spec) is None
 
 
 def windows_of_one(program: Program, names: Iterable[str]) -> list[tuple[str, dict[str, int]]]:
-    """Values that are windows of the same memory: what it is of, and where each begins in it."""
+    """Return the values that are windows of the same memory, in groups of two or more.
+
+    A group is the value that owns the memory, and the element at which each window begins, counted
+    from the first window.
+    """
     found: dict[tuple[str, str], dict[str, int]] = {}
     for name in names:
         source, begin = _place(program, name)
@@ -103,7 +111,10 @@ def windows_of_one(program: Program, names: Iterable[str]) -> list[tuple[str, di
 
 
 def _place(program: Program, name: str) -> tuple[str, int | None]:
-    """The value whose memory it is, and the element at which it begins, where that is known."""
+    """Return the value whose memory a value shares, and the element at which it begins there.
+
+    The value itself and None if a view on the way does not say it.
+    """
     begin = 0
     while (i := program.producers.get(name)) is not None:
         op = program.graph.operations[i]
@@ -118,11 +129,14 @@ def _place(program: Program, name: str) -> tuple[str, int | None]:
 
 
 def _skipped(program: Program, op: Operation, name: str) -> int | None:
-    """Elements of a view's source before the view's first one, where the operator says it."""
+    """Return the number of elements of a view's source before the view's first one.
+
+    None if the operator does not determine it.
+    """
     source, result = program.spec(next(op.refs())), program.spec(name)
     at = op.outputs.index(name)
     dim, first = op.arg("dim", 0), _first(op, at)
-    if not isinstance(dim, int):  # several are squeezed
+    if not isinstance(dim, int):  # squeeze with several dimensions
         return 0 if source.numel == result.numel else None
     if op.name == "chunk" and isinstance(chunks := op.arg("chunks"), int):
         first = at * ceil(source.shape[dim] / chunks)
@@ -133,7 +147,10 @@ def _skipped(program: Program, op: Operation, name: str) -> int | None:
 
 
 def _first(op: Operation, at: int) -> int | None:
-    """Where along its dimension an operator's result number `at` begins; None: it does not say."""
+    """Return the index along its dimension at which an operator's result number `at` begins.
+
+    None if the operator does not say it.
+    """
     first: Arg = None
     if op.name in {"split", "split_with_sizes"}:
         sizes = op.arg("split_sizes", op.arg("split_size"))

@@ -1,4 +1,4 @@
-"""Writes expressions that draw numbers of a distribution, in two digits."""
+"""Writes expressions that draw random numbers of a distribution, with figures of two digits."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from runner.emit.code.literals import ATOM, PRODUCT, SUM, UNARY, Text
 from runner.graph.distributions import FEW, Distribution, pointwise, rectified
 
 PLAIN_SPREAD = 1.5
-"""Within so many times of 1, either way, a standard deviation is not worth writing."""
+"""A standard deviation between 1 / PLAIN_SPREAD and PLAIN_SPREAD is written as 1, that is, not."""
 
 
 def like(d: Distribution, size: str, as_tuple: str, dtype: str) -> Text:
-    """An expression that draws elements of this distribution."""
+    """Return an expression that draws elements of a distribution.
+
+    `size` is the shape as arguments (`2, 3`), `as_tuple` as a tuple (`(2, 3)`); `dtype` is '' or
+    `, dtype=torch.float16`.
+    """
     normal = f"torch.randn({size}{dtype})"
     if d.std <= 1e-5 * abs(d.mean) or d.zeros > 0.995:
         value = "torch.zeros" if abs(d.mean) < 1e-30 or d.zeros > 0.995 else "torch.full"
@@ -49,7 +53,10 @@ def like(d: Distribution, size: str, as_tuple: str, dtype: str) -> Text:
 
 
 def like_in_place(d: Distribution, normal: str) -> Text:
-    """The same, nearly, in the memory of one tensor."""
+    """Return an expression that draws nearly the same elements in the memory of one tensor.
+
+    `normal`: an expression of standard normal numbers.
+    """
     positive = d.low >= 0
     mean, std = rectified(d) if positive and d.zeros > FEW else (d.mean, d.std)
     text = normal
@@ -65,6 +72,7 @@ def like_in_place(d: Distribution, normal: str) -> Text:
 
 
 def is_positive(d: Distribution) -> bool:
+    """Return whether elements are not negative, and hardly ever zero."""
     return d.low >= 0 and d.zeros <= FEW
 
 
@@ -79,7 +87,7 @@ def _positive(d: Distribution, normal: str) -> Text:
 
 
 def _before_tanh(std: float) -> float:
-    """The spread of normal numbers whose tanh has this one."""
+    """Return the standard deviation of normal numbers whose tanh has the standard deviation `std`."""
     low, high = 0.0, 8.0
     for _ in range(20):
         middle = (low + high) / 2
@@ -89,7 +97,7 @@ def _before_tanh(std: float) -> float:
 
 
 def _scaled(draw: str, mean: float, std: float) -> Text:
-    """Numbers drawn with a mean of 0 and a spread of 1, moved and spread where that matters."""
+    """Return `draw`, of mean 0 and standard deviation 1, scaled and shifted where that matters."""
     text = Text(draw)
     if not 1 / PLAIN_SPREAD <= std <= PLAIN_SPREAD:
         text = Text(f"{draw} * {rounded(std)}", PRODUCT)
@@ -99,5 +107,5 @@ def _scaled(draw: str, mean: float, std: float) -> Text:
 
 
 def rounded(number: float) -> str:
-    """Two digits of a number."""
+    """Return a number with two significant digits."""
     return f"{float(f'{number:.2g}'):g}"

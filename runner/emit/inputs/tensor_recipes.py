@@ -1,7 +1,7 @@
-"""Writes down how tensors are made outside `forward`: masks, tables, inputs.
+"""Writes the statements that make tensors outside `forward`: masks, tables, inputs.
 
-A recipe's operations become the author's statements again: what the author gave a name has it, what
-was computed within a statement stays in it, and what two tensors have in common is computed once.
+A recipe's operations become the author's statements again: variables have the author's names,
+expressions within a statement stay in it, and steps that two tensors share are computed once.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from runner.graph.ir import Arg, Operation, Recipe, Ref, Symbol, TensorSpec, sub
 from runner.graph.operations import is_random
 
 LONGEST_EXPRESSION = 66
+"""Columns of an expression up to which it stands inside another statement."""
 _MARGIN = 12
 """Columns of an indentation and of what surrounds the two sides of an assignment."""
 _NONE = Text("")
@@ -26,17 +27,18 @@ _UPDATES = {"add_": "+=", "sub_": "-=", "mul_": "*=", "div_": "/="}
 
 
 class Recipes:
-    """The statements of one function that make tensors; `taken` are the names that it uses."""
+    """Writes the statements of one function that make tensors; `taken` are the names that it uses."""
 
     def __init__(self, taken: set[str]) -> None:
         self.taken = taken
         self._known: dict[str, str] = {}
-        """How something is computed, written out -> the variable that holds it."""
+        """Full spelling of a computation -> value whose variable still holds its result."""
         self._spelled: dict[str, str] = {}
-        """How each value is computed, written out."""
+        """Value -> full spelling of its computation."""
         self._texts: dict[str, Text] = {}
+        """Value -> expression that reads it."""
         self._holds: dict[str, str] = {}
-        """What each variable holds."""
+        """Variable -> value that it holds."""
         self._count = 0
 
     def write(
@@ -46,10 +48,11 @@ class Recipes:
         result_name: str = "",
         names: Mapping[str, str] = MappingProxyType({}),
     ) -> tuple[list[str], str]:
-        """(statements still to be made, expression of the result).
+        """Return (statements that make a recipe's tensor, expression of the result).
 
-        `given`: expressions of values that the operations read and do not make; `names`: what these
-        are called. `result_name`: the variable that the result alone may have.
+        Statements of earlier recipes are not repeated. `given`: expressions of values that the
+        operations read and do not make. `names`: preferred variables of values. `result_name`:
+        variable that is reserved for the result.
         """
         self._texts.update(given)
         self._spelled.update((name, text.text) for name, text in given.items())
@@ -94,7 +97,10 @@ class Recipes:
         return self._texts[name]
 
     def _shared(self, recipe: Recipe, given: Iterable[str]) -> tuple[list[Operation], str]:
-        """The recipe's operations under names of this function, without what it has already."""
+        """Return a recipe's operations and its result, with values renamed uniquely.
+
+        Operations whose results this function has already are left out.
+        """
         pure = _is_pure(recipe.operations)
         same = {name: name for name in given}
         kept: list[Operation] = []
@@ -129,7 +135,7 @@ class Recipes:
                 yield f"{self._name(name, plan, position - 1)} = {text}"
 
     def _name(self, value: str, plan: _Plan, position: int) -> str:
-        """The variable that holds a value from now on: the author's, again where it is free."""
+        """Assign a variable to a value and return it: the author's, reused if it is free again."""
         wish = plan.wish(value)
         if plan.result_name and value == plan.result:
             wish = plan.result_name
@@ -141,15 +147,15 @@ class Recipes:
         return wish
 
     def _is_free_again(self, variable: str, plan: _Plan, position: int) -> bool:
-        """Whether nothing after this operation reads what a variable of this recipe holds."""
+        """Return whether nothing after this operation reads the values in this recipe's variable."""
         mentions = re.compile(rf"\b{variable}\b")
         held = [name for name in plan.maker if mentions.search(self._texts.get(name, _NONE).text)]
         return bool(held) and all(plan.last_read(name) <= position for name in held)
 
     def _update(self, op: Operation, text: Text, plan: _Plan, position: int) -> list[str]:
-        """`x += 1` and `x[0] = y` for the in-place operators that have such a statement.
+        """Return the statement of an in-place operation: `x += 1`, `x[0] = y`, `x.relu_()`.
 
-        A method takes no None for a dimension that stays whole: that is `x[:, rows] = y`.
+        An index that is None becomes a slice, `x[:, rows] = y`, as `index_put_` takes none.
         """
         name = next(op.refs())
         target = self._value(name).text
@@ -172,7 +178,7 @@ class Recipes:
 
 
 class _Plan:
-    """Which values of a recipe get a variable, and which."""
+    """The choice of the values of a recipe that get a variable, and of its name."""
 
     def __init__(
         self,
@@ -196,13 +202,13 @@ class _Plan:
         self.is_pure = _is_pure(operations)
 
     def last_read(self, name: str) -> int:
-        """The last operation that reads a value; the result is read at the end."""
+        """Return the position of the last operation that reads a value; the result's is the end."""
         if name == self.result:
             return len(self.operations)
         return max(self.readers.get(name, ()), default=self.maker[name])
 
     def is_filled_next(self, position: int) -> bool:
-        """Whether a fresh tensor gets its values by the operation that comes right after."""
+        """Return whether the next operation fills the new tensor: `torch.empty(3).uniform_()`."""
         if not 0 <= position < len(self.operations) - 1:
             return False
         op, after = self.operations[position : position + 2]
@@ -212,12 +218,12 @@ class _Plan:
         return fills and list(after.refs()) == [op.outputs[0]]
 
     def is_last(self, position: int) -> bool:
-        """Whether an operation gives the result, and nothing comes after."""
+        """Return whether an operation updates the result, and nothing comes after it."""
         is_result = self.result in {*self.operations[position].refs()}
         return is_result and position == len(self.operations) - 1
 
     def stays_inside(self, position: int) -> bool:
-        """Whether the operation's value is part of the one statement that reads it."""
+        """Return whether an operation's value stands inside the only statement that reads it."""
         op = self.operations[position]
         if len(op.outputs) != 1 or op.listed:
             return False
@@ -226,7 +232,7 @@ class _Plan:
             return not readers
         written = [p for p in readers if _writes(self.operations[p])]
         if written and not any(op.refs()):
-            return False  # numbers that the author wrote out, and writes into afterwards
+            return False  # The author wrote these numbers out and writes into them afterwards.
         if op.view and len(written) == len(readers):
             return True
         if len(readers) != 1 or any(position < w < readers[0] for w in self.writes):
@@ -234,14 +240,14 @@ class _Plan:
         return not self._has_name(position, readers[0])
 
     def _has_name(self, position: int, reader: int) -> bool:
-        """Whether the author gave the value a name and read it in another statement."""
+        """Return whether the author assigned the value and read it in another statement."""
         here, there = self.operations[position].origin, self.operations[reader].origin
         if here is None or there is None or not here.targets:
             return False
         return (here.file, here.statement) != (there.file, there.statement)
 
     def wish(self, value: str) -> str:
-        """The author's name of a value, else what it is, else its operation."""
+        """Return the author's name of a value, else one by its meaning, else by its operation."""
         if value in self.names:
             return self.names[value]
         position = self.maker.get(value)
@@ -263,12 +269,12 @@ class _Plan:
 
 
 def _length(text: Text) -> int:
-    """How long an expression is where it is read: a reciprocal becomes `1.0 / x`."""
+    """Return the columns of an expression where it is read: a reciprocal becomes `1.0 / x`."""
     return typical_width(text.text if text.divisor is None else f"1.0 / {text.divisor.text}")
 
 
 def _as_written(op: Operation, specs: Mapping[str, TensorSpec]) -> Operation:
-    """`x.contiguous()` again, of what it does where it copies."""
+    """Return `x.contiguous()` for the clone that it runs where it copies; others unchanged."""
     contiguous = ("memory_format", Symbol("torch.contiguous_format"))
     if op.name != "clone" or op.kwargs != (contiguous,):
         return op
@@ -290,7 +296,7 @@ def _renamed(op: Operation, same: dict[str, str]) -> Operation:
 
 
 def _needed(operations: list[Operation], result: str) -> list[Operation]:
-    """Without what only served values that the function has already."""
+    """Return the operations that lead to the result, without any others."""
     used = {result}
     needed = []
     for op in reversed(operations):

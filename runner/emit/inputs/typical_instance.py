@@ -1,4 +1,4 @@
-"""Chooses the instance of a workload whose input its file draws: one that is like most."""
+"""Chooses the instance of a workload whose input is typical, for its file to draw."""
 
 from __future__ import annotations
 
@@ -11,24 +11,27 @@ from runner.tree.interface import Program
 from runner.tree.part import Part
 
 FAR = 7
-"""Scales of instances that are further apart than so many times are not drawn by one rule."""
+"""Largest ratio between the standard deviations of instances that one distribution stands for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usual:
-    """An instance of a workload whose input is like that of most, and the distribution of these."""
+    """A typical input of a workload's instances."""
 
     part: Part
+    """The instance that it comes from."""
     value: str
+    """Name of the value in the graph."""
     distribution: Distribution
+    """Distribution over all instances with a similar input."""
 
 
 def usual_inputs(program: Program, parts: Sequence[Part]) -> dict[str, Usual]:
-    """For each input of the first part, what is most usual among all of them.
+    """Return for each input of the first part the typical one among all parts.
 
-    One file stands for all instances: behind a relu or not, in the first block or in the last. Most
-    of them have one structure, and of these most have a scale within a few times of one; of
-    as many, those with the first instance count, after which the file is named.
+    One file stands for all instances, behind a relu or not, in the first block or in the last. The
+    typical input is of the most frequent sort of distribution, and there in the largest group whose
+    standard deviations differ by at most FAR; of equal groups, the one with the first part counts.
     """
     usual: dict[str, Usual] = {}
     for place, name in enumerate(parts[0].io.inputs):
@@ -56,6 +59,6 @@ def usual_inputs(program: Program, parts: Sequence[Part]) -> dict[str, Usual]:
 def _from(
     alike: list[tuple[Part, str]], begin: int, known: Mapping[str, Distribution]
 ) -> list[tuple[Part, str]]:
-    """Return the instances from `begin` on whose scale is at most FAR times that of the first."""
+    """Return the instances from `begin` on with at most FAR times its standard deviation."""
     most = known[alike[begin][1]].std * FAR
     return [item for item in alike[begin:] if known[item[1]].std <= most]

@@ -1,4 +1,4 @@
-"""Tells which numbers the operations that read a value can take: positive ones, existing rows."""
+"""Finds the numbers that the readers of a value accept: positive ones, indices of existing rows."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ NEEDS_UNIT = {
     "logit", "special_logit", "asin", "arcsin", "acos", "arccos", "atanh", "arctanh", "erfinv",
     "special_ndtri",
 }  # fmt: skip
-# Need a symmetric matrix with positive eigenvalues.
+# These need a symmetric matrix with positive eigenvalues.
 NEEDS_DEFINITE = {
     *("linalg_cholesky", "linalg_cholesky_ex", "cholesky", "cholesky_solve", "cholesky_inverse"),
     *("linalg_solve_triangular", "triangular_solve"),
 }
-# What is positive before them is so afterwards, if all else that they take is a positive number.
+# These keep a positive tensor positive if their other operands are numbers that are not negative.
 _KEEPS_POSITIVE = {"add", "mul", "div", "sum", "mean", "clamp", "clamp_min", "to", "_to_copy"}
 _SAME_RANGE = {
     "max_pool1d", "max_pool2d", "max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d",
@@ -28,14 +28,14 @@ _SAME_RANGE = {
 }  # fmt: skip
 _CASTS = {"to", "_to_copy", "long", "int", "floor", "round", "trunc"}
 _NO_INDEX = 1 << 62
-# Operations that give positions along a dimension.
+# These return positions along a dimension.
 INDEXES = {
     "argmax", "argmin", "max", "min", "topk", "sort", "argsort", "kthvalue", "mode", "median",
 }  # fmt: skip
 
 
 def readers(program: Program, part: Part, name: str) -> set[str]:
-    """The operations of a part that read a value."""
+    """Return the operators of a part that read a value."""
     return {
         program.graph.operations[i].name
         for i in program.consumers.get(name, ())
@@ -44,9 +44,9 @@ def readers(program: Program, part: Part, name: str) -> set[str]:
 
 
 def must_be_positive(program: Program, part: Part, name: str, *, or_divides: bool) -> bool:
-    """Whether a logarithm, a root or a power of it is taken, maybe after a scale or an epsilon.
+    """Return whether a part takes a value's logarithm, root or power, maybe after a scale or shift.
 
-    `or_divides`: or whether something is divided by it, which a random float hardly breaks.
+    With `or_divides`, also if it divides by the value; a random float hardly ever breaks that.
     """
     inside = set(part.operations)
     for i in program.consumers.get(name, ()):
@@ -65,7 +65,7 @@ def must_be_positive(program: Program, part: Part, name: str, *, or_divides: boo
 
 
 def is_divisor(program: Program, part: Part, name: str) -> bool:
-    """Whether an operation of the part divides by it, maybe through a view."""
+    """Return whether a part divides by a value or by a view of it."""
     for i in program.consumers.get(name, ()):
         op = program.graph.operations[i]
         if i not in part.operations:
@@ -83,7 +83,10 @@ def _is_root(op: Operation) -> bool:
 
 
 def _numbers_positive(op: Operation) -> bool:
-    """Whether it takes different tensors, and numbers that are not negative; a square is anyway."""
+    """Return whether an operation keeps positive tensors positive, by its other operands.
+
+    Its numbers must not be negative, and its tensors differ: `x * x` is positive for any x.
+    """
     if op.name not in {"add", "mul", "div"}:
         return True
     taken, others = list(op.refs()), [a for a in op.args[1:] if not isinstance(a, Ref)]
@@ -92,7 +95,7 @@ def _numbers_positive(op: Operation) -> bool:
 
 
 def ends_of_groups(program: Program, part: Part, name: str) -> int | None:
-    """Rows that a grouped matrix product takes, where the value says at which each group ends."""
+    """Return the rows of the grouped matrix product whose groups end at a value's elements, if any."""
     for i in part.operations:
         op = program.graph.operations[i]
         ends = op.arg("offs")
@@ -102,7 +105,10 @@ def ends_of_groups(program: Program, part: Part, name: str) -> int | None:
 
 
 def bound(program: Program, part: Part, name: str, otherwise: int) -> int:
-    """One more than the largest index that an integer input may hold, `otherwise` if it is none."""
+    """Return one more than the largest index that an integer input may hold.
+
+    `otherwise` if it is no index.
+    """
     limits = [
         limit
         for i in part.operations
@@ -116,7 +122,7 @@ def bound(program: Program, part: Part, name: str, otherwise: int) -> int:
 def bound_of_cast(program: Program, part: Part, name: str) -> int | None:
     """Return one more than the largest index that a float input may hold once it is cast.
 
-    A table with a column per feature holds indices as floats. None where none of it is an index.
+    A table with a column per feature holds indices as floats. None if none of it is an index.
     """
     inside = set(part.operations)
     found, names = [], [name]
@@ -135,7 +141,7 @@ def bound_of_cast(program: Program, part: Part, name: str) -> int | None:
 
 
 def _limit(program: Program, op: Operation, name: str) -> int | None:
-    """Return how many rows an operation has that `name` indexes; None where it indexes none."""
+    """Return the number of rows that `name` indexes in an operation; None if it indexes none."""
     index = op.arg("indices") if op.name == "embedding" else op.arg("index", op.arg("target"))
     if op.name in {"index", "_unsafe_index"}:
         places = op.args[1]
@@ -161,7 +167,7 @@ def _size(program: Program, arg: object, dim: int) -> int | None:
 
 
 def _made_below(program: Program, name: str) -> int | None:
-    """A bound that follows from the operation that makes the value: an index, a count."""
+    """Return a bound that follows from the operation that makes a value, such as an argmax."""
     for _ in range(50):
         i = program.producers.get(name)
         if i is None:
@@ -178,6 +184,7 @@ def _made_below(program: Program, name: str) -> int | None:
 
 
 def _drawn_below(program: Program, name: str) -> int | None:
+    """Return the bound with which the author draws an integer input, if any."""
     for given in program.graph.inputs:
         if given.name == name and given.recipe is not None:
             for op in given.recipe.operations:

@@ -1,4 +1,4 @@
-"""The author's variables for each value, as far as the author's statements assign it to some."""
+"""Finds the author's variables for values, from the statements that assign them."""
 
 from __future__ import annotations
 
@@ -9,25 +9,26 @@ from runner.graph.operations import ACTIVATIONS
 from runner.tree.interface import Program
 
 _Statement = tuple[str, int, tuple[str, ...], tuple[Scope, ...]]
-"""File, first line, targets, and the calls of modules in which it runs."""
+"""A statement: file, first line, targets, and the calls of modules in which it runs."""
 _Run = tuple[_Statement, int, int]
-"""A statement, how many times it ran before, and the turn of a loop around it alone."""
+"""One execution of a statement: the statement, its count of executions, and the turn of a loop
+that repeats only this statement."""
 Variable = tuple[tuple[Scope, ...], str]
-"""A variable, and the calls of the author's modules in which it stands."""
+"""The calls of the author's modules in which a variable stands, and its name."""
 
 _FORMS = ACTIVATIONS | {
     "contiguous", "clone", "reshape", "flatten", "to", "_to_copy", "type_as", "add", "sub", "mul",
     "div", "dropout", "tril", "triu", "tanh", "sigmoid", "clamp",
 }  # fmt: skip
-"""Operators whose result may be called what they read: `x = F.relu(self.conv(x))`."""
+"""Operators whose input may have the name of their result: `x = F.relu(self.conv(x))`."""
 
 
 def with_forms(
     program: Program, assigned: Mapping[str, list[Variable]]
 ) -> dict[str, list[Variable]]:
-    """The variables, and the name of an expression's result for the steps that lead to it.
+    """Return the variables, extended to values that a statement only reshapes before it assigns.
 
-    These are the steps that keep what a value is: `q = self.wq(x).view(...)`.
+    In `q = self.wq(x).view(...)`, the result of `self.wq` is named `q`, too.
     """
     variables = dict(assigned)
     graph = program.graph
@@ -51,7 +52,7 @@ def _index(program: Program, op: Operation) -> int:
 
 
 def _renamed_operand(op: Operation) -> str | None:
-    """Return the one tensor that an operation only gives another form; None if it does more."""
+    """Return the only tensor that an operation reads if the result may share its name, else None."""
     read = list(op.refs())
     if len(read) != 1 or not any(op.outputs) or not isinstance(op.args[0], Ref):
         return None
@@ -59,7 +60,7 @@ def _renamed_operand(op: Operation) -> str | None:
 
 
 def _together(names: Sequence[str]) -> str:
-    """`qkv` of q, k, v; `gate_up` of gate, up."""
+    """Return one name for several: `qkv` for q, k, v; `gate_up` for gate, up."""
     return ("" if max(map(len, names)) == 1 else "_").join(names)
 
 
@@ -70,9 +71,9 @@ def _place(op: Operation) -> object:
 
 
 def authors_variables(program: Program) -> dict[str, list[Variable]]:
-    """The variables of each value that the author's code assigns to one, the innermost first.
+    """Return the variables to which the author's code assigns each value, the innermost first.
 
-    A value that a function returns has the name that its caller gives it.
+    A value that a function returns also has the name that its caller gives it.
     """
     runs = _runs(program)
     leaving: dict[tuple[int, _Run], list[str]] = {}
@@ -96,7 +97,7 @@ def authors_variables(program: Program) -> dict[str, list[Variable]]:
 
 
 def _runs(program: Program) -> list[list[_Run]]:
-    """For each operation the runs of the statements that led to it, the model's own first."""
+    """Return for each operation the runs of the statements that led to it, the outermost first."""
     counts: dict[_Statement, int] = {}
     before: list[_Run] = []
     runs: list[list[_Run]] = []
@@ -118,7 +119,7 @@ def _runs(program: Program) -> list[list[_Run]]:
 
 
 def _tell_turns_apart(program: Program, runs: list[list[_Run]]) -> None:
-    """Number the turns of a loop over one statement: the same operators again and again."""
+    """Number the turns of a loop over one statement, which repeats the same operators."""
     together: dict[_Run, list[int]] = {}
     for i, own in enumerate(runs):
         if own and len(own[-1][0][2]) == 1:
@@ -133,7 +134,7 @@ def _tell_turns_apart(program: Program, runs: list[list[_Run]]) -> None:
 
 
 def _statements(op: Operation) -> list[_Statement]:
-    """The statements that led to an operation, each with the modules that had been called."""
+    """Return the statements that led to an operation, each with the author's modules around it."""
     if op.origin is None:
         return []
     origin, modules = op.origin, modules_of(op.scopes)
@@ -144,5 +145,5 @@ def _statements(op: Operation) -> list[_Statement]:
 
 
 def modules_of(scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:
-    """The calls of the author's own modules."""
+    """Return the calls of the author's own modules among `scopes`."""
     return tuple(scope for scope in scopes if not scope.builtin)

@@ -1,4 +1,4 @@
-"""Short names for classes: what they are, and a word more where two would share a name."""
+"""Chooses short names for classes, with further words where several would share a name."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from runner.tree.part import Part
 from runner.tree.part_names import fusion_stem
 
 _TAKEN = {"Model", "RefactoredModel", "ComposedModel", "Path"}
-"""Names that a step and the composition test have for something else."""
+"""Names that a step or the composition test uses for something else."""
 _PREPOSITIONS = {"on", "to", "of"}
 """Words of a workload's name that belong to the shape after them."""
 
 
 def class_names(workloads: Iterable[str]) -> dict[str, str]:
-    """Name a class for each workload: `Swiglu`; of two `Linear256x384` and `Linear256x256`."""
+    """Return a class name for each workload: `Swiglu`; for two, `Linear256x384`, `Linear256x256`."""
     groups: dict[str, list[str]] = {}
     for name in sorted(workloads):
         groups.setdefault(split_name(name)[0], []).append(name)
@@ -33,9 +33,9 @@ def class_names(workloads: Iterable[str]) -> dict[str, str]:
 
 
 def first_differences(variants: Sequence[Sequence[str]]) -> list[tuple[str, ...]] | None:
-    """As few of each variant's words as tell it from the others; words that all have say nothing.
+    """Return the fewest first words of each variant that distinguish it from the others.
 
-    None where the words of two are the same.
+    Words that all variants have are left out. None if two have the same words.
     """
     common = set(variants[0]).intersection(*variants)
     own = [tuple(word for word in words if word not in common) for words in variants]
@@ -47,7 +47,7 @@ def first_differences(variants: Sequence[Sequence[str]]) -> list[tuple[str, ...]
 
 
 def _phrases(words: Sequence[str]) -> list[str]:
-    """`to_2x128x7x7` is one."""
+    """Return the words, with each preposition joined to the next one: `to_2x128x7x7`."""
     phrases: list[str] = []
     for word in words:
         if phrases and phrases[-1] in _PREPOSITIONS:
@@ -66,18 +66,19 @@ ENDS = ("first", "last")
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One of several classes that have one name in the author's code."""
+    """One of several emitted classes that have the same name in the author's code."""
 
     parts: Sequence[Part]
-    """All that are of this class."""
+    """All instances of this class."""
     words: Sequence[Sequence[str]]
-    """The words beside sizes in the names of its workloads: `shifted`, `masked`."""
+    """For each of its workloads, the words of its name that are no sizes: `shifted`, `masked`."""
 
 
 def told_apart(variants: Sequence[Variant]) -> list[tuple[str, ...]]:
-    """Words for each variant that set it apart; none for one that has nothing of its own.
+    """Return words for each variant that distinguish it from the others; it may need none.
 
-    They say what it does, what it holds, how many of it, else where it stands in the model.
+    The rules apply in turn until no two are alike: the operation's attributes, the contents, their
+    number, the position in the model.
     """
     words: list[tuple[str, ...]] = [()] * len(variants)
     for rule in (_does, _holds, _counts, _stands):
@@ -92,7 +93,7 @@ def told_apart(variants: Sequence[Variant]) -> list[tuple[str, ...]]:
 
 
 def _differences(told: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-    """The first words in which variants differ; equal for those that say the same."""
+    """Return the first words in which variants differ; equal for variants with equal words."""
     common = set(told[0]).intersection(*told)
     own = [tuple(word for word in words if word not in common) for words in told]
     kinds = list(dict.fromkeys(own))
@@ -102,14 +103,14 @@ def _differences(told: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
 
 
 def _does(variants: Sequence[Variant]) -> list[tuple[str, ...]]:
-    """`shifted`, `causal`: what all workloads of a variant say."""
+    """Return distinguishing words that all workloads of a variant share: `shifted`, `causal`."""
     return _differences(
         [[w for w in v.words[0] if all(w in words for words in v.words)] for v in variants]
     )
 
 
 def _holds(variants: Sequence[Variant]) -> list[tuple[str, ...]]:
-    """`downsample`, `add`: a module of the author's, else an operation, that others have not."""
+    """Return a module of the author's, else an operation, that others lack: `downsample`, `add`."""
     return _differences([list(dict.fromkeys(_modules(v) + _operations(v))) for v in variants])
 
 
@@ -125,7 +126,7 @@ def _operations(variant: Variant) -> list[str]:
 
 
 def _counts(variants: Sequence[Variant]) -> list[tuple[str, ...]]:
-    """`6_layers`, `2_conv2d`: how many modules of a list, else operations, where all differ."""
+    """Return the number of modules in a list, else of operations, where all differ: `6Layers`."""
     for things in (_listed, _operations):
         counts = [Counter(things(variant)) for variant in variants]
         for thing in counts[0]:
@@ -135,7 +136,7 @@ def _counts(variants: Sequence[Variant]) -> list[tuple[str, ...]]:
 
 
 def _listed(variant: Variant) -> list[str]:
-    """The list of each child that is in one of the author's: `layers` of `layers.3`."""
+    """Return the author's list of each child that is in one: `layers` for `layers.3`."""
     part = variant.parts[0]
     pieces = (relative(c.module_path, part.module_path).split(".") for c in part.children)
     places = {(p[0], p[1]) for p in pieces if len(p) > 1 and p[1].isdigit()}
@@ -143,7 +144,7 @@ def _listed(variant: Variant) -> list[str]:
 
 
 def _stands(variants: Sequence[Variant]) -> list[tuple[str, ...]]:
-    """`stage2` of `stages.2.blocks.0`, where modules on the way differ; else `first`, `last`."""
+    """Return `stage2` for `stages.2.blocks.0` if all paths differ there, else `first` or `last`."""
     paths = [variant.parts[0].module_path.split(".") for variant in variants]
     for place, pieces in enumerate(zip(*paths, strict=False)):
         if len({*pieces}) == len(variants):

@@ -30,11 +30,11 @@ _DIMENSIONS = re.compile(r"(Transpose)?[123]d$")
 
 
 def written_numbers(program: Program, part: Part) -> Mapping[tuple[str, str], str]:
-    """Return the names under which the author's `__init__` gives numbers to torch's modules.
+    """Return the names under which the author's `__init__` passes numbers to torch's modules.
 
-    Attribute and keyword -> a variable's name, after LOCAL where `__init__` computes it, or '' for
+    (attribute, keyword) -> a variable's name, after LOCAL if `__init__` computes it, or '' for
     another expression: `("fc1", "in_features")` -> `dim`. In an `nn.Sequential` the attributes are
-    those that an emitted class has: `conv2d`, `conv2d_2`.
+    those of the emitted class: `conv2d`, `conv2d_2`.
     """
     graph = program.graph
     path = common_path([graph.states[name].path for name in part.io.states], part.module_path)
@@ -50,11 +50,12 @@ def written_numbers(program: Program, part: Part) -> Mapping[tuple[str, str], st
 
 
 _Numbers = dict[tuple[str, str], str]
+"""(attribute, keyword) -> the author's name, as `author_number_names` returns them."""
 
 
 @functools.cache
 def _numbers_in(file: str) -> dict[tuple[str, str], _Numbers]:
-    """Of each class in a file, and of each `nn.Sequential` in it by its attribute."""
+    """Return the names in a file by (class, ''), and by (class, attribute) for `nn.Sequential`s."""
     try:
         tree = ast.parse("".join(linecache.getlines(file)))
     except SyntaxError:
@@ -78,7 +79,7 @@ def _numbers_in(file: str) -> dict[tuple[str, str], _Numbers]:
 
 
 def _numbers_in_sequence(sequence: ast.Call, given: Container[str]) -> _Numbers:
-    """Of `nn.Sequential(nn.Conv2d(channels, hidden, 1), nn.ReLU())`."""
+    """Return the names in a call such as `nn.Sequential(nn.Conv2d(channels, hidden, 1), nn.ReLU())`."""
     numbers: _Numbers = {}
     attributes: set[str] = set()
     for call in sequence.args:
@@ -95,7 +96,10 @@ def _called(call: ast.Call) -> str:
 
 
 def _numbers_of(attribute: str, call: ast.Call, given: Container[str]) -> _Numbers:
-    """Of `nn.Linear(dim, hidden)`, in a function that is given `dim`."""
+    """Return the names in a call such as `nn.Linear(dim, hidden)`.
+
+    `given`: parameters of the function in which it stands.
+    """
     names = _BY_POSITION.get(_DIMENSIONS.sub("", _called(call)), ())
     arguments = dict(zip(names, call.args, strict=False))
     arguments |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
@@ -107,7 +111,7 @@ def _numbers_of(attribute: str, call: ast.Call, given: Container[str]) -> _Numbe
 
 
 def _variable(value: ast.expr, given: Container[str]) -> str:
-    """A variable's name; '' for another expression."""
+    """Return a variable's name, after LOCAL if it is no parameter; '' for another expression."""
     if isinstance(value, ast.Name):
         return value.id if value.id in given else f"{LOCAL}{value.id}"
     return value.attr if isinstance(value, ast.Attribute) else ""

@@ -1,4 +1,4 @@
-"""Names in emitted code: the author's where there are any, else what a value is."""
+"""Names the values of a program: by the author's variables, else by their meaning."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _FREE = {
 
 
 def identifier(text: str) -> str:
-    """A Python name from any text: `layers.0.attn` -> `layers_0_attn`."""
+    """Return a Python name made from any text: `layers.0.attn` -> `layers_0_attn`."""
     name = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_") or "value"
     if name[0].isdigit():
         name = f"m{name}"
@@ -48,7 +48,7 @@ def identifier(text: str) -> str:
 
 
 def unique(name: str, taken: Container[str], between: str = "_") -> str:
-    """The name, or with a number where it is taken."""
+    """Return the name, with a number behind `between` if it is taken."""
     if name not in taken:
         return name
     count = 2
@@ -58,7 +58,7 @@ def unique(name: str, taken: Container[str], between: str = "_") -> str:
 
 
 def camel(stem: str) -> str:
-    """`linear_768x3072_fp32` -> `Linear768x3072Fp32`."""
+    """Return a class name for a stem: `linear_768x3072_fp32` -> `Linear768x3072Fp32`."""
     text = ""
     for piece in filter(None, re.split(r"[^0-9A-Za-z]+", stem)):
         between = "_" if text[-1:].isdigit() and piece[0].isdigit() else ""
@@ -67,26 +67,34 @@ def camel(stem: str) -> str:
 
 
 def relative(path: str, base: str) -> str:
-    """A module's path as seen from another: `conv1` of `layer1.0.conv1` in `layer1.0`."""
+    """Return a module's path relative to another's: `conv1` for `layer1.0.conv1` in `layer1.0`.
+
+    '' if both are the same, the path itself if it is not inside `base`.
+    """
     if base and path == base:
         return ""
     return path[len(base) + 1 :] if base and path.startswith(base + ".") else path
 
 
 _STREAM = {"contraction", "pointwise", "normalization", "pooling", "view", "copy", "other"}
-"""Kinds of operations whose result may be called what went in: `x = self.conv(x)`."""
+"""Kinds of operations whose result may take over the name of their input: `x = self.conv(x)`."""
 _PACKED = {"query", "key", "value", "qkv"}
+"""Roles of operands of an attention that one tensor may hold together."""
 _KEEPS = {"contiguous", "clone", "reshape", "flatten", "to", "_to_copy", "type_as", "dropout"}
-"""Operators whose result is the same thing as what they read."""
+"""Operators whose result means the same as their input."""
 _OTHER_SCALE = {"exp", "log"}
-"""Operators whose result must not be called by a parameter such as `A_log`."""
+"""Operators whose result must not take the name of a parameter such as `A_log`."""
 JOINS = {"cat", "concat", "concatenate", "stack"}
 """Operators that make one tensor of a list."""
 _SCALES = {"add", "sub", "mul", "div", "neg"}
+"""Operators that only scale or shift a tensor if their other operand is a number."""
 
 
 def child_names(part: Part) -> dict[int, str]:
-    """What a parent calls its children: their place in the author's modules, below the parent's."""
+    """Return attribute names for a parent's children, by the id() of each child.
+
+    A name is the child's path in the author's modules below the parent's, its own name, or both.
+    """
     names: dict[int, str] = {}
     taken: set[str] = set()
     places = [_place_below(child, part) for child in part.children]
@@ -104,23 +112,23 @@ def child_names(part: Part) -> dict[int, str]:
 
 
 def _place_below(child: Part, part: Part) -> str:
-    """`layers_0` of `blocks.2.layers.0` in `blocks.2`; empty for a bare number."""
+    """Return `layers_0` for `blocks.2.layers.0` in `blocks.2`; '' for bare numbers."""
     where = relative(child.module_path, part.module_path)
     return "" if where.replace(".", "").isdigit() else identifier(where) if where else ""
 
 
 def _list_of(place: str) -> str:
-    """`stages` of `stages_1_0`."""
+    """Return the name without the numbers at its end: `stages` for `stages_1_0`."""
     return re.sub(r"(_\d+)+$", "", place)
 
 
 def _is_module(part: Part) -> bool:
-    """Whether a part is named by the author's class."""
+    """Return whether a part has the name of the author's class."""
     return bool(part.scopes) and part.name == snake_case(part.scopes[-1].cls)
 
 
 class Namer:
-    """Names each value of a program once, and a component's parameters by what they are to it."""
+    """Names each value of a program, and the parameters of components by their role there."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -137,11 +145,14 @@ class Namer:
                 self._wishes[name] = tuple(dict.fromkeys(self._names(name, op)))
 
     def wishes(self, name: str) -> Sequence[str]:
-        """Names for a value, the best first."""
+        """Return candidate names for a value, the best first."""
         return self._wishes.get(name) or (self.of(name),)
 
     def seen_from(self, name: str, scopes: tuple[Scope, ...]) -> str | None:
-        """The author's variable for a value in a call of a module, or in one that leads there."""
+        """Return the author's variable for a value in a call of a module, None if there is none.
+
+        `scopes` are the module calls that lead there; a variable of any of these counts.
+        """
         inside = modules_of(scopes)
         for modules, variable in self._variables.get(name, ()):
             if inside[: len(modules)] == modules:
@@ -149,7 +160,7 @@ class Namer:
         return None
 
     def of(self, name: str) -> str:
-        """The name of a value, wherever that is free."""
+        """Return the best name of a value, whether it is free or not."""
         if name in self.authors:
             return self.authors[name]
         if name in self._wishes:
@@ -157,7 +168,10 @@ class Namer:
         return identifier(self.program.graph.states[name].path.rpartition(".")[2])
 
     def result(self, name: str) -> str:
-        """A component's name for an output: the author's, else torch's among several, else ''."""
+        """Return a component's name for an output: the author's, else torch's, else ''.
+
+        Torch has names for the results of operations with several, such as `values`, `indices`.
+        """
         if name in self.authors:
             return self.authors[name]
         op = self._maker(name)
@@ -219,7 +233,10 @@ class Namer:
             yield f"part_{place + 1}"
 
     def _operation(self, name: str, op: Operation) -> tuple[str, ...]:
-        """What a value is the result of: its kernel, where it leaves that, and its operator."""
+        """Return the operations that a value is the result of: its kernel, then its operator.
+
+        The kernel's counts only if something outside of the kernel reads the value.
+        """
         own = field_name(op)
         kernel = self.program.owner.get(self.program.producers[name])
         if kernel is None:
@@ -230,7 +247,11 @@ class Namer:
         return (own,) if operation == own else (operation, own)
 
     def _kernel_left(self, name: str) -> int | None:
-        """The kernel that a value is a result of; none of what several make for themselves."""
+        """Return the index of the kernel that a value is a result of; None if it is none.
+
+        A value that is read only inside its kernel is no result, nor is one that several kernels
+        compute for themselves.
+        """
         if self.program.producers[name] in self.program.repeated:
             return None
         kernel = self.program.owner.get(self.program.producers[name])
@@ -242,7 +263,7 @@ class Namer:
         return None
 
     def _main_operand(self, name: str, operands: Sequence[str]) -> str:
-        """Of what a kernel or an operation reads, the value that was there first."""
+        """Return the value that was made first of those that a kernel or an operation reads."""
         kernel = self._kernel_left(name)
         made = self.program.producers
         if kernel is not None:
@@ -251,7 +272,7 @@ class Namer:
         return min(operands, key=lambda n: made.get(n, -1))
 
     def _taken_over(self, name: str, op: Operation, operands: Sequence[str]) -> Iterator[str]:
-        """The name of a tensor on its way through the model, where nothing reads it any more."""
+        """Yield the generic name of the main operand, if nothing later reads that operand."""
         i = self.program.producers[name]
         kernel = self._kernel_left(name)
         inside = {i} if kernel is None else {*self.program.kernels[kernel].members}
@@ -267,11 +288,11 @@ class Namer:
 
     @cached_property
     def _boundaries(self) -> list[tuple[str, ...]]:
-        """What each kernel reads."""
+        """The values that each kernel reads."""
         return [interface(self.program, k.members).inputs for k in self.program.kernels]
 
     def _reading_roles(self) -> dict[str, str]:
-        """Names by what reads a value, also a view of it."""
+        """Return names of values by the operations that read them, or a view of them."""
         roles: dict[str, str] = {}
         for kernel, inputs in zip(self.program.kernels, self._boundaries, strict=True):
             if kernel.operation.endswith("attention"):
@@ -282,7 +303,7 @@ class Namer:
         return roles
 
     def _read_by(self, i: int, roles: dict[str, str]) -> None:
-        """Enter what an operation calls the values that it reads."""
+        """Enter the names that an operation gives to the values that it reads into `roles`."""
         op = self.program.graph.operations[i]
         kernel = self.program.owner.get(i)
         names = READ_AS.get(op.name, ())
@@ -304,7 +325,10 @@ class Namer:
                 roles[source] = "qkv" if {before, role} <= _PACKED else ""
 
     def _of_gate(self, op: Operation) -> tuple[str, ...]:
-        """Which factor of a gated activation went through the activation."""
+        """Return `gate` for the factor that went through an activation and `up` for the other.
+
+        Empty if not exactly one of them did.
+        """
         made = [self._maker(argument.name) for argument in op.args if isinstance(argument, Ref)]
         gates = [m is not None and m.name in ACTIVATIONS | {"sigmoid", "tanh"} for m in made]
         return tuple("gate" if gate else "up" for gate in gates) if sum(gates) == 1 else ()
@@ -312,7 +336,7 @@ class Namer:
     # --- parameters -------------------------------------------------------------------------------
 
     def parameters(self, part: Part) -> tuple[str, ...]:
-        """Names of the parameters of a component's forward, by what they are to the component."""
+        """Return names of the parameters of a component's forward, by their role there."""
         inputs = part.io.inputs
         if len(part.operations) == len(self.program.graph.operations):  # the model itself
             return _distinct([self.of(value) for value in inputs])
@@ -347,12 +371,12 @@ class Namer:
         return _distinct(names)
 
     def _result_of(self, part: Part) -> str:
-        """The author's variable for what a part gives, where it is one tensor of numbers."""
+        """Return the author's variable for a part's only floating-point output, else ''."""
         results = [name for name in part.io.outputs if self.program.spec(name).floating]
         return self.authors.get(results[0], "") if len(results) == 1 else ""
 
     def joined(self, part: Part) -> str:
-        """The author's list whose tensors a kernel joins, if that is all that it does."""
+        """Return the author's list whose tensors a part joins; '' if it does anything else."""
         operations = [self.program.graph.operations[i] for i in part.operations]
         op = operations[0] if len(operations) == 1 else None
         if op is None or op.origin is None or op.name not in JOINS:
@@ -362,7 +386,7 @@ class Namer:
         return identifier(op.origin.joined) if op.origin.joined else ""
 
     def _operands(self, part: Part) -> dict[str, str]:
-        """The names of what a kernel reads, where its field has some for that."""
+        """Return the field's own names for the inputs of a kernel; empty if there are none."""
         if part.kernel is None:
             return {}
         operation, inputs = part.kernel.operation, part.io.inputs
@@ -382,7 +406,10 @@ class Namer:
         return dict(zip(inputs, names, strict=True)) if len(names) == len(inputs) else {}
 
     def _of_attention(self, members: Sequence[int], inputs: Sequence[str]) -> dict[str, str]:
-        """query and key are what is multiplied first, value what is multiplied last."""
+        """Return the roles of an attention's inputs.
+
+        Query and key are the operands of the first product, value is the other one of the last.
+        """
         operations = [self.program.graph.operations[i] for i in members]
         products = [op for op in operations if kind(op) == "contraction"]
         if len(products) < 2:
@@ -395,7 +422,7 @@ class Namer:
         return names
 
     def _operands_of_products(self, members: Sequence[int]) -> dict[str, str]:
-        """The same for what is multiplied, whatever it was made from, and names of the products."""
+        """Return the roles of the values that an attention multiplies, and of its products."""
         operations = [self.program.graph.operations[i] for i in members]
         products = [op for op in operations if kind(op) == "contraction"]
         if len(products) < 2:
@@ -411,7 +438,10 @@ class Namer:
         return names
 
     def _source(self, name: str, inputs: Sequence[str], *, views: bool = False) -> str | None:
-        """The input that a value is a form of, or a view of."""
+        """Return the input from which views or elementwise operations made a value, else None.
+
+        With `views`, only views count.
+        """
         while name not in inputs:
             op = self._maker(name)
             if op is None or not (op.view or (op.name in POINTWISE | _KEEPS and not views)):
@@ -420,20 +450,23 @@ class Namer:
         return name
 
     def _of_rotation(self, part: Part) -> dict[str, str]:
-        """A rotation turns what has the shape of a result, by a table that is smaller."""
+        """Return the roles of a rotation's inputs; a rotated one has the size of an output."""
         sizes = {self.program.spec(n).numel for n in part.io.outputs}
         turned = [n for n in part.io.inputs if self.program.spec(n).numel in sizes]
         names = ("query", "key") if len(turned) == 2 else ("x",)
         return dict(zip(turned, names, strict=False))
 
     def _residual(self, part: Part) -> str | None:
-        """The input that is added as it came in; of two, the one that was there first."""
+        """Return the input that a part adds unchanged, else None.
+
+        Of several, it is the one that `_nearest` chooses.
+        """
         adds = (self.program.graph.operations[i] for i in part.operations)
         added = [n for op in adds if op.name == "add" for n in op.refs() if n in part.io.inputs]
         return added[self._nearest(added)] if added else None
 
     def _nearest(self, inputs: Sequence[str]) -> int:
-        """Return which of several values has the fewest operations that lead to it alone."""
+        """Return the position of the value with the fewest operations that lead to it alone."""
         above = [self._above(name) for name in inputs]
 
         def own_operations(place: int) -> tuple[int, int]:
@@ -443,7 +476,7 @@ class Namer:
         return min(range(len(inputs)), key=own_operations)
 
     def _above(self, name: str) -> set[int]:
-        """The operations that lead to a value."""
+        """Return the operations that lead to a value."""
         found: set[int] = set()
         waiting = [name]
         while waiting:
@@ -454,13 +487,13 @@ class Namer:
         return found
 
     def _viewed(self, name: str) -> str:
-        """What a value is a view of; the value itself where it is none."""
+        """Return the value that a value is a view of; the value itself if it is no view."""
         while (op := self._maker(name)) is not None and op.view:
             name = next(op.refs())
         return name
 
     def _seen_through_views(self, name: str, part: Part) -> str | None:
-        """The author's name, around a part, of a value or of what it is a view of."""
+        """Return the author's variable around a part for a value or for what it is a view of."""
         while (variable := self.seen_from(name, part.scopes)) is None:
             op = self._maker(name)
             if op is None or not op.view:
@@ -470,12 +503,15 @@ class Namer:
 
 
 def _keeps(op: Operation) -> bool:
-    """Whether a result is the same thing as what an operation reads, or that scaled by a number."""
+    """Return whether a result means the same as the operation's input, or that scaled by a number."""
     return op.view or op.name in _KEEPS or (op.name in _SCALES and len([*op.refs()]) == 1)
 
 
 def _distinct(names: Sequence[str]) -> tuple[str, ...]:
-    """The names; equal ones are told apart: `first`, `second`, or `feature_1`, `feature_2`."""
+    """Return the names, with equal ones made distinct.
+
+    Generic ones become `first`, `second`; others become `feature_1`, `feature_2`.
+    """
     counts = Counter(names)
     used: Counter[str] = Counter()
     distinct: list[str] = []
