@@ -16,7 +16,7 @@ _NUMBER = re.compile(r"(?:_|(?<![x\d_]))\d+$")
 
 
 def carried(first: Part, second: Part) -> str:
-    """Return the first call's input at the position at which the second takes the first's result."""
+    """Return the first call's input at the position where the second takes the first's result."""
     (place,) = places(first.io.outputs[0], second)
     return first.io.inputs[place]
 
@@ -48,7 +48,7 @@ def without_number(attribute: str) -> str:
 
 
 def common_stem(attributes: Sequence[str]) -> str:
-    """Return a list's name: `layers` for `layers_0`, `layers_1`; `blocks` for `block1`, `block2`."""
+    """Return a list's name: `layers` for `layers_0` and so on, `blocks` for `block1` and so on."""
     stems = {_NUMBER.sub("", a) for a in attributes}
     stem = stems.pop() if len(stems) == 1 else "blocks"
     numbered = all(a != stem and a[len(stem) : len(stem) + 1] == "_" for a in attributes)

@@ -1,4 +1,4 @@
-"""Holds the items that a class's `forward` runs: operations, calls of children, and loops of these."""
+"""Holds the items that a class's `forward` runs: operations, calls of children, loops of calls."""
 
 from __future__ import annotations
 

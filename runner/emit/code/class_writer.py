@@ -280,7 +280,7 @@ class _Writer:
         return [] if s in self.list_of else self.statements.leaves(item)
 
     def _appended(self, lists: Sequence[GrowingList], s: int, last: dict[str, int]) -> list[str]:
-        """Return the statements that put the values made by statement `s` into the author's lists."""
+        """Return the statements that put the values of statement `s` into the author's lists."""
         lines = []
         for each in lists:
             first = [

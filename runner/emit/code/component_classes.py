@@ -138,7 +138,7 @@ class ClassWriter:
         return write_class(program, self.namer, "", first, items, inlined=inlined, nested=True)
 
     def _items(self, first: Part, part: Part) -> list[Item]:
-        """Return the items of forward: operations, and calls of classes with the numbers of `part`."""
+        """Return the items of forward: operations, and calls of classes with `part`'s numbers."""
         pairs = list(self._pairs(first, part, first))
         names = child_names(replace(first, children=tuple(child for child, _ in pairs)))
         calls: dict[int, Call] = {}
@@ -272,7 +272,7 @@ def _names_of_values(program: Program, part: Part) -> list[str]:
 
 
 def _structure(program: Program, part: Part) -> Hashable:
-    """Return a key that is equal for parts that differ only in numbers, as far as the graph shows."""
+    """Return a key that is equal for parts whose graphs differ only in numbers."""
     number = {name: n for n, name in enumerate(_names_of_values(program, part))}
     place = {i: p for p, i in enumerate(part.operations)}
     operations = [program.graph.operations[i] for i in part.operations]

@@ -95,7 +95,7 @@ _LARGEST_SIZE = 1 << 20
 
 
 def _root(number: float) -> Text | None:
-    """Return a root that equals a number exactly, such as `1 / math.sqrt(96)`; None if none does."""
+    """Return a root that equals a number exactly, `1 / math.sqrt(96)`; None if there is none."""
     if number == math.sqrt(2 / math.pi):
         return Text("math.sqrt(2 / math.pi)")
     square = round(number * number)

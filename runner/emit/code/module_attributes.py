@@ -104,7 +104,7 @@ class Owned:
         return here if shared else path
 
     def _inside(self, path: str) -> str:
-        """Return an attribute name for a path relative to the class's own path; '' if it is a number."""
+        """Return an attribute name for a path, relative to the class's own; '' if it is a number."""
         inside = relative(path, self.base) or path.rpartition(".")[2]
         if self.base and inside == path:  # A module further out passes it in.
             inside = path.rpartition(".")[2]

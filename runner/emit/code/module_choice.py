@@ -324,7 +324,7 @@ def _prelu(site: _Site) -> ModuleCall | None:
 
 # --- recurrent ------------------------------------------------------------------------------------
 
-# Operator -> (module, gates, further arguments of its constructor, targets that unpack its outputs).
+# Operator -> (module, gates, further constructor arguments, targets that unpack the outputs).
 _RECURRENT: dict[str, tuple[str, int, Settings, str]] = {
     "lstm": ("LSTM", 4, (), "{}, ({}, {})"),
     "gru": ("GRU", 3, (), "{}, {}"),

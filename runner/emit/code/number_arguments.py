@@ -339,13 +339,13 @@ class _Names:
         return uses[0].place or UNNAMED
 
     def _is_derived(self, key: _Key) -> bool:
-        """Derive a number without a keyword, or a padding, from a parameter; return whether it can."""
+        """Derive a number without a keyword, or a padding, from a parameter; False if it cannot."""
         if any(use.keyword not in ("", "padding") for use in self._uses[key]):
             return False
         return self._derive(key, list(self.parameters))
 
     def _is_derived_of_any(self, key: _Key) -> bool:
-        """Derive a number from any other, by a difference if need be; return whether it can."""
+        """Derive a number from any other, by a difference if need be; False if it cannot."""
         known = [*self.parameters, *self._formulas]
         if self._derive(key, known):
             return True

@@ -348,7 +348,7 @@ def _in_place(op: Operation, value: Value) -> Text:
 
 
 def _drawn(op: Operation, arg: Arg, value: Value) -> Text:
-    """Return an argument; the bound of `uniform_` in digits, as it equals a root only by accident."""
+    """Return an argument; a bound of `uniform_` in digits, as it equals a root only by accident."""
     if op.name == "uniform_" and isinstance(arg, float):
         return decimal(arg)
     return literal(arg, value)
@@ -450,7 +450,7 @@ def _to(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
 
 
 def _uniform(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
-    """Return a functional `x.uniform_(0, 2)`, whose argument `from` cannot be a keyword in Python."""
+    """Return a functional `x.uniform_(0, 2)`, whose argument `from` is a reserved word in Python."""
     if "from" not in bound:
         return None
     return _by_own_name(replace(op, target="uniform.default"), value)
@@ -464,7 +464,7 @@ def _relu6(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
 
 
 def _reciprocal(op: Operation, bound: dict[str, Arg], value: Value) -> Text:
-    """Return `torch.reciprocal(x)`, which remembers x: times a number, it is what `1.0 / x` runs."""
+    """Return `torch.reciprocal(x)` with x as its divisor: `1.0 / x` runs it times a number."""
     source = literal(bound["self"], value)
     return Text(f"torch.reciprocal({source.text})", divisor=source)
 

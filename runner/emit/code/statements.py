@@ -20,8 +20,8 @@ from runner.tree.part import Part
 
 INDENT = 8
 LARGE_BYTES = 256 << 20
-"""Size from which a variable must not hold a value longer than the original did. For smaller ones,
-a `del` costs the reader more than it saves (measured on level 3: at most 15 percent of the peak)."""
+"""Size from which a variable must not hold a value longer than the original did. For smaller ones a
+`del` costs the reader more than it saves (measured on level 3: at most 15 percent of the peak)."""
 _SUBSCRIPTS = {"slice.Tensor", "select.int", "unsqueeze.default"}
 
 
@@ -83,7 +83,10 @@ class Statements:
         return self._expression(item, variable).text
 
     def leaves(self, item: Item) -> list[str]:
-        """Return the values that an item's statement reads from variables, with inlined ones' own."""
+        """Return the values that an item's statement reads from variables.
+
+        In place of an inlined value stand those that its expression reads.
+        """
         found: list[str] = []
         for name in self.flow.reads(item):
             if name in self.inlined:
@@ -243,7 +246,7 @@ def _argument(arg: object, value: Callable[[str], Text]) -> str:
 
 
 def _container(item: Item) -> str | None:
-    """Return the path of the outermost list or Sequential that holds a child by a number, if any."""
+    """Return the path of the outermost list or Sequential that holds a child, None for others."""
     path = item.part.module_path if isinstance(item, Call) else ""
     found = re.match(r"(.*?)\.\d+(\.|$)", path)
     return found[1] if found else None

@@ -50,9 +50,9 @@ SMALL_DIVISORS = 8
 """A divisor that is a whole number is drawn from 1 to below this."""
 Tame = Literal["seen", "definite", "unit", "one"]
 """Numbers that a file draws if it gives NaN on typical ones. `seen`: between the least and the
-largest of one run of the model; `definite`: the same, but symmetric matrices with positive
-eigenvalues; `unit`: between 0 and 1, where all roots and powers are finite; `one`: in each input a
-single number, the first one of that run."""
+largest of one run of the model; `definite`: the same, but for square inputs symmetric matrices with
+positive eigenvalues; `unit`: between 0 and 1, where all roots and powers are finite; `one`: in each
+input a single number, the first one of that run."""
 
 
 _CHOOSING = {"nonzero", "nonzero_numpy", "argwhere"}
@@ -130,7 +130,7 @@ def inputs_text(
 
 
 def _shown(program: Program, parts: Sequence[Part], name: str) -> tuple[str, Recipe] | None:
-    """Return the other input that an input is a view of in all instances, and the views, or None."""
+    """Return the input that another one is a view of in all instances, and the views, or None."""
     place = parts[0].io.inputs.index(name)
     found = [_base_among(program, part.io.inputs, part.io.inputs[place]) for part in parts]
     both = zip(parts, found, strict=True)
@@ -176,7 +176,7 @@ class _Draw:
         self.recipes = recipes
 
     def one(self, name: str) -> str:
-        """Return an expression that draws a tensor like a value, with its shape, dtype and strides."""
+        """Return an expression that draws a tensor with a value's shape, dtype and strides."""
         spec = self.program.spec(name)
         if name in self.program.graph.seen:
             return _as_laid_out(self.program.graph.seen[name], spec)
@@ -383,7 +383,7 @@ class _Draw:
 
 
 def _chosen(program: Program, part: Part, name: str) -> int | None:
-    """Return how many elements of a value are not zero, if an operation of a part looks for them."""
+    """Return how many elements of a value are not zero, if an operation looks for them."""
     for i in part.operations:
         op = program.graph.operations[i]
         made = next((output for output in op.outputs if output in program.graph.values), None)

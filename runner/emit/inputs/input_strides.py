@@ -25,7 +25,7 @@ def storage_order(spec: TensorSpec) -> tuple[tuple[int, ...], str]:
 
 
 def _without_gaps(spec: TensorSpec) -> tuple[tuple[int, ...], str] | None:
-    """Return what `storage_order` does for a permuted or expanded tensor without gaps, else None."""
+    """Return what `storage_order` does, for a permuted or expanded tensor without gaps; else None."""
     real = [d for d in range(len(spec.shape)) if spec.stride[d] != 0 or spec.shape[d] == 1]
     order = sorted(real, key=lambda d: (-spec.stride[d], d))
     step, dense = 1, True

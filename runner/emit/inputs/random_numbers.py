@@ -87,7 +87,7 @@ def _positive(d: Distribution, normal: str) -> Text:
 
 
 def _before_tanh(std: float) -> float:
-    """Return the standard deviation of normal numbers whose tanh has the standard deviation `std`."""
+    """Return the standard deviation of normal numbers whose tanh has that of `std`."""
     low, high = 0.0, 8.0
     for _ in range(20):
         middle = (low + high) / 2

@@ -27,7 +27,7 @@ _UPDATES = {"add_": "+=", "sub_": "-=", "mul_": "*=", "div_": "/="}
 
 
 class Recipes:
-    """Writes the statements of one function that make tensors; `taken` are the names that it uses."""
+    """Writes the statements of one function that make tensors; `taken` holds the names in use."""
 
     def __init__(self, taken: set[str]) -> None:
         self.taken = taken
@@ -147,7 +147,7 @@ class Recipes:
         return wish
 
     def _is_free_again(self, variable: str, plan: _Plan, position: int) -> bool:
-        """Return whether nothing after this operation reads the values in this recipe's variable."""
+        """Return whether nothing after an operation reads the values in a variable of this recipe."""
         mentions = re.compile(rf"\b{variable}\b")
         held = [name for name in plan.maker if mentions.search(self._texts.get(name, _NONE).text)]
         return bool(held) and all(plan.last_read(name) <= position for name in held)

@@ -95,7 +95,7 @@ def _numbers_positive(op: Operation) -> bool:
 
 
 def ends_of_groups(program: Program, part: Part, name: str) -> int | None:
-    """Return the rows of the grouped matrix product whose groups end at a value's elements, if any."""
+    """Return the rows of the grouped matrix product that takes a value as its group ends, if any."""
     for i in part.operations:
         op = program.graph.operations[i]
         ends = op.arg("offs")

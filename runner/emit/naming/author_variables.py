@@ -52,7 +52,7 @@ def _index(program: Program, op: Operation) -> int:
 
 
 def _renamed_operand(op: Operation) -> str | None:
-    """Return the only tensor that an operation reads if the result may share its name, else None."""
+    """Return the only tensor that an operation reads, if it may have the result's name; else None."""
     read = list(op.refs())
     if len(read) != 1 or not any(op.outputs) or not isinstance(op.args[0], Ref):
         return None

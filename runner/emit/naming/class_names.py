@@ -19,7 +19,7 @@ _PREPOSITIONS = {"on", "to", "of"}
 
 
 def class_names(workloads: Iterable[str]) -> dict[str, str]:
-    """Return a class name for each workload: `Swiglu`; for two, `Linear256x384`, `Linear256x256`."""
+    """Return a class name for each workload: `Swiglu`, or `Linear256x384` and `Linear256x256`."""
     groups: dict[str, list[str]] = {}
     for name in sorted(workloads):
         groups.setdefault(split_name(name)[0], []).append(name)

@@ -79,7 +79,7 @@ def _numbers_in(file: str) -> dict[tuple[str, str], _Numbers]:
 
 
 def _numbers_in_sequence(sequence: ast.Call, given: Container[str]) -> _Numbers:
-    """Return the names in a call such as `nn.Sequential(nn.Conv2d(channels, hidden, 1), nn.ReLU())`."""
+    """Return the names in a call such as `nn.Sequential(nn.Conv2d(width, hidden, 1), nn.ReLU())`."""
     numbers: _Numbers = {}
     attributes: set[str] = set()
     for call in sequence.args:

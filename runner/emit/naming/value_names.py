@@ -503,7 +503,7 @@ class Namer:
 
 
 def _keeps(op: Operation) -> bool:
-    """Return whether a result means the same as the operation's input, or that scaled by a number."""
+    """Return whether a result means the same as the operation's input, perhaps scaled."""
     return op.view or op.name in _KEEPS or (op.name in _SCALES and len([*op.refs()]) == 1)
 
 
