@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from textwrap import wrap
 
-from runner.emit.code.class_writer import Written
+from runner.emit.code.class_writer import EmittedClass
 from runner.emit.code.component_classes import ClassWriter
-from runner.emit.code.line_breaks import WIDTH, fitted, indented
-from runner.emit.inputs.input_drawing import Arrived, Tame, inputs_text
-from runner.emit.naming.value_names import Namer, unique
+from runner.emit.code.line_breaks import WIDTH, fit_line, indent_lines
+from runner.emit.inputs.input_drawing import ObservedNumbers, SafeNumbers, inputs_text
+from runner.emit.naming.value_names import Namer, make_unique
 from runner.graph.ir import TensorSpec
 from runner.problems import within_package
 from runner.tree.document import LEVEL_FOLDER
@@ -72,9 +72,9 @@ class Emitter:
     source: str
     """Name of the problem file, for docstrings."""
     workloads: Mapping[int, Workload]
-    tame: Mapping[str, Tame] = field(default_factory=dict)
+    tame: Mapping[str, SafeNumbers] = field(default_factory=dict)
     """Component files that draw other numbers than usual ones."""
-    arrived: Mapping[str, Arrived] = field(default_factory=dict)
+    arrived: Mapping[str, ObservedNumbers] = field(default_factory=dict)
     """The range of each value in one run of the model; those files draw from it."""
     lines: Mapping[int, int | None] = field(default_factory=dict)
     """Line of the problem file on which the call of each part stands, by the part's id()."""
@@ -89,7 +89,7 @@ class Component:
 
     workload: Workload
     text: str
-    written: Written
+    written: EmittedClass
 
     @property
     def path(self) -> str:
@@ -117,7 +117,7 @@ def write_component(emitter: Emitter, workload: Workload, parents: Sequence[str]
 def _tests(program: Program, part: Part) -> str:
     text = _TESTS if len(part.io.outputs) == 1 else _TESTS_OF_SEVERAL
     filled = text % {"mode": program.graph.mode, "dtypes": _dtypes(program, part)}
-    return "\n".join(indented(filled.strip("\n").splitlines(), 0))
+    return "\n".join(indent_lines(filled.strip("\n").splitlines(), 0))
 
 
 def main(emitter: Emitter, part: Part) -> str:
@@ -161,9 +161,9 @@ def functions(emitter: Emitter, part: Part, names: Sequence[str]) -> str:
     tame = emitter.tame.get(component_path(emitter, part))
     parts = emitter.workload(part).parts
     statements = inputs_text(emitter.program, parts, names, tame, emitter.arrived)
-    lines = "\n".join(indented(statements, 4))
+    lines = "\n".join(indent_lines(statements, 4))
     shapes = ", ".join(str(tuple(emitter.program.spec(n).shape)) for n in part.io.outputs)
-    expected = "\n".join(fitted(f"return [{shapes}]", 4))
+    expected = "\n".join(fit_line(f"return [{shapes}]", 4))
     return (
         f"def get_inputs():\n{lines}\n\n\ndef get_init_inputs():\n    return []\n\n\n"
         f"def get_expected_output_shape():\n{expected}\n"
@@ -183,12 +183,12 @@ def output_names(namer: Namer, part: Part) -> list[str]:
     """Names of what a part gives back: the author's or torch's, else `output`; each once."""
     names: list[str] = []
     for value in part.io.outputs:
-        names.append(unique(namer.result(value) or "output", names))
+        names.append(make_unique(namer.result_name(value) or "output", names))
     return names
 
 
 def _docstring(
-    emitter: Emitter, workload: Workload, parents: Sequence[str], written: Written
+    emitter: Emitter, workload: Workload, parents: Sequence[str], written: EmittedClass
 ) -> str:
     program, part = emitter.program, workload.first
     places = len(workload.parts)

@@ -7,12 +7,12 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from runner.emit.code.class_body import Call, Item
+from runner.emit.code.class_body import ChildCall, ForwardItem
 from runner.emit.code.class_writer import write_class
-from runner.emit.code.line_breaks import WIDTH, fitted, indented
+from runner.emit.code.line_breaks import WIDTH, fit_line, indent_lines
 from runner.emit.component import Component, Emitter, main, standard_imports
 from runner.emit.naming.class_names import class_names
-from runner.emit.naming.value_names import identifier, unique
+from runner.emit.naming.value_names import identifier, make_unique
 from runner.emit.steps import original_name
 from runner.graph.ir import Ref
 from runner.quantities import counted
@@ -62,17 +62,17 @@ def write_composition(
     names = {emitter.workload(k).name for k in kernels}
     classes = class_names(names)
     taken: set[str] = set()
-    calls: dict[int, Call] = {}
+    calls: dict[int, ChildCall] = {}
     for k in kernels:
         name = emitter.workload(k).name
-        attribute = unique(_attribute(k), taken)
+        attribute = make_unique(_attribute(k), taken)
         taken.add(attribute)
-        calls[id(k)] = Call(k, attribute, classes[name], components[name].written.weights)
+        calls[id(k)] = ChildCall(k, attribute, classes[name], components[name].written.weights)
     inside = {i for k in kernels for i in k.operations}
     units = schedule(program, kernels, set(root.operations) - inside)
-    items: list[Item] = [calls[id(u)] if isinstance(u, Part) else u for u in units]
+    items: list[ForwardItem] = [calls[id(u)] if isinstance(u, Part) else u for u in units]
     plain = program.graph.plain_call
-    inputs = emitter.namer.parameters(root)
+    inputs = emitter.namer.parameter_names(root)
     written = write_class(
         program,
         emitter.namer,
@@ -85,7 +85,9 @@ def write_composition(
         prologue=[] if plain or not inputs else [f"{_unpacked(inputs)} = tensors((args, kwargs))"],
     )
     weights: dict[str, str] = {w.local: original_name(emitter, root, w) for w in written.weights}
-    made = "\n".join(indented((f'{classes[name]} = kernel("{name}")' for name in sorted(names)), 0))
+    made = "\n".join(
+        indent_lines((f'{classes[name]} = kernel("{name}")' for name in sorted(names)), 0)
+    )
     run = main(emitter, root)
     head = _HEAD % {
         "title": title,
@@ -125,7 +127,7 @@ def _unpacked(names: Sequence[str]) -> str:
 def _mapping(weights: Mapping[str, str]) -> str:
     if not weights:
         return "WEIGHTS = {}\n\n"
-    rows = indented((f"{json.dumps(k)}: {json.dumps(v)}," for k, v in weights.items()), 4)
+    rows = indent_lines((f"{json.dumps(k)}: {json.dumps(v)}," for k, v in weights.items()), 4)
     wide = "  # noqa: E501"
     rows = [row + wide if len(row) > WIDTH else row for row in rows]
     return "\n".join(["WEIGHTS = {", *rows, "}"]) + "\n\n"
@@ -136,7 +138,7 @@ def _call(program: Program) -> str:
     training = ", training=True" if program.graph.mode == "train" else ""
     options = training + (", seeds=(0,)" if program.graph.specialisations else "")
     call = f'checks["compare_with_original"](original, ComposedModel, WEIGHTS{options})'
-    return "\n".join(fitted(call, 4))
+    return "\n".join(fit_line(call, 4))
 
 
 def structured(output: object, value: Callable[[str], str]) -> str:

@@ -16,7 +16,7 @@ from runner.emit.component import (
     write_component,
 )
 from runner.emit.composition import CHECKS, write_composition
-from runner.emit.inputs.input_drawing import Arrived, Tame
+from runner.emit.inputs.input_drawing import ObservedNumbers, SafeNumbers
 from runner.emit.naming.value_names import Namer, child_names
 from runner.emit.pages.analysis import write_analysis
 from runner.emit.pages.decision_log import write_log
@@ -73,8 +73,8 @@ def write(
     problem: Problem,
     graph: Graph,
     directory: Path,
-    tame: Mapping[str, Tame] | None = None,
-    arrived: Mapping[str, Arrived] | None = None,
+    tame: Mapping[str, SafeNumbers] | None = None,
+    arrived: Mapping[str, ObservedNumbers] | None = None,
 ) -> Tree:
     """Take a captured program apart, and write it as `decompose` does.
 
@@ -271,7 +271,11 @@ def _edges(emitter: Emitter, root: Part, ids: Mapping[int, str], graph: Graph) -
     edges = []
     for name, target in targets:
         spec, begin = program.spec(name), source(name)
-        about = {"tensor_name": emitter.namer.of(name), "shape": spec.shape, "dtype": spec.dtype}
+        about = {
+            "tensor_name": emitter.namer.name_of(name),
+            "shape": spec.shape,
+            "dtype": spec.dtype,
+        }
         if begin is not None:
             edges.append(Edge.model_validate({"from": begin, "to": target} | about))
     return edges

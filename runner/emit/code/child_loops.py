@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Mapping, Sequence
 
-from runner.emit.naming.value_names import unique
+from runner.emit.naming.value_names import make_unique
 from runner.tree.part import Part
 
 SHORTEST_LOOP = 3
@@ -15,18 +15,18 @@ _OURS = {"block", "stage", "step"}
 _NUMBER = re.compile(r"(?:_|(?<![x\d_]))\d+$")
 
 
-def carried(first: Part, second: Part) -> str:
+def carried_input(first: Part, second: Part) -> str:
     """Return the first call's input at the position where the second takes the first's result."""
-    (place,) = places(first.io.outputs[0], second)
+    (place,) = input_positions(first.io.outputs[0], second)
     return first.io.inputs[place]
 
 
-def places(name: str, part: Part) -> list[int]:
+def input_positions(name: str, part: Part) -> list[int]:
     """Return the positions that a value has among a part's inputs."""
     return [k for k, given in enumerate(part.io.inputs) if given == name]
 
 
-def continues(run: Sequence[Part], part: Part, uses: Mapping[str, int]) -> bool:
+def continues_loop(run: Sequence[Part], part: Part, uses: Mapping[str, int]) -> bool:
     """Return whether a part can be one more turn of a loop over the parts of `run`.
 
     It must read the result of the last one at the same position and be its only reader; all its
@@ -34,15 +34,15 @@ def continues(run: Sequence[Part], part: Part, uses: Mapping[str, int]) -> bool:
     """
     before = run[-1]
     (made,) = before.io.outputs
-    where = places(made, part)
+    where = input_positions(made, part)
     if len(where) != 1 or uses.get(made) != 1 or len(before.io.inputs) != len(part.io.inputs):
         return False
     pairs = enumerate(zip(before.io.inputs, part.io.inputs, strict=True))
     same = all(a == b for k, (a, b) in pairs if k not in where)
-    return same and (len(run) == 1 or places(run[-2].io.outputs[0], before) == where)
+    return same and (len(run) == 1 or input_positions(run[-2].io.outputs[0], before) == where)
 
 
-def without_number(attribute: str) -> str:
+def strip_number(attribute: str) -> str:
     """Return the name without the number at its end: `step` for `step_0`."""
     return _NUMBER.sub("", attribute) or attribute
 
@@ -56,7 +56,7 @@ def common_stem(attributes: Sequence[str]) -> str:
     return stem if several else f"{stem}s"
 
 
-def one_of(several: str, taken: Container[str]) -> str:
+def loop_variable(several: str, taken: Container[str]) -> str:
     """Return a free name for the variable of a loop over a list: `layer` for `layers`."""
     last = several.rpartition("_")[2]
-    return unique(last[:-1] if last.endswith("s") and len(last) > 3 else "block", taken)
+    return make_unique(last[:-1] if last.endswith("s") and len(last) > 3 else "block", taken)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from runner.emit.code.child_loops import SHORTEST_LOOP, carried, continues, without_number
+from runner.emit.code.child_loops import SHORTEST_LOOP, carried, continues_loop, strip_number
 from runner.emit.code.module_attributes import Weight
 from runner.emit.code.module_choice import module_call, zero_states
 from runner.graph.ir import Operation
@@ -14,7 +14,7 @@ from runner.tree.part import Part
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ChildCall:
     """A call of a child that is a class of its own."""
 
     part: Part
@@ -33,14 +33,14 @@ class Call:
         return f"{self.cls}({self.arguments})"
 
 
-Item = int | Call
+ForwardItem = int | ChildCall
 """A step of `forward`: the index of an operation, or the call of a child."""
 
 
 class ItemFlow:
     """The data flow between a class's items: the producer and the readers of each value."""
 
-    def __init__(self, program: Program, part: Part, items: Sequence[Item]) -> None:
+    def __init__(self, program: Program, part: Part, items: Sequence[ForwardItem]) -> None:
         self.program, self.part, self.items = program, part, items
         self.producer: dict[str, int] = {}
         """Value -> position of the item that makes it."""
@@ -62,26 +62,26 @@ class ItemFlow:
         """Positions of all calls in loops but the first of each."""
         self.repeating = {*self.loops, *self.repeats}
 
-    def reads(self, item: Item) -> list[str]:
+    def reads(self, item: ForwardItem) -> list[str]:
         """Return the values that an item reads, without weights and constants."""
-        if isinstance(item, Call):
+        if isinstance(item, ChildCall):
             return list(item.part.io.inputs)
         return [
             n for n in self.program.graph.operations[item].refs() if not self.program.is_state(n)
         ]
 
-    def makes(self, item: Item) -> tuple[str, ...]:
+    def makes(self, item: ForwardItem) -> tuple[str, ...]:
         """Return the values that an item makes."""
         return (
             item.part.io.outputs
-            if isinstance(item, Call)
+            if isinstance(item, ChildCall)
             else self.program.graph.operations[item].outputs
         )
 
-    def call(self, position: int) -> Call:
+    def call(self, position: int) -> ChildCall:
         """Return the child call at a position."""
         item = self.items[position]
-        assert isinstance(item, Call)
+        assert isinstance(item, ChildCall)
         return item
 
     def _loops(self) -> list[list[int]]:
@@ -92,18 +92,18 @@ class ItemFlow:
         """
         runs: list[list[int]] = []
         for position, item in enumerate(self.items):
-            if isinstance(item, Call) and len(item.part.io.outputs) == 1:
+            if isinstance(item, ChildCall) and len(item.part.io.outputs) == 1:
                 if runs and runs[-1][-1] == position - 1 and self._continues(runs[-1], item):
                     runs[-1].append(position)
                 else:
                     runs.append([position])
         return [run for run in runs if len(run) >= SHORTEST_LOOP and self._ends_there(run)]
 
-    def _continues(self, run: list[int], item: Call) -> bool:
+    def _continues(self, run: list[int], item: ChildCall) -> bool:
         before = self.call(run[-1])
         if before.cls != item.cls and not are_numbered_layers(before, item):
             return False
-        return continues([self.call(p).part for p in run], item.part, self.uses)
+        return continues_loop([self.call(p).part for p in run], item.part, self.uses)
 
     def _ends_there(self, run: list[int]) -> bool:
         """Return whether nothing reads the loop's initial value after the loop's first call.
@@ -118,7 +118,9 @@ class ItemFlow:
         return carried(self.call(run[0]).part, self.call(run[1]).part)
 
 
-def without_zero_states(program: Program, items: Sequence[Item]) -> tuple[Program, list[Item]]:
+def drop_zero_states(
+    program: Program, items: Sequence[ForwardItem]
+) -> tuple[Program, list[ForwardItem]]:
     """Return the program and items without the zero initial states of recurrent modules.
 
     `nn.LSTM` and its like make these zeros themselves when they are called without a state.
@@ -131,7 +133,7 @@ def without_zero_states(program: Program, items: Sequence[Item]) -> tuple[Progra
         i = program.producers.get(name)
         return graph.operations[i] if i is not None and i in items else None
 
-    for i in (item for item in items if not isinstance(item, Call)):
+    for i in (item for item in items if not isinstance(item, ChildCall)):
         states = zero_states(operations[i], maker)
         if not states or any({*program.consumers[name]} != {i} for name in states):
             continue
@@ -148,21 +150,21 @@ def without_zero_states(program: Program, items: Sequence[Item]) -> tuple[Progra
     return Program(changed_graph, program.kernels), [i for i in items if i not in dropped]
 
 
-def are_numbered_layers(one: Call, other: Call) -> bool:
+def are_numbered_layers(one: ChildCall, other: ChildCall) -> bool:
     """Return whether two calls are layers of one kind in one list: `layers_0` and `layers_1`."""
     parts, names = (one.part, other.part), (one.attribute, other.attribute)
     return (
         all(part.level == "layer" for part in parts)
         and len({part.stem for part in parts}) == 1
-        and len({without_number(name) for name in names}) == 1
+        and len({strip_number(name) for name in names}) == 1
     )
 
 
-def weights_key(item: Item) -> object:
+def weights_key(item: ForwardItem) -> object:
     """Return a key that is equal for calls of one class with the same weights.
 
     One module can run all of these calls.
     """
-    if not isinstance(item, Call):
+    if not isinstance(item, ChildCall):
         return None
     return (item.construction, item.part.io.states) if item.part.io.states else id(item)

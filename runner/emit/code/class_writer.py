@@ -10,15 +10,21 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from runner.emit.code.child_loops import common_stem, one_of, without_number
-from runner.emit.code.class_body import Call, Item, ItemFlow, weights_key, without_zero_states
-from runner.emit.code.line_breaks import indented
+from runner.emit.code.child_loops import common_stem, loop_variable, strip_number
+from runner.emit.code.class_body import (
+    ChildCall,
+    ForwardItem,
+    ItemFlow,
+    drop_zero_states,
+    weights_key,
+)
+from runner.emit.code.line_breaks import indent_lines
 from runner.emit.code.list_appends import GrowingList, growing_lists
-from runner.emit.code.loop_rolling import counted, rolled
-from runner.emit.code.module_attributes import Owned, Weight
+from runner.emit.code.loop_rolling import roll_module_loops, roll_number_loops
+from runner.emit.code.module_attributes import ModuleAttributes, Weight
 from runner.emit.code.statements import INDENT, LARGE_BYTES, Statements, shape_comment
-from runner.emit.naming.name_tables import GENERIC
-from runner.emit.naming.value_names import RESERVED, Namer, unique
+from runner.emit.naming.name_tables import GENERIC_NAMES
+from runner.emit.naming.value_names import RESERVED, Namer, make_unique
 from runner.graph.ir import Scope
 from runner.tree.interface import Program, shared_scopes
 from runner.tree.part import Part
@@ -27,7 +33,7 @@ _OPERANDS = {"gate", "up", "query", "key", "value"}
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class EmittedClass:
     """An emitted class: its text, its weights, and the statements that it is built from."""
 
     text: str
@@ -49,7 +55,7 @@ def write_class(
     namer: Namer,
     name: str,
     part: Part,
-    items: Sequence[Item],
+    items: Sequence[ForwardItem],
     *,
     docstring: str = "",
     returns: Callable[[Callable[[str], str]], str] | None = None,
@@ -57,7 +63,7 @@ def write_class(
     prologue: Sequence[str] = (),
     inlined: frozenset[str] | None = None,
     nested: bool = False,
-) -> Written:
+) -> EmittedClass:
     """Return the class that computes a part's outputs from its inputs by running `items` in order.
 
     `returns` writes the return statement in place of the default one; `signature` replaces the
@@ -65,16 +71,16 @@ def write_class(
     that stand inside other expressions; None lets the writer choose them. With `nested`, calls of
     children may stand inside other expressions, as the author wrote them.
     """
-    writer = _Writer(*without_zero_states(program, items), namer, name, part, nested)
+    writer = _Writer(*drop_zero_states(program, items), namer, name, part, nested)
     lines = [*prologue, *writer.forward(returns, inlined)]
-    made, lines, weights = rolled(writer.owned.lines, lines, writer.owned.weights)
-    lines = counted(lines)
+    made, lines, weights = roll_module_loops(writer.owned.lines, lines, writer.owned.weights)
+    lines = roll_number_loops(lines)
     signature = signature or _signature(writer.arguments)
-    if joined := namer.joined(part):
+    if joined := namer.joined_list(part):
         signature = f"self, *{joined}: torch.Tensor"
         members = f"[{', '.join(writer.arguments)}]"
         lines = [line.replace(members, joined) for line in lines if line != f"{joined} = {members}"]
-    return Written(
+    return EmittedClass(
         class_text(name, made, signature, lines, docstring=docstring),
         tuple(weights),
         writer.arguments,
@@ -100,14 +106,14 @@ def class_text(
         head += [f'    """{docstring}"""', ""]
     if made:
         head += [
-            *indented([f"def __init__({', '.join(['self', *parameters])}):"], INDENT - 4),
+            *indent_lines([f"def __init__({', '.join(['self', *parameters])}):"], INDENT - 4),
             "        super().__init__()",
-            *indented(made, INDENT),
+            *indent_lines(made, INDENT),
             "",
         ]
     body = [
-        *indented([f"def forward({signature}):"], INDENT - 4),
-        *indented(lines, INDENT),
+        *indent_lines([f"def forward({signature}):"], INDENT - 4),
+        *indent_lines(lines, INDENT),
     ]
     return "\n".join(head + body)
 
@@ -122,7 +128,7 @@ class _Writer:
     def __init__(
         self,
         program: Program,
-        items: Sequence[Item],
+        items: Sequence[ForwardItem],
         namer: Namer,
         name: str,
         part: Part,
@@ -130,7 +136,7 @@ class _Writer:
     ) -> None:
         self.program, self.namer, self.part, self.items = program, namer, part, items
         alone = part.level == "kernel" and bool(part.scopes) and name == "Model"
-        self.owned = Owned(program, part.io.states, part.module_path, alone=alone)
+        self.owned = ModuleAttributes(program, part.io.states, part.module_path, alone=alone)
         self.flow = ItemFlow(program, part, items)
         self.attributes: dict[int, str] = {}
         calls = self.attributes if nested else None
@@ -159,7 +165,7 @@ class _Writer:
         for position, item in enumerate(self.items):
             if position in self.flow.repeats:
                 continue
-            if isinstance(item, Call):
+            if isinstance(item, ChildCall):
                 calls = [self.flow.call(p) for p in self.flow.loops.get(position, [position])]
                 keys = tuple(map(weights_key, calls))
                 one = len({*keys}) == 1
@@ -169,29 +175,29 @@ class _Writer:
                 self.attributes[position] = made[key]
                 continue
             op = self.program.graph.operations[item]
-            if self.owned.module(op) is None:
+            if self.owned.use_module(op) is None:
                 for name in op.refs():
                     if self.program.is_state(name):
-                        self.owned.state(name)
+                        self.owned.use_state(name)
 
-    def _own_calls(self, calls: list[Call], shared: bool) -> str:
+    def _own_calls(self, calls: list[ChildCall], shared: bool) -> str:
         """Return the attribute for one child, or for the list of children that a loop runs."""
         positions = [[self.owned.positions[n] for n in call.part.io.states] for call in calls]
         first = calls[0]
         if shared:
-            stem = without_number(first.attribute)
-            return self.owned.child(stem, first.construction, first.weights, positions[0])
+            stem = strip_number(first.attribute)
+            return self.owned.add_child(stem, first.construction, first.weights, positions[0])
         if len(calls) == 1:
-            return self.owned.child(
+            return self.owned.add_child(
                 first.attribute, first.construction, first.weights, positions[0]
             )
         stem = common_stem([c.attribute for c in calls])
-        return self.owned.children(
+        return self.owned.add_children(
             stem, [c.construction for c in calls], [c.weights for c in calls], positions
         )
 
     def _name_arguments(self) -> tuple[str, ...]:
-        names = self.namer.parameters(self.part)
+        names = self.namer.parameter_names(self.part)
         for name, value in zip(names, self.part.io.inputs, strict=True):
             self.live[name] = self.bound[name] = value
             self.names[value] = name
@@ -205,7 +211,7 @@ class _Writer:
         for variable, value in self.bound.items():
             if value not in self.program.graph.on_cpu:
                 return f"{variable}.device"
-        return f"{self.owned.anchor()}.device"
+        return f"{self.owned.device_anchor()}.device"
 
     # --- forward ----------------------------------------------------------------------------------
 
@@ -216,14 +222,14 @@ class _Writer:
     ) -> list[str]:
         """Return the statements of `forward`."""
         if inlined is None:
-            self.statements.choose()
+            self.statements.choose_inlined()
         else:
             self.statements.inlined = set(inlined)
         statements = [
             (position, item)
             for position, item in enumerate(self.items)
             if position not in self.flow.repeats
-            and not any(map(self.statements.is_inside, self.flow.makes(item)))
+            and not any(map(self.statements.is_inlined, self.flow.makes(item)))
         ]
         lists = self._lists(statements)
         self.list_of = {s: each for each in lists for s in each.joins}
@@ -268,16 +274,16 @@ class _Writer:
 
     # --- the author's lists of tensors ------------------------------------------------------------
 
-    def _lists(self, statements: Sequence[tuple[int, Item]]) -> list[GrowingList]:
+    def _lists(self, statements: Sequence[tuple[int, ForwardItem]]) -> list[GrowingList]:
         made = dict.fromkeys(self.part.io.inputs, -1)
         for s, (position, item) in enumerate(statements):
             if position not in self.flow.loops:
                 made |= dict.fromkeys(self.flow.makes(item), s)
         return growing_lists(self.namer, [item for _, item in statements], made)
 
-    def _leaves(self, s: int, item: Item) -> list[str]:
+    def _leaves(self, s: int, item: ForwardItem) -> list[str]:
         """Return the values that a statement reads from variables, none if it joins a list."""
-        return [] if s in self.list_of else self.statements.leaves(item)
+        return [] if s in self.list_of else self.statements.leaf_values(item)
 
     def _appended(self, lists: Sequence[GrowingList], s: int, last: dict[str, int]) -> list[str]:
         """Return the statements that put the values of statement `s` into the author's lists."""
@@ -293,7 +299,7 @@ class _Writer:
                     continue
                 variable = self.names[member]
                 if place == 0:
-                    name = unique(each.name, {*self.live, *RESERVED})
+                    name = make_unique(each.name, {*self.live, *RESERVED})
                     self.list_names[each] = name
                     self.live[name] = each.name
                     self.bound.pop(name, None)
@@ -304,13 +310,13 @@ class _Writer:
                     del self.live[variable]  # unless another list has already released it
         return lines
 
-    def _joining(self, s: int, item: Item, text: str) -> str:
+    def _joining(self, s: int, item: ForwardItem, text: str) -> str:
         """Return a join's expression, rewritten to read the list instead of its members."""
         each = self.list_of[s]
         name = self.list_names[each]
         if s == each.joins[-1]:
             del self.live[name]
-        if isinstance(item, Call):
+        if isinstance(item, ChildCall):
             return f"{text.partition('(')[0]}(*{name})"
         inner, _, rest = text.partition("]")
         return f"{inner.partition('[')[0]}{name}{rest}"
@@ -362,7 +368,7 @@ class _Writer:
         """Return, for each call of a module, the position of the last item that runs part of it."""
         ends: dict[Scope, int] = {}
         for position, item in enumerate(self.items):
-            for i in item.part.operations if isinstance(item, Call) else (item,):
+            for i in item.part.operations if isinstance(item, ChildCall) else (item,):
                 ends |= dict.fromkeys(self.program.graph.operations[i].scopes, position)
         return ends
 
@@ -373,7 +379,7 @@ class _Writer:
         variable, result = self.names[carried], last.part.io.outputs[0]
         attribute = self.attributes[position]
         shared = weights_key(first) == weights_key(last)
-        each = "_" if shared else one_of(attribute, {*self.live, *RESERVED})
+        each = "_" if shared else loop_variable(attribute, {*self.live, *RESERVED})
         arguments = ", ".join(self._read(n) for n in first.part.io.inputs)
         self.live[variable] = self.held[variable] = self.bound[variable] = result
         self.names[result] = variable
@@ -384,19 +390,19 @@ class _Writer:
         comment = comments.pop() if len(comments) == 1 else ""
         return [f"for {each} in {several}:", f"    {variable} = {call}({arguments}){comment}"]
 
-    def _listed(self, item: Item) -> bool:
-        return not isinstance(item, Call) and self.program.graph.operations[item].listed
+    def _listed(self, item: ForwardItem) -> bool:
+        return not isinstance(item, ChildCall) and self.program.graph.operations[item].listed
 
     def _read(self, name: str) -> str:
-        return self.statements.value(name, self.names.__getitem__)
+        return self.statements.value_text(name, self.names.__getitem__)
 
-    def _right_side(self, position: int, item: Item) -> str:
-        if isinstance(item, Call):
+    def _right_side(self, position: int, item: ForwardItem) -> str:
+        if isinstance(item, ChildCall):
             arguments = ", ".join(self._read(n) for n in item.part.io.inputs)
             return f"self.{self.attributes[position]}({arguments})"
-        return self.statements.expression(item, self.names.__getitem__)
+        return self.statements.expression_text(item, self.names.__getitem__)
 
-    def _targets(self, item: Item, last: dict[str, int], s: int, dying: list[str]) -> str:
+    def _targets(self, item: ForwardItem, last: dict[str, int], s: int, dying: list[str]) -> str:
         for name in dying:
             if name in self.names and self.live.get(self.names[name]) == name:
                 del self.live[self.names[name]]
@@ -414,39 +420,41 @@ class _Writer:
             return ""
         found = (
             None
-            if isinstance(item, Call)
-            else self.owned.module(self.program.graph.operations[item])
+            if isinstance(item, ChildCall)
+            else self.owned.use_module(self.program.graph.operations[item])
         )
         if found is not None and len(targets) > 1:
             return found[1].unpack.format(*targets).replace("(_, _)", "_")
         return ", ".join(targets) + ("," if self._listed(item) and len(targets) == 1 else "")
 
-    def _variable(self, name: str, item: Item, dying: Sequence[str]) -> str:
+    def _variable(self, name: str, item: ForwardItem, dying: Sequence[str]) -> str:
         """Return a free variable name for a value that an item makes.
 
         The result of a child may take over a generic name such as `x` from the child's first input.
         """
         taken = {*self.live, *RESERVED}
-        wishes = self.namer.wishes(name)
+        wishes = self.namer.candidate_names(name)
         for before in dying:
             if {name, before} <= self.statements.split and self.statements.is_large(before):
                 return self.names[before]  # reusing the name frees the large tensor in time
-        if isinstance(item, Call):
-            seen = self.namer.seen_from(name, self.part.scopes)
+        if isinstance(item, ChildCall):
+            seen = self.namer.author_variable(name, self.part.scopes)
             first = next(iter(item.part.io.inputs), "")
             if seen is not None:
                 wishes = (seen, *wishes)
             elif (
                 first in dying
-                and self.names.get(first) in GENERIC
+                and self.names.get(first) in GENERIC_NAMES
                 and wishes[0] not in _OPERANDS  # the next kernel needs these names to differ
             ):
                 wishes = (self.names[first], *wishes)
-        if wishes[0] not in GENERIC and name in self.namer.authors:
-            return unique(wishes[0], taken)
+        if wishes[0] not in GENERIC_NAMES and name in self.namer.author_names:
+            return make_unique(wishes[0], taken)
         free = [wish for wish in wishes if wish not in taken]
-        return free[0] if free else unique(wishes[-1 if wishes[0] in GENERIC else 0], taken)
+        return (
+            free[0] if free else make_unique(wishes[-1 if wishes[0] in GENERIC_NAMES else 0], taken)
+        )
 
-    def _commented(self, line: str, item: Item) -> str:
+    def _commented(self, line: str, item: ForwardItem) -> str:
         makes = [n for n in self.flow.makes(item) if n in self.names]
         return line + shape_comment(self.program, makes[0]) if len(makes) == 1 else line

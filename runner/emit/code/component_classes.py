@@ -10,14 +10,21 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from runner.emit.code.child_loops import without_number
-from runner.emit.code.class_body import Call, Item
-from runner.emit.code.class_writer import Written, class_text, write_class
+from runner.emit.code.child_loops import strip_number
+from runner.emit.code.class_body import ChildCall, ForwardItem
+from runner.emit.code.class_writer import EmittedClass, class_text, write_class
 from runner.emit.code.module_attributes import Weight
-from runner.emit.code.number_arguments import Template, template
-from runner.emit.naming.class_names import ENDS, Variant, told_apart
-from runner.emit.naming.constructor_names import written_numbers
-from runner.emit.naming.value_names import RESERVED, Namer, camel, child_names, identifier, unique
+from runner.emit.code.number_arguments import Template, merge_variants
+from runner.emit.naming.class_names import ENDS, Variant, distinguish_variants
+from runner.emit.naming.constructor_names import author_number_names
+from runner.emit.naming.value_names import (
+    RESERVED,
+    Namer,
+    camel_case,
+    child_names,
+    identifier,
+    make_unique,
+)
 from runner.emit.pages.outline import words_of
 from runner.graph.ir import Ref, substitute
 from runner.tree.interface import Program
@@ -46,7 +53,7 @@ class _Definition:
     """Name of the class if no other class of the file has the same."""
     variant: Variant
     """All parts that are instances of the class."""
-    written: Written
+    written: EmittedClass
     """The class as written for its first workload."""
     shared: Template
     """Statements of the class, with parameters for the numbers that differ."""
@@ -110,8 +117,8 @@ class ClassWriter:
         first, *others = parts
         base = self._written(first, first)
         variants = [base, *(self._written(first, part, base) for part in others)]
-        told = written_numbers(self.program, first)
-        shared = template([(variant.made, variant.lines) for variant in variants], told)
+        told = author_number_names(self.program, first)
+        shared = merge_variants([(variant.made, variant.lines) for variant in variants], told)
         if shared is None and others:
             for part in parts:
                 self._define([part])
@@ -127,7 +134,7 @@ class ClassWriter:
             arguments = shared.arguments(place)
             self._classes[self.workload(part).name] = _Class(name, arguments, each.weights)
 
-    def _written(self, first: Part, part: Part, base: Written | None = None) -> Written:
+    def _written(self, first: Part, part: Part, base: EmittedClass | None = None) -> EmittedClass:
         """Return the class of `part`, written with the names of `first`.
 
         Values that `base` inlines are inlined here, too.
@@ -137,18 +144,18 @@ class ClassWriter:
         items = self._items(first, part)
         return write_class(program, self.namer, "", first, items, inlined=inlined, nested=True)
 
-    def _items(self, first: Part, part: Part) -> list[Item]:
+    def _items(self, first: Part, part: Part) -> list[ForwardItem]:
         """Return the items of forward: operations, and calls of classes with `part`'s numbers."""
         pairs = list(self._pairs(first, part, first))
         names = child_names(replace(first, children=tuple(child for child, _ in pairs)))
-        calls: dict[int, Call] = {}
+        calls: dict[int, ChildCall] = {}
         loose: set[int] = set()
         for child, twin in pairs:
             if not _is_class(self.program, child, first):
                 loose.update(child.operations)
                 continue
             cls = self._classes[self.workload(twin).name]
-            call = Call(child, names[id(child)], cls.name, cls.weights, cls.arguments)
+            call = ChildCall(child, names[id(child)], cls.name, cls.weights, cls.arguments)
             calls[id(child)] = call
         called = [child for child, _ in pairs if id(child) in calls]
         inside = {i for child in called for i in child.operations}
@@ -172,7 +179,7 @@ class ClassWriter:
                 continue
             kept, first = next(iter(alike.items()))
             texts = [(each.shared.made, each.shared.lines) for each in alike.values()]
-            shared = template(texts, first.told)
+            shared = merge_variants(texts, first.told)
             if shared is None:
                 continue
             variant = Variant(
@@ -196,11 +203,11 @@ class ClassWriter:
             alike.setdefault(each.plain, []).append(name)
         names: dict[str, str] = {}
         for plain, several in alike.items():
-            told = told_apart([self._definitions[name].variant for name in several])
+            told = distinguish_variants([self._definitions[name].variant for name in several])
             for name, words in zip(several, told, strict=True):
                 before, after = [w for w in words if w in ENDS], [w for w in words if w not in ENDS]
-                wish = camel("_".join([*before, plain, *after]))
-                names[name] = unique(wish, {*names.values(), *RESERVED}, between="")
+                wish = camel_case("_".join([*before, plain, *after]))
+                names[name] = make_unique(wish, {*names.values(), *RESERVED}, between="")
         return names
 
 
@@ -259,7 +266,7 @@ def _class_name(program: Program, part: Part) -> str:
     """Return the author's class name if a part is a call of one, else a name by its operations."""
     if _is_call(program, part) and not is_container(part.scopes[-1]):
         return identifier(part.scopes[-1].cls)
-    return camel(without_number(part.stem))
+    return camel_case(strip_number(part.stem))
 
 
 # --- parts that differ in numbers alone -----------------------------------------------------------
@@ -292,7 +299,7 @@ def _structure(program: Program, part: Part) -> Hashable:
 def _structure_of_children(program: Program, part: Part, place: dict[int, int]) -> Hashable:
     return tuple(
         (
-            without_number(c.stem),
+            strip_number(c.stem),
             _class_name(program, c) if _is_class(program, c, part) else "",
             tuple(place[i] for i in c.operations),
             _structure_of_children(program, c, place),

@@ -21,12 +21,12 @@ def typical_width(text: str) -> int:
     return len(_NUMBER.sub("00", text))
 
 
-def indented(lines: Iterable[str], indent: int) -> list[str]:
+def indent_lines(lines: Iterable[str], indent: int) -> list[str]:
     """Return the lines of statements at an indentation, each broken where it is too wide."""
-    return [broken for line in lines for broken in fitted(line, indent)]
+    return [broken for line in lines for broken in fit_line(line, indent)]
 
 
-def fitted(line: str, indent: int = 0) -> list[str]:
+def fit_line(line: str, indent: int = 0) -> list[str]:
     """Return the lines of one statement: one if it fits, else broken at its last outer bracket.
 
     The text in the brackets goes on a line of its own, or each of its items on one, with a comma at
@@ -37,7 +37,7 @@ def fitted(line: str, indent: int = 0) -> list[str]:
     space = " " * indent
     if indent + len(line) <= WIDTH or not line:
         return [space + line]
-    code, comment = uncommented(line)
+    code, comment = split_comment(line)
     if indent + len(code) <= WIDTH:
         return [space + comment.strip(), space + code]
     opening = _last_bracket(code)
@@ -60,15 +60,15 @@ def fitted(line: str, indent: int = 0) -> list[str]:
     if indent + 4 + len(inside) <= WIDTH and (is_call or len(items) == 1):
         body = [inner + inside]
     elif loop and len(items) == 1 and each.count("(") == each.count(")") and inside[0] != "[":
-        body = [*fitted(each, indent + 4), f"{inner}for {over}"]
+        body = [*fit_line(each, indent + 4), f"{inner}for {over}"]
     elif len(items) > 1 and all(map(_PLAIN.fullmatch, items)):
         body = _filled(items, indent + 4)
     elif is_group:
         body = [f"{inner}{part}" for part in _summands(inside)]
     elif is_list:
-        body = [broken for item in items for broken in fitted(f"{item},", indent + 4)]
+        body = [broken for item in items for broken in fit_line(f"{item},", indent + 4)]
     else:
-        body = fitted(inside, indent + 4)
+        body = fit_line(inside, indent + 4)
     return [space + head, *body, space + tail + comment]
 
 
@@ -98,7 +98,7 @@ def _in_parentheses(code: str, comment: str, indent: int) -> list[str] | None:
     return [f"{space}{target}{equals}(", f"{space}    {value}", f"{space}){comment}"]
 
 
-def uncommented(line: str) -> tuple[str, str]:
+def split_comment(line: str) -> tuple[str, str]:
     """Return a statement and its comment; the comment begins with two blanks, or is empty."""
     quote = ""
     for place, letter in enumerate(line):

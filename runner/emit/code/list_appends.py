@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from runner.emit.code.class_body import Item
+from runner.emit.code.class_body import ForwardItem
 from runner.emit.naming.value_names import JOINS, Namer, identifier
 from runner.graph.ir import Operation, Ref
 from runner.tree.interface import Program
@@ -32,7 +32,7 @@ class GrowingList:
 
 
 def growing_lists(
-    namer: Namer, statements: Sequence[Item], made: dict[str, int]
+    namer: Namer, statements: Sequence[ForwardItem], made: dict[str, int]
 ) -> list[GrowingList]:
     """Return the lists of a forward.
 
@@ -48,7 +48,7 @@ def growing_lists(
     lists = []
     for (name, _), joins in groups.items():
         members = joins[-1][1]
-        variables = {namer.of(n) for n in members}
+        variables = {namer.name_of(n) for n in members}
         if len(joins) == 1 and len(members) <= _LONGEST_LITERAL and len(variables) > 1:
             continue
         if len({*members}) == len(members) and _grows(joins, members, made):
@@ -57,7 +57,7 @@ def growing_lists(
     return lists
 
 
-def _join(program: Program, item: Item) -> Operation | None:
+def _join(program: Program, item: ForwardItem) -> Operation | None:
     """Return the join of a list of tensors that an item is; None if it is anything else."""
     if isinstance(item, int):
         operations: tuple[int, ...] = (item,)

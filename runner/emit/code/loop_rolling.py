@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from runner.emit.code.child_loops import SHORTEST_LOOP, common_stem, one_of
-from runner.emit.code.line_breaks import uncommented
+from runner.emit.code.child_loops import SHORTEST_LOOP, common_stem, loop_variable
+from runner.emit.code.line_breaks import split_comment
 from runner.emit.code.module_attributes import Weight, module_list
-from runner.emit.naming.value_names import RESERVED, unique
+from runner.emit.naming.value_names import RESERVED, make_unique
 
 _MADE = re.compile(r"self\.((\w+?)(?:_\d+)?) = ((?:nn\.)?\w+)\((.*)\)")
 """A statement that makes a module: attribute, attribute without number, class and arguments."""
@@ -28,7 +28,7 @@ _INDEX = re.compile(r"(?<=[\[(,= ])(\d+)(?=[\]),])")
 """A number that is an index or an argument by itself."""
 
 
-def rolled(
+def roll_module_loops(
     made: Sequence[str], lines: Sequence[str], weights: Sequence[Weight]
 ) -> tuple[list[str], list[str], list[Weight]]:
     """Return statements of `__init__` and `forward` with loops over modules, and renamed weights.
@@ -44,7 +44,7 @@ def rolled(
                 continue
             attribute = common_stem(run)
             taken = {*RESERVED, *re.findall(r"(?<![\w.])[A-Za-z_]\w*", " ".join(lines))}
-            each = one_of(attribute, taken)
+            each = loop_variable(attribute, taken)
             constructions = [_construction(name, made) for name in run]
             first = next(n for n, text in enumerate(made) if text.startswith(f"self.{run[0]} ="))
             if any(text.startswith(f"self.{attribute} =") for text in made):
@@ -116,7 +116,7 @@ def _repeated(run: Sequence[str], lines: Sequence[str]) -> tuple[int, list[str],
             [line.replace(f"self.{name}(", f"{_STEP}(") for line in group]
             for name, group in zip(run, groups, strict=True)
         ]
-        codes = [[uncommented(line)[0] for line in step] for step in steps]
+        codes = [[split_comment(line)[0] for line in step] for step in steps]
         if all(code == codes[0] for code in codes) and len(codes[0]) == size:
             same = [len(set(several)) == 1 for several in zip(*steps, strict=True)]
             body = [s if k else c for s, c, k in zip(steps[0], codes[0], same, strict=True)]
@@ -129,9 +129,9 @@ def _renamed(weight: Weight, new: dict[str, str]) -> Weight:
     return replace(weight, local=f"{new[module]}{dot}{rest}") if module in new else weight
 
 
-def counted(lines: Sequence[str]) -> list[str]:
+def roll_number_loops(lines: Sequence[str]) -> list[str]:
     """Return the statements of `forward`, with loops for those that differ in a rising number."""
-    statements = [uncommented(line) for line in lines]
+    statements = [split_comment(line) for line in lines]
     written: list[str] = []
     start = 0
     while start < len(lines):
@@ -173,7 +173,7 @@ def _counted_loop(
     if turns < SHORTEST_LOOP:
         return [], 0
     text = "\n".join(code + comment for code, comment in statements[start:])
-    index = unique("t", {*RESERVED, *re.findall(r"(?<![\w.])[A-Za-z_]\w*", text)})
+    index = make_unique("t", {*RESERVED, *re.findall(r"(?<![\w.])[A-Za-z_]\w*", text)})
     codes = "".join(index if k in moving else text for k, text in enumerate(first)).split("\n")
     comments = [[comment for _, comment in statements[start + n : start + turns * size : size]]
                 for n in range(size)]  # fmt: skip

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import groupby, takewhile
 
 from runner.emit.code.module_choice import ModuleCall, module_call
-from runner.emit.code.operation_code import Text
-from runner.emit.inputs.tensor_recipes import Recipes
-from runner.emit.naming.value_names import RESERVED, identifier, relative, unique
+from runner.emit.code.operation_code import Expression
+from runner.emit.inputs.tensor_recipes import RecipeWriter
+from runner.emit.naming.value_names import RESERVED, identifier, make_unique, relative_path
 from runner.graph.ir import Operation, State, TensorSpec
 from runner.graph.operations import is_random
 from runner.graph.terms import snake_case
@@ -38,7 +38,7 @@ class Weight:
     """
 
 
-class Owned:
+class ModuleAttributes:
     """The attributes of one class: assigns them on first use, and collects what `__init__` runs."""
 
     def __init__(
@@ -57,7 +57,7 @@ class Owned:
         """Statements of `__init__`."""
         self.names: set[str] = set(RESERVED) | _OF_MODULES
         """Attribute names that are not free."""
-        self._recipes = Recipes(set())
+        self._recipes = RecipeWriter(set())
         self._modules: dict[object, str] = {}
         self._states: dict[str, str] = {}
         self._kinds = [program.graph.states[name].kind for name in states]
@@ -73,7 +73,7 @@ class Owned:
         if first != weight.local:
             self.lines.append(f"self.{_reached(weight.local)} = self.{_reached(first)}")
 
-    def module(self, op: Operation) -> tuple[str, ModuleCall] | None:
+    def use_module(self, op: Operation) -> tuple[str, ModuleCall] | None:
         """Return (attribute, call) of the nn module that runs an operation, None if there is none.
 
         The module is made on its first use.
@@ -84,7 +84,7 @@ class Owned:
             return None
         key = (call.cls, call.arguments, call.weights)
         if key not in self._modules:
-            attribute = self.name(self._module_name(call, op))
+            attribute = self.reserve_name(self._module_name(call, op))
             self._modules[key] = attribute
             self._make_module(attribute, call)
         return self._modules[key], call
@@ -104,8 +104,8 @@ class Owned:
         return here if shared else path
 
     def _inside(self, path: str) -> str:
-        """Return an attribute name for a path, relative to the class's own; '' if it is a number."""
-        inside = relative(path, self.base) or path.rpartition(".")[2]
+        """Return an attribute name for a path relative to the class's own, or '' for a number."""
+        inside = relative_path(path, self.base) or path.rpartition(".")[2]
         if self.base and inside == path:  # A module further out passes it in.
             inside = path.rpartition(".")[2]
         pieces = inside.split(".")
@@ -123,40 +123,40 @@ class Owned:
                 Weight(f"{attribute}.{name}", self.positions[call.weights[-1][1]], name)
             )
 
-    def state(self, name: str) -> Text:
+    def use_state(self, name: str) -> Expression:
         """Return the expression of a weight that an operation reads directly: `self.scale`.
 
         The attribute is made on its first use.
         """
         if name not in self._states:
             state = self.program.graph.states[name]
-            attribute = self.name(
+            attribute = self.reserve_name(
                 identifier(self._inside(state.path) or state.path.rpartition(".")[2])
             )
             self._states[name] = attribute
             self._make_state(attribute, state, self.program.spec(name))
-            if state.kind != "constant" or is_given(state):
+            if state.kind != "constant" or is_loaded_constant(state):
                 self._take(Weight(attribute, self.positions[name]))
-        return Text(f"self.{self._states[name]}")
+        return Expression(f"self.{self._states[name]}")
 
     def _make_state(self, attribute: str, state: State, spec: TensorSpec) -> None:
         value = self._value(state, spec)
         if state.kind == "parameter":
             frozen = "" if state.requires_grad else ", requires_grad=False"
             self.lines.append(f"self.{attribute} = nn.Parameter({value}{frozen})")
-        elif state.kind == "buffer" or is_given(state):
+        elif state.kind == "buffer" or is_loaded_constant(state):
             left_out = "" if state.in_checkpoint else ", persistent=False"
             self.lines.append(f'self.register_buffer("{attribute}", {value}{left_out})')
         else:
             self.lines.append(f"self.{attribute} = {value}")
 
     def _value(self, state: State, spec: TensorSpec) -> str:
-        recipe = None if is_given(state) else state.recipe
+        recipe = None if is_loaded_constant(state) else state.recipe
         if recipe is not None and (
             state.kind != "parameter" or len(recipe.operations) <= LONGEST_PARAMETER_RECIPE
         ):
             drawn = any(map(is_random, recipe.operations))
-            recipes = Recipes({*self._recipes.taken}) if drawn else self._recipes
+            recipes = RecipeWriter({*self._recipes.taken}) if drawn else self._recipes
             lines, value = recipes.write(recipe)
             self.lines += lines
             return value
@@ -164,37 +164,37 @@ class Owned:
             return state.literal
         return random_tensor(spec, state)
 
-    def anchor(self) -> str:
+    def device_anchor(self) -> str:
         """Return a tensor that moves with the module: the first weight, else an empty buffer."""
         for weight in self.weights:
             if self._kinds[weight.position] != "constant":
                 return f"self.{_reached(weight.local)}"
         if not self._anchor:
-            self._anchor = self.name("anchor")
+            self._anchor = self.reserve_name("anchor")
             self.lines.append(
                 f'self.register_buffer("{self._anchor}", torch.empty(0), persistent=False)'
             )
         return f"self.{self._anchor}"
 
-    def name(self, wish: str) -> str:
+    def reserve_name(self, wish: str) -> str:
         """Return a free attribute name and reserve it."""
-        found = unique(identifier(wish), self.names)
+        found = make_unique(identifier(wish), self.names)
         self.names.add(found)
         return found
 
-    def child(
+    def add_child(
         self, wish: str, construction: str, weights: Sequence[Weight], positions: Sequence[int]
     ) -> str:
         """Add another emitted class with its weights, and return its attribute.
 
         `positions`: position of each of its states among this class's states.
         """
-        attribute = self.name(wish)
+        attribute = self.reserve_name(wish)
         self.lines.append(f"self.{attribute} = {construction}")
         self._own(attribute, weights, positions)
         return attribute
 
-    def children(
+    def add_children(
         self,
         wish: str,
         constructions: Sequence[str],
@@ -202,7 +202,7 @@ class Owned:
         positions: Sequence[Sequence[int]],
     ) -> str:
         """Add a list of emitted classes, one per construction, and return its attribute."""
-        attribute = self.name(wish)
+        attribute = self.reserve_name(wish)
         self.lines.append(f"self.{attribute} = {module_list(constructions)}")
         for k, (theirs, own) in enumerate(zip(weights, positions, strict=True)):
             self._own(f"{attribute}.{k}", theirs, own)
@@ -257,10 +257,10 @@ def common_path(states: Sequence[str], base: str) -> str:
         pieces[0] for pieces in takewhile(lambda p: len({*p}) == 1, zip(*paths, strict=False))
     ]
     found = ".".join(common)
-    return found if relative(found, base) != found or not base else base
+    return found if relative_path(found, base) != found or not base else base
 
 
-def is_given(state: State) -> bool:
+def is_loaded_constant(state: State) -> bool:
     """Return whether a state is a constant that cannot be recomputed.
 
     Such a tensor in a plain attribute is handed over like a weight.

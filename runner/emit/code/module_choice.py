@@ -8,7 +8,7 @@ call does not follow) the operation stays a function call.
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from runner.emit.code.literals import Text, literal
+from runner.emit.code.literals import Expression, literal
 from runner.graph.ir import Arg, Operation, Ref, Symbol, TensorSpec, references
 
 
@@ -109,7 +109,7 @@ def zero_states(op: Operation, maker: Callable[[str], Operation | None]) -> list
 
 
 def _python(arg: Arg) -> str:
-    return literal(arg, lambda name: Text(name)).text
+    return literal(arg, lambda name: Expression(name)).text
 
 
 def _number(arg: Arg) -> Arg:

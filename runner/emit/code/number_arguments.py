@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from types import MappingProxyType
 
-from runner.emit.code.line_breaks import split_arguments, uncommented
-from runner.emit.naming.value_names import identifier, unique
+from runner.emit.code.line_breaks import split_arguments, split_comment
+from runner.emit.naming.value_names import identifier, make_unique
 
 MOST_PARAMETERS = 8
 """Most numbers that a class takes; if more differ, each variant is a class of its own."""
@@ -87,7 +87,7 @@ class Template:
         return ", ".join(f"{name}={values[variant]}" for name, values in pairs)
 
 
-def template(
+def merge_variants(
     variants: Sequence[tuple[Sequence[str], Sequence[str]]],
     told: Mapping[tuple[str, str], str] = MappingProxyType({}),
 ) -> Template | None:
@@ -157,7 +157,7 @@ def _merged(statements: Sequence[str]) -> _Statement | None:
     """
     if len(set(statements)) == 1:
         return [statements[0]]
-    parted = [uncommented(statement) for statement in statements]
+    parted = [split_comment(statement) for statement in statements]
     codes = [code for code, _ in parted]
     merged = _construction(codes) or _tokens(codes)
     shapes = _tokens([comment for _, comment in parted])
@@ -257,7 +257,7 @@ class _Names:
         return self.base(self._formulas[key][0]) if key in self._formulas else self.parameters[key]
 
     def _add(self, key: _Key, wish: str) -> None:
-        self.parameters[key] = unique(wish, {*self._taken, *self.parameters.values()})
+        self.parameters[key] = make_unique(wish, {*self._taken, *self.parameters.values()})
 
     def _is_known(self, key: _Key) -> bool:
         return key in self.parameters or key in self._formulas

@@ -23,16 +23,16 @@ from runner.emit.code.literals import (
     SUM,
     UNARY,
     XOR,
-    Text,
+    Expression,
     Value,
     as_list,
     decimal,
     literal,
 )
-from runner.emit.code.operator_spellings import IN_PLACE, rows
+from runner.emit.code.operator_spellings import IN_PLACE, spellings
 from runner.graph.ir import CPU, DEVICE, Arg, Operation, Ref, Symbol
 
-__all__ = ["ATOM", "Text", "literal", "spell", "subscript"]
+__all__ = ["ATOM", "Expression", "literal", "spell", "subscript"]
 
 Dims = Callable[[str], int]
 """Gives the number of dimensions of a value."""
@@ -87,7 +87,7 @@ _LISTS = {"split_sizes"}
 
 def spell(
     op: Operation, value: Value, device: Device | None = None, dims: Dims | None = None
-) -> Text:
+) -> Expression:
     """Return the expression of one operation; one with several outputs gives a tuple or a list.
 
     `value` gives the expression of each value that it reads. `device` gives that of the model's
@@ -110,7 +110,7 @@ def spell(
     return text or _by_own_name(op, value)
 
 
-def _placed(op: Operation, value: Value, where: str | None) -> Text:
+def _placed(op: Operation, value: Value, where: str | None) -> Expression:
     """Return the expression of an operation that makes a tensor on a device, or moves one there.
 
     Without `where`, the tensor is made on the default device.
@@ -118,7 +118,7 @@ def _placed(op: Operation, value: Value, where: str | None) -> Text:
     if op.target == "to.device":
         said = [*([where] if where else ()), *(literal(arg, value).text for arg in op.args[2:])]
         source = literal(op.args[0], value)
-        return Text(f"{source.at(ATOM)}.to({', '.join(said)})") if said else source
+        return Expression(f"{source.at(ATOM)}.to({', '.join(said)})") if said else source
     plain = replace(op, kwargs=tuple((k, v) for k, v in op.kwargs if k != "device"))
     if where is None:
         return spell(plain, value)
@@ -226,8 +226,8 @@ def _parsed(row: str) -> _Row:
 
 def _tabled(
     op: Operation, bound: dict[str, Arg], value: Value, device: str | None = None
-) -> Text | None:
-    for row in rows().get(op.target, ()):
+) -> Expression | None:
+    for row in spellings().get(op.target, ()):
         text = _call(op, _parsed(row), dict(bound), value, device)
         if text is not None:
             return text
@@ -236,7 +236,7 @@ def _tabled(
 
 def _call(
     op: Operation, row: _Row, left: dict[str, Arg], value: Value, device: str | None
-) -> Text | None:
+) -> Expression | None:
     """Return the call that a row describes; None if it cannot express every argument.
 
     `left` holds the arguments that the call does not express yet; it is emptied.
@@ -280,7 +280,7 @@ def _call(
         if not row.creates:
             return None
         written.append(f"device={device}")
-    return Text(f"{receiver}{row.callee}({', '.join(written)})")
+    return Expression(f"{receiver}{row.callee}({', '.join(written)})")
 
 
 def _argument(op: Operation, name: str, arg: Arg, value: Value) -> str:
@@ -313,48 +313,48 @@ _ALIKE: dict[type, tuple[type, ...]] = {int: (int, float), float: (int, float)}
 # --- operators ------------------------------------------------------------------------------------
 
 
-def _sign(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
+def _sign(op: Operation, bound: dict[str, Arg], value: Value) -> Expression | None:
     """Return an operator sign or an attribute: `a + b`, `a < b`, `-a`, `a**b`, `a.T`; else None."""
-    first = literal(op.args[0], value) if op.args else Text("")
+    first = literal(op.args[0], value) if op.args else Expression("")
     overload = op.target.partition(".")[2]
     if op.name in _ATTRIBUTES:
-        return Text(f"{first.at(ATOM)}.{_ATTRIBUTES[op.name]}")
+        return Expression(f"{first.at(ATOM)}.{_ATTRIBUTES[op.name]}")
     if op.name in _PREFIXES and overload == "default":
-        return Text(_PREFIXES[op.name] + first.at(UNARY), UNARY)
+        return Expression(_PREFIXES[op.name] + first.at(UNARY), UNARY)
     if len(op.args) != 2 or op.kwargs:
         return None
     second = literal(op.args[1], value)
     if op.name == "pow":
         base, power = first.at(ATOM), second.at(UNARY)
         plain = _PLAIN.fullmatch(base) and _PLAIN.fullmatch(power)
-        return Text(f"{base}**{power}" if plain else f"{base} ** {power}", POWER)
+        return Expression(f"{base}**{power}" if plain else f"{base} ** {power}", POWER)
     if op.target == "rsub.Scalar":
-        return Text(f"{second.at(SUM)} - {first.at(SUM + 1)}", SUM)
+        return Expression(f"{second.at(SUM)} - {first.at(SUM + 1)}", SUM)
     if op.name == "mul" and first.divisor is not None and not isinstance(op.args[1], Ref):
-        return Text(f"{second.at(PRODUCT)} / {first.divisor.at(PRODUCT + 1)}", PRODUCT)
+        return Expression(f"{second.at(PRODUCT)} / {first.divisor.at(PRODUCT + 1)}", PRODUCT)
     if op.target in _SIGNS:
         sign, rank = _SIGNS[op.target]
         left = rank + 1 if rank == COMPARISON else rank
-        return Text(f"{first.at(left)} {sign} {second.at(rank + 1)}", rank)
+        return Expression(f"{first.at(left)} {sign} {second.at(rank + 1)}", rank)
     return None
 
 
-def _in_place(op: Operation, value: Value) -> Text:
+def _in_place(op: Operation, value: Value) -> Expression:
     if op.name not in IN_PLACE.split() or not op.args or not isinstance(op.args[0], (Ref, Symbol)):
         return _by_own_name(op, value)
     written = [_drawn(op, arg, value).text for arg in op.args[1:]]
     written += [f"{name}={_drawn(op, arg, value).text}" for name, arg in op.kwargs]
-    return Text(f"{literal(op.args[0], value).at(ATOM)}.{op.name}({', '.join(written)})")
+    return Expression(f"{literal(op.args[0], value).at(ATOM)}.{op.name}({', '.join(written)})")
 
 
-def _drawn(op: Operation, arg: Arg, value: Value) -> Text:
+def _drawn(op: Operation, arg: Arg, value: Value) -> Expression:
     """Return an argument; a bound of `uniform_` in digits, as it equals a root only by accident."""
     if op.name == "uniform_" and isinstance(arg, float):
         return decimal(arg)
     return literal(arg, value)
 
 
-def _by_own_name(op: Operation, value: Value) -> Text:
+def _by_own_name(op: Operation, value: Value) -> Expression:
     name = op.target if op.target.count(".") > 1 else f"aten.{op.target}"
     packet, _, overload = name.rpartition(".")
     function = f"torch.ops.{name}"
@@ -362,13 +362,15 @@ def _by_own_name(op: Operation, value: Value) -> Text:
         function = f'getattr(torch.ops.{packet}, "{overload}")'
     written = [literal(arg, value).text for arg in op.args]
     written += [f"{key}={literal(arg, value).text}" for key, arg in op.kwargs]
-    return Text(f"{function}({', '.join(written)})")
+    return Expression(f"{function}({', '.join(written)})")
 
 
 # --- subscripts -----------------------------------------------------------------------------------
 
 
-def subscript(run: Sequence[Operation], value: Value, dims: Dims | None = None) -> Text | None:
+def subscript(
+    run: Sequence[Operation], value: Value, dims: Dims | None = None
+) -> Expression | None:
     """Return one subscript, `x[:, 0, 1:]`, for operations that each read the one before.
 
     None if no single subscript runs exactly these operations in this order.
@@ -399,10 +401,10 @@ def subscript(run: Sequence[Operation], value: Value, dims: Dims | None = None) 
         items[:blank] = ["..."]
     if len(items) > _LONGEST_SUBSCRIPT:
         return None
-    return Text(f"{literal(first, value).at(ATOM)}[{', '.join(items)}]")
+    return Expression(f"{literal(first, value).at(ATOM)}[{', '.join(items)}]")
 
 
-def _from_the_end(op: Operation, value: Value) -> Text | None:
+def _from_the_end(op: Operation, value: Value) -> Expression | None:
     """Return `x[..., 0:32, :]` for a slice along a negative dimension; None for others."""
     bound = _bound(op)
     dim = bound.get("dim", 0)
@@ -410,7 +412,7 @@ def _from_the_end(op: Operation, value: Value) -> Text | None:
         return None
     item = _slice(bound) if op.name == "slice" else literal(bound["index"], value).text
     items = ["...", item, *[":"] * (-dim - 1)]
-    return Text(f"{literal(op.args[0], value).at(ATOM)}[{', '.join(items)}]")
+    return Expression(f"{literal(op.args[0], value).at(ATOM)}[{', '.join(items)}]")
 
 
 _SUBSCRIPTS = {"select.int", "slice.Tensor", "unsqueeze.default"}
@@ -424,21 +426,21 @@ def _slice(bound: dict[str, Arg]) -> str:
     return text if step == 1 else f"{text}:{step}"
 
 
-def _index(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
+def _index(op: Operation, bound: dict[str, Arg], value: Value) -> Expression | None:
     indices = bound.get("indices")
     if op.target != "index.Tensor" or not isinstance(indices, tuple):
         return None
     items = [":" if index is None else literal(index, value).text for index in indices]
-    return Text(f"{literal(op.args[0], value).at(ATOM)}[{', '.join(items)}]")
+    return Expression(f"{literal(op.args[0], value).at(ATOM)}[{', '.join(items)}]")
 
 
-def _index_put(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
+def _index_put(op: Operation, bound: dict[str, Arg], value: Value) -> Expression | None:
     """Return a call of the operator itself if an index is None, which the method does not take."""
     indices = bound.get("indices")
     return _by_own_name(op, value) if isinstance(indices, tuple) and None in indices else None
 
 
-def _to(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
+def _to(op: Operation, bound: dict[str, Arg], value: Value) -> Expression | None:
     """Return a conversion to the dtype on the tensor's own device, for a move to a fixed device."""
     source = literal(op.args[0], value)
     if op.target != "to.device" or "dtype" not in bound or not source.text.isidentifier():
@@ -446,30 +448,30 @@ def _to(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
     if set(bound) != {"self", "device", "dtype"}:
         return None
     dtype = literal(bound["dtype"], value).text
-    return Text(f"{source.text}.to({source.text}.device, {dtype})")
+    return Expression(f"{source.text}.to({source.text}.device, {dtype})")
 
 
-def _uniform(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
-    """Return a functional `x.uniform_(0, 2)`, whose argument `from` is a reserved word in Python."""
+def _uniform(op: Operation, bound: dict[str, Arg], value: Value) -> Expression | None:
+    """Return a functional `x.uniform_(0, 2)`, whose argument `from` is a keyword of Python."""
     if "from" not in bound:
         return None
     return _by_own_name(replace(op, target="uniform.default"), value)
 
 
-def _relu6(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
+def _relu6(op: Operation, bound: dict[str, Arg], value: Value) -> Expression | None:
     """Return `F.relu6(x)` for the hardtanh between 0 and 6 that it runs."""
     if (bound.get("min_val"), bound.get("max_val")) != (0, 6):
         return None
-    return Text(f"F.relu6({literal(bound['self'], value).text})")
+    return Expression(f"F.relu6({literal(bound['self'], value).text})")
 
 
-def _reciprocal(op: Operation, bound: dict[str, Arg], value: Value) -> Text:
+def _reciprocal(op: Operation, bound: dict[str, Arg], value: Value) -> Expression:
     """Return `torch.reciprocal(x)` with x as its divisor: `1.0 / x` runs it times a number."""
     source = literal(bound["self"], value)
-    return Text(f"torch.reciprocal({source.text})", divisor=source)
+    return Expression(f"torch.reciprocal({source.text})", divisor=source)
 
 
-_Special = Callable[[Operation, dict[str, Arg], Value], Text | None]
+_Special = Callable[[Operation, dict[str, Arg], Value], Expression | None]
 """Writes an operation, given its arguments by name; None leaves it to the other tables."""
 _SPECIAL: dict[str, _Special] = {
     "index": _index,

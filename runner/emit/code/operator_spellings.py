@@ -441,7 +441,7 @@ cross.default           torch.cross(self, other, dim=None)
 
 
 @functools.cache
-def rows() -> dict[str, tuple[str, ...]]:
+def spellings() -> dict[str, tuple[str, ...]]:
     """Return the calls that express each operator overload, the best first."""
     table: dict[str, tuple[str, ...]] = {}
     unary = {"torch.{}(self)": _TORCH_UNARY, "F.{}(self)": _F_UNARY, "self.{}()": _METHOD_UNARY}

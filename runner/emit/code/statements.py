@@ -7,10 +7,10 @@ statement's expression if the line is not too long for it.
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from runner.emit.code.class_body import Call, Item, ItemFlow
+from runner.emit.code.class_body import ChildCall, ForwardItem, ItemFlow
 from runner.emit.code.line_breaks import WIDTH, typical_width
-from runner.emit.code.literals import ATOM, Text
-from runner.emit.code.module_attributes import Owned
+from runner.emit.code.literals import ATOM, Expression
+from runner.emit.code.module_attributes import ModuleAttributes
 from runner.emit.code.operation_code import Device, literal, spell, subscript
 from runner.emit.naming.value_names import Namer
 from runner.graph.ir import Operation, Ref
@@ -33,9 +33,9 @@ class Statements:
         program: Program,
         namer: Namer,
         part: Part,
-        items: Sequence[Item],
+        items: Sequence[ForwardItem],
         flow: ItemFlow,
-        owned: Owned,
+        owned: ModuleAttributes,
         device: Device,
         attributes: Mapping[int, str] | None,
     ) -> None:
@@ -54,35 +54,39 @@ class Statements:
         self.split: set[str] = set()
         """Values that have a statement because another would be too long with them inside."""
 
-    def choose(self) -> None:
+    def choose_inlined(self) -> None:
         """Decide for each value whether it stands inside another statement."""
         for position, item in enumerate(self.items):
             nests = self._can_be_inlined(position, item)
-            if not isinstance(item, Call):
-                target = None if nests else self.namer.of
-                if typical_width(self.expression(item, self.namer.of)) > self._room(item, target):
+            if not isinstance(item, ChildCall):
+                target = None if nests else self.namer.name_of
+                if typical_width(self.expression_text(item, self.namer.name_of)) > self._room(
+                    item, target
+                ):
                     self._split(item)
             else:
-                given = (self.value(name, self.namer.of) for name in self.flow.reads(item))
-                room = self._room(item, None if nests else self.namer.of)
+                given = (
+                    self.value_text(name, self.namer.name_of) for name in self.flow.reads(item)
+                )
+                room = self._room(item, None if nests else self.namer.name_of)
                 if sum(typical_width(each) + 2 for each in given) > room - len(item.attribute):
                     self._split(item)
             if nests and not self._holds_what_is_split(item):
                 self.inlined.add(self.flow.makes(item)[0])
 
-    def is_inside(self, name: str) -> bool:
+    def is_inlined(self, name: str) -> bool:
         """Return whether a value has no statement of its own."""
         return name in self.inlined
 
-    def value(self, name: str, variable: Callable[[str], str]) -> str:
+    def value_text(self, name: str, variable: Callable[[str], str]) -> str:
         """Return the text that reads a value; `variable` names the values that have a statement."""
         return self._value(name, variable).text
 
-    def expression(self, item: Item, variable: Callable[[str], str]) -> str:
+    def expression_text(self, item: ForwardItem, variable: Callable[[str], str]) -> str:
         """Return the right side of an item's statement; `variable` as in `value_text`."""
         return self._expression(item, variable).text
 
-    def leaves(self, item: Item) -> list[str]:
+    def leaf_values(self, item: ForwardItem) -> list[str]:
         """Return the values that an item's statement reads from variables.
 
         In place of an inlined value stand those that its expression reads.
@@ -90,18 +94,18 @@ class Statements:
         found: list[str] = []
         for name in self.flow.reads(item):
             if name in self.inlined:
-                found += self.leaves(self.items[self.flow.producer[name]])
+                found += self.leaf_values(self.items[self.flow.producer[name]])
             else:
                 found.append(name)
         return found
 
-    def _split(self, item: Item) -> None:
+    def _split(self, item: ForwardItem) -> None:
         """Give the values that an item reads statements of their own, as its line is too long."""
         reads = set(self.flow.reads(item))
         self.split |= reads & self.inlined
         self.inlined -= reads
 
-    def _holds_what_is_split(self, item: Item) -> bool:
+    def _holds_what_is_split(self, item: ForwardItem) -> bool:
         """Return whether inlining an item would keep a large split value alive for too long.
 
         That is so if the same statement computes another large value; the author's statement frees
@@ -122,7 +126,7 @@ class Statements:
         position = self.flow.producer.get(name)
         return position is not None and self._can_be_inlined(position, self.items[position])
 
-    def _room(self, item: Item, target: Callable[[str], str] | None) -> int:
+    def _room(self, item: ForwardItem, target: Callable[[str], str] | None) -> int:
         """Return the columns for an item's expression, less its target and the shape comment.
 
         `target` names the variable; None if the item has none.
@@ -134,7 +138,7 @@ class Statements:
         comment = typical_width(shape_comment(self.program, makes[0])) if len(makes) == 1 else 0
         return WIDTH - INDENT - targets - 1 - comment
 
-    def _can_be_inlined(self, position: int, item: Item) -> bool:
+    def _can_be_inlined(self, position: int, item: ForwardItem) -> bool:
         if len(self.flow.makes(item)) != 1:
             return False
         (name,) = self.flow.makes(item)
@@ -148,33 +152,35 @@ class Statements:
         work, others = self._operations(item), self._operations(reader)
         if any(map(is_random, (*work, *others))):
             return False
-        if not isinstance(item, Call) and work[0].listed:
+        if not isinstance(item, ChildCall) and work[0].listed:
             return False
-        if not isinstance(item, Call) and not isinstance(reader, Call):
+        if not isinstance(item, ChildCall) and not isinstance(reader, ChildCall):
             return _statement(work[0]) == _statement(others[0])
         if self.attributes is None:
-            if isinstance(item, Call):
+            if isinstance(item, ChildCall):
                 return False
             first = next(op for op in others if not op.view)
             return work[0].view and _statement(work[0]) == _statement(first)
-        joins = not isinstance(item, Call) and work[0].origin is not None and work[0].origin.joined
+        joins = (
+            not isinstance(item, ChildCall) and work[0].origin is not None and work[0].origin.joined
+        )
         if joins or (_container(item) is not None and _container(item) == _container(reader)):
             return False
         line = self._line(work)
         return line is not None and line == self._line(others)
 
-    def _is_overwritten(self, position: int, item: Item, reader: int) -> bool:
+    def _is_overwritten(self, position: int, item: ForwardItem, reader: int) -> bool:
         """Return whether a loop between an item and its reader overwrites a variable that it reads.
 
         A loop updates the variable of the value that it begins with.
         """
         between = (p for p in self.flow.loops if position < p < reader)
         return not {self.flow.carried(self.flow.loops[p]) for p in between}.isdisjoint(
-            self.leaves(item)
+            self.leaf_values(item)
         )
 
-    def _operations(self, item: Item) -> list[Operation]:
-        inside = item.part.operations if isinstance(item, Call) else (item,)
+    def _operations(self, item: ForwardItem) -> list[Operation]:
+        inside = item.part.operations if isinstance(item, ChildCall) else (item,)
         return [self.program.graph.operations[i] for i in inside]
 
     def _line(self, operations: Sequence[Operation]) -> int | None:
@@ -186,30 +192,32 @@ class Statements:
         lines = {op.origin.calls[self.depth :][:1] for op in own if op.origin is not None}
         return lines.pop()[0] if len(lines) == 1 and () not in lines else None
 
-    def _value(self, name: str, variable: Callable[[str], str]) -> Text:
+    def _value(self, name: str, variable: Callable[[str], str]) -> Expression:
         if name in self.inlined:
             return self._expression(self.items[self.flow.producer[name]], variable)
         if self.program.is_state(name):
-            held, graph = self.owned.state(name), self.program.graph
+            held, graph = self.owned.use_state(name), self.program.graph
             if graph.states[name].kind != "constant" or graph.placement_known:
                 return held
-            return Text(f"{held.at(ATOM)}.to({self.device()})")
-        return Text(variable(name))
+            return Expression(f"{held.at(ATOM)}.to({self.device()})")
+        return Expression(variable(name))
 
-    def _expression(self, item: Item, variable: Callable[[str], str]) -> Text:
-        def value(name: str) -> Text:
+    def _expression(self, item: ForwardItem, variable: Callable[[str], str]) -> Expression:
+        def value(name: str) -> Expression:
             return self._value(name, variable)
 
-        if isinstance(item, Call):
+        if isinstance(item, ChildCall):
             assert self.attributes is not None
             attribute = self.attributes[self.flow.producer[item.part.io.outputs[0]]]
             given = ", ".join(value(name).text for name in item.part.io.inputs)
-            return Text(f"self.{attribute}({given})")
+            return Expression(f"self.{attribute}({given})")
         op = self.program.graph.operations[item]
-        found = self.owned.module(op)
+        found = self.owned.use_module(op)
         if found is not None:
             attribute, call = found
-            return Text(f"self.{attribute}({', '.join(_argument(a, value) for a in call.inputs)})")
+            return Expression(
+                f"self.{attribute}({', '.join(_argument(a, value) for a in call.inputs)})"
+            )
         run = self._subscripts(op)
         if len(run) > 1:
             text = subscript(run, value)
@@ -225,7 +233,7 @@ class Statements:
             if not isinstance(source, Ref) or source.name not in self.inlined:
                 break
             before = self.items[self.flow.producer[source.name]]
-            if isinstance(before, Call):
+            if isinstance(before, ChildCall):
                 break
             if self.program.graph.operations[before].target not in _SUBSCRIPTS:
                 break
@@ -238,16 +246,16 @@ def shape_comment(program: Program, name: str) -> str:
     return f"  # {list(program.spec(name).shape)}"
 
 
-def _argument(arg: object, value: Callable[[str], Text]) -> str:
+def _argument(arg: object, value: Callable[[str], Expression]) -> str:
     if isinstance(arg, tuple):
         inner = ", ".join(_argument(a, value) for a in arg)
         return f"({inner},)" if len(arg) == 1 else f"({inner})"
     return literal(arg, value).text  # type: ignore[arg-type]
 
 
-def _container(item: Item) -> str | None:
+def _container(item: ForwardItem) -> str | None:
     """Return the path of the outermost list or Sequential that holds a child, None for others."""
-    path = item.part.module_path if isinstance(item, Call) else ""
+    path = item.part.module_path if isinstance(item, ChildCall) else ""
     found = re.match(r"(.*?)\.\d+(\.|$)", path)
     return found[1] if found else None
 

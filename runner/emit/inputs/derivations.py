@@ -17,10 +17,10 @@ _NO_VALUES = {"empty", "empty_like", "new_empty", "empty_strided", "new_empty_st
 
 def constant_recipe(program: Program, name: str) -> Recipe | None:
     """Return the recipe of a value that depends on no input and no weight; None for any other."""
-    return recipe_of(program, name, lambda value: False)
+    return derive_recipe(program, name, lambda value: False)
 
 
-def recipe_of(
+def derive_recipe(
     program: Program, name: str, ends: Callable[[str], bool], *, inputs: bool = False
 ) -> Recipe | None:
     """Return the operations that make a value from those at which `ends` returns True.

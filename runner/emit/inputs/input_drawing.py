@@ -14,32 +14,37 @@ from itertools import takewhile
 from math import inf
 from typing import Literal, NamedTuple
 
-from runner.emit.code.literals import ATOM, COMPARISON, SUM, Text
-from runner.emit.inputs.derivations import LONGEST_CONSTANT, constant_recipe, recipe_of
+from runner.emit.code.literals import ATOM, COMPARISON, SUM, Expression
+from runner.emit.inputs.derivations import LONGEST_CONSTANT, constant_recipe, derive_recipe
 from runner.emit.inputs.input_strides import (
     extent,
+    find_slice,
+    group_windows,
     has_gaps,
-    slice_of,
     storage_order,
-    windows_of_one,
 )
-from runner.emit.inputs.random_numbers import is_positive, like, like_in_place, rounded
-from runner.emit.inputs.tensor_recipes import Recipes
-from runner.emit.inputs.typical_instance import Usual, usual_inputs
+from runner.emit.inputs.random_numbers import (
+    draw_like,
+    draw_like_in_place,
+    is_positive,
+    round_digits,
+)
+from runner.emit.inputs.tensor_recipes import RecipeWriter
+from runner.emit.inputs.typical_instance import TypicalInput, typical_inputs
 from runner.emit.inputs.value_domains import (
     INDEXES,
     NEEDS_DEFINITE,
     NEEDS_OVER_ONE,
     NEEDS_UNIT,
-    bound,
-    bound_of_cast,
-    ends_of_groups,
+    cast_index_bound,
+    grouped_rows,
+    index_bound,
     is_divisor,
     must_be_positive,
-    readers,
+    reader_names,
 )
-from runner.emit.naming.name_tables import made_name
-from runner.emit.naming.value_names import RESERVED, identifier, unique
+from runner.emit.naming.name_tables import operator_result_name
+from runner.emit.naming.value_names import RESERVED, identifier, make_unique
 from runner.graph.distributions.pointwise import BELOW_ZERO
 from runner.graph.ir import Operation, Recipe, Ref, TensorSpec
 from runner.graph.operations import is_sized_by_values, reads_only_shape
@@ -48,7 +53,7 @@ from runner.tree.part import Part
 
 SMALL_DIVISORS = 8
 """A divisor that is a whole number is drawn from 1 to below this."""
-Tame = Literal["seen", "definite", "unit", "one"]
+SafeNumbers = Literal["seen", "definite", "unit", "one"]
 """Numbers that a file draws if it gives NaN on typical ones. `seen`: between the least and the
 largest of one run of the model; `definite`: the same, but for square inputs symmetric matrices with
 positive eigenvalues; `unit`: between 0 and 1, where all roots and powers are finite; `one`: in each
@@ -59,7 +64,7 @@ _CHOOSING = {"nonzero", "nonzero_numpy", "argwhere"}
 """Operators whose result has a row for each element that is not zero."""
 
 
-class Arrived(NamedTuple):
+class ObservedNumbers(NamedTuple):
     """The range and the first number of a value in a run of the model."""
 
     least: float
@@ -77,8 +82,8 @@ def inputs_text(
     program: Program,
     parts: Sequence[Part],
     names: Sequence[str],
-    tame: Tame | None,
-    arrived: Mapping[str, Arrived],
+    tame: SafeNumbers | None,
+    arrived: Mapping[str, ObservedNumbers],
 ) -> list[str]:
     """Return the statements of `get_inputs()`, the return statement included.
 
@@ -87,9 +92,9 @@ def inputs_text(
     then fills nothing with infinity. `arrived`: numbers of values in a run of the model.
     """
     part = parts[0]
-    recipes = Recipes({*names})
+    recipes = RecipeWriter({*names})
     own = {i.name: i for i in program.graph.inputs}
-    usual = usual_inputs(program, parts)
+    usual = typical_inputs(program, parts)
     rules = {
         name: (
             own[it.value].recipe
@@ -114,7 +119,7 @@ def inputs_text(
             statements, value = recipes.write(recipe, result_name=variable)
         elif name in shown:
             base, views = shown[name]
-            given = {base: Text(results[base])}
+            given = {base: Expression(results[base])}
             statements, value = recipes.write(views, given, variable, {base: results[base]})
         elif name in structured:
             statements, value = draw.again(name, variable)
@@ -164,10 +169,10 @@ class _Draw:
     def __init__(
         self,
         program: Program,
-        usual: Mapping[str, Usual],
-        tame: Tame | None,
-        arrived: Mapping[str, Arrived],
-        recipes: Recipes,
+        usual: Mapping[str, TypicalInput],
+        tame: SafeNumbers | None,
+        arrived: Mapping[str, ObservedNumbers],
+        recipes: RecipeWriter,
     ) -> None:
         self.program = program
         self.usual = usual
@@ -184,10 +189,10 @@ class _Draw:
             return _as_laid_out(self.numbers(self.usual[name], spec, spec.shape).text, spec)
         return self._laid_out(self.usual[name], spec).text
 
-    def _laid_out(self, usual: Usual, spec: TensorSpec) -> Text:
+    def _laid_out(self, usual: TypicalInput, spec: TensorSpec) -> Expression:
         shape, back = storage_order(spec)
         text = self.numbers(usual, spec, shape)
-        return Text(text.at(ATOM) + back) if back else text
+        return Expression(text.at(ATOM) + back) if back else text
 
     def has_structure(self, name: str) -> bool:
         """Return whether cheap operations give a value a structure, so that they are run again."""
@@ -204,15 +209,15 @@ class _Draw:
         read = [n for op in recipe.operations for n in op.refs()]
         statements, texts = [], {}
         for value in begin:
-            leaf = Usual(part, value, self.program.distributions[value])
+            leaf = TypicalInput(part, value, self.program.distributions[value])
             seen = value in self.program.graph.seen
             spec = self.program.spec(value)
-            texts[value] = Text(self.one(value)) if seen else self._laid_out(leaf, spec)
+            texts[value] = Expression(self.one(value)) if seen else self._laid_out(leaf, spec)
             if read.count(value) > 1:
-                variable = unique(self._wish(value), self.recipes.taken | RESERVED)
+                variable = make_unique(self._wish(value), self.recipes.taken | RESERVED)
                 self.recipes.taken.add(variable)
                 statements.append(f"{variable} = {texts[value].text}")
-                texts[value] = Text(variable)
+                texts[value] = Expression(variable)
         more, result = self.recipes.write(
             recipe, texts, variable, {value: self._wish(value) for value in begin}
         )
@@ -227,7 +232,7 @@ class _Draw:
         inside = any(name in other.refs() for other in statement)
         if op.origin and len(op.origin.targets) == 1 and not inside:
             return identifier(op.origin.targets[0])
-        return made_name(op.name) or "x"
+        return operator_result_name(op.name) or "x"
 
     def _structure_of(self, name: str) -> tuple[Recipe, list[str]] | None:
         """Return the operations that give a value its structure, and the values that they read.
@@ -241,14 +246,14 @@ class _Draw:
             return None
         if _chosen(program, part, value) is not None:
             return None
-        if readers(program, part, value) & (NEEDS_OVER_ONE | NEEDS_UNIT | NEEDS_DEFINITE):
+        if reader_names(program, part, value) & (NEEDS_OVER_ONE | NEEDS_UNIT | NEEDS_DEFINITE):
             return None
         if not is_positive(d) and must_be_positive(program, part, value, or_divides=False):
             return None
         recipe = (
-            recipe_of(program, value, self._is_drawn)
+            derive_recipe(program, value, self._is_drawn)
             if number
-            else recipe_of(program, value, self._is_drawn_number, inputs=True)
+            else derive_recipe(program, value, self._is_drawn_number, inputs=True)
         )
         if recipe is None or len(recipe.operations) > LONGEST_CONSTANT:
             return None
@@ -321,7 +326,7 @@ class _Draw:
                 return True
         return False
 
-    def numbers(self, usual: Usual, spec: TensorSpec, shape: tuple[int, ...]) -> Text:
+    def numbers(self, usual: TypicalInput, spec: TensorSpec, shape: tuple[int, ...]) -> Expression:
         """Return an expression that draws the elements of a value, in a given shape."""
         program = self.program
         size = ", ".join(map(str, shape)) or "()"
@@ -330,56 +335,58 @@ class _Draw:
         part, name, d = usual.part, usual.value, usual.distribution
         positive = must_be_positive(program, part, name, or_divides=not spec.floating)
         if self.tame and self._fills_with_infinity(name):
-            return Text(f"torch.zeros({size}, dtype=torch.bool)")
+            return Expression(f"torch.zeros({size}, dtype=torch.bool)")
         if (chosen := _chosen(program, part, name)) is not None:
             view = "" if len(shape) == 1 else f".view({size})"
             kind = "" if spec.dtype == "bool" else f".to(torch.{spec.dtype})"
-            return Text(f"(torch.arange({spec.numel}) < {chosen}){view}{kind}")
+            return Expression(f"(torch.arange({spec.numel}) < {chosen}){view}{kind}")
         if spec.dtype == "bool":  # If something is divided by a mask's sum, all of it is true.
             share = min(max(d.mean, 0.1), 0.9) if d.low >= 0 and d.high <= 1 else 0.5
-            draw = Text(f"torch.rand({size}) < {rounded(share)}", COMPARISON)
-            return Text(f"torch.ones({size}{dtype})") if positive else draw
-        if (groups := ends_of_groups(program, part, name)) is not None:
+            draw = Expression(f"torch.rand({size}) < {round_digits(share)}", COMPARISON)
+            return Expression(f"torch.ones({size}{dtype})") if positive else draw
+        if (groups := grouped_rows(program, part, name)) is not None:
             ends = f"torch.linspace({groups / shape[0]:g}, {groups}, {shape[0]})"
-            return Text(f"{ends}.to(torch.{spec.dtype})")
+            return Expression(f"{ends}.to(torch.{spec.dtype})")
         if not spec.floating:
-            below = bound(program, part, name, SMALL_DIVISORS if positive else 2)
+            below = index_bound(program, part, name, SMALL_DIVISORS if positive else 2)
             low = int(positive and below > 1)
             dtype = "" if spec.dtype == "int64" else dtype
-            return Text(f"torch.randint({low}, {below}, {as_tuple}{dtype})")
+            return Expression(f"torch.randint({low}, {below}, {as_tuple}{dtype})")
         if spec.dtype.startswith("float8"):
-            return Text(f"torch.randn({size}).to(torch.{spec.dtype})")
+            return Expression(f"torch.randn({size}).to(torch.{spec.dtype})")
         if spec.dtype.startswith("complex"):
-            return Text(f"torch.randn({size}{dtype})")
-        if (rows := bound_of_cast(program, part, name)) is not None:
-            return Text(f"torch.randint({rows}, {as_tuple}{dtype or ', dtype=torch.float32'})")
-        reading = readers(program, part, name)
+            return Expression(f"torch.randn({size}{dtype})")
+        if (rows := cast_index_bound(program, part, name)) is not None:
+            return Expression(
+                f"torch.randint({rows}, {as_tuple}{dtype or ', dtype=torch.float32'})"
+            )
+        reading = reader_names(program, part, name)
         if reading & NEEDS_OVER_ONE:
-            return Text(f"torch.rand({size}{dtype}).add(1.01)")
+            return Expression(f"torch.rand({size}{dtype}).add(1.01)")
         definite = _is_square(shape) and (reading & NEEDS_DEFINITE or self.tame == "definite")
         if self.tame and not definite and name in self.arrived:
             seen = self.arrived[name]
             if self.tame == "one":
-                return Text(f"torch.full({as_tuple}, {seen.first!r}{dtype})")
+                return Expression(f"torch.full({as_tuple}, {seen.first!r}{dtype})")
             if self.tame != "unit":
                 between = f"uniform_({seen.least!r}, {seen.largest!r})"
-                return Text(f"torch.empty({size}{dtype}).{between}")
+                return Expression(f"torch.empty({size}{dtype}).{between}")
         if (self.tame and not definite) or reading & NEEDS_UNIT:
-            return Text(f"torch.rand({size}{dtype}).clamp(0.01, 0.99)")
+            return Expression(f"torch.rand({size}{dtype}).clamp(0.01, 0.99)")
         if definite:
             # Rows that add up to less than the diagonal make all eigenvalues positive.
             eye = f"torch.eye({shape[-1]}{dtype})"
             small = f"{0.5 / max(shape[-1], 1):.3g}"
-            return Text(f"torch.full({as_tuple}, {small}{dtype}) + {eye}", SUM)
+            return Expression(f"torch.full({as_tuple}, {small}{dtype}) + {eye}", SUM)
         if positive and not is_positive(d):
-            return Text(f"torch.rand({size}{dtype}).add(0.01)")
+            return Expression(f"torch.rand({size}{dtype}).add(0.01)")
         if (d.zeros or not d.square) and is_divisor(program, part, name):
             d = replace(d, zeros=0.0)  # The model divides by none of the zeros.
             if not d.square:
-                return Text(f"torch.rand({size}{dtype}).add(0.01)")
+                return Expression(f"torch.rand({size}{dtype}).add(0.01)")
         if spec.nbytes >= LARGE_BYTES:
-            return like_in_place(d, f"torch.randn({size}{dtype})")
-        return like(d, size, as_tuple, dtype)
+            return draw_like_in_place(d, f"torch.randn({size}{dtype})")
+        return draw_like(d, size, as_tuple, dtype)
 
 
 def _chosen(program: Program, part: Part, name: str) -> int | None:
@@ -427,15 +434,15 @@ def _windows(draw: _Draw, part: Part, names: Sequence[str]) -> tuple[list[str], 
     lines: list[str] = []
     windows: dict[str, str] = {}
     apart = [n for n in names if n not in program.graph.seen and has_gaps(program.spec(n))]
-    for source, group in windows_of_one(program, apart):
+    for source, group in group_windows(program, apart):
         specs = {name: program.spec(name) for name in group}
         length = max(begin + extent(specs[name]) for name, begin in group.items())
-        found = {name: slice_of(specs[name], begin) for name, begin in group.items()}
+        found = {name: find_slice(specs[name], begin) for name, begin in group.items()}
         wholes = {each[0] if each else () for each in found.values()}
         whole = wholes.pop() if len(wholes) == 1 else ()
         rules = {draw.numbers(draw.usual[n], specs[n], whole or (length,)).text for n in group}
         if len(rules) == 1 and length < sum(map(extent, specs.values())):
-            buffer = unique(_module(program, source), draw.recipes.taken | RESERVED)
+            buffer = make_unique(_module(program, source), draw.recipes.taken | RESERVED)
             draw.recipes.taken.add(buffer)
             lines.append(f"{buffer} = {rules.pop()}")
             for name, begin in group.items():

@@ -19,13 +19,13 @@ def storage_order(spec: TensorSpec) -> tuple[tuple[int, ...], str]:
         return spec.shape, ""
     if dense := _without_gaps(spec):
         return dense
-    if found := slice_of(spec):
+    if found := find_slice(spec):
         return found
     return (extent(spec),), f".as_strided({spec.shape}, {spec.stride})"
 
 
 def _without_gaps(spec: TensorSpec) -> tuple[tuple[int, ...], str] | None:
-    """Return what `storage_order` does, for a permuted or expanded tensor without gaps; else None."""
+    """Return the result of `storage_order` for a permuted or expanded tensor without gaps."""
     real = [d for d in range(len(spec.shape)) if spec.stride[d] != 0 or spec.shape[d] == 1]
     order = sorted(real, key=lambda d: (-spec.stride[d], d))
     step, dense = 1, True
@@ -46,7 +46,7 @@ def _permute(order: Sequence[int]) -> str:
     return "" if inverse == sorted(inverse) else f".permute({', '.join(map(str, inverse))})"
 
 
-def slice_of(spec: TensorSpec, begin: int = 0) -> tuple[tuple[int, ...], str] | None:
+def find_slice(spec: TensorSpec, begin: int = 0) -> tuple[tuple[int, ...], str] | None:
     """Return (shape of a contiguous tensor, text of its slice with a spec's shape and strides).
 
     None if there is no such slice. `begin`: number of the tensor's elements before the slice's
@@ -92,7 +92,7 @@ def has_gaps(spec: TensorSpec) -> bool:
     return not spec.contiguous and bool(spec.stride) and _without_gaps(spec) is None
 
 
-def windows_of_one(program: Program, names: Iterable[str]) -> list[tuple[str, dict[str, int]]]:
+def group_windows(program: Program, names: Iterable[str]) -> list[tuple[str, dict[str, int]]]:
     """Return the values that are windows of the same memory, in groups of two or more.
 
     A group is the value that owns the memory, and the element at which each window begins, counted

@@ -12,9 +12,9 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from runner.emit.code.line_breaks import WIDTH, typical_width
-from runner.emit.code.operation_code import Text, literal, spell
-from runner.emit.naming.name_tables import made_name
-from runner.emit.naming.value_names import RESERVED, identifier, unique
+from runner.emit.code.operation_code import Expression, literal, spell
+from runner.emit.naming.name_tables import operator_result_name
+from runner.emit.naming.value_names import RESERVED, identifier, make_unique
 from runner.graph.ir import Arg, Operation, Recipe, Ref, Symbol, TensorSpec, substitute
 from runner.graph.operations import is_random
 
@@ -22,11 +22,11 @@ LONGEST_EXPRESSION = 66
 """Columns of an expression up to which it stands inside another statement."""
 _MARGIN = 12
 """Columns of an indentation and of what surrounds the two sides of an assignment."""
-_NONE = Text("")
+_NONE = Expression("")
 _UPDATES = {"add_": "+=", "sub_": "-=", "mul_": "*=", "div_": "/="}
 
 
-class Recipes:
+class RecipeWriter:
     """Writes the statements of one function that make tensors; `taken` holds the names in use."""
 
     def __init__(self, taken: set[str]) -> None:
@@ -35,7 +35,7 @@ class Recipes:
         """Full spelling of a computation -> value whose variable still holds its result."""
         self._spelled: dict[str, str] = {}
         """Value -> full spelling of its computation."""
-        self._texts: dict[str, Text] = {}
+        self._texts: dict[str, Expression] = {}
         """Value -> expression that reads it."""
         self._holds: dict[str, str] = {}
         """Variable -> value that it holds."""
@@ -44,7 +44,7 @@ class Recipes:
     def write(
         self,
         recipe: Recipe,
-        given: Mapping[str, Text] = MappingProxyType({}),
+        given: Mapping[str, Expression] = MappingProxyType({}),
         result_name: str = "",
         names: Mapping[str, str] = MappingProxyType({}),
     ) -> tuple[list[str], str]:
@@ -93,7 +93,7 @@ class Recipes:
         spelled = [repr(substitute(a, lambda n: Symbol(self._spelled[n]))) for a in arguments]
         return f"{op.target}({', '.join(spelled)}{[k for k, _ in op.kwargs]})"
 
-    def _value(self, name: str) -> Text:
+    def _value(self, name: str) -> Expression:
         return self._texts[name]
 
     def _shared(self, recipe: Recipe, given: Iterable[str]) -> tuple[list[Operation], str]:
@@ -140,19 +140,19 @@ class Recipes:
         if plan.result_name and value == plan.result:
             wish = plan.result_name
         elif not self._is_free_again(wish, plan, position):
-            wish = unique(wish, self.taken | RESERVED)
+            wish = make_unique(wish, self.taken | RESERVED)
         self.taken.add(wish)
-        self._texts[value] = Text(wish)
+        self._texts[value] = Expression(wish)
         self._holds[wish] = value
         return wish
 
     def _is_free_again(self, variable: str, plan: _Plan, position: int) -> bool:
-        """Return whether nothing after an operation reads the values in a variable of this recipe."""
+        """Return whether nothing later reads the values that a variable of this recipe holds."""
         mentions = re.compile(rf"\b{variable}\b")
         held = [name for name in plan.maker if mentions.search(self._texts.get(name, _NONE).text)]
         return bool(held) and all(plan.last_read(name) <= position for name in held)
 
-    def _update(self, op: Operation, text: Text, plan: _Plan, position: int) -> list[str]:
+    def _update(self, op: Operation, text: Expression, plan: _Plan, position: int) -> list[str]:
         """Return the statement of an in-place operation: `x += 1`, `x[0] = y`, `x.relu_()`.
 
         An index that is None becomes a slice, `x[:, rows] = y`, as `index_put_` takes none.
@@ -262,13 +262,13 @@ class _Plan:
                 source = next(op.refs(), "")
                 if source in self.maker:
                     return self.wish(source)
-            if made := made_name(op.name):
+            if made := operator_result_name(op.name):
                 return made
         stem = value.partition(".")[0]
         return identifier(stem.rstrip("0123456789_") or stem)
 
 
-def _length(text: Text) -> int:
+def _length(text: Expression) -> int:
     """Return the columns of an expression where it is read: a reciprocal becomes `1.0 / x`."""
     return typical_width(text.text if text.divisor is None else f"1.0 / {text.divisor.text}")
 

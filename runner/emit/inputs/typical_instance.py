@@ -15,7 +15,7 @@ FAR = 7
 
 
 @dataclass(frozen=True, slots=True)
-class Usual:
+class TypicalInput:
     """A typical input of a workload's instances."""
 
     part: Part
@@ -26,14 +26,14 @@ class Usual:
     """Distribution over all instances with a similar input."""
 
 
-def usual_inputs(program: Program, parts: Sequence[Part]) -> dict[str, Usual]:
+def typical_inputs(program: Program, parts: Sequence[Part]) -> dict[str, TypicalInput]:
     """Return for each input of the first part the typical one among all parts.
 
     One file stands for all instances, behind a relu or not, in the first block or in the last. The
     typical input is of the most frequent sort of distribution, and there in the largest group whose
     standard deviations differ by at most FAR; of equal groups, the one with the first part counts.
     """
-    usual: dict[str, Usual] = {}
+    usual: dict[str, TypicalInput] = {}
     for place, name in enumerate(parts[0].io.inputs):
         found = [(p, p.io.inputs[place]) for p in parts]
         known = {value: program.distributions[value] for _, value in found}
@@ -52,7 +52,7 @@ def usual_inputs(program: Program, parts: Sequence[Part]) -> dict[str, Usual]:
         if whole.std:
             scaled = whole.times(math.sqrt(least * most) / whole.std)
             whole = replace(scaled, low=whole.low, high=whole.high)
-        usual[name] = Usual(part, value, whole)
+        usual[name] = TypicalInput(part, value, whole)
     return usual
 
 

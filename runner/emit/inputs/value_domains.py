@@ -34,7 +34,7 @@ INDEXES = {
 }  # fmt: skip
 
 
-def readers(program: Program, part: Part, name: str) -> set[str]:
+def reader_names(program: Program, part: Part, name: str) -> set[str]:
     """Return the operators of a part that read a value."""
     return {
         program.graph.operations[i].name
@@ -94,8 +94,8 @@ def _numbers_positive(op: Operation) -> bool:
     return different and all(isinstance(a, (int, float)) and a >= 0 for a in others)
 
 
-def ends_of_groups(program: Program, part: Part, name: str) -> int | None:
-    """Return the rows of the grouped matrix product that takes a value as its group ends, if any."""
+def grouped_rows(program: Program, part: Part, name: str) -> int | None:
+    """Return the rows of the grouped matrix product whose groups end at a value, else None."""
     for i in part.operations:
         op = program.graph.operations[i]
         ends = op.arg("offs")
@@ -104,7 +104,7 @@ def ends_of_groups(program: Program, part: Part, name: str) -> int | None:
     return None
 
 
-def bound(program: Program, part: Part, name: str, otherwise: int) -> int:
+def index_bound(program: Program, part: Part, name: str, otherwise: int) -> int:
     """Return one more than the largest index that an integer input may hold.
 
     `otherwise` if it is no index.
@@ -119,7 +119,7 @@ def bound(program: Program, part: Part, name: str, otherwise: int) -> int:
     return max(1, min(limits, default=otherwise))
 
 
-def bound_of_cast(program: Program, part: Part, name: str) -> int | None:
+def cast_index_bound(program: Program, part: Part, name: str) -> int | None:
     """Return one more than the largest index that a float input may hold once it is cast.
 
     A table with a column per feature holds indices as floats. None if none of it is an index.
@@ -134,7 +134,7 @@ def bound_of_cast(program: Program, part: Part, name: str) -> int | None:
                 continue
             for result in filter(None, op.outputs):
                 if not program.spec(result).floating:
-                    found.append(bound(program, part, result, _NO_INDEX))
+                    found.append(index_bound(program, part, result, _NO_INDEX))
                 names.append(result)
     below = min(found, default=_NO_INDEX)
     return below if below < _NO_INDEX else None

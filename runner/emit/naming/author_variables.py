@@ -23,7 +23,7 @@ _FORMS = ACTIVATIONS | {
 """Operators whose input may have the name of their result: `x = F.relu(self.conv(x))`."""
 
 
-def with_forms(
+def extend_through_forms(
     program: Program, assigned: Mapping[str, list[Variable]]
 ) -> dict[str, list[Variable]]:
     """Return the variables, extended to values that a statement only reshapes before it assigns.
@@ -43,7 +43,7 @@ def with_forms(
             continue
         names = [variables[n][0][1] for n in op.outputs if n in variables]
         if len(names) == len(op.outputs):
-            variables[source] = [(modules_of(op.scopes), _together(names))]
+            variables[source] = [(author_scopes(op.scopes), _together(names))]
     return variables
 
 
@@ -52,7 +52,7 @@ def _index(program: Program, op: Operation) -> int:
 
 
 def _renamed_operand(op: Operation) -> str | None:
-    """Return the only tensor that an operation reads, if it may have the result's name; else None."""
+    """Return the only tensor that an operation reads if it may have the result's name, or None."""
     read = list(op.refs())
     if len(read) != 1 or not any(op.outputs) or not isinstance(op.args[0], Ref):
         return None
@@ -67,10 +67,10 @@ def _together(names: Sequence[str]) -> str:
 def _place(op: Operation) -> object:
     if op.origin is None:
         return None
-    return (op.origin.file, op.origin.statement, modules_of(op.scopes))
+    return (op.origin.file, op.origin.statement, author_scopes(op.scopes))
 
 
-def authors_variables(program: Program) -> dict[str, list[Variable]]:
+def find_author_variables(program: Program) -> dict[str, list[Variable]]:
     """Return the variables to which the author's code assigns each value, the innermost first.
 
     A value that a function returns also has the name that its caller gives it.
@@ -137,13 +137,13 @@ def _statements(op: Operation) -> list[_Statement]:
     """Return the statements that led to an operation, each with the author's modules around it."""
     if op.origin is None:
         return []
-    origin, modules = op.origin, modules_of(op.scopes)
+    origin, modules = op.origin, author_scopes(op.scopes)
     own = (origin.file, origin.statement, origin.targets, modules)
     if len(modules) not in {len(origin.callers), len(origin.callers) - 1}:
         return [own]
     return [*((*caller, modules[:d]) for d, caller in enumerate(origin.callers)), own]
 
 
-def modules_of(scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:
+def author_scopes(scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:
     """Return the calls of the author's own modules among `scopes`."""
     return tuple(scope for scope in scopes if not scope.builtin)

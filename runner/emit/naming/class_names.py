@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
-from runner.emit.code.child_loops import without_number
-from runner.emit.naming.value_names import camel, relative, unique
+from runner.emit.code.child_loops import strip_number
+from runner.emit.naming.value_names import camel_case, make_unique, relative_path
 from runner.emit.pages.outline import split_name
 from runner.tree.part import Part
 from runner.tree.part_names import fusion_stem
@@ -27,8 +27,8 @@ def class_names(workloads: Iterable[str]) -> dict[str, str]:
     for operation, names in groups.items():
         words = first_differences([_phrases(split_name(name)[1]) for name in names])
         for name, own in zip(names, words or ((),) * len(names), strict=True):
-            plain = camel("_".join([operation, *own]))
-            classes[name] = unique(plain, {*_TAKEN, *classes.values()}, between="_")
+            plain = camel_case("_".join([operation, *own]))
+            classes[name] = make_unique(plain, {*_TAKEN, *classes.values()}, between="_")
     return classes
 
 
@@ -74,7 +74,7 @@ class Variant:
     """For each of its workloads, the words of its name that are no sizes: `shifted`, `masked`."""
 
 
-def told_apart(variants: Sequence[Variant]) -> list[tuple[str, ...]]:
+def distinguish_variants(variants: Sequence[Variant]) -> list[tuple[str, ...]]:
     """Return words for each variant that distinguish it from the others; it may need none.
 
     The rules apply in turn until no two are alike: the operation's attributes, the contents, their
@@ -118,7 +118,7 @@ def _modules(variant: Variant) -> list[str]:
     part = variant.parts[0]
     inner = [c for c in part.children if c.children and c.module_path != part.module_path]
     named = (c for c in inner if fusion_stem([k.stem for k in c.kernels()], "") != c.stem)
-    return [without_number(child.name) for child in named]
+    return [strip_number(child.name) for child in named]
 
 
 def _operations(variant: Variant) -> list[str]:
@@ -131,14 +131,14 @@ def _counts(variants: Sequence[Variant]) -> list[tuple[str, ...]]:
         counts = [Counter(things(variant)) for variant in variants]
         for thing in counts[0]:
             if len({count[thing] for count in counts}) == len(counts):
-                return [(f"{count[thing]}{camel(thing)}",) for count in counts]
+                return [(f"{count[thing]}{camel_case(thing)}",) for count in counts]
     return [()] * len(variants)
 
 
 def _listed(variant: Variant) -> list[str]:
     """Return the author's list of each child that is in one: `layers` for `layers.3`."""
     part = variant.parts[0]
-    pieces = (relative(c.module_path, part.module_path).split(".") for c in part.children)
+    pieces = (relative_path(c.module_path, part.module_path).split(".") for c in part.children)
     places = {(p[0], p[1]) for p in pieces if len(p) > 1 and p[1].isdigit()}
     return [name for name, _ in places]
 

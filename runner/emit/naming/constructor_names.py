@@ -10,7 +10,7 @@ from collections.abc import Container, Mapping
 
 from runner.emit.code.module_attributes import common_path
 from runner.emit.code.number_arguments import LOCAL
-from runner.emit.naming.value_names import unique
+from runner.emit.naming.value_names import make_unique
 from runner.graph.terms import snake_case
 from runner.tree.interface import Program
 from runner.tree.part import Part
@@ -29,7 +29,7 @@ _BY_POSITION = {
 _DIMENSIONS = re.compile(r"(Transpose)?[123]d$")
 
 
-def written_numbers(program: Program, part: Part) -> Mapping[tuple[str, str], str]:
+def author_number_names(program: Program, part: Part) -> Mapping[tuple[str, str], str]:
     """Return the names under which the author's `__init__` passes numbers to torch's modules.
 
     (attribute, keyword) -> a variable's name, after LOCAL if `__init__` computes it, or '' for
@@ -79,13 +79,13 @@ def _numbers_in(file: str) -> dict[tuple[str, str], _Numbers]:
 
 
 def _numbers_in_sequence(sequence: ast.Call, given: Container[str]) -> _Numbers:
-    """Return the names in a call such as `nn.Sequential(nn.Conv2d(width, hidden, 1), nn.ReLU())`."""
+    """Return the names in a call such as `nn.Sequential(nn.Linear(width, hidden), nn.ReLU())`."""
     numbers: _Numbers = {}
     attributes: set[str] = set()
     for call in sequence.args:
         if not isinstance(call, ast.Call):
             return {}
-        attribute = unique(snake_case(_called(call)), attributes)
+        attribute = make_unique(snake_case(_called(call)), attributes)
         attributes.add(attribute)
         numbers |= _numbers_of(attribute, call, given)
     return numbers

@@ -5,12 +5,12 @@ A value's name says what it means (`normed`, `scores`, `mask`), not which operat
 
 from runner.graph.operations import LOSS, NORMALIZATION, POOLING
 
-GENERIC = {
+GENERIC_NAMES = {
     "x", "h", "y", "z", "out", "output", "hidden", "hidden_states", "feat", "feats", "features",
 }  # fmt: skip
 """Names of the running tensor of a model, which the result of the next operation may take over."""
 
-READ_AS: dict[str, tuple[str, ...]] = {
+ARGUMENT_NAMES: dict[str, tuple[str, ...]] = {
     "scaled_dot_product_attention": ("query", "key", "value", "mask"),
     "softmax": ("scores",),
     "log_softmax": ("logits",),
@@ -43,7 +43,7 @@ MASKS = {
 }  # fmt: skip
 """Operations whose result is a mask."""
 
-MADE_ALWAYS = {
+SPECIFIC_RESULT_NAMES = {
     **dict.fromkeys(MASKS, "mask"),
     "softmax": "probs",
     "log_softmax": "log_probs",
@@ -63,7 +63,7 @@ MADE_ALWAYS = {
 }
 """Operation -> name of its result, even if its input is the running tensor `x`."""
 
-MADE = {
+RESULT_NAMES = {
     **dict.fromkeys(NORMALIZATION | {"l2_norm", "l1_norm"}, "normed"),
     **dict.fromkeys(POOLING, "pooled"),
     **{f"upsample_{how}": "upsampled" for how in ("nearest2d", "bilinear2d", "bicubic2d")},
@@ -144,13 +144,13 @@ MADE = {
 """Operation -> name of its result, if there is no better one."""
 
 
-def made_name(operator: str) -> str:
+def operator_result_name(operator: str) -> str:
     """Return the name of an operator's result: `zeros` for `zeros_like`; '' if it has none."""
     stem = operator.removesuffix("_like").removeprefix("new_")
-    return MADE_ALWAYS.get(stem) or MADE.get(stem, "")
+    return SPECIFIC_RESULT_NAMES.get(stem) or RESULT_NAMES.get(stem, "")
 
 
-MADE_INSIDE = {
+RESULT_OPERATIONS = {
     ("rms_norm", "mul"): "rms_norm",
     ("rms_norm", "div"): "rms_norm",
     ("layer_norm", "mul"): "layer_norm",
@@ -160,13 +160,13 @@ MADE_INSIDE = {
 }
 """Kernel and operation in it -> the operation after which the result is named."""
 
-GATED = {"swiglu", "geglu", "reglu", "glu"}
+GATED_KERNELS = {"swiglu", "geglu", "reglu", "glu"}
 """Kernels that multiply a tensor with an activation of another."""
 
-PREFIXED = {"rope", "l2_norm", "rms_norm", "layer_norm"}
+PREFIXED_OPERATIONS = {"rope", "l2_norm", "rms_norm", "layer_norm"}
 """Operations whose result has the name of its main operand as a prefix: `query_rotated`."""
 
-RESULTS = {
+OUTPUT_NAMES = {
     "lstm": ("output", "h_n", "c_n"),
     **dict.fromkeys(("gru", "rnn_tanh", "rnn_relu"), ("output", "h_n")),
     **dict.fromkeys(
@@ -178,13 +178,15 @@ RESULTS = {
 }
 """Operation with several results -> torch's names for them."""
 
-IN_KERNEL = dict.fromkeys((("rope", "cat"), ("rope", "stack")), ("first_rotated", "second_rotated"))
+KERNEL_ARGUMENT_NAMES = dict.fromkeys(
+    (("rope", "cat"), ("rope", "stack")), ("first_rotated", "second_rotated")
+)
 """Kernel and operator in it -> names of the values that the operator reads, by position."""
 
 ORDINALS = ("first", "second", "third", "fourth")
 """Names of a tensor's parts, and of operands that nothing else distinguishes."""
 
-OPERANDS = {
+KERNEL_PARAMETER_NAMES = {
     "mul": ("x", "factor"),
     "div": ("x", "divisor"),
     "sub": ("left", "right"),

@@ -9,19 +9,24 @@ from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from functools import cached_property
 
-from runner.emit.naming.author_variables import Variable, authors_variables, modules_of, with_forms
+from runner.emit.naming.author_variables import (
+    Variable,
+    author_scopes,
+    extend_through_forms,
+    find_author_variables,
+)
 from runner.emit.naming.name_tables import (
-    GATED,
-    GENERIC,
-    IN_KERNEL,
-    MADE,
-    MADE_ALWAYS,
-    MADE_INSIDE,
-    OPERANDS,
+    ARGUMENT_NAMES,
+    GATED_KERNELS,
+    GENERIC_NAMES,
+    KERNEL_ARGUMENT_NAMES,
+    KERNEL_PARAMETER_NAMES,
     ORDINALS,
-    PREFIXED,
-    READ_AS,
-    RESULTS,
+    OUTPUT_NAMES,
+    PREFIXED_OPERATIONS,
+    RESULT_NAMES,
+    RESULT_OPERATIONS,
+    SPECIFIC_RESULT_NAMES,
 )
 from runner.graph.ir import Operation, Ref, Scope
 from runner.graph.operations import ACTIVATIONS, POINTWISE, field_name, kind
@@ -47,7 +52,7 @@ def identifier(text: str) -> str:
     return f"{name}_" if name in RESERVED | _BUILTIN - _FREE else name
 
 
-def unique(name: str, taken: Container[str], between: str = "_") -> str:
+def make_unique(name: str, taken: Container[str], between: str = "_") -> str:
     """Return the name, with a number behind `between` if it is taken."""
     if name not in taken:
         return name
@@ -57,7 +62,7 @@ def unique(name: str, taken: Container[str], between: str = "_") -> str:
     return f"{name}{between}{count}"
 
 
-def camel(stem: str) -> str:
+def camel_case(stem: str) -> str:
     """Return a class name for a stem: `linear_768x3072_fp32` -> `Linear768x3072Fp32`."""
     text = ""
     for piece in filter(None, re.split(r"[^0-9A-Za-z]+", stem)):
@@ -66,7 +71,7 @@ def camel(stem: str) -> str:
     return text if text[:1].isalpha() else f"Model{text}"
 
 
-def relative(path: str, base: str) -> str:
+def relative_path(path: str, base: str) -> str:
     """Return a module's path relative to another's: `conv1` for `layer1.0.conv1` in `layer1.0`.
 
     '' if both are the same, the path itself if it is not inside `base`.
@@ -106,14 +111,14 @@ def child_names(part: Part) -> dict[int, str]:
             wish = place or child.name
         else:
             wish = f"{place}_{child.name}" if place else child.name
-        names[id(child)] = unique(wish, taken)
+        names[id(child)] = make_unique(wish, taken)
         taken.add(names[id(child)])
     return names
 
 
 def _place_below(child: Part, part: Part) -> str:
     """Return `layers_0` for `blocks.2.layers.0` in `blocks.2`; '' for bare numbers."""
-    where = relative(child.module_path, part.module_path)
+    where = relative_path(child.module_path, part.module_path)
     return "" if where.replace(".", "").isdigit() else identifier(where) if where else ""
 
 
@@ -135,49 +140,49 @@ class Namer:
         arguments: dict[str, list[Variable]] = {
             i.name: [((), i.argument)] for i in program.graph.inputs
         }
-        self._assigned = authors_variables(program) | arguments
-        self._variables = with_forms(program, self._assigned)
-        self.authors = {n: identifier(v[0][1]) for n, v in self._variables.items()}
+        self._assigned = find_author_variables(program) | arguments
+        self._variables = extend_through_forms(program, self._assigned)
+        self.author_names = {n: identifier(v[0][1]) for n, v in self._variables.items()}
         self._roles = self._reading_roles()
         self._wishes: dict[str, tuple[str, ...]] = {}
         for op in program.graph.operations:
             for name in filter(None, op.outputs):
                 self._wishes[name] = tuple(dict.fromkeys(self._names(name, op)))
 
-    def wishes(self, name: str) -> Sequence[str]:
+    def candidate_names(self, name: str) -> Sequence[str]:
         """Return candidate names for a value, the best first."""
-        return self._wishes.get(name) or (self.of(name),)
+        return self._wishes.get(name) or (self.name_of(name),)
 
-    def seen_from(self, name: str, scopes: tuple[Scope, ...]) -> str | None:
+    def author_variable(self, name: str, scopes: tuple[Scope, ...]) -> str | None:
         """Return the author's variable for a value in a call of a module, None if there is none.
 
         `scopes` are the module calls that lead there; a variable of any of these counts.
         """
-        inside = modules_of(scopes)
+        inside = author_scopes(scopes)
         for modules, variable in self._variables.get(name, ()):
             if inside[: len(modules)] == modules:
                 return identifier(variable)
         return None
 
-    def of(self, name: str) -> str:
+    def name_of(self, name: str) -> str:
         """Return the best name of a value, whether it is free or not."""
-        if name in self.authors:
-            return self.authors[name]
+        if name in self.author_names:
+            return self.author_names[name]
         if name in self._wishes:
             return self._wishes[name][0]
         return identifier(self.program.graph.states[name].path.rpartition(".")[2])
 
-    def result(self, name: str) -> str:
+    def result_name(self, name: str) -> str:
         """Return a component's name for an output: the author's, else torch's, else ''.
 
         Torch has names for the results of operations with several, such as `values`, `indices`.
         """
-        if name in self.authors:
-            return self.authors[name]
+        if name in self.author_names:
+            return self.author_names[name]
         op = self._maker(name)
-        if op is None or op.name not in RESULTS or len(op.outputs) == 1:
+        if op is None or op.name not in OUTPUT_NAMES or len(op.outputs) == 1:
             return ""
-        return RESULTS[op.name][op.outputs.index(name)]
+        return OUTPUT_NAMES[op.name][op.outputs.index(name)]
 
     # --- values -----------------------------------------------------------------------------------
 
@@ -186,8 +191,8 @@ class Namer:
         return None if i is None else self.program.graph.operations[i]
 
     def _names(self, name: str, op: Operation) -> Iterator[str]:
-        if name in self.authors:
-            yield self.authors[name]
+        if name in self.author_names:
+            yield self.author_names[name]
         if len(op.outputs) > 1 or op.listed:
             yield from self._one_of_several(name, op)
             return
@@ -195,38 +200,42 @@ class Namer:
             yield role
         made = self._operation(name, op)
         for operation in reversed(made):
-            if operation in MADE_ALWAYS:
-                yield MADE_ALWAYS[operation]
+            if operation in SPECIFIC_RESULT_NAMES:
+                yield SPECIFIC_RESULT_NAMES[operation]
         if self.program.spec(name).dtype == "bool":
             yield "mask"
         operands = [n for n in op.refs() if not self.program.is_state(n)]
         if operands:
             yield from self._taken_over(name, op, operands)
         elif (state := next(op.refs(), None)) is not None and op.name not in _OTHER_SCALE:
-            yield self.of(state)
-        if made[0] in PREFIXED and operands:
-            main = self.of(self._main_operand(name, operands))
-            yield MADE[made[0]] if main in GENERIC else f"{main}_{MADE[made[0]]}"
-        if len(made) > 1 and made[0] in MADE:
-            yield MADE[made[0]]
-        if op.name == "select" and operands and self.of(operands[0]) in GENERIC:
-            yield f"{self.of(operands[0])}_t"
-        if len(operands) == 1 and (_keeps(op) or made[-1] not in MADE):
-            yield self.of(operands[0])
-        if made[-1] in MADE:
-            yield MADE[made[-1]]
+            yield self.name_of(state)
+        if made[0] in PREFIXED_OPERATIONS and operands:
+            main = self.name_of(self._main_operand(name, operands))
+            yield (
+                RESULT_NAMES[made[0]]
+                if main in GENERIC_NAMES
+                else f"{main}_{RESULT_NAMES[made[0]]}"
+            )
+        if len(made) > 1 and made[0] in RESULT_NAMES:
+            yield RESULT_NAMES[made[0]]
+        if op.name == "select" and operands and self.name_of(operands[0]) in GENERIC_NAMES:
+            yield f"{self.name_of(operands[0])}_t"
+        if len(operands) == 1 and (_keeps(op) or made[-1] not in RESULT_NAMES):
+            yield self.name_of(operands[0])
+        if made[-1] in RESULT_NAMES:
+            yield RESULT_NAMES[made[-1]]
         whole = self._viewed(name)
         smaller = self.program.spec(name).numel < self.program.spec(whole).numel
-        if smaller and self.of(whole) not in GENERIC:
-            yield f"{self.of(whole)}_part"
+        if smaller and self.name_of(whole) not in GENERIC_NAMES:
+            yield f"{self.name_of(whole)}_part"
         yield from ("hidden", "output") if self.program.spec(name).floating else ("indices",)
 
     def _one_of_several(self, name: str, op: Operation) -> Iterator[str]:
         if role := self._roles.get(name):
             yield role
         place = op.outputs.index(name)
-        if op.name in RESULTS:
-            yield RESULTS[op.name][place]
+        if op.name in OUTPUT_NAMES:
+            yield OUTPUT_NAMES[op.name][place]
         elif len(op.outputs) <= len(ORDINALS):
             yield ORDINALS[place]
         else:
@@ -243,7 +252,7 @@ class Namer:
             return (own,)
         operation = self.program.kernels[kernel].operation
         if self._kernel_left(name) is None:
-            return (MADE_INSIDE.get((operation, own), own),)
+            return (RESULT_OPERATIONS.get((operation, own), own),)
         return (own,) if operation == own else (operation, own)
 
     def _kernel_left(self, name: str) -> int | None:
@@ -281,10 +290,10 @@ class Namer:
         if (
             kind(op) in _STREAM
             and self.program.spec(first).floating
-            and self.of(first) in GENERIC
+            and self.name_of(first) in GENERIC_NAMES
             and inside.issuperset(read_later)
         ):
-            yield self.of(first)
+            yield self.name_of(first)
 
     @cached_property
     def _boundaries(self) -> list[tuple[str, ...]]:
@@ -306,10 +315,12 @@ class Namer:
         """Enter the names that an operation gives to the values that it reads into `roles`."""
         op = self.program.graph.operations[i]
         kernel = self.program.owner.get(i)
-        names = READ_AS.get(op.name, ())
+        names = ARGUMENT_NAMES.get(op.name, ())
         if kernel is not None:
-            names = IN_KERNEL.get((self.program.kernels[kernel].operation, op.name), names)
-            if self.program.kernels[kernel].operation in GATED and op.name == "mul":
+            names = KERNEL_ARGUMENT_NAMES.get(
+                (self.program.kernels[kernel].operation, op.name), names
+            )
+            if self.program.kernels[kernel].operation in GATED_KERNELS and op.name == "mul":
                 names = self._of_gate(op)
         arguments = op.args[0] if op.args and isinstance(op.args[0], tuple) else op.args
         for argument, name in zip(arguments, names, strict=False):
@@ -335,11 +346,11 @@ class Namer:
 
     # --- parameters -------------------------------------------------------------------------------
 
-    def parameters(self, part: Part) -> tuple[str, ...]:
+    def parameter_names(self, part: Part) -> tuple[str, ...]:
         """Return names of the parameters of a component's forward, by their role there."""
         inputs = part.io.inputs
         if len(part.operations) == len(self.program.graph.operations):  # the model itself
-            return _distinct([self.of(value) for value in inputs])
+            return _distinct([self.name_of(value) for value in inputs])
         own, operations = self._operands(part), self.program.graph.operations
         roles: dict[str, str] = {}
         for i in reversed(part.operations):
@@ -348,9 +359,9 @@ class Namer:
         names = []
         for place, value in enumerate(inputs):
             name = own.get(value) or self._seen_through_views(value, part) or roles.get(value)
-            if not name or name in modules or (name in GENERIC and len(inputs) == 1):
-                of_its_own = place > 0 and self.of(value) not in GENERIC
-                name = self.of(value) if of_its_own else "x"
+            if not name or name in modules or (name in GENERIC_NAMES and len(inputs) == 1):
+                of_its_own = place > 0 and self.name_of(value) not in GENERIC_NAMES
+                name = self.name_of(value) if of_its_own else "x"
             names.append(name)
         if (
             len(inputs) == 1
@@ -360,22 +371,24 @@ class Namer:
             names = ["x"]
         if len(inputs) == 2 and len({*names}) == 1 and (residual := self._residual(part)):
             names[inputs.index(residual)] = "residual"
-        unnamed = [self.of(value) for value, name in zip(inputs, names, strict=True) if name == "x"]
+        unnamed = [
+            self.name_of(value) for value, name in zip(inputs, names, strict=True) if name == "x"
+        ]
         if len(unnamed) == len({*unnamed} - ({*names} - {"x"})) > 1:
             names = [unnamed.pop(0) if name == "x" else name for name in names]
         for place, value in enumerate(inputs):  # `x_t` beside the `x` that it is a part of
             if names.count(names[place]) > 1 and self._viewed(value) in inputs:
-                names[place] = names[place] if self._viewed(value) == value else self.of(value)
-        if len({*names}) < len(names) and (joined := self.joined(part)):
+                names[place] = names[place] if self._viewed(value) == value else self.name_of(value)
+        if len({*names}) < len(names) and (joined := self.joined_list(part)):
             names = [f"{joined}_{place}" for place in range(1, len(names) + 1)]
         return _distinct(names)
 
     def _result_of(self, part: Part) -> str:
         """Return the author's variable for a part's only floating-point output, else ''."""
         results = [name for name in part.io.outputs if self.program.spec(name).floating]
-        return self.authors.get(results[0], "") if len(results) == 1 else ""
+        return self.author_names.get(results[0], "") if len(results) == 1 else ""
 
-    def joined(self, part: Part) -> str:
+    def joined_list(self, part: Part) -> str:
         """Return the author's list whose tensors a part joins; '' if it does anything else."""
         operations = [self.program.graph.operations[i] for i in part.operations]
         op = operations[0] if len(operations) == 1 else None
@@ -402,7 +415,7 @@ class Namer:
             if len({self.program.spec(n).shape for n in inputs}) > 1:
                 return dict(zip(inputs, ("x", "other"), strict=True))
             return {inputs[nearest]: "residual", inputs[1 - nearest]: "x"}
-        names = OPERANDS.get(operation, ())
+        names = KERNEL_PARAMETER_NAMES.get(operation, ())
         return dict(zip(inputs, names, strict=True)) if len(names) == len(inputs) else {}
 
     def _of_attention(self, members: Sequence[int], inputs: Sequence[str]) -> dict[str, str]:
@@ -494,7 +507,7 @@ class Namer:
 
     def _seen_through_views(self, name: str, part: Part) -> str | None:
         """Return the author's variable around a part for a value or for what it is a view of."""
-        while (variable := self.seen_from(name, part.scopes)) is None:
+        while (variable := self.author_variable(name, part.scopes)) is None:
             op = self._maker(name)
             if op is None or not op.view:
                 return None
@@ -518,8 +531,8 @@ def _distinct(names: Sequence[str]) -> tuple[str, ...]:
     for name in names:
         used[name] += 1
         if counts[name] > 1:
-            in_order = name in GENERIC and counts[name] <= len(ORDINALS)
-            stem = "part" if name in GENERIC else name
+            in_order = name in GENERIC_NAMES and counts[name] <= len(ORDINALS)
+            stem = "part" if name in GENERIC_NAMES else name
             name = ORDINALS[used[name] - 1] if in_order else f"{stem}_{used[name]}"
-        distinct.append(unique(name, {*distinct, *RESERVED}))
+        distinct.append(make_unique(name, {*distinct, *RESERVED}))
     return tuple(distinct)
