@@ -235,7 +235,11 @@ def test_numbers_that_differ_become_arguments_with_names(
 ) -> None:
     shared = merge_variants([([each], ["return x"]) for each in lines])
     assert shared is not None
-    assert (shared.parameters, shared.arguments(0), shared.made) == (parameters, first, (line,))
+    assert (shared.parameters, shared.arguments(0), shared.init_lines) == (
+        parameters,
+        first,
+        (line,),
+    )
 
 
 def test_texts_that_differ_in_words_share_no_class() -> None:
@@ -291,7 +295,7 @@ def test_an_argument_is_not_called_like_an_attribute() -> None:
     shared = merge_variants(variants)
     assert shared is not None
     assert shared.parameters == ("features_2",)
-    assert shared.made[0] == "self.features_2 = features_2"
+    assert shared.init_lines[0] == "self.features_2 = features_2"
 
 
 DENSE = """

@@ -10,20 +10,20 @@ from runner.tree.part import Part
 
 SHORTEST_LOOP = 3
 """Fewest turns that are written as a loop."""
-_OURS = {"block", "stage", "step"}
+_PARTITION_NAMES = {"block", "stage", "step"}
 """Names that the partition gives to blocks for which the author has none."""
 _NUMBER = re.compile(r"(?:_|(?<![x\d_]))\d+$")
 
 
 def carried_input(first: Part, second: Part) -> str:
     """Return the first call's input at the position where the second takes the first's result."""
-    (place,) = input_positions(first.io.outputs[0], second)
-    return first.io.inputs[place]
+    (position,) = input_positions(first.io.outputs[0], second)
+    return first.io.inputs[position]
 
 
 def input_positions(name: str, part: Part) -> list[int]:
     """Return the positions that a value has among a part's inputs."""
-    return [k for k, given in enumerate(part.io.inputs) if given == name]
+    return [position for position, input_name in enumerate(part.io.inputs) if input_name == name]
 
 
 def continues_loop(run: Sequence[Part], part: Part, uses: Mapping[str, int]) -> bool:
@@ -32,14 +32,18 @@ def continues_loop(run: Sequence[Part], part: Part, uses: Mapping[str, int]) -> 
     It must read the result of the last one at the same position and be its only reader; all its
     other inputs must be the same. `uses`: how many times each value is read.
     """
-    before = run[-1]
-    (made,) = before.io.outputs
-    where = input_positions(made, part)
-    if len(where) != 1 or uses.get(made) != 1 or len(before.io.inputs) != len(part.io.inputs):
+    previous = run[-1]
+    (result,) = previous.io.outputs
+    positions = input_positions(result, part)
+    if (
+        len(positions) != 1
+        or uses.get(result) != 1
+        or len(previous.io.inputs) != len(part.io.inputs)
+    ):
         return False
-    pairs = enumerate(zip(before.io.inputs, part.io.inputs, strict=True))
-    same = all(a == b for k, (a, b) in pairs if k not in where)
-    return same and (len(run) == 1 or input_positions(run[-2].io.outputs[0], before) == where)
+    pairs = enumerate(zip(previous.io.inputs, part.io.inputs, strict=True))
+    same = all(a == b for position, (a, b) in pairs if position not in positions)
+    return same and (len(run) == 1 or input_positions(run[-2].io.outputs[0], previous) == positions)
 
 
 def strip_number(attribute: str) -> str:
@@ -52,11 +56,11 @@ def common_stem(attributes: Sequence[str]) -> str:
     stems = {_NUMBER.sub("", a) for a in attributes}
     stem = stems.pop() if len(stems) == 1 else "blocks"
     numbered = all(a != stem and a[len(stem) : len(stem) + 1] == "_" for a in attributes)
-    several = stem.endswith("s") or (numbered and stem not in _OURS)
-    return stem if several else f"{stem}s"
+    is_plural = stem.endswith("s") or (numbered and stem not in _PARTITION_NAMES)
+    return stem if is_plural else f"{stem}s"
 
 
-def loop_variable(several: str, taken: Container[str]) -> str:
+def loop_variable(list_name: str, taken: Container[str]) -> str:
     """Return a free name for the variable of a loop over a list: `layer` for `layers`."""
-    last = several.rpartition("_")[2]
-    return make_unique(last[:-1] if last.endswith("s") and len(last) > 3 else "block", taken)
+    noun = list_name.rpartition("_")[2]
+    return make_unique(noun[:-1] if noun.endswith("s") and len(noun) > 3 else "block", taken)

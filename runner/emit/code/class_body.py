@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from runner.emit.code.child_loops import SHORTEST_LOOP, carried, continues_loop, strip_number
+from runner.emit.code.child_loops import SHORTEST_LOOP, carried_input, continues_loop, strip_number
 from runner.emit.code.module_attributes import Weight
 from runner.emit.code.module_choice import module_call, zero_states
 from runner.graph.ir import Operation
@@ -49,20 +49,20 @@ class ItemFlow:
         self.reader: dict[str, int] = {}
         """Value -> position of the last item that reads it."""
         for position, item in enumerate(items):
-            for name in self.reads(item):
+            for name in self.inputs_of(item):
                 self.uses[name] = self.uses.get(name, 0) + 1
                 self.reader[name] = position
-            for name in self.makes(item):
+            for name in self.outputs_of(item):
                 self.producer.setdefault(name, position)
         for name in part.io.outputs:
             self.uses[name] = self.uses.get(name, 0) + 2
-        self.loops = {run[0]: run for run in self._loops()}
+        self.loops = {run[0]: run for run in self._find_loops()}
         """Position of a loop's first call -> positions of all its calls."""
-        self.repeats = {position for run in self.loops.values() for position in run[1:]}
+        self.later_turns = {position for run in self.loops.values() for position in run[1:]}
         """Positions of all calls in loops but the first of each."""
-        self.repeating = {*self.loops, *self.repeats}
+        self.loop_positions = {*self.loops, *self.later_turns}
 
-    def reads(self, item: ForwardItem) -> list[str]:
+    def inputs_of(self, item: ForwardItem) -> list[str]:
         """Return the values that an item reads, without weights and constants."""
         if isinstance(item, ChildCall):
             return list(item.part.io.inputs)
@@ -70,7 +70,7 @@ class ItemFlow:
             n for n in self.program.graph.operations[item].refs() if not self.program.is_state(n)
         ]
 
-    def makes(self, item: ForwardItem) -> tuple[str, ...]:
+    def outputs_of(self, item: ForwardItem) -> tuple[str, ...]:
         """Return the values that an item makes."""
         return (
             item.part.io.outputs
@@ -84,7 +84,7 @@ class ItemFlow:
         assert isinstance(item, ChildCall)
         return item
 
-    def _loops(self) -> list[list[int]]:
+    def _find_loops(self) -> list[list[int]]:
         """Return the runs of calls that become loops, each as the positions of its calls.
 
         The calls are of one class; each reads the result of the one before, and beside it the same
@@ -93,29 +93,29 @@ class ItemFlow:
         runs: list[list[int]] = []
         for position, item in enumerate(self.items):
             if isinstance(item, ChildCall) and len(item.part.io.outputs) == 1:
-                if runs and runs[-1][-1] == position - 1 and self._continues(runs[-1], item):
+                if runs and runs[-1][-1] == position - 1 and self._continues_loop(runs[-1], item):
                     runs[-1].append(position)
                 else:
                     runs.append([position])
-        return [run for run in runs if len(run) >= SHORTEST_LOOP and self._ends_there(run)]
+        return [run for run in runs if len(run) >= SHORTEST_LOOP and self._consumes_input(run)]
 
-    def _continues(self, run: list[int], item: ChildCall) -> bool:
-        before = self.call(run[-1])
-        if before.cls != item.cls and not are_numbered_layers(before, item):
+    def _continues_loop(self, run: list[int], item: ChildCall) -> bool:
+        previous = self.call(run[-1])
+        if previous.cls != item.cls and not are_numbered_layers(previous, item):
             return False
         return continues_loop([self.call(p).part for p in run], item.part, self.uses)
 
-    def _ends_there(self, run: list[int]) -> bool:
+    def _consumes_input(self, run: list[int]) -> bool:
         """Return whether nothing reads the loop's initial value after the loop's first call.
 
         The loop overwrites that value's variable.
         """
-        given = self.carried(run)
-        return given not in self.part.io.outputs and self.reader.get(given, -1) == run[0]
+        initial = self.carried_input(run)
+        return initial not in self.part.io.outputs and self.reader.get(initial, -1) == run[0]
 
-    def carried(self, run: list[int]) -> str:
+    def carried_input(self, run: list[int]) -> str:
         """Return the initial value of the variable that a loop updates on each turn."""
-        return carried(self.call(run[0]).part, self.call(run[1]).part)
+        return carried_input(self.call(run[0]).part, self.call(run[1]).part)
 
 
 def drop_zero_states(
@@ -150,9 +150,9 @@ def drop_zero_states(
     return Program(changed_graph, program.kernels), [i for i in items if i not in dropped]
 
 
-def are_numbered_layers(one: ChildCall, other: ChildCall) -> bool:
+def are_numbered_layers(first: ChildCall, second: ChildCall) -> bool:
     """Return whether two calls are layers of one kind in one list: `layers_0` and `layers_1`."""
-    parts, names = (one.part, other.part), (one.attribute, other.attribute)
+    parts, names = (first.part, second.part), (first.attribute, second.attribute)
     return (
         all(part.level == "layer" for part in parts)
         and len({part.stem for part in parts}) == 1

@@ -71,31 +71,37 @@ def write_class(
     that stand inside other expressions; None lets the writer choose them. With `nested`, calls of
     children may stand inside other expressions, as the author wrote them.
     """
-    writer = _Writer(*drop_zero_states(program, items), namer, name, part, nested)
-    lines = [*prologue, *writer.forward(returns, inlined)]
-    made, lines, weights = roll_module_loops(writer.owned.lines, lines, writer.owned.weights)
-    lines = roll_number_loops(lines)
+    writer = _ForwardWriter(*drop_zero_states(program, items), namer, name, part, nested)
+    forward_lines = [*prologue, *writer.write_forward(returns, inlined)]
+    init_lines, forward_lines, weights = roll_module_loops(
+        writer.module_attributes.init_lines, forward_lines, writer.module_attributes.weights
+    )
+    forward_lines = roll_number_loops(forward_lines)
     signature = signature or _signature(writer.arguments)
-    if joined := namer.joined_list(part):
-        signature = f"self, *{joined}: torch.Tensor"
+    if list_name := namer.joined_list(part):
+        signature = f"self, *{list_name}: torch.Tensor"
         members = f"[{', '.join(writer.arguments)}]"
-        lines = [line.replace(members, joined) for line in lines if line != f"{joined} = {members}"]
+        forward_lines = [
+            line.replace(members, list_name)
+            for line in forward_lines
+            if line != f"{list_name} = {members}"
+        ]
     return EmittedClass(
-        class_text(name, made, signature, lines, docstring=docstring),
+        class_text(name, init_lines, signature, forward_lines, docstring=docstring),
         tuple(weights),
         writer.arguments,
         signature,
-        tuple(made),
-        tuple(lines),
+        tuple(init_lines),
+        tuple(forward_lines),
         frozenset(writer.statements.inlined),
     )
 
 
 def class_text(
     name: str,
-    made: Sequence[str],
+    init_lines: Sequence[str],
     signature: str,
-    lines: Sequence[str],
+    forward_lines: Sequence[str],
     parameters: Sequence[str] = (),
     *,
     docstring: str = "",
@@ -104,16 +110,16 @@ def class_text(
     head = [f"class {name}(nn.Module):"]
     if docstring:
         head += [f'    """{docstring}"""', ""]
-    if made:
+    if init_lines:
         head += [
             *indent_lines([f"def __init__({', '.join(['self', *parameters])}):"], INDENT - 4),
             "        super().__init__()",
-            *indent_lines(made, INDENT),
+            *indent_lines(init_lines, INDENT),
             "",
         ]
     body = [
         *indent_lines([f"def forward({signature}):"], INDENT - 4),
-        *indent_lines(lines, INDENT),
+        *indent_lines(forward_lines, INDENT),
     ]
     return "\n".join(head + body)
 
@@ -122,7 +128,7 @@ def _signature(arguments: Sequence[str]) -> str:
     return ", ".join(["self", *(f"{name}: torch.Tensor" for name in arguments)])
 
 
-class _Writer:
+class _ForwardWriter:
     """Writes the statements of one class's `__init__` and `forward`."""
 
     def __init__(
@@ -135,87 +141,102 @@ class _Writer:
         nested: bool,
     ) -> None:
         self.program, self.namer, self.part, self.items = program, namer, part, items
-        alone = part.level == "kernel" and bool(part.scopes) and name == "Model"
-        self.owned = ModuleAttributes(program, part.io.states, part.module_path, alone=alone)
+        name_by_class = part.level == "kernel" and bool(part.scopes) and name == "Model"
+        self.module_attributes = ModuleAttributes(
+            program, part.io.states, part.module_path, name_by_class=name_by_class
+        )
         self.flow = ItemFlow(program, part, items)
-        self.attributes: dict[int, str] = {}
-        calls = self.attributes if nested else None
+        self.call_attributes: dict[int, str] = {}
+        calls = self.call_attributes if nested else None
         self.statements = Statements(
-            program, namer, part, items, self.flow, self.owned, self._device, calls
+            program,
+            namer,
+            part,
+            items,
+            self.flow,
+            self.module_attributes,
+            self._device_expression,
+            calls,
         )
         self.names: dict[str, str] = {}
-        self.live: dict[str, str] = {}
+        self.live_vars: dict[str, str] = {}
         """Variable -> the value that it holds, for values that a later statement reads."""
-        self.held: dict[str, str] = {}
+        self.held_vars: dict[str, str] = {}
         """Variable -> the value that it holds, for variables that `forward` assigns, even if
         nothing reads it any more."""
-        self.bound: dict[str, str] = {}
+        self.bound_vars: dict[str, str] = {}
         """Variable -> the value that it holds, arguments included, until a `del`."""
         self.list_of: dict[int, GrowingList] = {}
         """Index of a statement -> the author's list that it joins."""
         self.list_names: dict[GrowingList, str] = {}
-        self.ends = self._ends()
-        self._make_owned()
+        self.last_positions = self._find_last_positions()
+        self._declare_attributes()
         self.arguments = self._name_arguments()
 
-    def _make_owned(self) -> None:
+    def _declare_attributes(self) -> None:
         """Make the attributes of the class in the order in which `forward` first uses them."""
         sharing = Counter(weights_key(item) for item in self.items)
-        made: dict[object, str] = {}
+        attributes: dict[object, str] = {}
         for position, item in enumerate(self.items):
-            if position in self.flow.repeats:
+            if position in self.flow.later_turns:
                 continue
             if isinstance(item, ChildCall):
                 calls = [self.flow.call(p) for p in self.flow.loops.get(position, [position])]
                 keys = tuple(map(weights_key, calls))
-                one = len({*keys}) == 1
-                key = keys[0] if one else keys
-                if key not in made:
-                    made[key] = self._own_calls(calls, shared=one and sharing[keys[0]] > 1)
-                self.attributes[position] = made[key]
+                is_shared = len({*keys}) == 1
+                key = keys[0] if is_shared else keys
+                if key not in attributes:
+                    attributes[key] = self._declare_children(
+                        calls, shared=is_shared and sharing[keys[0]] > 1
+                    )
+                self.call_attributes[position] = attributes[key]
                 continue
             op = self.program.graph.operations[item]
-            if self.owned.use_module(op) is None:
+            if self.module_attributes.use_module(op) is None:
                 for name in op.refs():
                     if self.program.is_state(name):
-                        self.owned.use_state(name)
+                        self.module_attributes.use_state(name)
 
-    def _own_calls(self, calls: list[ChildCall], shared: bool) -> str:
+    def _declare_children(self, calls: list[ChildCall], shared: bool) -> str:
         """Return the attribute for one child, or for the list of children that a loop runs."""
-        positions = [[self.owned.positions[n] for n in call.part.io.states] for call in calls]
+        positions = [
+            [self.module_attributes.positions[n] for n in call.part.io.states] for call in calls
+        ]
         first = calls[0]
         if shared:
             stem = strip_number(first.attribute)
-            return self.owned.add_child(stem, first.construction, first.weights, positions[0])
+            return self.module_attributes.add_child(
+                stem, first.construction, first.weights, positions[0]
+            )
         if len(calls) == 1:
-            return self.owned.add_child(
+            return self.module_attributes.add_child(
                 first.attribute, first.construction, first.weights, positions[0]
             )
         stem = common_stem([c.attribute for c in calls])
-        return self.owned.add_children(
+        return self.module_attributes.add_children(
             stem, [c.construction for c in calls], [c.weights for c in calls], positions
         )
 
     def _name_arguments(self) -> tuple[str, ...]:
         names = self.namer.parameter_names(self.part)
         for name, value in zip(names, self.part.io.inputs, strict=True):
-            self.live[name] = self.bound[name] = value
+            self.live_vars[name] = self.bound_vars[name] = value
             self.names[value] = name
         return names
 
-    def _device(self) -> str:
+    def _device_expression(self) -> str:
         """Return an expression of the model's device, taken from a variable, a weight or a buffer.
 
         The buffer is an empty one that is added where the class has neither.
         """
-        for variable, value in self.bound.items():
+        for variable, value in self.bound_vars.items():
             if value not in self.program.graph.on_cpu:
                 return f"{variable}.device"
-        return f"{self.owned.device_anchor()}.device"
+        return f"{self.module_attributes.device_anchor()}.device"
 
     # --- forward ----------------------------------------------------------------------------------
 
-    def forward(
+    def write_forward(
         self,
         returns: Callable[[Callable[[str], str]], str] | None,
         inlined: frozenset[str] | None,
@@ -228,126 +249,132 @@ class _Writer:
         statements = [
             (position, item)
             for position, item in enumerate(self.items)
-            if position not in self.flow.repeats
-            and not any(map(self.statements.is_inlined, self.flow.makes(item)))
+            if position not in self.flow.later_turns
+            and not any(map(self.statements.is_inlined, self.flow.outputs_of(item)))
         ]
-        lists = self._lists(statements)
-        self.list_of = {s: each for each in lists for s in each.joins}
-        last: dict[str, int] = {}
-        for each in lists:
-            last.update(zip(each.members, each.made, strict=True))
+        lists = self._find_lists(statements)
+        self.list_of = {s: growing_list for growing_list in lists for s in growing_list.joins}
+        last_reads: dict[str, int] = {}
+        for growing_list in lists:
+            last_reads.update(zip(growing_list.members, growing_list.makers, strict=True))
         for s, (_, item) in enumerate(statements):
-            for name in self._leaves(s, item):
-                last[name] = s
+            for name in self._leaf_values(s, item):
+                last_reads[name] = s
         for name in self.part.io.outputs:
-            last[name] = len(statements)
-        lines = self._appended(lists, -1, last)
+            last_reads[name] = len(statements)
+        lines = self._write_appends(lists, -1, last_reads)
         for s, (position, item) in enumerate(statements):
             if position in self.flow.loops:
-                lines += self._loop(position)
+                lines += self._write_loop(position)
                 continue
             text = self._right_side(position, item)
             if s in self.list_of:
-                text = self._joining(s, item, text)
-            ends = s + 1 == len(statements) and returns is None
+                text = self._write_join(s, item, text)
+            is_last = s + 1 == len(statements) and returns is None
             if (
-                ends
-                and self.flow.makes(item) == self.part.io.outputs
-                and len(self.flow.makes(item)) == 1
-                and not self._listed(item)
+                is_last
+                and self.flow.outputs_of(item) == self.part.io.outputs
+                and len(self.flow.outputs_of(item)) == 1
+                and not self._returns_list(item)
             ):
                 return [*lines, f"return {text}"]
-            dying = [n for n in self._leaves(s, item) if last[n] == s]
-            targets = self._targets(item, last, s, dying)
+            dying = [n for n in self._leaf_values(s, item) if last_reads[n] == s]
+            targets = self._assign_targets(item, last_reads, s, dying)
             lines.append(
-                self._commented(f"{targets} = {text}", item)
+                self._add_comment(f"{targets} = {text}", item)
                 if targets
                 else f"_ = {text}  # never read, as in the original"
             )
-            lines += self._appended(lists, s, last)
-            left = [] if ends else self._left_behind(position, last, s)
-            if left := left + self._lists_left(position, s):
-                lines.append(f"del {', '.join(left)}")
+            lines += self._write_appends(lists, s, last_reads)
+            dead = [] if is_last else self._release_variables(position, last_reads, s)
+            if dead := dead + self._dead_lists(position, s):
+                lines.append(f"del {', '.join(dead)}")
         if returns is not None:
-            return [*lines, returns(self._read)]
-        return [*lines, "return " + ", ".join(self._read(n) for n in self.part.io.outputs)]
+            return [*lines, returns(self._value_text)]
+        return [*lines, "return " + ", ".join(self._value_text(n) for n in self.part.io.outputs)]
 
     # --- the author's lists of tensors ------------------------------------------------------------
 
-    def _lists(self, statements: Sequence[tuple[int, ForwardItem]]) -> list[GrowingList]:
-        made = dict.fromkeys(self.part.io.inputs, -1)
+    def _find_lists(self, statements: Sequence[tuple[int, ForwardItem]]) -> list[GrowingList]:
+        makers = dict.fromkeys(self.part.io.inputs, -1)
         for s, (position, item) in enumerate(statements):
             if position not in self.flow.loops:
-                made |= dict.fromkeys(self.flow.makes(item), s)
-        return growing_lists(self.namer, [item for _, item in statements], made)
+                makers |= dict.fromkeys(self.flow.outputs_of(item), s)
+        return growing_lists(self.namer, [item for _, item in statements], makers)
 
-    def _leaves(self, s: int, item: ForwardItem) -> list[str]:
+    def _leaf_values(self, s: int, item: ForwardItem) -> list[str]:
         """Return the values that a statement reads from variables, none if it joins a list."""
         return [] if s in self.list_of else self.statements.leaf_values(item)
 
-    def _appended(self, lists: Sequence[GrowingList], s: int, last: dict[str, int]) -> list[str]:
+    def _write_appends(
+        self, lists: Sequence[GrowingList], s: int, last_reads: dict[str, int]
+    ) -> list[str]:
         """Return the statements that put the values of statement `s` into the author's lists."""
         lines = []
-        for each in lists:
+        for growing_list in lists:
             first = [
                 self.names[m]
-                for m, made in zip(each.members, each.made, strict=True)
-                if made == s == each.made[0]
+                for m, maker in zip(growing_list.members, growing_list.makers, strict=True)
+                if maker == s == growing_list.makers[0]
             ]
-            for place, member in enumerate(each.members):
-                if each.made[place] != s:
+            for position, member in enumerate(growing_list.members):
+                if growing_list.makers[position] != s:
                     continue
                 variable = self.names[member]
-                if place == 0:
-                    name = make_unique(each.name, {*self.live, *RESERVED})
-                    self.list_names[each] = name
-                    self.live[name] = each.name
-                    self.bound.pop(name, None)
+                if position == 0:
+                    name = make_unique(growing_list.name, {*self.live_vars, *RESERVED})
+                    self.list_names[growing_list] = name
+                    self.live_vars[name] = growing_list.name
+                    self.bound_vars.pop(name, None)
                     lines.append(f"{name} = [{', '.join(first)}]")
                 elif not first:
-                    lines.append(f"{self.list_names[each]}.append({variable})")
-                if last[member] == s and self.live.get(variable) == member:
-                    del self.live[variable]  # unless another list has already released it
+                    lines.append(f"{self.list_names[growing_list]}.append({variable})")
+                if last_reads[member] == s and self.live_vars.get(variable) == member:
+                    del self.live_vars[variable]  # unless another list has already released it
         return lines
 
-    def _joining(self, s: int, item: ForwardItem, text: str) -> str:
+    def _write_join(self, s: int, item: ForwardItem, text: str) -> str:
         """Return a join's expression, rewritten to read the list instead of its members."""
-        each = self.list_of[s]
-        name = self.list_names[each]
-        if s == each.joins[-1]:
-            del self.live[name]
+        growing_list = self.list_of[s]
+        name = self.list_names[growing_list]
+        if s == growing_list.joins[-1]:
+            del self.live_vars[name]
         if isinstance(item, ChildCall):
             return f"{text.partition('(')[0]}(*{name})"
-        inner, _, rest = text.partition("]")
-        return f"{inner.partition('[')[0]}{name}{rest}"
+        inner, _, tail = text.partition("]")
+        return f"{inner.partition('[')[0]}{name}{tail}"
 
-    def _lists_left(self, position: int, s: int) -> list[str]:
+    def _dead_lists(self, position: int, s: int) -> list[str]:
         """Return the list to delete after its last join, so that its large tensors are freed.
 
         This is the case where the author's module that held one of them has returned.
         """
-        each = self.list_of.get(s)
-        if each is None or s != each.joins[-1]:
+        growing_list = self.list_of.get(s)
+        if growing_list is None or s != growing_list.joins[-1]:
             return []
-        large = [n for n in each.members if self.program.spec(n).nbytes >= LARGE_BYTES]
-        made = [n for n in large if n in self.program.producers]
-        return [self.list_names[each]] if any(self._has_returned(n, position) for n in made) else []
+        large = [n for n in growing_list.members if self.program.spec(n).nbytes >= LARGE_BYTES]
+        computed = [n for n in large if n in self.program.producers]
+        return (
+            [self.list_names[growing_list]]
+            if any(self._has_returned(n, position) for n in computed)
+            else []
+        )
 
-    def _left_behind(self, position: int, last: dict[str, int], s: int) -> list[str]:
+    def _release_variables(self, position: int, last_reads: dict[str, int], s: int) -> list[str]:
         """Forget and return the variables to delete, because the original no longer holds theirs.
 
         These hold large values that nothing reads any more, of modules that have returned.
         """
-        left = [
+        dead = [
             variable
-            for variable, value in self.held.items()
-            if last.get(value, -1) <= s
+            for variable, value in self.held_vars.items()
+            if last_reads.get(value, -1) <= s
             and self.program.spec(value).nbytes >= LARGE_BYTES
             and self._has_returned(value, position)
         ]
-        for variable in left:
-            del self.held[variable], self.bound[variable]
-        return left
+        for variable in dead:
+            del self.held_vars[variable], self.bound_vars[variable]
+        return dead
 
     def _has_returned(self, value: str, position: int) -> bool:
         """Return whether the author's module that held a value runs in none of the items to come.
@@ -362,86 +389,90 @@ class _Writer:
         if len(statements) > 1:
             scopes = shared_scopes([scopes, *(op.scopes for op in readers)])
         scope = next((scope for scope in reversed(scopes) if not scope.builtin), None)
-        return scope is not None and self.ends.get(scope, -1) <= position
+        return scope is not None and self.last_positions.get(scope, -1) <= position
 
-    def _ends(self) -> dict[Scope, int]:
+    def _find_last_positions(self) -> dict[Scope, int]:
         """Return, for each call of a module, the position of the last item that runs part of it."""
-        ends: dict[Scope, int] = {}
+        last_positions: dict[Scope, int] = {}
         for position, item in enumerate(self.items):
             for i in item.part.operations if isinstance(item, ChildCall) else (item,):
-                ends |= dict.fromkeys(self.program.graph.operations[i].scopes, position)
-        return ends
+                last_positions |= dict.fromkeys(self.program.graph.operations[i].scopes, position)
+        return last_positions
 
-    def _loop(self, position: int) -> list[str]:
+    def _write_loop(self, position: int) -> list[str]:
         run = self.flow.loops[position]
         first, last = self.flow.call(position), self.flow.call(run[-1])
-        carried = self.flow.carried(run)
-        variable, result = self.names[carried], last.part.io.outputs[0]
-        attribute = self.attributes[position]
+        initial = self.flow.carried_input(run)
+        variable, result = self.names[initial], last.part.io.outputs[0]
+        attribute = self.call_attributes[position]
         shared = weights_key(first) == weights_key(last)
-        each = "_" if shared else loop_variable(attribute, {*self.live, *RESERVED})
-        arguments = ", ".join(self._read(n) for n in first.part.io.inputs)
-        self.live[variable] = self.held[variable] = self.bound[variable] = result
+        element = "_" if shared else loop_variable(attribute, {*self.live_vars, *RESERVED})
+        arguments = ", ".join(self._value_text(n) for n in first.part.io.inputs)
+        self.live_vars[variable] = self.held_vars[variable] = self.bound_vars[variable] = result
         self.names[result] = variable
-        several = f"range({len(run)})" if shared else f"self.{attribute}"
-        call = f"self.{attribute}" if shared else each
+        iterable = f"range({len(run)})" if shared else f"self.{attribute}"
+        call = f"self.{attribute}" if shared else element
         results = [self.flow.call(p).part.io.outputs[0] for p in run]
         comments = {shape_comment(self.program, name) for name in results}
         comment = comments.pop() if len(comments) == 1 else ""
-        return [f"for {each} in {several}:", f"    {variable} = {call}({arguments}){comment}"]
+        return [f"for {element} in {iterable}:", f"    {variable} = {call}({arguments}){comment}"]
 
-    def _listed(self, item: ForwardItem) -> bool:
+    def _returns_list(self, item: ForwardItem) -> bool:
         return not isinstance(item, ChildCall) and self.program.graph.operations[item].listed
 
-    def _read(self, name: str) -> str:
+    def _value_text(self, name: str) -> str:
         return self.statements.value_text(name, self.names.__getitem__)
 
     def _right_side(self, position: int, item: ForwardItem) -> str:
         if isinstance(item, ChildCall):
-            arguments = ", ".join(self._read(n) for n in item.part.io.inputs)
-            return f"self.{self.attributes[position]}({arguments})"
+            arguments = ", ".join(self._value_text(n) for n in item.part.io.inputs)
+            return f"self.{self.call_attributes[position]}({arguments})"
         return self.statements.expression_text(item, self.names.__getitem__)
 
-    def _targets(self, item: ForwardItem, last: dict[str, int], s: int, dying: list[str]) -> str:
+    def _assign_targets(
+        self, item: ForwardItem, last_reads: dict[str, int], s: int, dying: list[str]
+    ) -> str:
         for name in dying:
-            if name in self.names and self.live.get(self.names[name]) == name:
-                del self.live[self.names[name]]
+            if name in self.names and self.live_vars.get(self.names[name]) == name:
+                del self.live_vars[self.names[name]]
         targets = []
-        makes = self.flow.makes(item)
-        for name in makes:
-            if name not in last or last[name] < s:
+        outputs = self.flow.outputs_of(item)
+        for name in outputs:
+            if name not in last_reads or last_reads[name] < s:
                 targets.append("_")
                 continue
-            variable = self._variable(name, item, dying)
-            self.live[variable] = self.held[variable] = self.bound[variable] = name
+            variable = self._choose_variable(name, item, dying)
+            self.live_vars[variable] = self.held_vars[variable] = self.bound_vars[variable] = name
             self.names[name] = variable
             targets.append(variable)
         if all(t == "_" for t in targets):
             return ""
-        found = (
+        module_use = (
             None
             if isinstance(item, ChildCall)
-            else self.owned.use_module(self.program.graph.operations[item])
+            else self.module_attributes.use_module(self.program.graph.operations[item])
         )
-        if found is not None and len(targets) > 1:
-            return found[1].unpack.format(*targets).replace("(_, _)", "_")
-        return ", ".join(targets) + ("," if self._listed(item) and len(targets) == 1 else "")
+        if module_use is not None and len(targets) > 1:
+            return module_use[1].unpack.format(*targets).replace("(_, _)", "_")
+        return ", ".join(targets) + ("," if self._returns_list(item) and len(targets) == 1 else "")
 
-    def _variable(self, name: str, item: ForwardItem, dying: Sequence[str]) -> str:
+    def _choose_variable(self, name: str, item: ForwardItem, dying: Sequence[str]) -> str:
         """Return a free variable name for a value that an item makes.
 
         The result of a child may take over a generic name such as `x` from the child's first input.
         """
-        taken = {*self.live, *RESERVED}
+        taken = {*self.live_vars, *RESERVED}
         wishes = self.namer.candidate_names(name)
-        for before in dying:
-            if {name, before} <= self.statements.split and self.statements.is_large(before):
-                return self.names[before]  # reusing the name frees the large tensor in time
+        for operand in dying:
+            if {name, operand} <= self.statements.split_values and self.statements.is_large(
+                operand
+            ):
+                return self.names[operand]  # reusing the name frees the large tensor in time
         if isinstance(item, ChildCall):
-            seen = self.namer.author_variable(name, self.part.scopes)
+            variable = self.namer.author_variable(name, self.part.scopes)
             first = next(iter(item.part.io.inputs), "")
-            if seen is not None:
-                wishes = (seen, *wishes)
+            if variable is not None:
+                wishes = (variable, *wishes)
             elif (
                 first in dying
                 and self.names.get(first) in GENERIC_NAMES
@@ -455,6 +486,6 @@ class _Writer:
             free[0] if free else make_unique(wishes[-1 if wishes[0] in GENERIC_NAMES else 0], taken)
         )
 
-    def _commented(self, line: str, item: ForwardItem) -> str:
-        makes = [n for n in self.flow.makes(item) if n in self.names]
-        return line + shape_comment(self.program, makes[0]) if len(makes) == 1 else line
+    def _add_comment(self, line: str, item: ForwardItem) -> str:
+        outputs = [n for n in self.flow.outputs_of(item) if n in self.names]
+        return line + shape_comment(self.program, outputs[0]) if len(outputs) == 1 else line

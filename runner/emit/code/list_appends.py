@@ -25,39 +25,46 @@ class GrowingList:
     """The author's variable."""
     members: tuple[str, ...]
     """Values that the list holds at the end, in order."""
-    made: tuple[int, ...]
+    makers: tuple[int, ...]
     """Index of the statement that makes each member; -1 for a parameter of forward."""
     joins: tuple[int, ...]
     """Indices of the statements that join what the list holds by then."""
 
 
 def growing_lists(
-    namer: Namer, statements: Sequence[ForwardItem], made: dict[str, int]
+    namer: Namer, statements: Sequence[ForwardItem], makers: dict[str, int]
 ) -> list[GrowingList]:
     """Return the lists of a forward.
 
     `made`: index of the statement that makes each value that has a variable.
     """
     groups: dict[tuple[str, str], list[tuple[int, tuple[str, ...]]]] = {}
-    for s, item in enumerate(statements):
-        op = _join(namer.program, item)
+    for position, item in enumerate(statements):
+        op = _find_join(namer.program, item)
         if op is None or op.origin is None or not op.origin.joined:
             continue
         members = tuple(op.refs())
-        groups.setdefault((op.origin.joined, members[0]), []).append((s, members))
+        groups.setdefault((op.origin.joined, members[0]), []).append((position, members))
     lists = []
     for (name, _), joins in groups.items():
         members = joins[-1][1]
         variables = {namer.name_of(n) for n in members}
         if len(joins) == 1 and len(members) <= _LONGEST_LITERAL and len(variables) > 1:
             continue
-        if len({*members}) == len(members) and _grows(joins, members, made):
-            places = tuple(made[n] for n in members)
-            lists.append(GrowingList(identifier(name), members, places, tuple(s for s, _ in joins)))
+        if len({*members}) == len(members) and _grows(joins, members, makers):
+            member_makers = tuple(makers[n] for n in members)
+            lists.append(
+                GrowingList(
+                    identifier(name),
+                    members,
+                    member_makers,
+                    tuple(position for position, _ in joins),
+                )
+            )
     return lists
 
 
-def _join(program: Program, item: ForwardItem) -> Operation | None:
+def _find_join(program: Program, item: ForwardItem) -> Operation | None:
     """Return the join of a list of tensors that an item is; None if it is anything else."""
     if isinstance(item, int):
         operations: tuple[int, ...] = (item,)
@@ -72,13 +79,13 @@ def _join(program: Program, item: ForwardItem) -> Operation | None:
 
 
 def _grows(
-    joins: Sequence[tuple[int, tuple[str, ...]]], members: Sequence[str], made: dict[str, int]
+    joins: Sequence[tuple[int, tuple[str, ...]]], members: Sequence[str], makers: dict[str, int]
 ) -> bool:
     """Return whether each join reads exactly the members that are made before it, in order."""
-    if not all(name in made for name in members):
+    if not all(name in makers for name in members):
         return False
-    places = [made[name] for name in members]
-    return places == sorted(places) and all(
-        read == tuple(n for n, place in zip(members, places, strict=True) if place < s)
-        for s, read in joins
+    positions = [makers[name] for name in members]
+    return positions == sorted(positions) and all(
+        read == tuple(n for n, maker in zip(members, positions, strict=True) if maker < position)
+        for position, read in joins
     )

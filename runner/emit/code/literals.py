@@ -32,7 +32,7 @@ class Expression:
 Value = Callable[[str], Expression]
 """Gives the expression of a value by its name in the graph."""
 
-_LOWEST = {
+_LIMITS = {
     -3.4028234663852886e38: "torch.finfo(torch.float32).min",
     3.4028234663852886e38: "torch.finfo(torch.float32).max",
     -3.3895313892515355e38: "torch.finfo(torch.bfloat16).min",
@@ -59,7 +59,7 @@ def literal(arg: Arg, value: Value) -> Expression:
     if isinstance(arg, bool) or arg is None:
         return Expression(repr(arg))
     if isinstance(arg, float):
-        return _float(arg)
+        return _float_expression(arg)
     if isinstance(arg, complex):  # `(-0-1j)` would lose the sign of its zero
         return Expression(f"complex({arg.real!r}, {arg.imag!r})")
     return Expression(repr(arg), UNARY if isinstance(arg, int) and arg < 0 else ATOM)
@@ -70,12 +70,15 @@ def as_list(items: list[str]) -> Expression:
     return Expression("[" + ", ".join(items) + "]")
 
 
-def _float(number: float) -> Expression:
+def _float_expression(number: float) -> Expression:
     if math.isnan(number) or math.isinf(number):
         return Expression(f'float("{number!r}")')
-    if number in _LOWEST:
-        return Expression(_LOWEST[number])
-    if len(repr(number)) >= _DIGITS_OF_A_ROOT and (root := _root(abs(number))) is not None:
+    if number in _LIMITS:
+        return Expression(_LIMITS[number])
+    if (
+        len(repr(number)) >= _DIGITS_OF_A_ROOT
+        and (root := _root_expression(abs(number))) is not None
+    ):
         return root if number > 0 else Expression(f"-{root.text}", min(root.rank, UNARY))
     return decimal(number)
 
@@ -94,7 +97,7 @@ _DIGITS_OF_A_ROOT = 14
 _LARGEST_SIZE = 1 << 20
 
 
-def _root(number: float) -> Expression | None:
+def _root_expression(number: float) -> Expression | None:
     """Return a root that equals a number exactly, `1 / math.sqrt(96)`; None if there is none."""
     if number == math.sqrt(2 / math.pi):
         return Expression("math.sqrt(2 / math.pi)")

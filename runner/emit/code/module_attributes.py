@@ -20,7 +20,7 @@ LONGEST_PARAMETER_RECIPE = 4
 SHORTEST_RUN = 3
 """Fewest equal modules in a row that a list writes as one repetition."""
 # Methods of nn.Module that people call, so that no attribute may hide them.
-_OF_MODULES = {
+_MODULE_METHODS = {
     "train", "eval", "to", "children", "modules", "parameters", "buffers", "apply", "half", "float",
 }  # fmt: skip
 
@@ -42,36 +42,38 @@ class ModuleAttributes:
     """The attributes of one class: assigns them on first use, and collects what `__init__` runs."""
 
     def __init__(
-        self, program: Program, states: tuple[str, ...], base: str, *, alone: bool = False
+        self, program: Program, states: tuple[str, ...], base: str, *, name_by_class: bool = False
     ) -> None:
         """Start without attributes.
 
         `states`: the states that the part reads. `base`: path of the author's module around it.
-        `alone`: name modules after their class, because one file serves several places.
+        `name_by_class`: name modules after their class, because one file serves several places.
         """
-        self.program, self.alone = program, alone
+        self.program, self.name_by_class = program, name_by_class
         self.base = common_path([program.graph.states[n].path for n in states], base)
         self.positions = {name: p for p, name in enumerate(states)}
         self.weights: list[Weight] = []
-        self.lines: list[str] = []
+        self.init_lines: list[str] = []
         """Statements of `__init__`."""
-        self.names: set[str] = set(RESERVED) | _OF_MODULES
+        self.names: set[str] = set(RESERVED) | _MODULE_METHODS
         """Attribute names that are not free."""
         self._recipes = RecipeWriter(set())
         self._modules: dict[object, str] = {}
         self._states: dict[str, str] = {}
         self._kinds = [program.graph.states[name].kind for name in states]
-        self._first: dict[int, str] = {}
+        self._first_names: dict[int, str] = {}
         self._anchor = ""
 
-    def _take(self, weight: Weight) -> None:
+    def _add_weight(self, weight: Weight) -> None:
         """Record a weight; tie it to the first one if it is the same parameter."""
         self.weights.append(weight)
         if weight.sibling or self._kinds[weight.position] != "parameter":
             return
-        first = self._first.setdefault(weight.position, weight.local)
+        first = self._first_names.setdefault(weight.position, weight.local)
         if first != weight.local:
-            self.lines.append(f"self.{_reached(weight.local)} = self.{_reached(first)}")
+            self.init_lines.append(
+                f"self.{_attribute_expression(weight.local)} = self.{_attribute_expression(first)}"
+            )
 
     def use_module(self, op: Operation) -> tuple[str, ModuleCall] | None:
         """Return (attribute, call) of the nn module that runs an operation, None if there is none.
@@ -90,20 +92,20 @@ class ModuleAttributes:
         return self._modules[key], call
 
     def _module_name(self, call: ModuleCall, op: Operation) -> str:
-        path = self._path(call.weights[0][1], op).rpartition(".")[0] if call.weights else ""
-        return (not self.alone and self._inside(path)) or snake_case(call.cls)
+        path = self._weight_path(call.weights[0][1], op).rpartition(".")[0] if call.weights else ""
+        return (not self.name_by_class and self._relative_name(path)) or snake_case(call.cls)
 
-    def _path(self, state: str, op: Operation) -> str:
+    def _weight_path(self, state: str, op: Operation) -> str:
         """Return a weight's path; for one that modules share, the path in the module that runs."""
         graph = self.program.graph
         path = graph.states[state].path
-        here = f"{op.scopes[-1].path if op.scopes else ''}.{path.rpartition('.')[2]}"
-        shared = here in graph.state_names and graph.tied.get(here, here) == graph.tied.get(
-            path, path
-        )
-        return here if shared else path
+        running_path = f"{op.scopes[-1].path if op.scopes else ''}.{path.rpartition('.')[2]}"
+        is_shared = running_path in graph.state_names and graph.tied.get(
+            running_path, running_path
+        ) == graph.tied.get(path, path)
+        return running_path if is_shared else path
 
-    def _inside(self, path: str) -> str:
+    def _relative_name(self, path: str) -> str:
         """Return an attribute name for a path relative to the class's own, or '' for a number."""
         inside = relative_path(path, self.base) or path.rpartition(".")[2]
         if self.base and inside == path:  # A module further out passes it in.
@@ -115,9 +117,9 @@ class ModuleAttributes:
 
     def _make_module(self, attribute: str, call: ModuleCall) -> None:
         arguments = ", ".join(f"{name}={value}" for name, value in call.arguments)
-        self.lines.append(f"self.{attribute} = nn.{call.cls}({arguments})")
+        self.init_lines.append(f"self.{attribute} = nn.{call.cls}({arguments})")
         for name, value in call.weights:
-            self._take(Weight(f"{attribute}.{name}", self.positions[value]))
+            self._add_weight(Weight(f"{attribute}.{name}", self.positions[value]))
         for name in call.extra:
             self.weights.append(
                 Weight(f"{attribute}.{name}", self.positions[call.weights[-1][1]], name)
@@ -131,34 +133,34 @@ class ModuleAttributes:
         if name not in self._states:
             state = self.program.graph.states[name]
             attribute = self.reserve_name(
-                identifier(self._inside(state.path) or state.path.rpartition(".")[2])
+                identifier(self._relative_name(state.path) or state.path.rpartition(".")[2])
             )
             self._states[name] = attribute
             self._make_state(attribute, state, self.program.spec(name))
             if state.kind != "constant" or is_loaded_constant(state):
-                self._take(Weight(attribute, self.positions[name]))
+                self._add_weight(Weight(attribute, self.positions[name]))
         return Expression(f"self.{self._states[name]}")
 
     def _make_state(self, attribute: str, state: State, spec: TensorSpec) -> None:
-        value = self._value(state, spec)
+        value = self._initial_value(state, spec)
         if state.kind == "parameter":
-            frozen = "" if state.requires_grad else ", requires_grad=False"
-            self.lines.append(f"self.{attribute} = nn.Parameter({value}{frozen})")
+            gradient = "" if state.requires_grad else ", requires_grad=False"
+            self.init_lines.append(f"self.{attribute} = nn.Parameter({value}{gradient})")
         elif state.kind == "buffer" or is_loaded_constant(state):
-            left_out = "" if state.in_checkpoint else ", persistent=False"
-            self.lines.append(f'self.register_buffer("{attribute}", {value}{left_out})')
+            persistence = "" if state.in_checkpoint else ", persistent=False"
+            self.init_lines.append(f'self.register_buffer("{attribute}", {value}{persistence})')
         else:
-            self.lines.append(f"self.{attribute} = {value}")
+            self.init_lines.append(f"self.{attribute} = {value}")
 
-    def _value(self, state: State, spec: TensorSpec) -> str:
+    def _initial_value(self, state: State, spec: TensorSpec) -> str:
         recipe = None if is_loaded_constant(state) else state.recipe
         if recipe is not None and (
             state.kind != "parameter" or len(recipe.operations) <= LONGEST_PARAMETER_RECIPE
         ):
-            drawn = any(map(is_random, recipe.operations))
-            recipes = RecipeWriter({*self._recipes.taken}) if drawn else self._recipes
+            is_drawn = any(map(is_random, recipe.operations))
+            recipes = RecipeWriter({*self._recipes.taken}) if is_drawn else self._recipes
             lines, value = recipes.write(recipe)
-            self.lines += lines
+            self.init_lines += lines
             return value
         if state.literal is not None:
             return state.literal
@@ -168,54 +170,56 @@ class ModuleAttributes:
         """Return a tensor that moves with the module: the first weight, else an empty buffer."""
         for weight in self.weights:
             if self._kinds[weight.position] != "constant":
-                return f"self.{_reached(weight.local)}"
+                return f"self.{_attribute_expression(weight.local)}"
         if not self._anchor:
             self._anchor = self.reserve_name("anchor")
-            self.lines.append(
+            self.init_lines.append(
                 f'self.register_buffer("{self._anchor}", torch.empty(0), persistent=False)'
             )
         return f"self.{self._anchor}"
 
-    def reserve_name(self, wish: str) -> str:
+    def reserve_name(self, preferred: str) -> str:
         """Return a free attribute name and reserve it."""
-        found = make_unique(identifier(wish), self.names)
-        self.names.add(found)
-        return found
+        name = make_unique(identifier(preferred), self.names)
+        self.names.add(name)
+        return name
 
     def add_child(
-        self, wish: str, construction: str, weights: Sequence[Weight], positions: Sequence[int]
+        self, preferred: str, construction: str, weights: Sequence[Weight], positions: Sequence[int]
     ) -> str:
         """Add another emitted class with its weights, and return its attribute.
 
         `positions`: position of each of its states among this class's states.
         """
-        attribute = self.reserve_name(wish)
-        self.lines.append(f"self.{attribute} = {construction}")
-        self._own(attribute, weights, positions)
+        attribute = self.reserve_name(preferred)
+        self.init_lines.append(f"self.{attribute} = {construction}")
+        self._add_child_weights(attribute, weights, positions)
         return attribute
 
     def add_children(
         self,
-        wish: str,
+        preferred: str,
         constructions: Sequence[str],
         weights: Sequence[Sequence[Weight]],
         positions: Sequence[Sequence[int]],
     ) -> str:
         """Add a list of emitted classes, one per construction, and return its attribute."""
-        attribute = self.reserve_name(wish)
-        self.lines.append(f"self.{attribute} = {module_list(constructions)}")
-        for k, (theirs, own) in enumerate(zip(weights, positions, strict=True)):
-            self._own(f"{attribute}.{k}", theirs, own)
+        attribute = self.reserve_name(preferred)
+        self.init_lines.append(f"self.{attribute} = {module_list(constructions)}")
+        for k, (child_weights, child_positions) in enumerate(zip(weights, positions, strict=True)):
+            self._add_child_weights(f"{attribute}.{k}", child_weights, child_positions)
         return attribute
 
-    def _own(self, prefix: str, weights: Sequence[Weight], positions: Sequence[int]) -> None:
+    def _add_child_weights(
+        self, prefix: str, weights: Sequence[Weight], positions: Sequence[int]
+    ) -> None:
         for weight in weights:
-            self._take(
+            self._add_weight(
                 Weight(f"{prefix}.{weight.local}", positions[weight.position], weight.sibling)
             )
 
 
-_COUNTED = re.compile(r"(\w+\(\w+=)(\d+)\)")
+_NUMBERED_CALL = re.compile(r"(\w+\(\w+=)(\d+)\)")
 
 
 def module_list(constructions: Sequence[str]) -> str:
@@ -225,22 +229,22 @@ def module_list(constructions: Sequence[str]) -> str:
     """
     if len({*constructions}) == 1:
         return f"nn.ModuleList({constructions[0]} for _ in range({len(constructions)}))"
-    matches = [match for text in constructions if (match := _COUNTED.fullmatch(text))]
+    matches = [match for text in constructions if (match := _NUMBERED_CALL.fullmatch(text))]
     numbers = [int(match[2]) for match in matches]
     if len(numbers) == len(constructions) and len({match[1] for match in matches}) == 1:
         first, step = numbers[0], numbers[1] - numbers[0]
         if step > 0 and numbers == [first + k * step for k in range(len(numbers))]:
-            each = f"{matches[0][1]}{first} + {step} * i)"
-            return f"nn.ModuleList({each} for i in range({len(numbers)}))"
-    runs = [(text, len(list(same))) for text, same in groupby(constructions)]
-    listed = [
+            construction = f"{matches[0][1]}{first} + {step} * i)"
+            return f"nn.ModuleList({construction} for i in range({len(numbers)}))"
+    runs = [(text, len(list(run))) for text, run in groupby(constructions)]
+    items = [
         f"*({text} for _ in range({count}))" if count >= SHORTEST_RUN else ", ".join([text] * count)
         for text, count in runs
     ]
-    return "nn.ModuleList([" + ", ".join(listed) + "])"
+    return "nn.ModuleList([" + ", ".join(items) + "])"
 
 
-def _reached(name: str) -> str:
+def _attribute_expression(name: str) -> str:
     """Return a weight's name as a Python expression: `steps[0].linear.weight`."""
     return re.sub(r"\.(\d+)(?=\.|$)", r"[\1]", name)
 
@@ -256,8 +260,8 @@ def common_path(states: Sequence[str], base: str) -> str:
     common = [
         pieces[0] for pieces in takewhile(lambda p: len({*p}) == 1, zip(*paths, strict=False))
     ]
-    found = ".".join(common)
-    return found if relative_path(found, base) != found or not base else base
+    module_path = ".".join(common)
+    return module_path if relative_path(module_path, base) != module_path or not base else base
 
 
 def is_loaded_constant(state: State) -> bool:

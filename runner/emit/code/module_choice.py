@@ -66,18 +66,20 @@ class _Site:
 
         A module makes contiguous floating-point weights of one dtype.
         """
-        held = [(attribute, value) for attribute, value in weights if value is not None]
-        owned = [(a, v.name) for a, v in held if isinstance(v, Ref) and self.is_state(v.name)]
+        used = [(attribute, value) for attribute, value in weights if value is not None]
+        owned = [(a, v.name) for a, v in used if isinstance(v, Ref) and self.is_state(v.name)]
         specs = [self.specs[name] for _, name in owned]
         dtypes = {spec.dtype for spec in specs}
-        if len(owned) < len(held) or len(dtypes) > 1:
+        if len(owned) < len(used) or len(dtypes) > 1:
             return None
         if not all(spec.contiguous and spec.floating for spec in specs):
             return None
-        written = [(n, v, d) for n, v, d in settings] + [
+        settings_with_dtype = [(n, v, d) for n, v, d in settings] + [
             ("dtype", Symbol(f"torch.{dtype}"), Symbol("torch.float32")) for dtype in dtypes
         ]
-        arguments = tuple((n, _python(v)) for n, v, default in written if v != default)
+        arguments = tuple(
+            (n, _python_text(v)) for n, v, default in settings_with_dtype if v != default
+        )
         return ModuleCall(cls, arguments, tuple(owned), inputs, extra, unpack)
 
 
@@ -104,15 +106,15 @@ def zero_states(op: Operation, maker: Callable[[str], Operation | None]) -> list
     """
     names = list(references(op.arg("hx"))) if op.name in {*_RECURRENT, *_CELLS} else []
     makers = [maker(name) for name in names]
-    own = all(m is not None and m.name == "zeros" and m.scopes == op.scopes for m in makers)
-    return names if own and op.scopes and op.scopes[-1].builtin else []
+    are_own = all(m is not None and m.name == "zeros" and m.scopes == op.scopes for m in makers)
+    return names if are_own and op.scopes and op.scopes[-1].builtin else []
 
 
-def _python(arg: Arg) -> str:
+def _python_text(arg: Arg) -> str:
     return literal(arg, lambda name: Expression(name)).text
 
 
-def _number(arg: Arg) -> Arg:
+def _collapse_equal(arg: Arg) -> Arg:
     """Return one number for a tuple of equal ones, as in `kernel_size=3`."""
     if isinstance(arg, tuple) and arg and all(item == arg[0] for item in arg):
         return arg[0]
@@ -159,18 +161,18 @@ def _conv(site: _Site) -> ModuleCall | None:
     shape = site.shape(weight)
     assert isinstance(groups, int)
     transposed = site.op.name.startswith("conv_transpose")
-    ahead = shape[1] * groups
-    channels = (shape[0], ahead) if transposed else (ahead, shape[0])
+    grouped_channels = shape[1] * groups
+    channels = (shape[0], grouped_channels) if transposed else (grouped_channels, shape[0])
     sizes = {
-        name: (name, _number(site.arg(name, default)), default)
+        name: (name, _collapse_equal(site.arg(name, default)), default)
         for name, default in (("stride", 1), ("padding", 0), ("dilation", 1), ("output_padding", 0))
     }
     has_bias = ("bias", bias is not None, True)
-    counted = ("groups", groups, 1)
-    tail = (
-        (sizes["output_padding"], counted, has_bias, sizes["dilation"])
+    group_setting = ("groups", groups, 1)
+    final_settings = (
+        (sizes["output_padding"], group_setting, has_bias, sizes["dilation"])
         if transposed
-        else (sizes["dilation"], counted, has_bias)
+        else (sizes["dilation"], group_setting, has_bias)
     )
     if site.op.target.endswith(".padding") and site.arg("padding") is None:
         return None
@@ -179,10 +181,10 @@ def _conv(site: _Site) -> ModuleCall | None:
         [
             ("in_channels", channels[0], ...),
             ("out_channels", channels[1], ...),
-            ("kernel_size", _number(shape[2:]), ...),
+            ("kernel_size", _collapse_equal(shape[2:]), ...),
             sizes["stride"],
             sizes["padding"],
-            *tail,
+            *final_settings,
         ],
         [("weight", weight), ("bias", bias)],
         (site.arg("input"),),
@@ -218,12 +220,16 @@ def _batch_norm(site: _Site) -> ModuleCall | None:
 
 def _instance_norm(site: _Site) -> ModuleCall | None:
     source, weight, bias = site.arg("input"), site.arg("weight"), site.arg("bias")
-    mean, var, own = site.arg("running_mean"), site.arg("running_var"), site.arg("use_input_stats")
+    mean, var, uses_input_stats = (
+        site.arg("running_mean"),
+        site.arg("running_var"),
+        site.arg("use_input_stats"),
+    )
     shape = site.shape(source)
     tracked = mean is not None
     if len(shape) not in (3, 4, 5) or (weight is None) != (bias is None):
         return None
-    if tracked != (var is not None) or own is not (site.training if tracked else True):
+    if tracked != (var is not None) or uses_input_stats is not (site.training if tracked else True):
         return None
     return site.module(
         f"InstanceNorm{len(shape) - 2}d",
@@ -247,7 +253,7 @@ def _layer_norm(site: _Site) -> ModuleCall | None:
     return site.module(
         "LayerNorm",
         [
-            ("normalized_shape", _only(shape), ...),
+            ("normalized_shape", _unwrap_single(shape), ...),
             ("eps", site.arg("eps", 1e-5), 1e-5),
             ("elementwise_affine", weight is not None, True),
             ("bias", bias is not None, weight is not None),
@@ -257,7 +263,7 @@ def _layer_norm(site: _Site) -> ModuleCall | None:
     )
 
 
-def _only(arg: Arg) -> Arg:
+def _unwrap_single(arg: Arg) -> Arg:
     return arg[0] if isinstance(arg, tuple) and len(arg) == 1 else arg
 
 
@@ -266,7 +272,7 @@ def _rms_norm(site: _Site) -> ModuleCall | None:
     return site.module(
         "RMSNorm",
         [
-            ("normalized_shape", _only(site.arg("normalized_shape")), ...),
+            ("normalized_shape", _unwrap_single(site.arg("normalized_shape")), ...),
             ("eps", site.arg("eps"), None),
             ("elementwise_affine", weight is not None, True),
         ],
@@ -346,7 +352,7 @@ def _recurrent(site: _Site) -> ModuleCall | None:
         return None
     if len(site.shape(source)) != 3 or site.arg("train") is not site.training:
         return None
-    layers, both = site.arg("num_layers"), site.arg("bidirectional")
+    layers, bidirectional = site.arg("num_layers"), site.arg("bidirectional")
     first, second = site.shape(params[0]), site.shape(params[1])
     if not isinstance(layers, int) or len(first) != 2 or len(second) != 2:
         return None
@@ -358,7 +364,7 @@ def _recurrent(site: _Site) -> ModuleCall | None:
     names = [
         f"{part}_l{layer}{direction}"
         for layer in range(layers)
-        for direction in (("", "_reverse") if both else ("",))
+        for direction in (("", "_reverse") if bidirectional else ("",))
         for part in parts
     ]
     if len(names) != len(params):
@@ -373,7 +379,7 @@ def _recurrent(site: _Site) -> ModuleCall | None:
             ("bias", site.arg("has_biases"), True),
             ("batch_first", site.arg("batch_first"), False),
             ("dropout", site.arg("dropout"), 0.0),
-            ("bidirectional", both, False),
+            ("bidirectional", bidirectional, False),
             ("proj_size", projected, 0),
         ],
         zip(names, params, strict=True),

@@ -35,9 +35,9 @@ class Statements:
         part: Part,
         items: Sequence[ForwardItem],
         flow: ItemFlow,
-        owned: ModuleAttributes,
+        module_attributes: ModuleAttributes,
         device: Device,
-        attributes: Mapping[int, str] | None,
+        call_attributes: Mapping[int, str] | None,
     ) -> None:
         """Start without inlined values.
 
@@ -45,34 +45,36 @@ class Statements:
         another statement. `device`: writes an expression of the model's device.
         """
         self.program, self.namer, self.part, self.items = program, namer, part, items
-        self.flow, self.owned, self.device = flow, owned, device
-        self.attributes = attributes
+        self.flow, self.module_attributes, self.device = flow, module_attributes, device
+        self.call_attributes = call_attributes
         self.depth = sum(not scope.builtin for scope in part.scopes)
         """How many calls of the author's modules surround the part."""
         self.inlined: set[str] = set()
         """Values whose expression stands inside another statement."""
-        self.split: set[str] = set()
+        self.split_values: set[str] = set()
         """Values that have a statement because another would be too long with them inside."""
 
     def choose_inlined(self) -> None:
         """Decide for each value whether it stands inside another statement."""
         for position, item in enumerate(self.items):
-            nests = self._can_be_inlined(position, item)
+            is_inlined = self._can_be_inlined(position, item)
             if not isinstance(item, ChildCall):
-                target = None if nests else self.namer.name_of
-                if typical_width(self.expression_text(item, self.namer.name_of)) > self._room(
-                    item, target
-                ):
-                    self._split(item)
+                target = None if is_inlined else self.namer.name_of
+                if typical_width(
+                    self.expression_text(item, self.namer.name_of)
+                ) > self._available_columns(item, target):
+                    self._split_statement(item)
             else:
-                given = (
-                    self.value_text(name, self.namer.name_of) for name in self.flow.reads(item)
+                arguments = (
+                    self.value_text(name, self.namer.name_of) for name in self.flow.inputs_of(item)
                 )
-                room = self._room(item, None if nests else self.namer.name_of)
-                if sum(typical_width(each) + 2 for each in given) > room - len(item.attribute):
-                    self._split(item)
-            if nests and not self._holds_what_is_split(item):
-                self.inlined.add(self.flow.makes(item)[0])
+                room = self._available_columns(item, None if is_inlined else self.namer.name_of)
+                if sum(typical_width(argument) + 2 for argument in arguments) > room - len(
+                    item.attribute
+                ):
+                    self._split_statement(item)
+            if is_inlined and not self._holds_split_value(item):
+                self.inlined.add(self.flow.outputs_of(item)[0])
 
     def is_inlined(self, name: str) -> bool:
         """Return whether a value has no statement of its own."""
@@ -80,43 +82,46 @@ class Statements:
 
     def value_text(self, name: str, variable: Callable[[str], str]) -> str:
         """Return the text that reads a value; `variable` names the values that have a statement."""
-        return self._value(name, variable).text
+        return self._value_expression(name, variable).text
 
     def expression_text(self, item: ForwardItem, variable: Callable[[str], str]) -> str:
         """Return the right side of an item's statement; `variable` as in `value_text`."""
-        return self._expression(item, variable).text
+        return self._item_expression(item, variable).text
 
     def leaf_values(self, item: ForwardItem) -> list[str]:
         """Return the values that an item's statement reads from variables.
 
         In place of an inlined value stand those that its expression reads.
         """
-        found: list[str] = []
-        for name in self.flow.reads(item):
+        leaves: list[str] = []
+        for name in self.flow.inputs_of(item):
             if name in self.inlined:
-                found += self.leaf_values(self.items[self.flow.producer[name]])
+                leaves += self.leaf_values(self.items[self.flow.producer[name]])
             else:
-                found.append(name)
-        return found
+                leaves.append(name)
+        return leaves
 
-    def _split(self, item: ForwardItem) -> None:
+    def _split_statement(self, item: ForwardItem) -> None:
         """Give the values that an item reads statements of their own, as its line is too long."""
-        reads = set(self.flow.reads(item))
-        self.split |= reads & self.inlined
+        reads = set(self.flow.inputs_of(item))
+        self.split_values |= reads & self.inlined
         self.inlined -= reads
 
-    def _holds_what_is_split(self, item: ForwardItem) -> bool:
+    def _holds_split_value(self, item: ForwardItem) -> bool:
         """Return whether inlining an item would keep a large split value alive for too long.
 
         That is so if the same statement computes another large value; the author's statement frees
         the first one before. With a statement of its own, the item can reuse the split variable.
         """
-        (name,) = self.flow.makes(item)
-        if not any(each in self.split and self.is_large(each) for each in self.flow.reads(item)):
+        (name,) = self.flow.outputs_of(item)
+        if not any(
+            operand in self.split_values and self.is_large(operand)
+            for operand in self.flow.inputs_of(item)
+        ):
             return False
-        self.split.add(name)
-        together = set(self.flow.reads(self.items[self.flow.reader[name]])) - {name}
-        return any(self.is_large(each) and self._is_made_inside(each) for each in together)
+        self.split_values.add(name)
+        siblings = set(self.flow.inputs_of(self.items[self.flow.reader[name]])) - {name}
+        return any(self.is_large(operand) and self._is_made_inside(operand) for operand in siblings)
 
     def is_large(self, name: str) -> bool:
         """Return whether a value is so large that no variable may hold it longer than needed."""
@@ -126,48 +131,52 @@ class Statements:
         position = self.flow.producer.get(name)
         return position is not None and self._can_be_inlined(position, self.items[position])
 
-    def _room(self, item: ForwardItem, target: Callable[[str], str] | None) -> int:
+    def _available_columns(self, item: ForwardItem, target: Callable[[str], str] | None) -> int:
         """Return the columns for an item's expression, less its target and the shape comment.
 
         `target` names the variable; None if the item has none.
         """
-        makes = self.flow.makes(item)
-        if makes == self.part.io.outputs and len(makes) == 1:
+        outputs = self.flow.outputs_of(item)
+        if outputs == self.part.io.outputs and len(outputs) == 1:
             return WIDTH - INDENT - len("return ")
-        targets = sum(len(target(name)) + 2 for name in makes if target and name)
-        comment = typical_width(shape_comment(self.program, makes[0])) if len(makes) == 1 else 0
+        targets = sum(len(target(name)) + 2 for name in outputs if target and name)
+        comment = typical_width(shape_comment(self.program, outputs[0])) if len(outputs) == 1 else 0
         return WIDTH - INDENT - targets - 1 - comment
 
     def _can_be_inlined(self, position: int, item: ForwardItem) -> bool:
-        if len(self.flow.makes(item)) != 1:
+        if len(self.flow.outputs_of(item)) != 1:
             return False
-        (name,) = self.flow.makes(item)
+        (name,) = self.flow.outputs_of(item)
         if self.flow.uses.get(name) != 1 or self.flow.producer[name] != position:
             return False
-        if {position, self.flow.reader[name]} & self.flow.repeating:
+        if {position, self.flow.reader[name]} & self.flow.loop_positions:
             return False
         if self._is_overwritten(position, item, self.flow.reader[name]):
             return False
         reader = self.items[self.flow.reader[name]]
-        work, others = self._operations(item), self._operations(reader)
-        if any(map(is_random, (*work, *others))):
+        item_work, reader_work = self._operations(item), self._operations(reader)
+        if any(map(is_random, (*item_work, *reader_work))):
             return False
-        if not isinstance(item, ChildCall) and work[0].listed:
+        if not isinstance(item, ChildCall) and item_work[0].listed:
             return False
         if not isinstance(item, ChildCall) and not isinstance(reader, ChildCall):
-            return _statement(work[0]) == _statement(others[0])
-        if self.attributes is None:
+            return _statement_key(item_work[0]) == _statement_key(reader_work[0])
+        if self.call_attributes is None:
             if isinstance(item, ChildCall):
                 return False
-            first = next(op for op in others if not op.view)
-            return work[0].view and _statement(work[0]) == _statement(first)
+            first = next(op for op in reader_work if not op.view)
+            return item_work[0].view and _statement_key(item_work[0]) == _statement_key(first)
         joins = (
-            not isinstance(item, ChildCall) and work[0].origin is not None and work[0].origin.joined
+            not isinstance(item, ChildCall)
+            and item_work[0].origin is not None
+            and item_work[0].origin.joined
         )
-        if joins or (_container(item) is not None and _container(item) == _container(reader)):
+        if joins or (
+            _container_path(item) is not None and _container_path(item) == _container_path(reader)
+        ):
             return False
-        line = self._line(work)
-        return line is not None and line == self._line(others)
+        line = self._author_line(item_work)
+        return line is not None and line == self._author_line(reader_work)
 
     def _is_overwritten(self, position: int, item: ForwardItem, reader: int) -> bool:
         """Return whether a loop between an item and its reader overwrites a variable that it reads.
@@ -175,7 +184,7 @@ class Statements:
         A loop updates the variable of the value that it begins with.
         """
         between = (p for p in self.flow.loops if position < p < reader)
-        return not {self.flow.carried(self.flow.loops[p]) for p in between}.isdisjoint(
+        return not {self.flow.carried_input(self.flow.loops[p]) for p in between}.isdisjoint(
             self.leaf_values(item)
         )
 
@@ -183,61 +192,61 @@ class Statements:
         inside = item.part.operations if isinstance(item, ChildCall) else (item,)
         return [self.program.graph.operations[i] for i in inside]
 
-    def _line(self, operations: Sequence[Operation]) -> int | None:
+    def _author_line(self, operations: Sequence[Operation]) -> int | None:
         """Return the line of this part's forward that runs the operations; None if there is no one.
 
         Views count only where there is nothing else.
         """
-        own = [op for op in operations if not op.view] or operations
-        lines = {op.origin.calls[self.depth :][:1] for op in own if op.origin is not None}
+        computing = [op for op in operations if not op.view] or operations
+        lines = {op.origin.calls[self.depth :][:1] for op in computing if op.origin is not None}
         return lines.pop()[0] if len(lines) == 1 and () not in lines else None
 
-    def _value(self, name: str, variable: Callable[[str], str]) -> Expression:
+    def _value_expression(self, name: str, variable: Callable[[str], str]) -> Expression:
         if name in self.inlined:
-            return self._expression(self.items[self.flow.producer[name]], variable)
+            return self._item_expression(self.items[self.flow.producer[name]], variable)
         if self.program.is_state(name):
-            held, graph = self.owned.use_state(name), self.program.graph
+            stored, graph = self.module_attributes.use_state(name), self.program.graph
             if graph.states[name].kind != "constant" or graph.placement_known:
-                return held
-            return Expression(f"{held.at(ATOM)}.to({self.device()})")
+                return stored
+            return Expression(f"{stored.at(ATOM)}.to({self.device()})")
         return Expression(variable(name))
 
-    def _expression(self, item: ForwardItem, variable: Callable[[str], str]) -> Expression:
+    def _item_expression(self, item: ForwardItem, variable: Callable[[str], str]) -> Expression:
         def value(name: str) -> Expression:
-            return self._value(name, variable)
+            return self._value_expression(name, variable)
 
         if isinstance(item, ChildCall):
-            assert self.attributes is not None
-            attribute = self.attributes[self.flow.producer[item.part.io.outputs[0]]]
-            given = ", ".join(value(name).text for name in item.part.io.inputs)
-            return Expression(f"self.{attribute}({given})")
+            assert self.call_attributes is not None
+            attribute = self.call_attributes[self.flow.producer[item.part.io.outputs[0]]]
+            arguments = ", ".join(value(name).text for name in item.part.io.inputs)
+            return Expression(f"self.{attribute}({arguments})")
         op = self.program.graph.operations[item]
-        found = self.owned.use_module(op)
-        if found is not None:
-            attribute, call = found
+        module_use = self.module_attributes.use_module(op)
+        if module_use is not None:
+            attribute, call = module_use
             return Expression(
-                f"self.{attribute}({', '.join(_argument(a, value) for a in call.inputs)})"
+                f"self.{attribute}({', '.join(_argument_text(a, value) for a in call.inputs)})"
             )
-        run = self._subscripts(op)
+        run = self._subscript_run(op)
         if len(run) > 1:
             text = subscript(run, value)
             if text is not None:
                 return text
         return spell(op, value, self.device)
 
-    def _subscripts(self, op: Operation) -> list[Operation]:
+    def _subscript_run(self, op: Operation) -> list[Operation]:
         """Return the operation and the inlined ones before it that one subscript may express."""
         run = [op]
         while run[0].target in _SUBSCRIPTS:
             source = run[0].args[0]
             if not isinstance(source, Ref) or source.name not in self.inlined:
                 break
-            before = self.items[self.flow.producer[source.name]]
-            if isinstance(before, ChildCall):
+            previous = self.items[self.flow.producer[source.name]]
+            if isinstance(previous, ChildCall):
                 break
-            if self.program.graph.operations[before].target not in _SUBSCRIPTS:
+            if self.program.graph.operations[previous].target not in _SUBSCRIPTS:
                 break
-            run.insert(0, self.program.graph.operations[before])
+            run.insert(0, self.program.graph.operations[previous])
         return run
 
 
@@ -246,19 +255,19 @@ def shape_comment(program: Program, name: str) -> str:
     return f"  # {list(program.spec(name).shape)}"
 
 
-def _argument(arg: object, value: Callable[[str], Expression]) -> str:
+def _argument_text(arg: object, value: Callable[[str], Expression]) -> str:
     if isinstance(arg, tuple):
-        inner = ", ".join(_argument(a, value) for a in arg)
+        inner = ", ".join(_argument_text(a, value) for a in arg)
         return f"({inner},)" if len(arg) == 1 else f"({inner})"
     return literal(arg, value).text  # type: ignore[arg-type]
 
 
-def _container(item: ForwardItem) -> str | None:
+def _container_path(item: ForwardItem) -> str | None:
     """Return the path of the outermost list or Sequential that holds a child, None for others."""
     path = item.part.module_path if isinstance(item, ChildCall) else ""
-    found = re.match(r"(.*?)\.\d+(\.|$)", path)
-    return found[1] if found else None
+    match = re.match(r"(.*?)\.\d+(\.|$)", path)
+    return match[1] if match else None
 
 
-def _statement(op: Operation) -> object:
+def _statement_key(op: Operation) -> object:
     return (op.origin.file, op.origin.statement) if op.origin else id(op)
