@@ -240,7 +240,7 @@ class ClassWriter:
                     [w for w in words if w not in ENDS],
                 )
                 preferred = camel_case("_".join([*prefixes, plain, *suffixes]))
-                names[name] = make_unique(preferred, {*names.values(), *RESERVED}, between="")
+                names[name] = make_unique(preferred, {*names.values(), *RESERVED}, separator="")
         return names
 
 

@@ -12,7 +12,7 @@ from runner.tree.interface import Program
 LONGEST_CONSTANT = 24
 """Most operations of a recipe."""
 # These return uninitialised memory.
-_NO_VALUES = {"empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided"}
+_UNINITIALISED = {"empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided"}
 
 
 def constant_recipe(program: Program, name: str) -> Recipe | None:
@@ -21,7 +21,7 @@ def constant_recipe(program: Program, name: str) -> Recipe | None:
 
 
 def derive_recipe(
-    program: Program, name: str, ends: Callable[[str], bool], *, inputs: bool = False
+    program: Program, name: str, is_end: Callable[[str], bool], *, inputs: bool = False
 ) -> Recipe | None:
     """Return the operations that make a value from those at which `ends` returns True.
 
@@ -30,24 +30,24 @@ def derive_recipe(
     """
     chosen: set[int] = set()
     states: dict[str, State] = {}
-    rules = {i.name: i.recipe for i in program.graph.inputs if i.recipe is not None}
-    given = rules if inputs else {}
-    drawn: dict[str, Recipe] = {}
+    input_recipes = {i.name: i.recipe for i in program.graph.inputs if i.recipe is not None}
+    usable_recipes = input_recipes if inputs else {}
+    input_states: dict[str, Recipe] = {}
     queue = [name]
     while queue:
         value = queue.pop()
-        if ends(value):
+        if is_end(value):
             continue
         state, i = program.graph.states.get(value), program.producers.get(value)
         if state is not None and state.kind != "parameter" and (state.recipe or state.literal):
             states[value] = state
-        elif value in given:
-            drawn[value] = given[value]
+        elif value in usable_recipes:
+            input_states[value] = usable_recipes[value]
         elif i is None or len(chosen) > LONGEST_CONSTANT:
             return None
         elif i not in chosen:
             op = program.graph.operations[i]
-            if is_random(op) or op.name in _NO_VALUES:
+            if is_random(op) or op.name in _UNINITIALISED:
                 return None
             chosen.add(i)
             queue += op.refs()
@@ -55,28 +55,32 @@ def derive_recipe(
         return None
     operations = [program.graph.operations[i] for i in sorted(chosen)]
     specs = {n: program.spec(n) for op in operations for n in op.outputs if n}
-    begin: list[Operation] = []
-    put: dict[str, Arg] = {}
-    put |= {n: Symbol(str(state.literal)) for n, state in states.items() if state.recipe is None}
-    known = {n: state.recipe for n, state in states.items() if state.recipe is not None}
-    for value, recipe in (known | drawn).items():
-        own = {n: f"{n}.{value}" for n in recipe.specs}
-        renamed = {n: Ref(other) for n, other in own.items()}
+    prepended: list[Operation] = []
+    replacements: dict[str, Arg] = {}
+    replacements |= {
+        n: Symbol(str(state.literal)) for n, state in states.items() if state.recipe is None
+    }
+    state_recipes = {n: state.recipe for n, state in states.items() if state.recipe is not None}
+    for value, recipe in (state_recipes | input_states).items():
+        renamed_values = {n: f"{n}.{value}" for n in recipe.specs}
+        references = {n: Ref(new_name) for n, new_name in renamed_values.items()}
         for op in recipe.operations:
-            made = _substituted(op, renamed)
-            begin.append(replace(made, outputs=tuple(own.get(n, n) for n in op.outputs)))
-        specs |= {own[n]: spec for n, spec in recipe.values}
-        put[value] = renamed[recipe.result]
-    operations = [_substituted(op, put) for op in operations]
-    return Recipe((*begin, *operations), name, tuple(specs.items()))
+            substituted = _substitute_operands(op, references)
+            prepended.append(
+                replace(substituted, outputs=tuple(renamed_values.get(n, n) for n in op.outputs))
+            )
+        specs |= {renamed_values[n]: spec for n, spec in recipe.values}
+        replacements[value] = references[recipe.result]
+    operations = [_substitute_operands(op, replacements) for op in operations]
+    return Recipe((*prepended, *operations), name, tuple(specs.items()))
 
 
-def _substituted(op: Operation, put: Mapping[str, Arg]) -> Operation:
-    def changed(arg: Arg) -> Arg:
-        return substitute(arg, lambda name: put.get(name, Ref(name)))
+def _substitute_operands(op: Operation, replacements: Mapping[str, Arg]) -> Operation:
+    def substitute_argument(arg: Arg) -> Arg:
+        return substitute(arg, lambda name: replacements.get(name, Ref(name)))
 
     return replace(
         op,
-        args=tuple(changed(arg) for arg in op.args),
-        kwargs=tuple((key, changed(arg)) for key, arg in op.kwargs),
+        args=tuple(substitute_argument(arg) for arg in op.args),
+        kwargs=tuple((key, substitute_argument(arg)) for key, arg in op.kwargs),
     )

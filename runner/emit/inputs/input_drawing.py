@@ -60,7 +60,7 @@ positive eigenvalues; `unit`: between 0 and 1, where all roots and powers are fi
 input a single number, the first one of that run."""
 
 
-_CHOOSING = {"nonzero", "nonzero_numpy", "argwhere"}
+_NONZERO_OPERATORS = {"nonzero", "nonzero_numpy", "argwhere"}
 """Operators whose result has a row for each element that is not zero."""
 
 
@@ -82,8 +82,8 @@ def inputs_text(
     program: Program,
     parts: Sequence[Part],
     names: Sequence[str],
-    tame: SafeNumbers | None,
-    arrived: Mapping[str, ObservedNumbers],
+    safe_numbers: SafeNumbers | None,
+    observed: Mapping[str, ObservedNumbers],
 ) -> list[str]:
     """Return the statements of `get_inputs()`, the return statement included.
 
@@ -93,40 +93,42 @@ def inputs_text(
     """
     part = parts[0]
     recipes = RecipeWriter({*names})
-    own = {i.name: i for i in program.graph.inputs}
-    usual = typical_inputs(program, parts)
+    model_inputs = {i.name: i for i in program.graph.inputs}
+    typical = typical_inputs(program, parts)
     rules = {
         name: (
-            own[it.value].recipe
-            if it.value in own and it.value not in program.graph.seen
-            else constant_recipe(program, it.value)
+            model_inputs[typical_input.value].recipe
+            if typical_input.value in model_inputs and typical_input.value not in program.graph.seen
+            else constant_recipe(program, typical_input.value)
         )
-        for name, it in usual.items()
+        for name, typical_input in typical.items()
     }
-    without = [name for name, recipe in rules.items() if recipe is None]
-    draw = _Draw(program, usual, tame, arrived, recipes)
-    structured = {name for name in without if draw.has_structure(name)}
-    shown = {n: found for n in without if (found := _shown(program, parts, n))}
-    apart = [n for n in without if n not in structured and n not in shown]
-    lines, windows = _windows(draw, part, apart if tame != "definite" else [])
+    undetermined = [name for name, recipe in rules.items() if recipe is None]
+    drawer = _InputDrawer(program, typical, safe_numbers, observed, recipes)
+    structured = {name for name in undetermined if drawer.has_structure(name)}
+    views_of_inputs = {
+        n: base_input for n in undetermined if (base_input := _find_base_input(program, parts, n))
+    }
+    independent = [n for n in undetermined if n not in structured and n not in views_of_inputs]
+    lines, windows = _draw_windows(drawer, part, independent if safe_numbers != "definite" else [])
     variables = dict(zip(part.io.inputs, names, strict=True))
-    bases = {base for base, _ in shown.values()}
+    bases = {base for base, _ in views_of_inputs.values()}
     results: dict[str, str] = {}
-    after = sorted(shown, key=lambda n: program.producers[n])
-    for name in [*(n for n in part.io.inputs if n not in shown), *after]:
+    dependent = sorted(views_of_inputs, key=lambda n: program.producers[n])
+    for name in [*(n for n in part.io.inputs if n not in views_of_inputs), *dependent]:
         variable, recipe = variables[name], rules[name]
         if recipe is not None:
             statements, value = recipes.write(recipe, result_name=variable)
-        elif name in shown:
-            base, views = shown[name]
-            given = {base: Expression(results[base])}
-            statements, value = recipes.write(views, given, variable, {base: results[base]})
+        elif name in views_of_inputs:
+            base, views = views_of_inputs[name]
+            outside = {base: Expression(results[base])}
+            statements, value = recipes.write(views, outside, variable, {base: results[base]})
         elif name in structured:
-            statements, value = draw.again(name, variable)
+            statements, value = drawer.rebuild_structure(name, variable)
         else:
-            statements, value = [], windows.get(name) or draw.one(name)
-        long = statements or name in windows or len(value) > 60
-        if not value.isidentifier() and len(names) > 1 and (long or name in bases):
+            statements, value = [], windows.get(name) or drawer.draw_tensor(name)
+        needs_variable = statements or name in windows or len(value) > 60
+        if not value.isidentifier() and len(names) > 1 and (needs_variable or name in bases):
             statements.append(f"{variable} = {value}")
             value = variable
         lines += statements
@@ -134,20 +136,24 @@ def inputs_text(
     return [*lines, f"return [{', '.join(results[name] for name in part.io.inputs)}]"]
 
 
-def _shown(program: Program, parts: Sequence[Part], name: str) -> tuple[str, Recipe] | None:
+def _find_base_input(
+    program: Program, parts: Sequence[Part], name: str
+) -> tuple[str, Recipe] | None:
     """Return the input that another one is a view of in all instances, and the views, or None."""
-    place = parts[0].io.inputs.index(name)
-    found = [_base_among(program, part.io.inputs, part.io.inputs[place]) for part in parts]
-    both = zip(parts, found, strict=True)
-    places = {part.io.inputs.index(f[0]) if f else None for part, f in both}
-    if None in places or len(places) != 1 or found[0] is None:
+    position = parts[0].io.inputs.index(name)
+    bases = [_find_view_base(program, part.io.inputs, part.io.inputs[position]) for part in parts]
+    pairs = zip(parts, bases, strict=True)
+    base_positions = {
+        part.io.inputs.index(base_found[0]) if base_found else None for part, base_found in pairs
+    }
+    if None in base_positions or len(base_positions) != 1 or bases[0] is None:
         return None
-    base, operations = found[0]
+    base, operations = bases[0]
     specs = {n: program.spec(n) for op in operations for n in op.outputs if n}
     return base, Recipe(tuple(operations), name, tuple(specs.items()))
 
 
-def _base_among(
+def _find_view_base(
     program: Program, inputs: Sequence[str], name: str
 ) -> tuple[str, list[Operation]] | None:
     views: list[Operation] = []
@@ -163,88 +169,97 @@ def _base_among(
     return None
 
 
-class _Draw:
+class _InputDrawer:
     """Writes the expressions that draw the inputs of one file."""
 
     def __init__(
         self,
         program: Program,
-        usual: Mapping[str, TypicalInput],
-        tame: SafeNumbers | None,
-        arrived: Mapping[str, ObservedNumbers],
+        typical: Mapping[str, TypicalInput],
+        safe_numbers: SafeNumbers | None,
+        observed: Mapping[str, ObservedNumbers],
         recipes: RecipeWriter,
     ) -> None:
         self.program = program
-        self.usual = usual
-        self.tame = tame
-        self.arrived = arrived
+        self.typical = typical
+        self.safe_numbers = safe_numbers
+        self.observed = observed
         self.recipes = recipes
 
-    def one(self, name: str) -> str:
+    def draw_tensor(self, name: str) -> str:
         """Return an expression that draws a tensor with a value's shape, dtype and strides."""
         spec = self.program.spec(name)
         if name in self.program.graph.seen:
-            return _as_laid_out(self.program.graph.seen[name], spec)
-        if self.tame == "definite" and _is_square(spec.shape) and not spec.expanded:
-            return _as_laid_out(self.numbers(self.usual[name], spec, spec.shape).text, spec)
-        return self._laid_out(self.usual[name], spec).text
+            return _copy_with_strides(self.program.graph.seen[name], spec)
+        if self.safe_numbers == "definite" and _is_square(spec.shape) and not spec.expanded:
+            return _copy_with_strides(
+                self.draw_numbers(self.typical[name], spec, spec.shape).text, spec
+            )
+        return self._draw_with_strides(self.typical[name], spec).text
 
-    def _laid_out(self, usual: TypicalInput, spec: TensorSpec) -> Expression:
-        shape, back = storage_order(spec)
-        text = self.numbers(usual, spec, shape)
-        return Expression(text.at(ATOM) + back) if back else text
+    def _draw_with_strides(self, typical: TypicalInput, spec: TensorSpec) -> Expression:
+        shape, layout_call = storage_order(spec)
+        text = self.draw_numbers(typical, spec, shape)
+        return Expression(text.at(ATOM) + layout_call) if layout_call else text
 
     def has_structure(self, name: str) -> bool:
         """Return whether cheap operations give a value a structure, so that they are run again."""
-        return self._structure_of(name) is not None
+        return self._find_structure(name) is not None
 
-    def again(self, name: str, variable: str) -> tuple[list[str], str]:
+    def rebuild_structure(self, name: str, variable: str) -> tuple[list[str], str]:
         """Return (statements, expression) that run the operations behind a value's structure."""
-        made = self._structure_of(name)
-        assert made is not None
-        recipe, begin = made
-        made_by = self.program.producers
-        run = {made_by[n] for op in recipe.operations for n in op.outputs if n in made_by}
-        part = replace(self.usual[name].part, operations=tuple(sorted(run)))
-        read = [n for op in recipe.operations for n in op.refs()]
+        structure = self._find_structure(name)
+        assert structure is not None
+        recipe, sources = structure
+        producers = self.program.producers
+        indices = {producers[n] for op in recipe.operations for n in op.outputs if n in producers}
+        part = replace(self.typical[name].part, operations=tuple(sorted(indices)))
+        operands = [n for op in recipe.operations for n in op.refs()]
         statements, texts = [], {}
-        for value in begin:
-            leaf = TypicalInput(part, value, self.program.distributions[value])
-            seen = value in self.program.graph.seen
+        for value in sources:
+            source_input = TypicalInput(part, value, self.program.distributions[value])
+            is_small_integer = value in self.program.graph.seen
             spec = self.program.spec(value)
-            texts[value] = Expression(self.one(value)) if seen else self._laid_out(leaf, spec)
-            if read.count(value) > 1:
-                variable = make_unique(self._wish(value), self.recipes.taken | RESERVED)
+            texts[value] = (
+                Expression(self.draw_tensor(value))
+                if is_small_integer
+                else self._draw_with_strides(source_input, spec)
+            )
+            if operands.count(value) > 1:
+                variable = make_unique(self._preferred_name(value), self.recipes.taken | RESERVED)
                 self.recipes.taken.add(variable)
                 statements.append(f"{variable} = {texts[value].text}")
                 texts[value] = Expression(variable)
-        more, result = self.recipes.write(
-            recipe, texts, variable, {value: self._wish(value) for value in begin}
+        new_statements, result = self.recipes.write(
+            recipe, texts, variable, {value: self._preferred_name(value) for value in sources}
         )
-        return [*statements, *more], result
+        return [*statements, *new_statements], result
 
-    def _wish(self, name: str) -> str:
+    def _preferred_name(self, name: str) -> str:
         i = self.program.producers.get(name)
         if i is None:
             return "x"
-        op, after = self.program.graph.operations[i], self.program.graph.operations[i + 1 :]
-        statement = takewhile(lambda other: _same_line(op, other), after)
-        inside = any(name in other.refs() for other in statement)
-        if op.origin and len(op.origin.targets) == 1 and not inside:
+        op, later_operations = (
+            self.program.graph.operations[i],
+            self.program.graph.operations[i + 1 :],
+        )
+        statement = takewhile(lambda later: _share_statement(op, later), later_operations)
+        is_read_inside = any(name in later.refs() for later in statement)
+        if op.origin and len(op.origin.targets) == 1 and not is_read_inside:
             return identifier(op.origin.targets[0])
         return operator_result_name(op.name) or "x"
 
-    def _structure_of(self, name: str) -> tuple[Recipe, list[str]] | None:
+    def _find_structure(self, name: str) -> tuple[Recipe, list[str]] | None:
         """Return the operations that give a value its structure, and the values that they read.
 
         None if it has no structure or is not worth the drawing.
         """
         program = self.program
-        part, value, d = (usual := self.usual[name]).part, usual.value, usual.distribution
-        number = self._is_number(value)
-        if name in program.graph.seen or (number and (self.tame or not d.structured)):
+        part, value, d = (typical := self.typical[name]).part, typical.value, typical.distribution
+        is_number = self._is_number(value)
+        if name in program.graph.seen or (is_number and (self.safe_numbers or not d.structured)):
             return None
-        if _chosen(program, part, value) is not None:
+        if _count_nonzero(program, part, value) is not None:
             return None
         if reader_names(program, part, value) & (NEEDS_OVER_ONE | NEEDS_UNIT | NEEDS_DEFINITE):
             return None
@@ -252,7 +267,7 @@ class _Draw:
             return None
         recipe = (
             derive_recipe(program, value, self._is_drawn)
-            if number
+            if is_number
             else derive_recipe(program, value, self._is_drawn_number, inputs=True)
         )
         if recipe is None or len(recipe.operations) > LONGEST_CONSTANT:
@@ -260,27 +275,27 @@ class _Draw:
         specs = program.graph.values | recipe.specs
         if any(is_sized_by_values(op, specs) for op in recipe.operations):
             return None
-        if number and self._is_part_of_an_activation(recipe):
+        if is_number and self._only_cuts_activation(recipe):
             return None
-        made = {n for op in recipe.operations for n in op.outputs}
-        begin = [n for op in recipe.operations for n in op.refs() if n not in made]
-        begin = list(dict.fromkeys(begin))
+        computed = {n for op in recipe.operations for n in op.outputs}
+        sources = [n for op in recipe.operations for n in op.refs() if n not in computed]
+        sources = list(dict.fromkeys(sources))
         if program.spec(value).nbytes >= LARGE_BYTES:
             return None
-        room = MOST_DRAWN * max(program.spec(value).numel, 1)
-        fits = sum(program.spec(n).numel for n in begin) <= room
-        from_numbers = bool(begin) and not number and program.spec(value).dtype != "bool"
-        return (recipe, begin) if fits and not from_numbers else None
+        largest_numel = MOST_DRAWN * max(program.spec(value).numel, 1)
+        fits = sum(program.spec(n).numel for n in sources) <= largest_numel
+        from_numbers = bool(sources) and not is_number and program.spec(value).dtype != "bool"
+        return (recipe, sources) if fits and not from_numbers else None
 
-    def _is_part_of_an_activation(self, recipe: Recipe) -> bool:
+    def _only_cuts_activation(self, recipe: Recipe) -> bool:
         """Return whether a recipe only cuts a piece out of an activation's result.
 
         Drawing all of the result for that is not worth it.
         """
         spec = self.program.spec
         views = [op for op in recipe.operations if op.view]
-        activated = all(op.view or op.name in BELOW_ZERO for op in recipe.operations)
-        return activated and any(
+        runs_activation = all(op.view or op.name in BELOW_ZERO for op in recipe.operations)
+        return runs_activation and any(
             len(op.outputs) > 1 or spec(op.outputs[0]).numel != spec(next(op.refs())).numel
             for op in views
         )
@@ -302,8 +317,8 @@ class _Draw:
 
     def _is_drawn_number(self, name: str) -> bool:
         """Return whether the recipe of a mask or an index ends at a value: it draws only floats."""
-        given = {i.name for i in self.program.graph.inputs if i.recipe is not None}
-        return name not in given and self._is_number(name) and self._is_drawn(name)
+        drawn_by_author = {i.name for i in self.program.graph.inputs if i.recipe is not None}
+        return name not in drawn_by_author and self._is_number(name) and self._is_drawn(name)
 
     def _is_number(self, name: str) -> bool:
         """Return whether a value has floating-point or complex elements."""
@@ -326,32 +341,34 @@ class _Draw:
                 return True
         return False
 
-    def numbers(self, usual: TypicalInput, spec: TensorSpec, shape: tuple[int, ...]) -> Expression:
+    def draw_numbers(
+        self, typical: TypicalInput, spec: TensorSpec, shape: tuple[int, ...]
+    ) -> Expression:
         """Return an expression that draws the elements of a value, in a given shape."""
         program = self.program
         size = ", ".join(map(str, shape)) or "()"
         as_tuple = f"({size},)" if len(shape) == 1 else f"({', '.join(map(str, shape))})"
         dtype = "" if spec.dtype == "float32" else f", dtype=torch.{spec.dtype}"
-        part, name, d = usual.part, usual.value, usual.distribution
+        part, name, d = typical.part, typical.value, typical.distribution
         positive = must_be_positive(program, part, name, or_divides=not spec.floating)
-        if self.tame and self._fills_with_infinity(name):
+        if self.safe_numbers and self._fills_with_infinity(name):
             return Expression(f"torch.zeros({size}, dtype=torch.bool)")
-        if (chosen := _chosen(program, part, name)) is not None:
+        if (nonzero_count := _count_nonzero(program, part, name)) is not None:
             view = "" if len(shape) == 1 else f".view({size})"
             kind = "" if spec.dtype == "bool" else f".to(torch.{spec.dtype})"
-            return Expression(f"(torch.arange({spec.numel}) < {chosen}){view}{kind}")
+            return Expression(f"(torch.arange({spec.numel}) < {nonzero_count}){view}{kind}")
         if spec.dtype == "bool":  # If something is divided by a mask's sum, all of it is true.
             share = min(max(d.mean, 0.1), 0.9) if d.low >= 0 and d.high <= 1 else 0.5
             draw = Expression(f"torch.rand({size}) < {round_digits(share)}", COMPARISON)
             return Expression(f"torch.ones({size}{dtype})") if positive else draw
         if (groups := grouped_rows(program, part, name)) is not None:
-            ends = f"torch.linspace({groups / shape[0]:g}, {groups}, {shape[0]})"
-            return Expression(f"{ends}.to(torch.{spec.dtype})")
+            linspace = f"torch.linspace({groups / shape[0]:g}, {groups}, {shape[0]})"
+            return Expression(f"{linspace}.to(torch.{spec.dtype})")
         if not spec.floating:
-            below = index_bound(program, part, name, SMALL_DIVISORS if positive else 2)
-            low = int(positive and below > 1)
+            upper_bound = index_bound(program, part, name, SMALL_DIVISORS if positive else 2)
+            lowest = int(positive and upper_bound > 1)
             dtype = "" if spec.dtype == "int64" else dtype
-            return Expression(f"torch.randint({low}, {below}, {as_tuple}{dtype})")
+            return Expression(f"torch.randint({lowest}, {upper_bound}, {as_tuple}{dtype})")
         if spec.dtype.startswith("float8"):
             return Expression(f"torch.randn({size}).to(torch.{spec.dtype})")
         if spec.dtype.startswith("complex"):
@@ -360,18 +377,20 @@ class _Draw:
             return Expression(
                 f"torch.randint({rows}, {as_tuple}{dtype or ', dtype=torch.float32'})"
             )
-        reading = reader_names(program, part, name)
-        if reading & NEEDS_OVER_ONE:
+        operators = reader_names(program, part, name)
+        if operators & NEEDS_OVER_ONE:
             return Expression(f"torch.rand({size}{dtype}).add(1.01)")
-        definite = _is_square(shape) and (reading & NEEDS_DEFINITE or self.tame == "definite")
-        if self.tame and not definite and name in self.arrived:
-            seen = self.arrived[name]
-            if self.tame == "one":
-                return Expression(f"torch.full({as_tuple}, {seen.first!r}{dtype})")
-            if self.tame != "unit":
-                between = f"uniform_({seen.least!r}, {seen.largest!r})"
-                return Expression(f"torch.empty({size}{dtype}).{between}")
-        if (self.tame and not definite) or reading & NEEDS_UNIT:
+        definite = _is_square(shape) and (
+            operators & NEEDS_DEFINITE or self.safe_numbers == "definite"
+        )
+        if self.safe_numbers and not definite and name in self.observed:
+            range_seen = self.observed[name]
+            if self.safe_numbers == "one":
+                return Expression(f"torch.full({as_tuple}, {range_seen.first!r}{dtype})")
+            if self.safe_numbers != "unit":
+                uniform_call = f"uniform_({range_seen.least!r}, {range_seen.largest!r})"
+                return Expression(f"torch.empty({size}{dtype}).{uniform_call}")
+        if (self.safe_numbers and not definite) or operators & NEEDS_UNIT:
             return Expression(f"torch.rand({size}{dtype}).clamp(0.01, 0.99)")
         if definite:
             # Rows that add up to less than the diagonal make all eigenvalues positive.
@@ -389,13 +408,13 @@ class _Draw:
         return draw_like(d, size, as_tuple, dtype)
 
 
-def _chosen(program: Program, part: Part, name: str) -> int | None:
+def _count_nonzero(program: Program, part: Part, name: str) -> int | None:
     """Return how many elements of a value are not zero, if an operation looks for them."""
     for i in part.operations:
         op = program.graph.operations[i]
-        made = next((output for output in op.outputs if output in program.graph.values), None)
-        if op.name in _CHOOSING and next(op.refs(), None) == name and made is not None:
-            return program.spec(made).shape[0]
+        indices = next((output for output in op.outputs if output in program.graph.values), None)
+        if op.name in _NONZERO_OPERATORS and next(op.refs(), None) == name and indices is not None:
+            return program.spec(indices).shape[0]
     return None
 
 
@@ -403,20 +422,25 @@ def _is_square(shape: tuple[int, ...]) -> bool:
     return len(shape) > 1 and shape[-1] == shape[-2]
 
 
-def _same_line(op: Operation, other: Operation) -> bool:
+def _share_statement(op: Operation, later: Operation) -> bool:
     """Return whether two operations run in one statement of the author's."""
-    a, b = op.origin, other.origin
-    return a is not None and b is not None and (a.file, a.statement) == (b.file, b.statement)
+    first_origin, later_origin = op.origin, later.origin
+    return (
+        first_origin is not None
+        and later_origin is not None
+        and (first_origin.file, first_origin.statement)
+        == (later_origin.file, later_origin.statement)
+    )
 
 
-def _as_laid_out(value: str, spec: TensorSpec) -> str:
+def _copy_with_strides(value: str, spec: TensorSpec) -> str:
     if spec.contiguous or spec.expanded:  # An expanded tensor cannot be copied into.
         return value
-    made = f"torch.empty_strided({spec.shape}, {spec.stride}, dtype=torch.{spec.dtype})"
-    return f"{made}.copy_({value})"
+    buffer = f"torch.empty_strided({spec.shape}, {spec.stride}, dtype=torch.{spec.dtype})"
+    return f"{buffer}.copy_({value})"
 
 
-def _module(program: Program, name: str) -> str:
+def _module_attribute(program: Program, name: str) -> str:
     """Return the author's attribute of the torch.nn module that computes a value, else `buffer`."""
     i = program.producers.get(name)
     scopes = program.graph.operations[i].scopes if i is not None else ()
@@ -424,30 +448,39 @@ def _module(program: Program, name: str) -> str:
     return attribute if attribute.isidentifier() else "buffer"
 
 
-def _windows(draw: _Draw, part: Part, names: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+def _draw_windows(
+    drawer: _InputDrawer, part: Part, names: Sequence[str]
+) -> tuple[list[str], dict[str, str]]:
     """Return statements that draw buffers that several inputs share, and expressions of the inputs.
 
     Drawn one by one, each with the gaps between its elements, they would take more memory than in
     the model.
     """
-    program = draw.program
+    program = drawer.program
     lines: list[str] = []
     windows: dict[str, str] = {}
-    apart = [n for n in names if n not in program.graph.seen and has_gaps(program.spec(n))]
-    for source, group in group_windows(program, apart):
+    with_gaps = [n for n in names if n not in program.graph.seen and has_gaps(program.spec(n))]
+    for source, group in group_windows(program, with_gaps):
         specs = {name: program.spec(name) for name in group}
-        length = max(begin + extent(specs[name]) for name, begin in group.items())
-        found = {name: find_slice(specs[name], begin) for name, begin in group.items()}
-        wholes = {each[0] if each else () for each in found.values()}
-        whole = wholes.pop() if len(wholes) == 1 else ()
-        rules = {draw.numbers(draw.usual[n], specs[n], whole or (length,)).text for n in group}
+        length = max(offset + extent(specs[name]) for name, offset in group.items())
+        slices = {name: find_slice(specs[name], offset) for name, offset in group.items()}
+        buffer_shapes = {cut_slice[0] if cut_slice else () for cut_slice in slices.values()}
+        buffer_shape = buffer_shapes.pop() if len(buffer_shapes) == 1 else ()
+        rules = {
+            drawer.draw_numbers(drawer.typical[n], specs[n], buffer_shape or (length,)).text
+            for n in group
+        }
         if len(rules) == 1 and length < sum(map(extent, specs.values())):
-            buffer = make_unique(_module(program, source), draw.recipes.taken | RESERVED)
-            draw.recipes.taken.add(buffer)
+            buffer = make_unique(
+                _module_attribute(program, source), drawer.recipes.taken | RESERVED
+            )
+            drawer.recipes.taken.add(buffer)
             lines.append(f"{buffer} = {rules.pop()}")
-            for name, begin in group.items():
+            for name, offset in group.items():
                 place = f"{specs[name].shape}, {specs[name].stride}"
-                place += f", {begin}" if begin else ""
-                cut = found[name]
-                windows[name] = buffer + (cut[1] if whole and cut else f".as_strided({place})")
+                place += f", {offset}" if offset else ""
+                cut = slices[name]
+                windows[name] = buffer + (
+                    cut[1] if buffer_shape and cut else f".as_strided({place})"
+                )
     return lines, windows

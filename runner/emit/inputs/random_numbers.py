@@ -25,7 +25,7 @@ def draw_like(d: Distribution, size: str, as_tuple: str, dtype: str) -> Expressi
         return Expression(f"torch.full({as_tuple}, {float(round_digits(d.mean))}{dtype})")
     if d.low >= 0 and d.zeros > FEW:
         mean, std = rectified(d)
-        inner = _scaled(normal, mean, std)
+        inner = _scale_draw(normal, mean, std)
         if d.high < mean + 4 * std:
             return Expression(f"{inner.at(ATOM)}.clamp(0, {d.high:g})")
         return Expression(f"torch.relu({inner.text})")
@@ -34,22 +34,24 @@ def draw_like(d: Distribution, size: str, as_tuple: str, dtype: str) -> Expressi
             return Expression(f"torch.rand({size}{dtype})")
         if d.mean > 0.05:
             slope = d.mean * (1 - d.mean)
-            inner = _scaled(normal, math.log(d.mean / (1 - d.mean)), min(d.std / slope, 2.5))
+            inner = _scale_draw(normal, math.log(d.mean / (1 - d.mean)), min(d.std / slope, 2.5))
             return Expression(f"torch.sigmoid({inner.text})")
     if d.low >= 0:
-        return _positive(d, normal)
+        return _draw_positive(d, normal)
     if d.high <= 0:
-        text = _positive(d.times(-1.0), normal)
+        text = _draw_positive(d.times(-1.0), normal)
         return Expression(f"-{text.at(UNARY)}", UNARY)
     if d.low >= -1 and d.high <= 1 and d.std > 0.2:
-        inner = _scaled(normal, math.atanh(max(min(d.mean, 0.98), -0.98)), _before_tanh(d.std))
+        inner = _scale_draw(
+            normal, math.atanh(max(min(d.mean, 0.98), -0.98)), _spread_before_tanh(d.std)
+        )
         return Expression(f"torch.tanh({inner.text})")
     if FEW * 2 < d.zeros < 1:
         std = d.std / math.sqrt(1 - d.zeros)
-        inner = _scaled(normal, d.mean / (1 - d.zeros), std)
-        kept = f"(torch.rand({size}) > {round_digits(d.zeros)})"
-        return Expression(f"{inner.at(PRODUCT)} * {kept}", PRODUCT)
-    return _scaled(normal, d.mean, d.std)
+        inner = _scale_draw(normal, d.mean / (1 - d.zeros), std)
+        nonzero = f"(torch.rand({size}) > {round_digits(d.zeros)})"
+        return Expression(f"{inner.at(PRODUCT)} * {nonzero}", PRODUCT)
+    return _scale_draw(normal, d.mean, d.std)
 
 
 def draw_like_in_place(d: Distribution, normal: str) -> Expression:
@@ -76,27 +78,27 @@ def is_positive(d: Distribution) -> bool:
     return d.low >= 0 and d.zeros <= FEW
 
 
-def _positive(d: Distribution, normal: str) -> Expression:
+def _draw_positive(d: Distribution, normal: str) -> Expression:
     if d.mean > 4 * d.std:
-        return _scaled(normal, d.mean, d.std)
+        return _scale_draw(normal, d.mean, d.std)
     if d.mean <= 0 or d.square <= d.mean**2 or 0.8 < d.mean / d.std < 2:
-        return _scaled(f"{normal}.abs()", 0.0, math.sqrt(d.square))
+        return _scale_draw(f"{normal}.abs()", 0.0, math.sqrt(d.square))
     ratio = math.log(d.square / d.mean**2)
-    inner = _scaled(normal, math.log(d.mean) - ratio / 2, math.sqrt(ratio))
+    inner = _scale_draw(normal, math.log(d.mean) - ratio / 2, math.sqrt(ratio))
     return Expression(f"torch.exp({inner.text})")
 
 
-def _before_tanh(std: float) -> float:
+def _spread_before_tanh(std: float) -> float:
     """Return the standard deviation of normal numbers whose tanh has standard deviation `std`."""
     low, high = 0.0, 8.0
     for _ in range(20):
         middle = (low + high) / 2
-        made = pointwise(Distribution(square=middle**2), math.tanh)
-        low, high = (middle, high) if made.std < std else (low, middle)
+        squashed = pointwise(Distribution(square=middle**2), math.tanh)
+        low, high = (middle, high) if squashed.std < std else (low, middle)
     return low
 
 
-def _scaled(draw: str, mean: float, std: float) -> Expression:
+def _scale_draw(draw: str, mean: float, std: float) -> Expression:
     """Return `draw`, of mean 0 and standard deviation 1, scaled and shifted where that matters."""
     text = Expression(draw)
     if not 1 / PLAIN_SPREAD <= std <= PLAIN_SPREAD:

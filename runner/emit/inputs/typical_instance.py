@@ -33,32 +33,32 @@ def typical_inputs(program: Program, parts: Sequence[Part]) -> dict[str, Typical
     typical input is of the most frequent sort of distribution, and there in the largest group whose
     standard deviations differ by at most FAR; of equal groups, the one with the first part counts.
     """
-    usual: dict[str, TypicalInput] = {}
-    for place, name in enumerate(parts[0].io.inputs):
-        found = [(p, p.io.inputs[place]) for p in parts]
-        known = {value: program.distributions[value] for _, value in found}
-        sorts: dict[object, list[tuple[Part, str]]] = {}
-        for part, value in found:
-            sorts.setdefault(known[value].sort, []).append((part, value))
-        alike = max(sorts.values(), key=len)
-        alike.sort(key=lambda item: known[item[1]].std)
-        near: list[tuple[Part, str]] = max(
-            (_from(alike, i, known) for i in range(len(alike))),
+    typical: dict[str, TypicalInput] = {}
+    for position, name in enumerate(parts[0].io.inputs):
+        candidates = [(p, p.io.inputs[position]) for p in parts]
+        distributions = {value: program.distributions[value] for _, value in candidates}
+        groups: dict[object, list[tuple[Part, str]]] = {}
+        for part, value in candidates:
+            groups.setdefault(distributions[value].sort, []).append((part, value))
+        largest_group = max(groups.values(), key=len)
+        largest_group.sort(key=lambda item: distributions[item[1]].std)
+        similar: list[tuple[Part, str]] = max(
+            (_similar_run(largest_group, i, distributions) for i in range(len(largest_group))),
             key=lambda run: (len(run), any(part is parts[0] for part, _ in run)),
         )
-        part, value = near[(len(near) - 1) // 2]
-        whole = mixed([(1.0, known[v]) for _, v in near])
-        least, most = (known[v].std for _, v in (near[0], near[-1]))
-        if whole.std:
-            scaled = whole.times(math.sqrt(least * most) / whole.std)
-            whole = replace(scaled, low=whole.low, high=whole.high)
-        usual[name] = TypicalInput(part, value, whole)
-    return usual
+        part, value = similar[(len(similar) - 1) // 2]
+        mixture = mixed([(1.0, distributions[v]) for _, v in similar])
+        smallest_std, largest_std = (distributions[v].std for _, v in (similar[0], similar[-1]))
+        if mixture.std:
+            scaled = mixture.times(math.sqrt(smallest_std * largest_std) / mixture.std)
+            mixture = replace(scaled, low=mixture.low, high=mixture.high)
+        typical[name] = TypicalInput(part, value, mixture)
+    return typical
 
 
-def _from(
-    alike: list[tuple[Part, str]], begin: int, known: Mapping[str, Distribution]
+def _similar_run(
+    candidates: list[tuple[Part, str]], begin: int, distributions: Mapping[str, Distribution]
 ) -> list[tuple[Part, str]]:
     """Return the instances from `begin` on with at most FAR times its standard deviation."""
-    most = known[alike[begin][1]].std * FAR
-    return [item for item in alike[begin:] if known[item[1]].std <= most]
+    largest_std = distributions[candidates[begin][1]].std * FAR
+    return [item for item in candidates[begin:] if distributions[item[1]].std <= largest_std]

@@ -7,7 +7,7 @@ from runner.tree.interface import Program
 from runner.tree.part import Part
 
 _NEEDS_POSITIVE = {"log", "log2", "log10", "sqrt", "rsqrt", "reciprocal", "lgamma"}
-_DIVIDES = {"div", "true_divide", "floor_divide", "remainder", "fmod"}
+_DIVIDING_OPERATORS = {"div", "true_divide", "floor_divide", "remainder", "fmod"}
 NEEDS_OVER_ONE = {"acosh", "arccosh"}
 NEEDS_UNIT = {
     "logit", "special_logit", "asin", "arcsin", "acos", "arccos", "atanh", "arctanh", "erfinv",
@@ -26,7 +26,7 @@ _SAME_RANGE = {
     "amax", "amin", "cat", "stack", "contiguous", "clone", "to", "reshape", "flatten",
     "repeat_interleave", "dropout", "pad", "flip", "roll",
 }  # fmt: skip
-_CASTS = {"to", "_to_copy", "long", "int", "floor", "round", "trunc"}
+_CASTING_OPERATORS = {"to", "_to_copy", "long", "int", "floor", "round", "trunc"}
 _NO_INDEX = 1 << 62
 # These return positions along a dimension.
 INDEXES = {
@@ -55,9 +55,9 @@ def must_be_positive(program: Program, part: Part, name: str, *, or_divides: boo
             continue
         if op.name in _NEEDS_POSITIVE or _is_root(op):
             return True
-        if or_divides and op.name in _DIVIDES and Ref(name) in op.args[1:]:
+        if or_divides and op.name in _DIVIDING_OPERATORS and Ref(name) in op.args[1:]:
             return True
-        if op.view or (op.name in _KEEPS_POSITIVE and _numbers_positive(op)):
+        if op.view or (op.name in _KEEPS_POSITIVE and _keeps_sign(op)):
             outputs = filter(None, op.outputs)
             if any(must_be_positive(program, part, o, or_divides=or_divides) for o in outputs):
                 return True
@@ -70,7 +70,7 @@ def is_divisor(program: Program, part: Part, name: str) -> bool:
         op = program.graph.operations[i]
         if i not in part.operations:
             continue
-        if op.name in _DIVIDES and Ref(name) in op.args[1:]:
+        if op.name in _DIVIDING_OPERATORS and Ref(name) in op.args[1:]:
             return True
         if op.view and any(is_divisor(program, part, o) for o in op.outputs if o):
             return True
@@ -82,16 +82,16 @@ def _is_root(op: Operation) -> bool:
     return isinstance(exponent, (int, float)) and (exponent < 0 or exponent != int(exponent))
 
 
-def _numbers_positive(op: Operation) -> bool:
+def _keeps_sign(op: Operation) -> bool:
     """Return whether an operation keeps positive tensors positive, by its other operands.
 
     Its numbers must not be negative, and its tensors differ: `x * x` is positive for any x.
     """
     if op.name not in {"add", "mul", "div"}:
         return True
-    taken, others = list(op.refs()), [a for a in op.args[1:] if not isinstance(a, Ref)]
-    different = len({*taken}) == len(taken)
-    return different and all(isinstance(a, (int, float)) and a >= 0 for a in others)
+    tensors, numbers = list(op.refs()), [a for a in op.args[1:] if not isinstance(a, Ref)]
+    are_distinct = len({*tensors}) == len(tensors)
+    return are_distinct and all(isinstance(a, (int, float)) and a >= 0 for a in numbers)
 
 
 def grouped_rows(program: Program, part: Part, name: str) -> int | None:
@@ -100,7 +100,7 @@ def grouped_rows(program: Program, part: Part, name: str) -> int | None:
         op = program.graph.operations[i]
         ends = op.arg("offs")
         if op.name in {"grouped_mm", "_grouped_mm"} and ends == Ref(name):
-            return _size(program, op.args[0], 0)
+            return _dimension_size(program, op.args[0], 0)
     return None
 
 
@@ -112,10 +112,10 @@ def index_bound(program: Program, part: Part, name: str, otherwise: int) -> int:
     limits = [
         limit
         for i in part.operations
-        if (limit := _limit(program, program.graph.operations[i], name)) is not None
+        if (limit := _row_limit(program, program.graph.operations[i], name)) is not None
     ]
-    if (made := _made_below(program, name)) is not None:
-        limits.append(made)
+    if (producer_bound := _producer_bound(program, name)) is not None:
+        limits.append(producer_bound)
     return max(1, min(limits, default=otherwise))
 
 
@@ -125,40 +125,42 @@ def cast_index_bound(program: Program, part: Part, name: str) -> int | None:
     A table with a column per feature holds indices as floats. None if none of it is an index.
     """
     inside = set(part.operations)
-    found, names = [], [name]
+    bounds, names = [], [name]
     while names:
         value = names.pop()
         for i in program.consumers.get(value, ()):
             op = program.graph.operations[i]
-            if i not in inside or not (op.view or op.name in _CASTS):
+            if i not in inside or not (op.view or op.name in _CASTING_OPERATORS):
                 continue
             for result in filter(None, op.outputs):
                 if not program.spec(result).floating:
-                    found.append(index_bound(program, part, result, _NO_INDEX))
+                    bounds.append(index_bound(program, part, result, _NO_INDEX))
                 names.append(result)
-    below = min(found, default=_NO_INDEX)
-    return below if below < _NO_INDEX else None
+    smallest = min(bounds, default=_NO_INDEX)
+    return smallest if smallest < _NO_INDEX else None
 
 
-def _limit(program: Program, op: Operation, name: str) -> int | None:
+def _row_limit(program: Program, op: Operation, name: str) -> int | None:
     """Return the number of rows that `name` indexes in an operation; None if it indexes none."""
     index = op.arg("indices") if op.name == "embedding" else op.arg("index", op.arg("target"))
     if op.name in {"index", "_unsafe_index"}:
-        places = op.args[1]
-        for dim, place in enumerate(places if isinstance(places, tuple) else ()):
-            if isinstance(place, Ref) and place.name == name:
-                return _size(program, op.args[0], dim)
+        indices = op.args[1]
+        for dim, index_argument in enumerate(indices if isinstance(indices, tuple) else ()):
+            if isinstance(index_argument, Ref) and index_argument.name == name:
+                return _dimension_size(program, op.args[0], dim)
         return None
     if not isinstance(index, Ref) or index.name != name:
         return None
     if op.name == "embedding":
-        return _size(program, op.arg("weight"), 0)
-    usual = 1 if op.name in {"cross_entropy_loss", "nll_loss"} else 0
-    along = op.arg("dim", usual)
-    return _size(program, op.args[0], along if isinstance(along, int) else usual)
+        return _dimension_size(program, op.arg("weight"), 0)
+    default_dim = 1 if op.name in {"cross_entropy_loss", "nll_loss"} else 0
+    indexed_dim = op.arg("dim", default_dim)
+    return _dimension_size(
+        program, op.args[0], indexed_dim if isinstance(indexed_dim, int) else default_dim
+    )
 
 
-def _size(program: Program, arg: object, dim: int) -> int | None:
+def _dimension_size(program: Program, arg: object, dim: int) -> int | None:
     return (
         program.spec(arg.name).shape[dim]
         if isinstance(arg, Ref) and program.spec(arg.name).shape
@@ -166,16 +168,16 @@ def _size(program: Program, arg: object, dim: int) -> int | None:
     )
 
 
-def _made_below(program: Program, name: str) -> int | None:
+def _producer_bound(program: Program, name: str) -> int | None:
     """Return a bound that follows from the operation that makes a value, such as an argmax."""
     for _ in range(50):
         i = program.producers.get(name)
         if i is None:
-            return _drawn_below(program, name)
+            return _recipe_bound(program, name)
         op = program.graph.operations[i]
         if op.name in INDEXES:
             dim = op.arg("dim", -1)
-            return _size(program, op.args[0], dim if isinstance(dim, int) else -1)
+            return _dimension_size(program, op.args[0], dim if isinstance(dim, int) else -1)
         source = next(op.refs(), None)
         if source is None or not (op.view or op.name in _SAME_RANGE):
             return None
@@ -183,11 +185,11 @@ def _made_below(program: Program, name: str) -> int | None:
     return None
 
 
-def _drawn_below(program: Program, name: str) -> int | None:
+def _recipe_bound(program: Program, name: str) -> int | None:
     """Return the bound with which the author draws an integer input, if any."""
-    for given in program.graph.inputs:
-        if given.name == name and given.recipe is not None:
-            for op in given.recipe.operations:
+    for model_input in program.graph.inputs:
+        if model_input.name == name and model_input.recipe is not None:
+            for op in model_input.recipe.operations:
                 high = op.arg("high")
                 if op.name == "randint" and isinstance(high, int):
                     return high

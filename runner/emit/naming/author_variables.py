@@ -16,7 +16,7 @@ that repeats only this statement."""
 Variable = tuple[tuple[Scope, ...], str]
 """The calls of the author's modules in which a variable stands, and its name."""
 
-_FORMS = ACTIVATIONS | {
+_FORM_OPERATORS = ACTIVATIONS | {
     "contiguous", "clone", "reshape", "flatten", "to", "_to_copy", "type_as", "add", "sub", "mul",
     "div", "dropout", "tril", "triu", "tanh", "sigmoid", "clamp",
 }  # fmt: skip
@@ -33,38 +33,38 @@ def extend_through_forms(
     variables = dict(assigned)
     graph = program.graph
     for op in reversed(graph.operations):
-        source = _renamed_operand(op)
+        source = _form_operand(op)
         if source is None or source in variables or program.is_state(source):
             continue
-        made_by = program.producers.get(source)
-        if made_by is None or program.consumers[source] != [_index(program, op)]:
+        producer = program.producers.get(source)
+        if producer is None or program.consumers[source] != [_operation_index(program, op)]:
             continue
-        if _place(graph.operations[made_by]) != _place(op):
+        if _statement_key(graph.operations[producer]) != _statement_key(op):
             continue
         names = [variables[n][0][1] for n in op.outputs if n in variables]
         if len(names) == len(op.outputs):
-            variables[source] = [(author_scopes(op.scopes), _together(names))]
+            variables[source] = [(author_scopes(op.scopes), _join_names(names))]
     return variables
 
 
-def _index(program: Program, op: Operation) -> int:
+def _operation_index(program: Program, op: Operation) -> int:
     return program.producers[next(filter(None, op.outputs))]
 
 
-def _renamed_operand(op: Operation) -> str | None:
+def _form_operand(op: Operation) -> str | None:
     """Return the only tensor that an operation reads if it may have the result's name, or None."""
-    read = list(op.refs())
-    if len(read) != 1 or not any(op.outputs) or not isinstance(op.args[0], Ref):
+    operands = list(op.refs())
+    if len(operands) != 1 or not any(op.outputs) or not isinstance(op.args[0], Ref):
         return None
-    return read[0] if op.view or op.name in _FORMS else None
+    return operands[0] if op.view or op.name in _FORM_OPERATORS else None
 
 
-def _together(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     """Return one name for several: `qkv` for q, k, v; `gate_up` for gate, up."""
     return ("" if max(map(len, names)) == 1 else "_").join(names)
 
 
-def _place(op: Operation) -> object:
+def _statement_key(op: Operation) -> object:
     if op.origin is None:
         return None
     return (op.origin.file, op.origin.statement, author_scopes(op.scopes))
@@ -75,14 +75,14 @@ def find_author_variables(program: Program) -> dict[str, list[Variable]]:
 
     A value that a function returns also has the name that its caller gives it.
     """
-    runs = _runs(program)
+    runs = _statement_runs(program)
     leaving: dict[tuple[int, _Run], list[str]] = {}
-    for op, own in zip(program.graph.operations, runs, strict=True):
-        for depth, run in enumerate(own):
+    for op, operation_runs in zip(program.graph.operations, runs, strict=True):
+        for depth, run in enumerate(operation_runs):
             for name in filter(None, op.outputs):
                 readers = program.consumers.get(name, ())
-                stays = readers and all(runs[c][depth : depth + 1] == [run] for c in readers)
-                if run[0][2] and (not stays or name in program.returned):
+                is_internal = readers and all(runs[c][depth : depth + 1] == [run] for c in readers)
+                if run[0][2] and (not is_internal or name in program.returned):
                     leaving.setdefault((depth, run), []).append(name)
     variables: dict[str, list[Variable]] = {}
     for (_, run), names in sorted(leaving.items(), key=lambda item: -item[0][0]):
@@ -96,52 +96,56 @@ def find_author_variables(program: Program) -> dict[str, list[Variable]]:
     return variables
 
 
-def _runs(program: Program) -> list[list[_Run]]:
+def _statement_runs(program: Program) -> list[list[_Run]]:
     """Return for each operation the runs of the statements that led to it, the outermost first."""
     counts: dict[_Statement, int] = {}
-    before: list[_Run] = []
+    previous: list[_Run] = []
     runs: list[list[_Run]] = []
     for op in program.graph.operations:
-        statements = _statements(op)
-        own: list[_Run] = []
+        statements = _statement_chain(op)
+        operation_runs: list[_Run] = []
         for depth, statement in enumerate(statements):
-            run = before[depth] if own == before[:depth] and len(before) > depth else None
+            run = (
+                previous[depth]
+                if operation_runs == previous[:depth] and len(previous) > depth
+                else None
+            )
             if run is not None and run[0] == statement:
-                own.append(run)
+                operation_runs.append(run)
                 continue
             counts[statement] = counts.get(statement, 0) + 1
-            own.append((statement, counts[statement], 0))
-        if own:
-            before = own
-        runs.append(own)
-    _tell_turns_apart(program, runs)
+            operation_runs.append((statement, counts[statement], 0))
+        if operation_runs:
+            previous = operation_runs
+        runs.append(operation_runs)
+    _number_turns(program, runs)
     return runs
 
 
-def _tell_turns_apart(program: Program, runs: list[list[_Run]]) -> None:
+def _number_turns(program: Program, runs: list[list[_Run]]) -> None:
     """Number the turns of a loop over one statement, which repeats the same operators."""
-    together: dict[_Run, list[int]] = {}
-    for i, own in enumerate(runs):
-        if own and len(own[-1][0][2]) == 1:
-            together.setdefault(own[-1], []).append(i)
-    for (statement, count, _), places in together.items():
-        targets = [program.graph.operations[i].target for i in places]
+    positions: dict[_Run, list[int]] = {}
+    for i, operation_runs in enumerate(runs):
+        if operation_runs and len(operation_runs[-1][0][2]) == 1:
+            positions.setdefault(operation_runs[-1], []).append(i)
+    for (statement, count, _), indices in positions.items():
+        targets = [program.graph.operations[i].target for i in indices]
         period = next(
             p for p in range(1, len(targets) + 1) if targets == targets[:p] * (len(targets) // p)
         )
-        for place, i in enumerate(places):
-            runs[i][-1] = (statement, count, place // period)
+        for position, i in enumerate(indices):
+            runs[i][-1] = (statement, count, position // period)
 
 
-def _statements(op: Operation) -> list[_Statement]:
+def _statement_chain(op: Operation) -> list[_Statement]:
     """Return the statements that led to an operation, each with the author's modules around it."""
     if op.origin is None:
         return []
     origin, modules = op.origin, author_scopes(op.scopes)
-    own = (origin.file, origin.statement, origin.targets, modules)
+    innermost = (origin.file, origin.statement, origin.targets, modules)
     if len(modules) not in {len(origin.callers), len(origin.callers) - 1}:
-        return [own]
-    return [*((*caller, modules[:d]) for d, caller in enumerate(origin.callers)), own]
+        return [innermost]
+    return [*((*caller, modules[:d]) for d, caller in enumerate(origin.callers)), innermost]
 
 
 def author_scopes(scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:

@@ -12,7 +12,7 @@ from runner.emit.pages.outline import split_name
 from runner.tree.part import Part
 from runner.tree.part_names import fusion_stem
 
-_TAKEN = {"Model", "RefactoredModel", "ComposedModel", "Path"}
+_RESERVED_CLASSES = {"Model", "RefactoredModel", "ComposedModel", "Path"}
 """Names that a step or the composition test uses for something else."""
 _PREPOSITIONS = {"on", "to", "of"}
 """Words of a workload's name that belong to the shape after them."""
@@ -26,9 +26,11 @@ def class_names(workloads: Iterable[str]) -> dict[str, str]:
     classes: dict[str, str] = {}
     for operation, names in groups.items():
         words = first_differences([_phrases(split_name(name)[1]) for name in names])
-        for name, own in zip(names, words or ((),) * len(names), strict=True):
-            plain = camel_case("_".join([operation, *own]))
-            classes[name] = make_unique(plain, {*_TAKEN, *classes.values()}, between="_")
+        for name, distinguishing in zip(names, words or ((),) * len(names), strict=True):
+            stem = camel_case("_".join([operation, *distinguishing]))
+            classes[name] = make_unique(
+                stem, {*_RESERVED_CLASSES, *classes.values()}, separator="_"
+            )
     return classes
 
 
@@ -38,12 +40,15 @@ def first_differences(variants: Sequence[Sequence[str]]) -> list[tuple[str, ...]
     Words that all variants have are left out. None if two have the same words.
     """
     common = set(variants[0]).intersection(*variants)
-    own = [tuple(word for word in words if word not in common) for words in variants]
-    if len({*own}) < len(own):
+    own_words = [tuple(word for word in words if word not in common) for words in variants]
+    if len({*own_words}) < len(own_words):
         return None
-    lengths = range(max(map(len, own)) + 1)
-    counts = [Counter(words[:length] for words in own) for length in lengths]
-    return [next((words[:n] for n in lengths if counts[n][words[:n]] == 1), words) for words in own]
+    lengths = range(max(map(len, own_words)) + 1)
+    counts = [Counter(words[:length] for words in own_words) for length in lengths]
+    return [
+        next((words[:n] for n in lengths if counts[n][words[:n]] == 1), words)
+        for words in own_words
+    ]
 
 
 def _phrases(words: Sequence[str]) -> list[str]:
@@ -81,75 +86,81 @@ def distinguish_variants(variants: Sequence[Variant]) -> list[tuple[str, ...]]:
     number, the position in the model.
     """
     words: list[tuple[str, ...]] = [()] * len(variants)
-    for rule in (_does, _holds, _counts, _stands):
+    for rule in (_attribute_words, _content_words, _count_words, _position_words):
         groups: dict[Hashable, list[int]] = {}
-        for place, told in enumerate(words):
-            groups.setdefault(told, []).append(place)
-        for places in groups.values():
-            if len(places) > 1:
-                for place, more in zip(places, rule([variants[p] for p in places]), strict=True):
-                    words[place] += more
+        for position, variant_words in enumerate(words):
+            groups.setdefault(variant_words, []).append(position)
+        for positions in groups.values():
+            if len(positions) > 1:
+                for position, new_words in zip(
+                    positions, rule([variants[p] for p in positions]), strict=True
+                ):
+                    words[position] += new_words
     return words
 
 
-def _differences(told: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+def _differing_words(variant_words: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
     """Return the first words in which variants differ; equal for variants with equal words."""
-    common = set(told[0]).intersection(*told)
-    own = [tuple(word for word in words if word not in common) for words in told]
-    kinds = list(dict.fromkeys(own))
-    short = first_differences(kinds)
-    assert short is not None
-    return [short[kinds.index(words)] for words in own]
+    common = set(variant_words[0]).intersection(*variant_words)
+    own_words = [tuple(word for word in words if word not in common) for words in variant_words]
+    kinds = list(dict.fromkeys(own_words))
+    distinguishing = first_differences(kinds)
+    assert distinguishing is not None
+    return [distinguishing[kinds.index(words)] for words in own_words]
 
 
-def _does(variants: Sequence[Variant]) -> list[tuple[str, ...]]:
+def _attribute_words(variants: Sequence[Variant]) -> list[tuple[str, ...]]:
     """Return distinguishing words that all workloads of a variant share: `shifted`, `causal`."""
-    return _differences(
+    return _differing_words(
         [[w for w in v.words[0] if all(w in words for words in v.words)] for v in variants]
     )
 
 
-def _holds(variants: Sequence[Variant]) -> list[tuple[str, ...]]:
+def _content_words(variants: Sequence[Variant]) -> list[tuple[str, ...]]:
     """Return a module of the author's, else an operation, that others lack: `downsample`, `add`."""
-    return _differences([list(dict.fromkeys(_modules(v) + _operations(v))) for v in variants])
+    return _differing_words(
+        [list(dict.fromkeys(_module_names(v) + _operation_stems(v))) for v in variants]
+    )
 
 
-def _modules(variant: Variant) -> list[str]:
+def _module_names(variant: Variant) -> list[str]:
     part = variant.parts[0]
-    inner = [c for c in part.children if c.children and c.module_path != part.module_path]
-    named = (c for c in inner if fusion_stem([k.stem for k in c.kernels()], "") != c.stem)
-    return [strip_number(child.name) for child in named]
+    inner_children = [c for c in part.children if c.children and c.module_path != part.module_path]
+    named_children = (
+        c for c in inner_children if fusion_stem([k.stem for k in c.kernels()], "") != c.stem
+    )
+    return [strip_number(child.name) for child in named_children]
 
 
-def _operations(variant: Variant) -> list[str]:
+def _operation_stems(variant: Variant) -> list[str]:
     return [kernel.stem for kernel in variant.parts[0].kernels()]
 
 
-def _counts(variants: Sequence[Variant]) -> list[tuple[str, ...]]:
+def _count_words(variants: Sequence[Variant]) -> list[tuple[str, ...]]:
     """Return the number of modules in a list, else of operations, where all differ: `6Layers`."""
-    for things in (_listed, _operations):
-        counts = [Counter(things(variant)) for variant in variants]
-        for thing in counts[0]:
-            if len({count[thing] for count in counts}) == len(counts):
-                return [(f"{count[thing]}{camel_case(thing)}",) for count in counts]
+    for find_names in (_list_names, _operation_stems):
+        counts = [Counter(find_names(variant)) for variant in variants]
+        for name in counts[0]:
+            if len({count[name] for count in counts}) == len(counts):
+                return [(f"{count[name]}{camel_case(name)}",) for count in counts]
     return [()] * len(variants)
 
 
-def _listed(variant: Variant) -> list[str]:
+def _list_names(variant: Variant) -> list[str]:
     """Return the author's list of each child that is in one: `layers` for `layers.3`."""
     part = variant.parts[0]
     pieces = (relative_path(c.module_path, part.module_path).split(".") for c in part.children)
-    places = {(p[0], p[1]) for p in pieces if len(p) > 1 and p[1].isdigit()}
-    return [name for name, _ in places]
+    entries = {(p[0], p[1]) for p in pieces if len(p) > 1 and p[1].isdigit()}
+    return [name for name, _ in entries]
 
 
-def _stands(variants: Sequence[Variant]) -> list[tuple[str, ...]]:
+def _position_words(variants: Sequence[Variant]) -> list[tuple[str, ...]]:
     """Return `stage2` for `stages.2.blocks.0` if all paths differ there, else `first` or `last`."""
     paths = [variant.parts[0].module_path.split(".") for variant in variants]
-    for place, pieces in enumerate(zip(*paths, strict=False)):
+    for depth, pieces in enumerate(zip(*paths, strict=False)):
         if len({*pieces}) == len(variants):
-            around = paths[0][place - 1].removesuffix("s") if place else "block"
-            return [(f"{around}{piece}" if piece.isdigit() else piece,) for piece in pieces]
-    places = [[min(part.operations, default=0) for part in v.parts] for v in variants]
-    ends = dict(zip((min(map(min, places)), max(map(max, places))), ENDS, strict=True))
-    return [(ends[p[0]],) if len(p) == 1 and p[0] in ends else () for p in places]
+            list_name = paths[0][depth - 1].removesuffix("s") if depth else "block"
+            return [(f"{list_name}{piece}" if piece.isdigit() else piece,) for piece in pieces]
+    starts = [[min(part.operations, default=0) for part in v.parts] for v in variants]
+    ends = dict(zip((min(map(min, starts)), max(map(max, starts))), ENDS, strict=True))
+    return [(ends[p[0]],) if len(p) == 1 and p[0] in ends else () for p in starts]
