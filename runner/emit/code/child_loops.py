@@ -60,7 +60,7 @@ def common_stem(attributes: Sequence[str]) -> str:
     return stem if is_plural else f"{stem}s"
 
 
-def loop_variable(list_name: str, taken: Container[str]) -> str:
+def loop_variable(list_name: str, taken_names: Container[str]) -> str:
     """Return a free name for the variable of a loop over a list: `layer` for `layers`."""
     noun = list_name.rpartition("_")[2]
-    return make_unique(noun[:-1] if noun.endswith("s") and len(noun) > 3 else "block", taken)
+    return make_unique(noun[:-1] if noun.endswith("s") and len(noun) > 3 else "block", taken_names)

@@ -253,24 +253,26 @@ class _ForwardWriter:
             and not any(map(self.statements.is_inlined, self.flow.outputs_of(item)))
         ]
         lists = self._find_lists(statements)
-        self.list_of = {s: growing_list for growing_list in lists for s in growing_list.joins}
+        self.list_of = {
+            index: growing_list for growing_list in lists for index in growing_list.joins
+        }
         last_reads: dict[str, int] = {}
         for growing_list in lists:
             last_reads.update(zip(growing_list.members, growing_list.makers, strict=True))
-        for s, (_, item) in enumerate(statements):
-            for name in self._leaf_values(s, item):
-                last_reads[name] = s
+        for index, (_, item) in enumerate(statements):
+            for name in self._leaf_values(index, item):
+                last_reads[name] = index
         for name in self.part.io.outputs:
             last_reads[name] = len(statements)
         lines = self._write_appends(lists, -1, last_reads)
-        for s, (position, item) in enumerate(statements):
+        for index, (position, item) in enumerate(statements):
             if position in self.flow.loops:
                 lines += self._write_loop(position)
                 continue
             text = self._right_side(position, item)
-            if s in self.list_of:
-                text = self._write_join(s, item, text)
-            is_last = s + 1 == len(statements) and returns is None
+            if index in self.list_of:
+                text = self._write_join(index, item, text)
+            is_last = index + 1 == len(statements) and returns is None
             if (
                 is_last
                 and self.flow.outputs_of(item) == self.part.io.outputs
@@ -278,17 +280,17 @@ class _ForwardWriter:
                 and not self._returns_list(item)
             ):
                 return [*lines, f"return {text}"]
-            dying = [n for n in self._leaf_values(s, item) if last_reads[n] == s]
-            targets = self._assign_targets(item, last_reads, s, dying)
+            final_reads = [n for n in self._leaf_values(index, item) if last_reads[n] == index]
+            targets = self._assign_targets(item, last_reads, index, final_reads)
             lines.append(
                 self._add_comment(f"{targets} = {text}", item)
                 if targets
                 else f"_ = {text}  # never read, as in the original"
             )
-            lines += self._write_appends(lists, s, last_reads)
-            dead = [] if is_last else self._release_variables(position, last_reads, s)
-            if dead := dead + self._dead_lists(position, s):
-                lines.append(f"del {', '.join(dead)}")
+            lines += self._write_appends(lists, index, last_reads)
+            dead_variables = [] if is_last else self._release_variables(position, last_reads, index)
+            if dead_variables := dead_variables + self._dead_lists(position, index):
+                lines.append(f"del {', '.join(dead_variables)}")
         if returns is not None:
             return [*lines, returns(self._value_text)]
         return [*lines, "return " + ", ".join(self._value_text(n) for n in self.part.io.outputs)]
@@ -297,28 +299,28 @@ class _ForwardWriter:
 
     def _find_lists(self, statements: Sequence[tuple[int, ForwardItem]]) -> list[GrowingList]:
         makers = dict.fromkeys(self.part.io.inputs, -1)
-        for s, (position, item) in enumerate(statements):
+        for index, (position, item) in enumerate(statements):
             if position not in self.flow.loops:
-                makers |= dict.fromkeys(self.flow.outputs_of(item), s)
+                makers |= dict.fromkeys(self.flow.outputs_of(item), index)
         return growing_lists(self.namer, [item for _, item in statements], makers)
 
-    def _leaf_values(self, s: int, item: ForwardItem) -> list[str]:
+    def _leaf_values(self, index: int, item: ForwardItem) -> list[str]:
         """Return the values that a statement reads from variables, none if it joins a list."""
-        return [] if s in self.list_of else self.statements.leaf_values(item)
+        return [] if index in self.list_of else self.statements.leaf_values(item)
 
     def _write_appends(
-        self, lists: Sequence[GrowingList], s: int, last_reads: dict[str, int]
+        self, lists: Sequence[GrowingList], index: int, last_reads: dict[str, int]
     ) -> list[str]:
-        """Return the statements that put the values of statement `s` into the author's lists."""
+        """Return the statements that put the values made by a statement into the author's lists."""
         lines = []
         for growing_list in lists:
-            first = [
+            initial_members = [
                 self.names[m]
                 for m, maker in zip(growing_list.members, growing_list.makers, strict=True)
-                if maker == s == growing_list.makers[0]
+                if maker == index == growing_list.makers[0]
             ]
             for position, member in enumerate(growing_list.members):
-                if growing_list.makers[position] != s:
+                if growing_list.makers[position] != index:
                     continue
                 variable = self.names[member]
                 if position == 0:
@@ -326,31 +328,31 @@ class _ForwardWriter:
                     self.list_names[growing_list] = name
                     self.live_vars[name] = growing_list.name
                     self.bound_vars.pop(name, None)
-                    lines.append(f"{name} = [{', '.join(first)}]")
-                elif not first:
+                    lines.append(f"{name} = [{', '.join(initial_members)}]")
+                elif not initial_members:
                     lines.append(f"{self.list_names[growing_list]}.append({variable})")
-                if last_reads[member] == s and self.live_vars.get(variable) == member:
+                if last_reads[member] == index and self.live_vars.get(variable) == member:
                     del self.live_vars[variable]  # unless another list has already released it
         return lines
 
-    def _write_join(self, s: int, item: ForwardItem, text: str) -> str:
+    def _write_join(self, index: int, item: ForwardItem, text: str) -> str:
         """Return a join's expression, rewritten to read the list instead of its members."""
-        growing_list = self.list_of[s]
+        growing_list = self.list_of[index]
         name = self.list_names[growing_list]
-        if s == growing_list.joins[-1]:
+        if index == growing_list.joins[-1]:
             del self.live_vars[name]
         if isinstance(item, ChildCall):
             return f"{text.partition('(')[0]}(*{name})"
         inner, _, tail = text.partition("]")
         return f"{inner.partition('[')[0]}{name}{tail}"
 
-    def _dead_lists(self, position: int, s: int) -> list[str]:
+    def _dead_lists(self, position: int, index: int) -> list[str]:
         """Return the list to delete after its last join, so that its large tensors are freed.
 
         This is the case where the author's module that held one of them has returned.
         """
-        growing_list = self.list_of.get(s)
-        if growing_list is None or s != growing_list.joins[-1]:
+        growing_list = self.list_of.get(index)
+        if growing_list is None or index != growing_list.joins[-1]:
             return []
         large = [n for n in growing_list.members if self.program.spec(n).nbytes >= LARGE_BYTES]
         computed = [n for n in large if n in self.program.producers]
@@ -360,21 +362,23 @@ class _ForwardWriter:
             else []
         )
 
-    def _release_variables(self, position: int, last_reads: dict[str, int], s: int) -> list[str]:
-        """Forget and return the variables to delete, because the original no longer holds theirs.
+    def _release_variables(
+        self, position: int, last_reads: dict[str, int], index: int
+    ) -> list[str]:
+        """Forget and return the variables whose values the original no longer holds.
 
-        These hold large values that nothing reads any more, of modules that have returned.
+        These are large values that nothing reads any more, of modules that have returned.
         """
-        dead = [
+        dead_variables = [
             variable
             for variable, value in self.held_vars.items()
-            if last_reads.get(value, -1) <= s
+            if last_reads.get(value, -1) <= index
             and self.program.spec(value).nbytes >= LARGE_BYTES
             and self._has_returned(value, position)
         ]
-        for variable in dead:
+        for variable in dead_variables:
             del self.held_vars[variable], self.bound_vars[variable]
-        return dead
+        return dead_variables
 
     def _has_returned(self, value: str, position: int) -> bool:
         """Return whether the author's module that held a value runs in none of the items to come.
@@ -401,11 +405,11 @@ class _ForwardWriter:
 
     def _write_loop(self, position: int) -> list[str]:
         run = self.flow.loops[position]
-        first, last = self.flow.call(position), self.flow.call(run[-1])
+        first, final = self.flow.call(position), self.flow.call(run[-1])
         initial = self.flow.carried_input(run)
-        variable, result = self.names[initial], last.part.io.outputs[0]
+        variable, result = self.names[initial], final.part.io.outputs[0]
         attribute = self.call_attributes[position]
-        shared = weights_key(first) == weights_key(last)
+        shared = weights_key(first) == weights_key(final)
         element = "_" if shared else loop_variable(attribute, {*self.live_vars, *RESERVED})
         arguments = ", ".join(self._value_text(n) for n in first.part.io.inputs)
         self.live_vars[variable] = self.held_vars[variable] = self.bound_vars[variable] = result
@@ -430,18 +434,18 @@ class _ForwardWriter:
         return self.statements.expression_text(item, self.names.__getitem__)
 
     def _assign_targets(
-        self, item: ForwardItem, last_reads: dict[str, int], s: int, dying: list[str]
+        self, item: ForwardItem, last_reads: dict[str, int], index: int, final_reads: list[str]
     ) -> str:
-        for name in dying:
+        for name in final_reads:
             if name in self.names and self.live_vars.get(self.names[name]) == name:
                 del self.live_vars[self.names[name]]
         targets = []
         outputs = self.flow.outputs_of(item)
         for name in outputs:
-            if name not in last_reads or last_reads[name] < s:
+            if name not in last_reads or last_reads[name] < index:
                 targets.append("_")
                 continue
-            variable = self._choose_variable(name, item, dying)
+            variable = self._choose_variable(name, item, final_reads)
             self.live_vars[variable] = self.held_vars[variable] = self.bound_vars[variable] = name
             self.names[name] = variable
             targets.append(variable)
@@ -456,14 +460,14 @@ class _ForwardWriter:
             return module_use[1].unpack.format(*targets).replace("(_, _)", "_")
         return ", ".join(targets) + ("," if self._returns_list(item) and len(targets) == 1 else "")
 
-    def _choose_variable(self, name: str, item: ForwardItem, dying: Sequence[str]) -> str:
+    def _choose_variable(self, name: str, item: ForwardItem, final_reads: Sequence[str]) -> str:
         """Return a free variable name for a value that an item makes.
 
         The result of a child may take over a generic name such as `x` from the child's first input.
         """
-        taken = {*self.live_vars, *RESERVED}
-        wishes = self.namer.candidate_names(name)
-        for operand in dying:
+        taken_names = {*self.live_vars, *RESERVED}
+        candidates = self.namer.candidate_names(name)
+        for operand in final_reads:
             if {name, operand} <= self.statements.split_values and self.statements.is_large(
                 operand
             ):
@@ -472,18 +476,20 @@ class _ForwardWriter:
             variable = self.namer.author_variable(name, self.part.scopes)
             first = next(iter(item.part.io.inputs), "")
             if variable is not None:
-                wishes = (variable, *wishes)
+                candidates = (variable, *candidates)
             elif (
-                first in dying
+                first in final_reads
                 and self.names.get(first) in GENERIC_NAMES
-                and wishes[0] not in _OPERANDS  # the next kernel needs these names to differ
+                and candidates[0] not in _OPERANDS  # the next kernel needs these names to differ
             ):
-                wishes = (self.names[first], *wishes)
-        if wishes[0] not in GENERIC_NAMES and name in self.namer.author_names:
-            return make_unique(wishes[0], taken)
-        free = [wish for wish in wishes if wish not in taken]
+                candidates = (self.names[first], *candidates)
+        if candidates[0] not in GENERIC_NAMES and name in self.namer.author_names:
+            return make_unique(candidates[0], taken_names)
+        free = [candidate for candidate in candidates if candidate not in taken_names]
         return (
-            free[0] if free else make_unique(wishes[-1 if wishes[0] in GENERIC_NAMES else 0], taken)
+            free[0]
+            if free
+            else make_unique(candidates[-1 if candidates[0] in GENERIC_NAMES else 0], taken_names)
         )
 
     def _add_comment(self, line: str, item: ForwardItem) -> str:

@@ -74,11 +74,11 @@ class ClassWriter:
         """Temporary name such as `Block__0` -> class."""
         self._instances: dict[str, list[Part]] = {}
         """Name of a workload -> its instances in this file."""
-        alike: dict[Hashable, list[Part]] = {}
+        parts_by_structure: dict[Hashable, list[Part]] = {}
         for part in self._inner_classes(root):
-            alike.setdefault(_structure_key(program, part), []).append(part)
+            parts_by_structure.setdefault(_structure_key(program, part), []).append(part)
             self._instances.setdefault(workload(part).name, []).append(part)
-        for parts in alike.values():
+        for parts in parts_by_structure.values():
             by_workload = {workload(part).name: part for part in reversed(parts)}
             self._define_class(list(by_workload.values())[::-1])
         model = write_class(
@@ -136,13 +136,17 @@ class ClassWriter:
             for part in parts:
                 self._define_class([part])
             return
-        plain = _class_name(self.program, first)
-        name = f"{plain}__{len(self._definitions)}"
-        workloads = [self.workload(part).name for part in parts]
-        instances = [part for emitted in workloads for part in self._instances[emitted]]
-        variant = Variant(instances, [words_of(emitted).split() for emitted in workloads])
+        plain_name = _class_name(self.program, first)
+        name = f"{plain_name}__{len(self._definitions)}"
+        workload_names = [self.workload(part).name for part in parts]
+        instances = [
+            part for workload_name in workload_names for part in self._instances[workload_name]
+        ]
+        variant = Variant(
+            instances, [words_of(workload_name).split() for workload_name in workload_names]
+        )
         assert merged is not None
-        self._definitions[name] = _ClassDefinition(plain, variant, base, merged, number_names)
+        self._definitions[name] = _ClassDefinition(plain_name, variant, base, merged, number_names)
         for position, (part, emitted) in enumerate(zip(parts, variants, strict=True)):
             arguments = merged.arguments(position)
             self._classes[self.workload(part).name] = _ClassReference(
@@ -166,17 +170,21 @@ class ClassWriter:
         pairs = list(self._paired_children(first, part, first))
         names = child_names(replace(first, children=tuple(child for child, _ in pairs)))
         calls: dict[int, ChildCall] = {}
-        loose: set[int] = set()
+        loose_operations: set[int] = set()
         for child, twin in pairs:
             if not _is_class(self.program, child, first):
-                loose.update(child.operations)
+                loose_operations.update(child.operations)
                 continue
             cls = self._classes[self.workload(twin).name]
             call = ChildCall(child, names[id(child)], cls.name, cls.weights, cls.arguments)
             calls[id(child)] = call
-        called = [child for child, _ in pairs if id(child) in calls]
-        inside = {i for child in called for i in child.operations}
-        units = schedule(self.program, called, loose | (set(first.operations) - inside))
+        called_children = [child for child, _ in pairs if id(child) in calls]
+        inner_operations = {i for child in called_children for i in child.operations}
+        units = schedule(
+            self.program,
+            called_children,
+            loose_operations | (set(first.operations) - inner_operations),
+        )
         return [calls[id(unit)] if isinstance(unit, Part) else unit for unit in units]
 
     def _unite_classes(self) -> dict[str, str]:
@@ -188,33 +196,37 @@ class ClassWriter:
         plain_names = dict.fromkeys(
             definition.plain_name for definition in self._definitions.values()
         )
-        for plain in plain_names:
-            alike = {
+        for plain_name in plain_names:
+            definitions = {
                 name: replace(
                     definition,
                     template=_ConstructorCalls(calls, {}).rename_in_template(definition.template),
                 )
                 for name, definition in self._definitions.items()
-                if definition.plain_name == plain and not definition.template.parameters
+                if definition.plain_name == plain_name and not definition.template.parameters
             }
             if (
-                len({definition.emitted.signature for definition in alike.values()}) != 1
-                or len(alike) == 1
+                len({definition.emitted.signature for definition in definitions.values()}) != 1
+                or len(definitions) == 1
             ):
                 continue
-            kept_name, first = next(iter(alike.items()))
+            kept_name, first = next(iter(definitions.items()))
             texts = [
                 (definition.template.init_lines, definition.template.forward_lines)
-                for definition in alike.values()
+                for definition in definitions.values()
             ]
             merged = merge_variants(texts, first.number_names)
             if merged is None:
                 continue
             variant = Variant(
-                [part for definition in alike.values() for part in definition.variant.parts],
-                [words for definition in alike.values() for words in definition.variant.words],
+                [part for definition in definitions.values() for part in definition.variant.parts],
+                [
+                    words
+                    for definition in definitions.values()
+                    for words in definition.variant.words
+                ],
             )
-            for position, name in enumerate(alike):
+            for position, name in enumerate(definitions):
                 calls[name] = f"{kept_name}({merged.arguments(position)})"
                 if name != kept_name:
                     del self._definitions[name]
@@ -226,11 +238,11 @@ class ClassWriter:
 
         Classes that share the author's name get words that distinguish them.
         """
-        alike: dict[str, list[str]] = {}
+        names_by_plain_name: dict[str, list[str]] = {}
         for name, definition in self._definitions.items():
-            alike.setdefault(definition.plain_name, []).append(name)
+            names_by_plain_name.setdefault(definition.plain_name, []).append(name)
         names: dict[str, str] = {}
-        for plain, names_of_class in alike.items():
+        for plain_name, names_of_class in names_by_plain_name.items():
             variant_words = distinguish_variants(
                 [self._definitions[name].variant for name in names_of_class]
             )
@@ -239,7 +251,7 @@ class ClassWriter:
                     [w for w in words if w in ENDS],
                     [w for w in words if w not in ENDS],
                 )
-                preferred = camel_case("_".join([*prefixes, plain, *suffixes]))
+                preferred = camel_case("_".join([*prefixes, plain_name, *suffixes]))
                 names[name] = make_unique(preferred, {*names.values(), *RESERVED}, separator="")
         return names
 

@@ -36,7 +36,7 @@ def growing_lists(
 ) -> list[GrowingList]:
     """Return the lists of a forward.
 
-    `made`: index of the statement that makes each value that has a variable.
+    `makers`: index of the statement that makes each value that has a variable.
     """
     groups: dict[tuple[str, str], list[tuple[int, tuple[str, ...]]]] = {}
     for position, item in enumerate(statements):

@@ -139,9 +139,9 @@ def _find_repetition(
 
 
 def _rename_weight(weight: Weight, new_names: dict[str, str]) -> Weight:
-    module, dot, rest = weight.local.partition(".")
+    module, dot, tail = weight.local.partition(".")
     return (
-        replace(weight, local=f"{new_names[module]}{dot}{rest}") if module in new_names else weight
+        replace(weight, local=f"{new_names[module]}{dot}{tail}") if module in new_names else weight
     )
 
 

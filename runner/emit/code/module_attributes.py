@@ -57,7 +57,7 @@ class ModuleAttributes:
         """Statements of `__init__`."""
         self.names: set[str] = set(RESERVED) | _MODULE_METHODS
         """Attribute names that are not free."""
-        self._recipes = RecipeWriter(set())
+        self._recipe_writer = RecipeWriter(set())
         self._modules: dict[object, str] = {}
         self._states: dict[str, str] = {}
         self._kinds = [program.graph.states[name].kind for name in states]
@@ -158,8 +158,12 @@ class ModuleAttributes:
             state.kind != "parameter" or len(recipe.operations) <= LONGEST_PARAMETER_RECIPE
         ):
             is_drawn = any(map(is_random, recipe.operations))
-            recipes = RecipeWriter({*self._recipes.taken}) if is_drawn else self._recipes
-            lines, value = recipes.write(recipe)
+            recipe_writer = (
+                RecipeWriter({*self._recipe_writer.taken_names})
+                if is_drawn
+                else self._recipe_writer
+            )
+            lines, value = recipe_writer.write(recipe)
             self.init_lines += lines
             return value
         if state.literal is not None:

@@ -66,11 +66,13 @@ class _Site:
 
         A module makes contiguous floating-point weights of one dtype.
         """
-        used = [(attribute, value) for attribute, value in weights if value is not None]
-        owned = [(a, v.name) for a, v in used if isinstance(v, Ref) and self.is_state(v.name)]
+        passed_weights = [(attribute, value) for attribute, value in weights if value is not None]
+        owned = [
+            (a, v.name) for a, v in passed_weights if isinstance(v, Ref) and self.is_state(v.name)
+        ]
         specs = [self.specs[name] for _, name in owned]
         dtypes = {spec.dtype for spec in specs}
-        if len(owned) < len(used) or len(dtypes) > 1:
+        if len(owned) < len(passed_weights) or len(dtypes) > 1:
             return None
         if not all(spec.contiguous and spec.floating for spec in specs):
             return None

@@ -93,9 +93,9 @@ def merge_variants(
 ) -> Template | None:
     """Return one class for all variants, each given as the statements of `__init__` and `forward`.
 
-    `told`: (attribute, keyword) -> the author's name for the keyword's value where the attribute is
-    made, '' for an expression without a name. None if the variants differ in more than numbers, or
-    in too many of them.
+    `number_names`: (attribute, keyword) -> the author's name for the keyword's value where the
+    attribute is made, '' for an expression without a name. None if the variants differ in more than
+    numbers, or in too many of them.
     """
     if len(variants) == 1:
         return Template(tuple(variants[0][0]), tuple(variants[0][1]), ())
@@ -103,27 +103,29 @@ def merge_variants(
     forward_statements = _align_variants([variant[1] for variant in variants])
     if init_statements is None or forward_statements is None:
         return None
-    uses = [
+    numbers = [
         piece
         for s in (*init_statements, *forward_statements)
         for piece in s
         if isinstance(piece, _VaryingNumber)
     ]
     assigned = [re.match(r"(?:self\.)?(\w+) = ", text) for text in variants[0][0]]
-    taken = {match[1] for match in assigned if match}
-    names = _ParameterNames([use for use in uses if not use.in_comment], taken, number_names)
+    assigned_names = {match[1] for match in assigned if match}
+    names = _ParameterNames(
+        [number for number in numbers if not number.in_comment], assigned_names, number_names
+    )
     parameters = names.parameters
-    unnamed = sum(name.startswith(UNNAMED) for name in parameters.values())
-    if len(parameters) > MOST_PARAMETERS or unnamed > 1:
+    unnamed_count = sum(name.startswith(UNNAMED) for name in parameters.values())
+    if len(parameters) > MOST_PARAMETERS or unnamed_count > 1:
         return None
-    in_forward = [
+    forward_keys = [
         p.key
         for s in forward_statements
         for p in s
         if isinstance(p, _VaryingNumber) and not p.in_comment
     ]
     stored = [
-        f"self.{name} = {name}" for name in dict.fromkeys(map(names.base_parameter, in_forward))
+        f"self.{name} = {name}" for name in dict.fromkeys(map(names.base_parameter, forward_keys))
     ]
     return Template(
         (*stored, *(_fill_statement(statement, names, "") for statement in init_statements)),
@@ -136,7 +138,7 @@ def merge_variants(
 def _fill_statement(statement: _Statement, names: _ParameterNames, prefix: str) -> str:
     """Return a statement with parameters in place of its varying numbers.
 
-    `at` stands before each parameter: `self.` in `forward`.
+    `prefix` stands before each parameter: `self.` in `forward`.
     """
     pieces = []
     for piece, following in zip(statement, [*statement[1:], ""], strict=True):
@@ -220,22 +222,22 @@ def _split_keyword(argument: str) -> tuple[str, str]:
 
 def _merge_tokens(codes: Sequence[str]) -> _Statement | None:
     """Merge texts that are the same between their numbers; None if they are not."""
-    split = [_NUMBER.split(code) for code in codes]
-    if len({len(tokens) for tokens in split}) > 1:
+    token_lists = [_NUMBER.split(code) for code in codes]
+    if len({len(tokens) for tokens in token_lists}) > 1:
         return None
     pieces: _Statement = []
-    for position, tokens in enumerate(zip(*split, strict=True)):
+    for position, tokens in enumerate(zip(*token_lists, strict=True)):
         if len(set(tokens)) == 1:
             pieces.append(tokens[0])
         elif position % 2 == 0:
             return None
         else:
-            previous = split[0][position - 1]
+            previous = token_lists[0][position - 1]
             word = re.search(r"(\w+)=$", previous)
             role = next((role for end, role in _ROLES.items() if previous.endswith(end)), "")
             is_repeated = all(
                 t[position].isdigit() and t[position + 1 : position + 3] == [", ", t[position]]
-                for t in split
+                for t in token_lists
             )
             pieces.append(_VaryingNumber(word[1] if word else "", "", tokens, role, is_repeated))
     return pieces
@@ -249,29 +251,29 @@ class _ParameterNames:
 
     def __init__(
         self,
-        uses: Sequence[_VaryingNumber],
-        taken: Collection[str],
+        numbers: Sequence[_VaryingNumber],
+        assigned_names: Collection[str],
         number_names: Mapping[tuple[str, str], str],
     ) -> None:
-        self._taken = taken
+        self._assigned_names = assigned_names
         """Names that `__init__` assigns to."""
         self.parameters: dict[_Key, str] = {}
         """Number -> name of its parameter."""
         self._formulas: dict[_Key, tuple[_Key, str]] = {}
         """Number -> another number and the formula that computes this one from it: `{} // 2`."""
-        self._uses: dict[_Key, list[_VaryingNumber]] = {}
-        for use in uses:
-            self._uses.setdefault(use.key, []).append(use)
+        self._numbers: dict[_Key, list[_VaryingNumber]] = {}
+        for number in numbers:
+            self._numbers.setdefault(number.key, []).append(number)
         self._name_by_author(number_names)
-        self._name_widths([use for use in uses if not self._is_known(use.key)])
-        for key in sorted(self._uses, key=self._naming_rank):
+        self._name_widths([number for number in numbers if not self._is_known(number.key)])
+        for key in sorted(self._numbers, key=self._naming_rank):
             if not self._is_known(key) and not self._try_derive_unnamed(key):
                 preferred = self._preferred_name(key)
                 if preferred != UNNAMED or not self._try_derive_from_any(key):
                     self._add_parameter(key, preferred)
 
     def expression(self, key: _Key, prefix: str = "") -> str:
-        """Return the expression that stands for a number, or `_`; `at` is `self.` in `forward`."""
+        """Return the expression of a number, or `_`; `prefix` is `self.` in `forward`."""
         if key in self._formulas:
             source, formula = self._formulas[key]
             inner = self.expression(source, prefix)
@@ -287,41 +289,47 @@ class _ParameterNames:
         )
 
     def _add_parameter(self, key: _Key, preferred: str) -> None:
-        self.parameters[key] = make_unique(preferred, {*self._taken, *self.parameters.values()})
+        self.parameters[key] = make_unique(
+            preferred, {*self._assigned_names, *self.parameters.values()}
+        )
 
     def _is_known(self, key: _Key) -> bool:
         return key in self.parameters or key in self._formulas
 
     def _name_by_author(self, number_names: Mapping[tuple[str, str], str]) -> None:
         """Give numbers the names of the author's `__init__`; derive those that it computes."""
-        computed: list[_Key] = []
+        computed_keys: list[_Key] = []
         preferred: dict[_Key, str] = {}
-        local: set[_Key] = set()
-        for key, uses in self._uses.items():
-            names = {number_names.get((use.attribute, use.keyword)) for use in uses} - {None}
+        local_keys: set[_Key] = set()
+        for key, numbers in self._numbers.items():
+            names = {number_names.get((number.attribute, number.keyword)) for number in numbers} - {
+                None
+            }
             if len(names - {""}) == 1:
                 (name,) = names - {""}
                 preferred[key] = identifier(str(name).removeprefix(LOCAL))
-                local |= {key} if str(name).startswith(LOCAL) else set()
+                local_keys |= {key} if str(name).startswith(LOCAL) else set()
             elif names == {""}:
-                computed.append(key)
+                computed_keys.append(key)
         counts = Counter(preferred.values())
-        for key in sorted(preferred, key=lambda key: (key[0] in _SETTINGS, key in local)):
+        for key in sorted(preferred, key=lambda key: (key[0] in _SETTINGS, key in local_keys)):
             if counts[preferred[key]] > 1:
                 continue
-            if key not in local or not self._try_derive(key, list(self.parameters)):
+            if key not in local_keys or not self._try_derive(key, list(self.parameters)):
                 self._add_parameter(key, preferred[key])
-        for key in computed:
+        for key in computed_keys:
             self._try_derive(key, list(self.parameters))
 
-    def _name_widths(self, uses: Sequence[_VaryingNumber]) -> None:
+    def _name_widths(self, numbers: Sequence[_VaryingNumber]) -> None:
         """Name numbers of channels and features: those of inputs, of inner layers, of outputs."""
         keywords: dict[_Key, set[str]] = {}
-        for use in uses:
-            keywords.setdefault(use.key, set()).add(use.keyword)
+        for number in numbers:
+            keywords.setdefault(number.key, set()).add(number.keyword)
         inputs = [key for key, words in keywords.items() if words & (_INPUTS | _SHARED_WIDTHS)]
         last_positions = {
-            use.key: n for n, use in enumerate(uses) if use.keyword in _OUTPUTS | _SHARED_WIDTHS
+            number.key: n
+            for n, number in enumerate(numbers)
+            if number.keyword in _OUTPUTS | _SHARED_WIDTHS
         }
         outputs = [key for key, words in keywords.items() if words & (_OUTPUTS | _SHARED_WIDTHS)]
         first, final = inputs[:1], sorted(outputs, key=last_positions.__getitem__)[-1:]
@@ -340,16 +348,20 @@ class _ParameterNames:
             widths = [
                 key for key, words in keywords.items() if words & (_SHARED_WIDTHS | _INNER_WIDTHS)
             ]
-            named = [*self.parameters, *first, *(key for key in widths if key not in inner)]
+            sources = [*self.parameters, *first, *(key for key in widths if key not in inner)]
             inner = [
-                key for n, key in enumerate(inner) if not self._try_derive(key, named + inner[:n])
+                key for n, key in enumerate(inner) if not self._try_derive(key, sources + inner[:n])
             ]
             if self.parameters:
                 final = [key for key in final if not self._try_derive(key, [*self.parameters])]
         for key in inner:
-            use = next(u for u in self._uses[key] if u.keyword in _OUTPUTS | {"hidden"})
-            unit = "hidden" if use.keyword == "hidden" else _width_unit(keywords[key])
-            preferred[key] = f"{use.attribute}_{unit}" if len(inner) > 1 else "hidden"
+            number = next(
+                candidate
+                for candidate in self._numbers[key]
+                if candidate.keyword in _OUTPUTS | {"hidden"}
+            )
+            unit = "hidden" if number.keyword == "hidden" else _width_unit(keywords[key])
+            preferred[key] = f"{number.attribute}_{unit}" if len(inner) > 1 else "hidden"
         for key in final:
             if keywords[key] & _OUTPUTS:
                 preferred.setdefault(key, f"out_{_width_unit(keywords[key])}")
@@ -364,21 +376,21 @@ class _ParameterNames:
 
         Numbers are named in this order.
         """
-        uses = self._uses[key]
-        return 0 if any(use.keyword for use in uses) else 1 if _is_side(uses) else 2
+        numbers = self._numbers[key]
+        return 0 if any(number.keyword for number in numbers) else 1 if _is_side(numbers) else 2
 
     def _preferred_name(self, key: _Key) -> str:
-        uses = self._uses[key]
-        keyword = next((use.keyword for use in uses if use.keyword), "")
+        numbers = self._numbers[key]
+        keyword = next((number.keyword for number in numbers if number.keyword), "")
         if keyword:
             return keyword
-        if _is_side(uses):
+        if _is_side(numbers):
             return "side"
-        return uses[0].role or UNNAMED
+        return numbers[0].role or UNNAMED
 
     def _try_derive_unnamed(self, key: _Key) -> bool:
         """Derive a number without a keyword, or a padding, from a parameter; False if it cannot."""
-        if any(use.keyword not in ("", "padding") for use in self._uses[key]):
+        if any(number.keyword not in ("", "padding") for number in self._numbers[key]):
             return False
         return self._try_derive(key, list(self.parameters))
 
@@ -397,9 +409,9 @@ class _ParameterNames:
     def _try_derive(self, key: _Key, sources: Sequence[_Key]) -> bool:
         """Derive a number as a multiple, a part, a square or an inverse root of another.
 
-        Return whether one of `others` fits; its formula is stored.
+        Return whether one of `sources` fits; its formula is stored.
         """
-        is_bound = any(use.role == "bound" for use in self._uses[key])
+        is_bound = any(number.role == "bound" for number in self._numbers[key])
         for source in sources:
             formula = _find_formula(source[1], key[1]) or (
                 is_bound and _root_bound_formula(source[1], key[1])
@@ -410,8 +422,8 @@ class _ParameterNames:
         return False
 
 
-def _is_side(uses: Sequence[_VaryingNumber]) -> bool:
-    return any(use.is_repeated for use in uses)
+def _is_side(numbers: Sequence[_VaryingNumber]) -> bool:
+    return any(number.is_repeated for number in numbers)
 
 
 def _width_unit(keywords: Collection[str]) -> str:

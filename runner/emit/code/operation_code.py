@@ -115,7 +115,7 @@ def spell(
 def _spell_on_device(op: Operation, value: Value, device_text: str | None) -> Expression:
     """Return the expression of an operation that makes a tensor on a device, or moves one there.
 
-    Without `where`, the tensor is made on the default device.
+    Without `device_text`, the tensor is made on the default device.
     """
     if op.target == "to.device":
         texts = [
@@ -246,7 +246,7 @@ def _spell_call(
 ) -> Expression | None:
     """Return the call that a row describes; None if it cannot express every argument.
 
-    `left` holds the arguments that the call does not express yet; it is emptied.
+    `remaining` holds the arguments that the call does not express yet; it is emptied.
     """
     receiver = literal(remaining.pop("self"), value).at(ATOM) + "." if spelling.method else ""
     texts: list[str] = []

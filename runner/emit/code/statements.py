@@ -41,7 +41,7 @@ class Statements:
     ) -> None:
         """Start without inlined values.
 
-        `attributes`: attribute of each call, by its position; None if no call may stand inside
+        `call_attributes`: attribute of each call, by its position; None if no call may stand inside
         another statement. `device`: writes an expression of the model's device.
         """
         self.program, self.namer, self.part, self.items = program, namer, part, items
@@ -68,8 +68,8 @@ class Statements:
                 arguments = (
                     self.value_text(name, self.namer.name_of) for name in self.flow.inputs_of(item)
                 )
-                room = self._available_columns(item, None if is_inlined else self.namer.name_of)
-                if sum(typical_width(argument) + 2 for argument in arguments) > room - len(
+                columns = self._available_columns(item, None if is_inlined else self.namer.name_of)
+                if sum(typical_width(argument) + 2 for argument in arguments) > columns - len(
                     item.attribute
                 ):
                     self._split_statement(item)
@@ -103,9 +103,9 @@ class Statements:
 
     def _split_statement(self, item: ForwardItem) -> None:
         """Give the values that an item reads statements of their own, as its line is too long."""
-        reads = set(self.flow.inputs_of(item))
-        self.split_values |= reads & self.inlined
-        self.inlined -= reads
+        inputs = set(self.flow.inputs_of(item))
+        self.split_values |= inputs & self.inlined
+        self.inlined -= inputs
 
     def _holds_split_value(self, item: ForwardItem) -> bool:
         """Return whether inlining an item would keep a large split value alive for too long.
@@ -166,12 +166,12 @@ class Statements:
                 return False
             first = next(op for op in reader_work if not op.view)
             return item_work[0].view and _statement_key(item_work[0]) == _statement_key(first)
-        joins = (
+        joins_list = (
             not isinstance(item, ChildCall)
             and item_work[0].origin is not None
             and item_work[0].origin.joined
         )
-        if joins or (
+        if joins_list or (
             _container_path(item) is not None and _container_path(item) == _container_path(reader)
         ):
             return False
@@ -183,14 +183,14 @@ class Statements:
 
         A loop updates the variable of the value that it begins with.
         """
-        between = (p for p in self.flow.loops if position < p < reader)
-        return not {self.flow.carried_input(self.flow.loops[p]) for p in between}.isdisjoint(
+        loops_between = (p for p in self.flow.loops if position < p < reader)
+        return not {self.flow.carried_input(self.flow.loops[p]) for p in loops_between}.isdisjoint(
             self.leaf_values(item)
         )
 
     def _operations(self, item: ForwardItem) -> list[Operation]:
-        inside = item.part.operations if isinstance(item, ChildCall) else (item,)
-        return [self.program.graph.operations[i] for i in inside]
+        indices = item.part.operations if isinstance(item, ChildCall) else (item,)
+        return [self.program.graph.operations[i] for i in indices]
 
     def _author_line(self, operations: Sequence[Operation]) -> int | None:
         """Return the line of this part's forward that runs the operations; None if there is no one.

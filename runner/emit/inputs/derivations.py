@@ -23,10 +23,10 @@ def constant_recipe(program: Program, name: str) -> Recipe | None:
 def derive_recipe(
     program: Program, name: str, is_end: Callable[[str], bool], *, inputs: bool = False
 ) -> Recipe | None:
-    """Return the operations that make a value from those at which `ends` returns True.
+    """Return the operations that make a value from those for which `is_end` returns True.
 
     None if one draws random numbers, if there are too many, or if one reads a weight or an input at
-    which `ends` is False. With `inputs`, they may read inputs, whose own recipes are prepended.
+    which `is_end` is False. With `inputs`, they may read inputs, whose own recipes are prepended.
     """
     chosen: set[int] = set()
     states: dict[str, State] = {}

@@ -88,14 +88,15 @@ def inputs_text(
     """Return the statements of `get_inputs()`, the return statement included.
 
     `parts`: instances of the workload; of each input, the typical one is drawn. `names`: names of
-    forward's arguments. `tame`: numbers that are drawn in place of typical ones, if any; a mask
-    then fills nothing with infinity. `arrived`: numbers of values in a run of the model.
+    forward's arguments. `safe_numbers`: kind of numbers that are drawn in place of typical ones, if
+    any; a mask then fills nothing with infinity. `observed`: numbers of values in a run of the
+    model.
     """
     part = parts[0]
-    recipes = RecipeWriter({*names})
+    recipe_writer = RecipeWriter({*names})
     model_inputs = {i.name: i for i in program.graph.inputs}
     typical = typical_inputs(program, parts)
-    rules = {
+    input_recipes = {
         name: (
             model_inputs[typical_input.value].recipe
             if typical_input.value in model_inputs and typical_input.value not in program.graph.seen
@@ -103,27 +104,35 @@ def inputs_text(
         )
         for name, typical_input in typical.items()
     }
-    undetermined = [name for name, recipe in rules.items() if recipe is None]
-    drawer = _InputDrawer(program, typical, safe_numbers, observed, recipes)
-    structured = {name for name in undetermined if drawer.has_structure(name)}
+    names_without_recipe = [name for name, recipe in input_recipes.items() if recipe is None]
+    drawer = _InputDrawer(program, typical, safe_numbers, observed, recipe_writer)
+    structured_inputs = {name for name in names_without_recipe if drawer.has_structure(name)}
     views_of_inputs = {
-        n: base_input for n in undetermined if (base_input := _find_base_input(program, parts, n))
+        n: base_input
+        for n in names_without_recipe
+        if (base_input := _find_base_input(program, parts, n))
     }
-    independent = [n for n in undetermined if n not in structured and n not in views_of_inputs]
-    lines, windows = _draw_windows(drawer, part, independent if safe_numbers != "definite" else [])
+    independent_inputs = [
+        n for n in names_without_recipe if n not in structured_inputs and n not in views_of_inputs
+    ]
+    lines, windows = _draw_windows(
+        drawer, part, independent_inputs if safe_numbers != "definite" else []
+    )
     variables = dict(zip(part.io.inputs, names, strict=True))
     bases = {base for base, _ in views_of_inputs.values()}
     results: dict[str, str] = {}
-    dependent = sorted(views_of_inputs, key=lambda n: program.producers[n])
-    for name in [*(n for n in part.io.inputs if n not in views_of_inputs), *dependent]:
-        variable, recipe = variables[name], rules[name]
+    view_inputs = sorted(views_of_inputs, key=lambda n: program.producers[n])
+    for name in [*(n for n in part.io.inputs if n not in views_of_inputs), *view_inputs]:
+        variable, recipe = variables[name], input_recipes[name]
         if recipe is not None:
-            statements, value = recipes.write(recipe, result_name=variable)
+            statements, value = recipe_writer.write(recipe, result_name=variable)
         elif name in views_of_inputs:
             base, views = views_of_inputs[name]
-            outside = {base: Expression(results[base])}
-            statements, value = recipes.write(views, outside, variable, {base: results[base]})
-        elif name in structured:
+            source_expressions = {base: Expression(results[base])}
+            statements, value = recipe_writer.write(
+                views, source_expressions, variable, {base: results[base]}
+            )
+        elif name in structured_inputs:
             statements, value = drawer.rebuild_structure(name, variable)
         else:
             statements, value = [], windows.get(name) or drawer.draw_tensor(name)
@@ -144,7 +153,7 @@ def _find_base_input(
     bases = [_find_view_base(program, part.io.inputs, part.io.inputs[position]) for part in parts]
     pairs = zip(parts, bases, strict=True)
     base_positions = {
-        part.io.inputs.index(base_found[0]) if base_found else None for part, base_found in pairs
+        part.io.inputs.index(found_base[0]) if found_base else None for part, found_base in pairs
     }
     if None in base_positions or len(base_positions) != 1 or bases[0] is None:
         return None
@@ -178,13 +187,13 @@ class _InputDrawer:
         typical: Mapping[str, TypicalInput],
         safe_numbers: SafeNumbers | None,
         observed: Mapping[str, ObservedNumbers],
-        recipes: RecipeWriter,
+        recipe_writer: RecipeWriter,
     ) -> None:
         self.program = program
         self.typical = typical
         self.safe_numbers = safe_numbers
         self.observed = observed
-        self.recipes = recipes
+        self.recipe_writer = recipe_writer
 
     def draw_tensor(self, name: str) -> str:
         """Return an expression that draws a tensor with a value's shape, dtype and strides."""
@@ -215,23 +224,25 @@ class _InputDrawer:
         indices = {producers[n] for op in recipe.operations for n in op.outputs if n in producers}
         part = replace(self.typical[name].part, operations=tuple(sorted(indices)))
         operands = [n for op in recipe.operations for n in op.refs()]
-        statements, texts = [], {}
+        statements, expressions = [], {}
         for value in sources:
             source_input = TypicalInput(part, value, self.program.distributions[value])
-            is_small_integer = value in self.program.graph.seen
+            is_recorded = value in self.program.graph.seen
             spec = self.program.spec(value)
-            texts[value] = (
+            expressions[value] = (
                 Expression(self.draw_tensor(value))
-                if is_small_integer
+                if is_recorded
                 else self._draw_with_strides(source_input, spec)
             )
             if operands.count(value) > 1:
-                variable = make_unique(self._preferred_name(value), self.recipes.taken | RESERVED)
-                self.recipes.taken.add(variable)
-                statements.append(f"{variable} = {texts[value].text}")
-                texts[value] = Expression(variable)
-        new_statements, result = self.recipes.write(
-            recipe, texts, variable, {value: self._preferred_name(value) for value in sources}
+                variable = make_unique(
+                    self._preferred_name(value), self.recipe_writer.taken_names | RESERVED
+                )
+                self.recipe_writer.taken_names.add(variable)
+                statements.append(f"{variable} = {expressions[value].text}")
+                expressions[value] = Expression(variable)
+        new_statements, result = self.recipe_writer.write(
+            recipe, expressions, variable, {value: self._preferred_name(value) for value in sources}
         )
         return [*statements, *new_statements], result
 
@@ -472,9 +483,9 @@ def _draw_windows(
         }
         if len(rules) == 1 and length < sum(map(extent, specs.values())):
             buffer = make_unique(
-                _module_attribute(program, source), drawer.recipes.taken | RESERVED
+                _module_attribute(program, source), drawer.recipe_writer.taken_names | RESERVED
             )
-            drawer.recipes.taken.add(buffer)
+            drawer.recipe_writer.taken_names.add(buffer)
             lines.append(f"{buffer} = {rules.pop()}")
             for name, offset in group.items():
                 place = f"{specs[name].shape}, {specs[name].stride}"

@@ -49,7 +49,7 @@ def _permute_call(order: Sequence[int]) -> str:
 def find_slice(spec: TensorSpec, offset: int = 0) -> tuple[tuple[int, ...], str] | None:
     """Return (shape of a contiguous tensor, text of its slice with a spec's shape and strides).
 
-    None if there is no such slice. `begin`: number of the tensor's elements before the slice's
+    None if there is no such slice. `offset`: number of the tensor's elements before the slice's
     first one.
     """
     if not spec.shape or not all(spec.stride):
@@ -77,7 +77,7 @@ def find_slice(spec: TensorSpec, offset: int = 0) -> tuple[tuple[int, ...], str]
 
 
 def _slice_text(first: int, end: int, length: int, step: int) -> str:
-    """Return `2:6`, `:6`, `::2` or `:` for a slice of a dimension of `whole` elements."""
+    """Return `2:6`, `:6`, `::2` or `:` for a slice of a dimension of `length` elements."""
     stop = "" if end > length - step else str(end)
     return f"{first or ''}:{stop}" + (f":{step}" if step > 1 else "")
 
@@ -147,7 +147,7 @@ def _skipped_elements(program: Program, op: Operation, name: str) -> int | None:
 
 
 def _first_index(op: Operation, output: int) -> int | None:
-    """Return the index along its dimension at which an operator's result number `at` begins.
+    """Return the index along its dimension at which an operator's result number `output` begins.
 
     None if the operator does not say it.
     """

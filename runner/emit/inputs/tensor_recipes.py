@@ -27,15 +27,15 @@ _UPDATES = {"add_": "+=", "sub_": "-=", "mul_": "*=", "div_": "/="}
 
 
 class RecipeWriter:
-    """Writes the statements of one function that make tensors; `taken` holds the names in use."""
+    """Writes the statements of one function that make tensors; `taken_names` are in use."""
 
-    def __init__(self, taken: set[str]) -> None:
-        self.taken = taken
+    def __init__(self, taken_names: set[str]) -> None:
+        self.taken_names = taken_names
         self._computed: dict[str, str] = {}
         """Full spelling of a computation -> value whose variable still holds its result."""
         self._spellings: dict[str, str] = {}
         """Value -> full spelling of its computation."""
-        self._texts: dict[str, Expression] = {}
+        self._expressions: dict[str, Expression] = {}
         """Value -> expression that reads it."""
         self._held_values: dict[str, str] = {}
         """Variable -> value that it holds."""
@@ -44,19 +44,19 @@ class RecipeWriter:
     def write(
         self,
         recipe: Recipe,
-        outside: Mapping[str, Expression] = MappingProxyType({}),
+        source_expressions: Mapping[str, Expression] = MappingProxyType({}),
         result_name: str = "",
         names: Mapping[str, str] = MappingProxyType({}),
     ) -> tuple[list[str], str]:
         """Return (statements that make a recipe's tensor, expression of the result).
 
-        Statements of earlier recipes are not repeated. `given`: expressions of values that the
-        operations read and do not make. `names`: preferred variables of values. `result_name`:
-        variable that is reserved for the result.
+        Statements of earlier recipes are not repeated. `source_expressions`: expressions of values
+        that the operations read and do not make. `names`: preferred variables of values.
+        `result_name`: variable that is reserved for the result.
         """
-        self._texts.update(outside)
-        self._spellings.update((name, text.text) for name, text in outside.items())
-        operations, result = self._share_operations(recipe, outside)
+        self._expressions.update(source_expressions)
+        self._spellings.update((name, text.text) for name, text in source_expressions.items())
+        operations, result = self._share_operations(recipe, source_expressions)
         plan = _VariablePlan(operations, result, result_name, names)
         lines: list[str] = []
         for position, op in enumerate(operations):
@@ -64,12 +64,12 @@ class RecipeWriter:
             if _writes(op):
                 lines += self._write_update(op, text, plan, position)
                 for output in op.outputs:
-                    self._texts.setdefault(output, self._value_expression(next(op.refs())))
+                    self._expressions.setdefault(output, self._value_expression(next(op.refs())))
                 continue
             if plan.is_filled_next(position) or (
                 plan.is_inlined(position) and _read_width(text) <= LONGEST_EXPRESSION
             ):
-                self._texts[op.outputs[0]] = text
+                self._expressions[op.outputs[0]] = text
                 continue
             columns = (
                 WIDTH - _MARGIN - sum(len(plan.preferred_name(output)) + 2 for output in op.outputs)
@@ -99,18 +99,18 @@ class RecipeWriter:
         return f"{op.target}({', '.join(spellings)}{[k for k, _ in op.kwargs]})"
 
     def _value_expression(self, name: str) -> Expression:
-        return self._texts[name]
+        return self._expressions[name]
 
     def _share_operations(
-        self, recipe: Recipe, outside: Iterable[str]
+        self, recipe: Recipe, source_names: Iterable[str]
     ) -> tuple[list[Operation], str]:
         """Return a recipe's operations and its result, with values renamed uniquely.
 
         Operations whose results this function has already are left out.
         """
-        pure = _is_pure(recipe.operations)
-        new_names = {name: name for name in outside}
-        remaining: list[Operation] = []
+        is_pure = _is_pure(recipe.operations)
+        new_names = {name: name for name in source_names}
+        new_operations: list[Operation] = []
         views: dict[object, str] = {}
         specs = dict(recipe.values)
         for op in recipe.operations:
@@ -118,26 +118,26 @@ class RecipeWriter:
             if op.name == "copy_" and renamed.args[0] == renamed.args[1]:
                 new_names[op.outputs[0]] = next(renamed.refs())
                 continue
-            existing = views.get(_operation_key(renamed))
-            if pure and recipe.result not in op.outputs:
-                existing = existing or self._computed.get(self._full_spelling(renamed))
-            if existing is not None and len(op.outputs) == 1:
-                new_names[op.outputs[0]] = existing
+            known_value = views.get(_operation_key(renamed))
+            if is_pure and recipe.result not in op.outputs:
+                known_value = known_value or self._computed.get(self._full_spelling(renamed))
+            if known_value is not None and len(op.outputs) == 1:
+                new_names[op.outputs[0]] = known_value
                 continue
             for output in op.outputs:
                 self._count += 1
                 new_names.setdefault(output, f"{output}.{self._count}")
-            remaining.append(replace(renamed, outputs=tuple(new_names[o] for o in op.outputs)))
-            for k, output in enumerate(remaining[-1].outputs):
+            new_operations.append(replace(renamed, outputs=tuple(new_names[o] for o in op.outputs)))
+            for k, output in enumerate(new_operations[-1].outputs):
                 self._spellings.setdefault(output, f"{self._full_spelling(renamed)}[{k}]")
             if op.view:
-                views[_operation_key(renamed)] = remaining[-1].outputs[0]
+                views[_operation_key(renamed)] = new_operations[-1].outputs[0]
         result = new_names[recipe.result]
-        return (_needed_operations(remaining, result) if pure else remaining), result
+        return (_needed_operations(new_operations, result) if is_pure else new_operations), result
 
     def _name_arguments(self, op: Operation, plan: _VariablePlan, position: int) -> Iterator[str]:
         for name in dict.fromkeys(op.refs()):
-            text = self._texts[name].text
+            text = self._expressions[name].text
             if not text.isidentifier():
                 yield f"{self._assign_variable(name, plan, position - 1)} = {text}"
 
@@ -147,9 +147,9 @@ class RecipeWriter:
         if plan.result_name and value == plan.result:
             variable = plan.result_name
         elif not self._is_free_again(variable, plan, position):
-            variable = make_unique(variable, self.taken | RESERVED)
-        self.taken.add(variable)
-        self._texts[value] = Expression(variable)
+            variable = make_unique(variable, self.taken_names | RESERVED)
+        self.taken_names.add(variable)
+        self._expressions[value] = Expression(variable)
         self._held_values[variable] = value
         return variable
 
@@ -157,7 +157,7 @@ class RecipeWriter:
         """Return whether nothing later reads the values that a variable of this recipe holds."""
         mention = re.compile(rf"\b{variable}\b")
         values = [
-            name for name in plan.makers if mention.search(self._texts.get(name, _EMPTY).text)
+            name for name in plan.makers if mention.search(self._expressions.get(name, _EMPTY).text)
         ]
         return bool(values) and all(plan.last_read(name) <= position for name in values)
 
@@ -171,7 +171,7 @@ class RecipeWriter:
         name = next(op.refs())
         target = self._value_expression(name).text
         if plan.is_filled_next(position - 1):  # torch.empty(3, 4).uniform_(-1, 1)
-            self._texts[name] = text
+            self._expressions[name] = text
             if plan.ends_with_result(position):
                 return []
             return [f"{self._assign_variable(name, plan, position)} = {text.text}"]

@@ -102,7 +102,7 @@ def _callee_name(call: ast.Call) -> str:
 def _numbers_in_call(attribute: str, call: ast.Call, parameters: Container[str]) -> _Numbers:
     """Return the names in a call such as `nn.Linear(dim, hidden)`.
 
-    `given`: parameters of the function in which it stands.
+    `parameters`: those of the function in which it stands.
     """
     names = _BY_POSITION.get(_DIMENSIONS.sub("", _callee_name(call)), ())
     arguments = dict(zip(names, call.args, strict=False))

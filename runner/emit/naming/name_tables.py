@@ -66,7 +66,7 @@ SPECIFIC_RESULT_NAMES = {
 RESULT_NAMES = {
     **dict.fromkeys(NORMALIZATION | {"l2_norm", "l1_norm"}, "normed"),
     **dict.fromkeys(POOLING, "pooled"),
-    **{f"upsample_{how}": "upsampled" for how in ("nearest2d", "bilinear2d", "bicubic2d")},
+    **{f"upsample_{mode}": "upsampled" for mode in ("nearest2d", "bilinear2d", "bicubic2d")},
     **{f"conv{n}d": "features" for n in (1, 2, 3)},
     **{f"conv_transpose{n}d": "features" for n in (1, 2, 3)},
     **dict.fromkeys(("swiglu", "geglu", "reglu", "glu", "gated_tanh"), "gated"),

@@ -52,12 +52,12 @@ def identifier(text: str) -> str:
     return f"{name}_" if name in RESERVED | _BUILTIN - _ALLOWED_BUILTINS else name
 
 
-def make_unique(name: str, taken: Container[str], separator: str = "_") -> str:
+def make_unique(name: str, taken_names: Container[str], separator: str = "_") -> str:
     """Return the name, with a number behind `separator` if it is taken."""
-    if name not in taken:
+    if name not in taken_names:
         return name
     count = 2
-    while f"{name}{separator}{count}" in taken:
+    while f"{name}{separator}{count}" in taken_names:
         count += 1
     return f"{name}{separator}{count}"
 
@@ -118,7 +118,7 @@ def child_names(part: Part) -> dict[int, str]:
     A name is the child's path in the author's modules below the parent's, its own name, or both.
     """
     names: dict[int, str] = {}
-    taken: set[str] = set()
+    taken_names: set[str] = set()
     paths = [_path_below(child, part) for child in part.children]
     lists = Counter(_list_prefix(path) for path in paths if path[-1:].isdigit())
     for child, path in zip(part.children, paths, strict=True):
@@ -128,8 +128,8 @@ def child_names(part: Part) -> dict[int, str]:
             preferred = path or child.name
         else:
             preferred = f"{path}_{child.name}" if path else child.name
-        names[id(child)] = make_unique(preferred, taken)
-        taken.add(names[id(child)])
+        names[id(child)] = make_unique(preferred, taken_names)
+        taken_names.add(names[id(child)])
     return names
 
 
@@ -175,9 +175,9 @@ class Namer:
 
         `scopes` are the module calls that lead there; a variable of any of these counts.
         """
-        inside = author_scopes(scopes)
+        modules_around = author_scopes(scopes)
         for modules, variable in self._variables.get(name, ()):
-            if inside[: len(modules)] == modules:
+            if modules_around[: len(modules)] == modules:
                 return identifier(variable)
         return None
 
@@ -303,14 +303,14 @@ class Namer:
         """Yield the generic name of the main operand, if nothing later reads that operand."""
         i = self.program.producers[name]
         kernel = self._kernel_of_result(name)
-        inside = {i} if kernel is None else {*self.program.kernels[kernel].members}
+        members = {i} if kernel is None else {*self.program.kernels[kernel].members}
         operand = self._main_operand(name, operands)
         later_readers = (c for c in self.program.consumers.get(operand, ()) if c >= i)
         if (
             kind(op) in _INHERITING_KINDS
             and self.program.spec(operand).floating
             and self.name_of(operand) in GENERIC_NAMES
-            and inside.issuperset(later_readers)
+            and members.issuperset(later_readers)
         ):
             yield self.name_of(operand)
 
@@ -396,11 +396,11 @@ class Namer:
             names = ["x"]
         if len(inputs) == 2 and len({*names}) == 1 and (residual := self._residual_input(part)):
             names[inputs.index(residual)] = "residual"
-        unnamed = [
+        names_for_x = [
             self.name_of(value) for value, name in zip(inputs, names, strict=True) if name == "x"
         ]
-        if len(unnamed) == len({*unnamed} - ({*names} - {"x"})) > 1:
-            names = [unnamed.pop(0) if name == "x" else name for name in names]
+        if len(names_for_x) == len({*names_for_x} - ({*names} - {"x"})) > 1:
+            names = [names_for_x.pop(0) if name == "x" else name for name in names]
         for position, value in enumerate(inputs):  # `x_t` beside the `x` that it is a part of
             if names.count(names[position]) > 1 and self._view_base(value) in inputs:
                 names[position] = (
@@ -501,7 +501,7 @@ class Namer:
     def _residual_input(self, part: Part) -> str | None:
         """Return the input that a part adds unchanged, else None.
 
-        Of several, it is the one that `_nearest` chooses.
+        Of several, it is the one that `_least_computed` chooses.
         """
         additions = (self.program.graph.operations[i] for i in part.operations)
         addends = [
