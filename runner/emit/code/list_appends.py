@@ -86,6 +86,7 @@ def _grows(
         return False
     positions = [makers[name] for name in members]
     return positions == sorted(positions) and all(
-        read == tuple(n for n, maker in zip(members, positions, strict=True) if maker < position)
-        for position, read in joins
+        operands
+        == tuple(n for n, maker in zip(members, positions, strict=True) if maker < position)
+        for position, operands in joins
     )

@@ -107,16 +107,16 @@ def _find_repetition(
     The body is empty if the statements do not repeat. If the last turn's result is returned
     directly, the loop assigns it, and a return statement follows.
     """
-    nothing: tuple[int, list[str], list[str]] = (0, [], [])
+    no_repetition: tuple[int, list[str], list[str]] = (0, [], [])
     positions = [
         next((n for n, line in enumerate(forward_lines) if f"self.{name}(" in line), -1)
         for name in run
     ]
     sizes = {b - a for a, b in pairwise(positions)}
     if len(sizes) != 1 or min(positions) < 0 or (size := sizes.pop()) < 1:
-        return nothing
+        return no_repetition
     for start in range(positions[0], max(positions[0] - size, -1), -1):
-        groups = [list(forward_lines[start + k * size :][:size]) for k in range(len(run))]
+        groups = [list(forward_lines[start + turn * size :][:size]) for turn in range(len(run))]
         tail: list[str] = []
         if len(groups[-1]) == size and groups[-1][-1].startswith("return "):
             target, equals, _ = groups[0][-1].partition(" = ")
@@ -131,11 +131,11 @@ def _find_repetition(
         if all(code == codes[0] for code in codes) and len(codes[0]) == size:
             has_equal_comments = [len(set(variants)) == 1 for variants in zip(*steps, strict=True)]
             body = [
-                s if k else c
-                for s, c, k in zip(steps[0], codes[0], has_equal_comments, strict=True)
+                s if turn else c
+                for s, c, turn in zip(steps[0], codes[0], has_equal_comments, strict=True)
             ]
             return start, body, tail
-    return nothing
+    return no_repetition
 
 
 def _rename_weight(weight: Weight, new_names: dict[str, str]) -> Weight:
@@ -148,17 +148,17 @@ def _rename_weight(weight: Weight, new_names: dict[str, str]) -> Weight:
 def roll_number_loops(lines: Sequence[str]) -> list[str]:
     """Return the statements of `forward`, with loops for those that differ in a rising number."""
     statements = [split_comment(line) for line in lines]
-    rolled: list[str] = []
+    rolled_lines: list[str] = []
     start = 0
     while start < len(lines):
-        loops = (_roll_number_loop(statements, start, n) for n in _BODIES)
+        loops = (_roll_number_loop(statements, start, n) for n in _BODY_SIZES)
         loop, size = max(loops, key=lambda candidate: candidate[1])
-        rolled += loop if size else [lines[start]]
+        rolled_lines += loop if size else [lines[start]]
         start += size or 1
-    return rolled
+    return rolled_lines
 
 
-_BODIES = range(_LONGEST_BODY, 0, -1)
+_BODY_SIZES = range(_LONGEST_BODY, 0, -1)
 
 
 def _roll_number_loop(
@@ -176,14 +176,23 @@ def _roll_number_loop(
         position = start + turn * size
         return _INDEX.split("\n".join(code for code, _ in statements[position : position + size]))
 
-    first = turn_pieces(0)
-    moving = {k for k, (a, b) in enumerate(zip(first, turn_pieces(1), strict=False)) if a != b}
-    if not moving or len({first[k] for k in moving}) > 1 or any(k % 2 == 0 for k in moving):
+    first_pieces = turn_pieces(0)
+    moving_indices = {
+        k for k, (a, b) in enumerate(zip(first_pieces, turn_pieces(1), strict=False)) if a != b
+    }
+    if (
+        not moving_indices
+        or len({first_pieces[k] for k in moving_indices}) > 1
+        or any(k % 2 == 0 for k in moving_indices)
+    ):
         return [], 0
-    begin = int(first[min(moving)])
+    begin = int(first_pieces[min(moving_indices)])
 
     def expected_pieces(turn: int) -> list[str]:
-        return [str(begin + turn) if k in moving else text for k, text in enumerate(first)]
+        return [
+            str(begin + turn) if k in moving_indices else text
+            for k, text in enumerate(first_pieces)
+        ]
 
     turns = next(
         (turn for turn in range(turns) if turn_pieces(turn) != expected_pieces(turn)), turns
@@ -192,7 +201,9 @@ def _roll_number_loop(
         return [], 0
     text = "\n".join(code + comment for code, comment in statements[start:])
     index = make_unique("t", {*RESERVED, *re.findall(r"(?<![\w.])[A-Za-z_]\w*", text)})
-    codes = "".join(index if k in moving else text for k, text in enumerate(first)).split("\n")
+    codes = "".join(
+        index if k in moving_indices else text for k, text in enumerate(first_pieces)
+    ).split("\n")
     comments = [[comment for _, comment in statements[start + n : start + turns * size : size]]
                 for n in range(size)]  # fmt: skip
     shared_comments = [

@@ -107,10 +107,10 @@ class ModuleAttributes:
 
     def _relative_name(self, path: str) -> str:
         """Return an attribute name for a path relative to the class's own, or '' for a number."""
-        inside = relative_path(path, self.base) or path.rpartition(".")[2]
-        if self.base and inside == path:  # A module further out passes it in.
-            inside = path.rpartition(".")[2]
-        pieces = inside.split(".")
+        local_path = relative_path(path, self.base) or path.rpartition(".")[2]
+        if self.base and local_path == path:  # A module further out passes it in.
+            local_path = path.rpartition(".")[2]
+        pieces = local_path.split(".")
         while len(pieces) > 1 and pieces[0].isdigit():
             pieces = pieces[1:]
         return "" if pieces[0].isdigit() else "_".join(pieces)

@@ -104,12 +104,14 @@ def spell(
     if op.name.endswith("_") and not op.name.endswith("__"):
         return _spell_in_place(op, value)
     if op.target in {"select.int", "slice.Tensor"}:
-        text = subscript((op,), value, dims)
+        expression = subscript((op,), value, dims)
     else:
         special = _SPECIAL_SPELLINGS.get(op.name)
-        text = special(op, arguments, value) if special else None
-    text = text or _spell_sign(op, arguments, value) or _spell_from_table(op, arguments, value)
-    return text or _spell_by_own_name(op, value)
+        expression = special(op, arguments, value) if special else None
+    expression = (
+        expression or _spell_sign(op, arguments, value) or _spell_from_table(op, arguments, value)
+    )
+    return expression or _spell_by_own_name(op, value)
 
 
 def _spell_on_device(op: Operation, value: Value, device_text: str | None) -> Expression:
@@ -234,10 +236,10 @@ def _parse_spelling(row: str) -> _Spelling:
 def _spell_from_table(
     op: Operation, arguments: dict[str, Arg], value: Value, device: str | None = None
 ) -> Expression | None:
-    for row in spellings().get(op.target, ()):
-        text = _spell_call(op, _parse_spelling(row), dict(arguments), value, device)
-        if text is not None:
-            return text
+    for row_text in spellings().get(op.target, ()):
+        expression = _spell_call(op, _parse_spelling(row_text), dict(arguments), value, device)
+        if expression is not None:
+            return expression
     return None
 
 

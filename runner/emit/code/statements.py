@@ -229,9 +229,9 @@ class Statements:
             )
         run = self._subscript_run(op)
         if len(run) > 1:
-            text = subscript(run, value)
-            if text is not None:
-                return text
+            expression = subscript(run, value)
+            if expression is not None:
+                return expression
         return spell(op, value, self.device)
 
     def _subscript_run(self, op: Operation) -> list[Operation]:

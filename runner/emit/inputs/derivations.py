@@ -28,11 +28,11 @@ def derive_recipe(
     None if one draws random numbers, if there are too many, or if one reads a weight or an input at
     which `is_end` is False. With `inputs`, they may read inputs, whose own recipes are prepended.
     """
-    chosen: set[int] = set()
+    indices: set[int] = set()
     states: dict[str, State] = {}
     input_recipes = {i.name: i.recipe for i in program.graph.inputs if i.recipe is not None}
     usable_recipes = input_recipes if inputs else {}
-    input_states: dict[str, Recipe] = {}
+    recipes_of_inputs: dict[str, Recipe] = {}
     queue = [name]
     while queue:
         value = queue.pop()
@@ -42,18 +42,18 @@ def derive_recipe(
         if state is not None and state.kind != "parameter" and (state.recipe or state.literal):
             states[value] = state
         elif value in usable_recipes:
-            input_states[value] = usable_recipes[value]
-        elif i is None or len(chosen) > LONGEST_CONSTANT:
+            recipes_of_inputs[value] = usable_recipes[value]
+        elif i is None or len(indices) > LONGEST_CONSTANT:
             return None
-        elif i not in chosen:
+        elif i not in indices:
             op = program.graph.operations[i]
             if is_random(op) or op.name in _UNINITIALISED:
                 return None
-            chosen.add(i)
+            indices.add(i)
             queue += op.refs()
-    if not chosen:
+    if not indices:
         return None
-    operations = [program.graph.operations[i] for i in sorted(chosen)]
+    operations = [program.graph.operations[i] for i in sorted(indices)]
     specs = {n: program.spec(n) for op in operations for n in op.outputs if n}
     prepended: list[Operation] = []
     replacements: dict[str, Arg] = {}
@@ -61,7 +61,7 @@ def derive_recipe(
         n: Symbol(str(state.literal)) for n, state in states.items() if state.recipe is None
     }
     state_recipes = {n: state.recipe for n, state in states.items() if state.recipe is not None}
-    for value, recipe in (state_recipes | input_states).items():
+    for value, recipe in (state_recipes | recipes_of_inputs).items():
         renamed_values = {n: f"{n}.{value}" for n in recipe.specs}
         references = {n: Ref(new_name) for n, new_name in renamed_values.items()}
         for op in recipe.operations:

@@ -208,8 +208,8 @@ class _InputDrawer:
 
     def _draw_with_strides(self, typical: TypicalInput, spec: TensorSpec) -> Expression:
         shape, layout_call = storage_order(spec)
-        text = self.draw_numbers(typical, spec, shape)
-        return Expression(text.at(ATOM) + layout_call) if layout_call else text
+        expression = self.draw_numbers(typical, spec, shape)
+        return Expression(expression.at(ATOM) + layout_call) if layout_call else expression
 
     def has_structure(self, name: str) -> bool:
         """Return whether cheap operations give a value a structure, so that they are run again."""
@@ -361,7 +361,7 @@ class _InputDrawer:
         as_tuple = f"({size},)" if len(shape) == 1 else f"({', '.join(map(str, shape))})"
         dtype = "" if spec.dtype == "float32" else f", dtype=torch.{spec.dtype}"
         part, name, d = typical.part, typical.value, typical.distribution
-        positive = must_be_positive(program, part, name, or_divides=not spec.floating)
+        needs_positive = must_be_positive(program, part, name, or_divides=not spec.floating)
         if self.safe_numbers and self._fills_with_infinity(name):
             return Expression(f"torch.zeros({size}, dtype=torch.bool)")
         if (nonzero_count := _count_nonzero(program, part, name)) is not None:
@@ -371,44 +371,44 @@ class _InputDrawer:
         if spec.dtype == "bool":  # If something is divided by a mask's sum, all of it is true.
             share = min(max(d.mean, 0.1), 0.9) if d.low >= 0 and d.high <= 1 else 0.5
             draw = Expression(f"torch.rand({size}) < {round_digits(share)}", COMPARISON)
-            return Expression(f"torch.ones({size}{dtype})") if positive else draw
+            return Expression(f"torch.ones({size}{dtype})") if needs_positive else draw
         if (groups := grouped_rows(program, part, name)) is not None:
             linspace = f"torch.linspace({groups / shape[0]:g}, {groups}, {shape[0]})"
             return Expression(f"{linspace}.to(torch.{spec.dtype})")
         if not spec.floating:
-            upper_bound = index_bound(program, part, name, SMALL_DIVISORS if positive else 2)
-            lowest = int(positive and upper_bound > 1)
+            upper_bound = index_bound(program, part, name, SMALL_DIVISORS if needs_positive else 2)
+            lowest = int(needs_positive and upper_bound > 1)
             dtype = "" if spec.dtype == "int64" else dtype
             return Expression(f"torch.randint({lowest}, {upper_bound}, {as_tuple}{dtype})")
         if spec.dtype.startswith("float8"):
             return Expression(f"torch.randn({size}).to(torch.{spec.dtype})")
         if spec.dtype.startswith("complex"):
             return Expression(f"torch.randn({size}{dtype})")
-        if (rows := cast_index_bound(program, part, name)) is not None:
+        if (row_count := cast_index_bound(program, part, name)) is not None:
             return Expression(
-                f"torch.randint({rows}, {as_tuple}{dtype or ', dtype=torch.float32'})"
+                f"torch.randint({row_count}, {as_tuple}{dtype or ', dtype=torch.float32'})"
             )
         operators = reader_names(program, part, name)
         if operators & NEEDS_OVER_ONE:
             return Expression(f"torch.rand({size}{dtype}).add(1.01)")
-        definite = _is_square(shape) and (
+        is_definite = _is_square(shape) and (
             operators & NEEDS_DEFINITE or self.safe_numbers == "definite"
         )
-        if self.safe_numbers and not definite and name in self.observed:
-            range_seen = self.observed[name]
+        if self.safe_numbers and not is_definite and name in self.observed:
+            numbers = self.observed[name]
             if self.safe_numbers == "one":
-                return Expression(f"torch.full({as_tuple}, {range_seen.first!r}{dtype})")
+                return Expression(f"torch.full({as_tuple}, {numbers.first!r}{dtype})")
             if self.safe_numbers != "unit":
-                uniform_call = f"uniform_({range_seen.least!r}, {range_seen.largest!r})"
+                uniform_call = f"uniform_({numbers.least!r}, {numbers.largest!r})"
                 return Expression(f"torch.empty({size}{dtype}).{uniform_call}")
-        if (self.safe_numbers and not definite) or operators & NEEDS_UNIT:
+        if (self.safe_numbers and not is_definite) or operators & NEEDS_UNIT:
             return Expression(f"torch.rand({size}{dtype}).clamp(0.01, 0.99)")
-        if definite:
+        if is_definite:
             # Rows that add up to less than the diagonal make all eigenvalues positive.
             eye = f"torch.eye({shape[-1]}{dtype})"
             small = f"{0.5 / max(shape[-1], 1):.3g}"
             return Expression(f"torch.full({as_tuple}, {small}{dtype}) + {eye}", SUM)
-        if positive and not is_positive(d):
+        if needs_positive and not is_positive(d):
             return Expression(f"torch.rand({size}{dtype}).add(0.01)")
         if (d.zeros or not d.square) and is_divisor(program, part, name):
             d = replace(d, zeros=0.0)  # The model divides by none of the zeros.
@@ -477,21 +477,21 @@ def _draw_windows(
         slices = {name: find_slice(specs[name], offset) for name, offset in group.items()}
         buffer_shapes = {cut_slice[0] if cut_slice else () for cut_slice in slices.values()}
         buffer_shape = buffer_shapes.pop() if len(buffer_shapes) == 1 else ()
-        rules = {
+        draws = {
             drawer.draw_numbers(drawer.typical[n], specs[n], buffer_shape or (length,)).text
             for n in group
         }
-        if len(rules) == 1 and length < sum(map(extent, specs.values())):
+        if len(draws) == 1 and length < sum(map(extent, specs.values())):
             buffer = make_unique(
                 _module_attribute(program, source), drawer.recipe_writer.taken_names | RESERVED
             )
             drawer.recipe_writer.taken_names.add(buffer)
-            lines.append(f"{buffer} = {rules.pop()}")
+            lines.append(f"{buffer} = {draws.pop()}")
             for name, offset in group.items():
-                place = f"{specs[name].shape}, {specs[name].stride}"
-                place += f", {offset}" if offset else ""
+                layout = f"{specs[name].shape}, {specs[name].stride}"
+                layout += f", {offset}" if offset else ""
                 cut = slices[name]
                 windows[name] = buffer + (
-                    cut[1] if buffer_shape and cut else f".as_strided({place})"
+                    cut[1] if buffer_shape and cut else f".as_strided({layout})"
                 )
     return lines, windows

@@ -25,17 +25,17 @@ def storage_order(spec: TensorSpec) -> tuple[tuple[int, ...], str]:
 
 
 def _dense_order(spec: TensorSpec) -> tuple[tuple[int, ...], str] | None:
-    """Return the result of `storage_order` for a permuted or expanded tensor without gaps."""
-    stored = [d for d in range(len(spec.shape)) if spec.stride[d] != 0 or spec.shape[d] == 1]
-    order = sorted(stored, key=lambda d: (-spec.stride[d], d))
+    """Return `storage_order`'s result for a permuted or expanded tensor without gaps, else None."""
+    stored_dims = [d for d in range(len(spec.shape)) if spec.stride[d] != 0 or spec.shape[d] == 1]
+    order = sorted(stored_dims, key=lambda d: (-spec.stride[d], d))
     step, is_dense = 1, True
     for d in reversed(order):
         is_dense &= spec.shape[d] == 1 or spec.stride[d] == step
         step *= spec.shape[d]
-    if is_dense and len(stored) == len(spec.shape):
+    if is_dense and len(stored_dims) == len(spec.shape):
         return tuple(spec.shape[d] for d in order), _permute_call(order)
-    if is_dense and order == stored:
-        shape = tuple(n if d in stored else 1 for d, n in enumerate(spec.shape))
+    if is_dense and order == stored_dims:
+        shape = tuple(n if d in stored_dims else 1 for d, n in enumerate(spec.shape))
         return shape, f".expand({', '.join(map(str, spec.shape))})"
     return None
 
@@ -59,15 +59,15 @@ def find_slice(spec: TensorSpec, offset: int = 0) -> tuple[tuple[int, ...], str]
     slices: list[str] = []
     for position, d in enumerate(order):
         count, stride = spec.shape[d], spec.stride[d]
-        innermost = position == len(order) - 1
-        step = stride if innermost else 1
+        is_innermost = position == len(order) - 1
+        step = stride if is_innermost else 1
         unit = stride // step
         first, offset = divmod(offset, unit)
         end = first + (count - 1) * step + 1
-        room = spec.stride[order[position - 1]] if position else max(end, count * step) * unit
-        if room % unit or room // unit < end:
+        span = spec.stride[order[position - 1]] if position else max(end, count * step) * unit
+        if span % unit or span // unit < end:
             return None
-        buffer_shape.append(room // unit)
+        buffer_shape.append(span // unit)
         slices.append(_slice_text(first, end, buffer_shape[-1], step))
     while slices and slices[-1] == ":":
         slices.pop()

@@ -55,31 +55,33 @@ class RecipeWriter:
         `result_name`: variable that is reserved for the result.
         """
         self._expressions.update(source_expressions)
-        self._spellings.update((name, text.text) for name, text in source_expressions.items())
+        self._spellings.update(
+            (name, expression.text) for name, expression in source_expressions.items()
+        )
         operations, result = self._share_operations(recipe, source_expressions)
         plan = _VariablePlan(operations, result, result_name, names)
         lines: list[str] = []
         for position, op in enumerate(operations):
-            text = spell(op, self._value_expression)
+            expression = spell(op, self._value_expression)
             if _writes(op):
-                lines += self._write_update(op, text, plan, position)
+                lines += self._write_update(op, expression, plan, position)
                 for output in op.outputs:
                     self._expressions.setdefault(output, self._value_expression(next(op.refs())))
                 continue
             if plan.is_filled_next(position) or (
-                plan.is_inlined(position) and _read_width(text) <= LONGEST_EXPRESSION
+                plan.is_inlined(position) and _read_width(expression) <= LONGEST_EXPRESSION
             ):
-                self._expressions[op.outputs[0]] = text
+                self._expressions[op.outputs[0]] = expression
                 continue
             columns = (
                 WIDTH - _MARGIN - sum(len(plan.preferred_name(output)) + 2 for output in op.outputs)
             )
-            if typical_width(text.text) > columns:
+            if typical_width(expression.text) > columns:
                 lines += self._name_arguments(op, plan, position)
-                text = spell(op, self._value_expression)
+                expression = spell(op, self._value_expression)
             targets = [self._assign_variable(output, plan, position) for output in op.outputs]
             star = "," if op.listed and len(targets) == 1 else ""
-            lines.append(f"{', '.join(targets)}{star} = {text.text}")
+            lines.append(f"{', '.join(targets)}{star} = {expression.text}")
         if plan.is_pure:
             self._remember_values(operations)
         return lines, self._value_expression(result).text
@@ -162,7 +164,7 @@ class RecipeWriter:
         return bool(values) and all(plan.last_read(name) <= position for name in values)
 
     def _write_update(
-        self, op: Operation, text: Expression, plan: _VariablePlan, position: int
+        self, op: Operation, expression: Expression, plan: _VariablePlan, position: int
     ) -> list[str]:
         """Return the statement of an in-place operation: `x += 1`, `x[0] = y`, `x.relu_()`.
 
@@ -171,10 +173,10 @@ class RecipeWriter:
         name = next(op.refs())
         target = self._value_expression(name).text
         if plan.is_filled_next(position - 1):  # torch.empty(3, 4).uniform_(-1, 1)
-            self._expressions[name] = text
+            self._expressions[name] = expression
             if plan.ends_with_result(position):
                 return []
-            return [f"{self._assign_variable(name, plan, position)} = {text.text}"]
+            return [f"{self._assign_variable(name, plan, position)} = {expression.text}"]
         indices = op.arg("indices")
         if op.name == "index_put_" and isinstance(indices, tuple) and not op.arg("accumulate"):
             items = (":" if i is None else literal(i, self._value_expression).text for i in indices)
@@ -187,7 +189,7 @@ class RecipeWriter:
                 return [f"{target} {_UPDATES[op.name]} {value}"]
             if op.name == "copy_" and target.endswith("]"):
                 return [f"{target} = {value}"]
-        return [text.text]
+        return [expression.text]
 
 
 class _VariablePlan:
@@ -281,9 +283,11 @@ class _VariablePlan:
         return identifier(stem.rstrip("0123456789_") or stem)
 
 
-def _read_width(text: Expression) -> int:
+def _read_width(expression: Expression) -> int:
     """Return the columns of an expression where it is read: a reciprocal becomes `1.0 / x`."""
-    return typical_width(text.text if text.divisor is None else f"1.0 / {text.divisor.text}")
+    return typical_width(
+        expression.text if expression.divisor is None else f"1.0 / {expression.divisor.text}"
+    )
 
 
 def _restore_contiguous(op: Operation, specs: Mapping[str, TensorSpec]) -> Operation:

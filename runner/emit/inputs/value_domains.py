@@ -95,7 +95,7 @@ def _keeps_sign(op: Operation) -> bool:
 
 
 def grouped_rows(program: Program, part: Part, name: str) -> int | None:
-    """Return the rows of the grouped matrix product whose groups end at a value, else None."""
+    """Return the rows of the grouped matrix product whose groups a value ends, else None."""
     for i in part.operations:
         op = program.graph.operations[i]
         ends = op.arg("offs")

@@ -76,16 +76,16 @@ def find_author_variables(program: Program) -> dict[str, list[Variable]]:
     A value that a function returns also has the name that its caller gives it.
     """
     runs = _statement_runs(program)
-    leaving: dict[tuple[int, _Run], list[str]] = {}
+    leaving_values: dict[tuple[int, _Run], list[str]] = {}
     for op, operation_runs in zip(program.graph.operations, runs, strict=True):
         for depth, run in enumerate(operation_runs):
             for name in filter(None, op.outputs):
                 readers = program.consumers.get(name, ())
                 is_internal = readers and all(runs[c][depth : depth + 1] == [run] for c in readers)
                 if run[0][2] and (not is_internal or name in program.returned):
-                    leaving.setdefault((depth, run), []).append(name)
+                    leaving_values.setdefault((depth, run), []).append(name)
     variables: dict[str, list[Variable]] = {}
-    for (_, run), names in sorted(leaving.items(), key=lambda item: -item[0][0]):
+    for (_, run), names in sorted(leaving_values.items(), key=lambda item: -item[0][0]):
         targets = run[0][2]
         if len(targets) == 1:
             names = names[-1:]
