@@ -48,7 +48,7 @@ class Statements:
         self.flow, self.module_attributes, self.device = flow, module_attributes, device
         self.call_attributes = call_attributes
         self.depth = sum(not scope.builtin for scope in part.scopes)
-        """How many calls of the author's modules surround the part."""
+        """Number of calls of the author's modules around the part."""
         self.inlined: set[str] = set()
         """Values whose expression stands inside another statement."""
         self.split_values: set[str] = set()
