@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from textwrap import wrap
 
-from runner.emit.code.class_writer import Written
+from runner.emit.code.class_writer import EmittedClass
 from runner.emit.code.component_classes import ClassWriter
-from runner.emit.code.line_breaks import WIDTH, fitted, indented
-from runner.emit.inputs.input_drawing import Arrived, Tame, inputs_text
-from runner.emit.naming.value_names import Namer, unique
+from runner.emit.code.line_breaks import WIDTH, fit_line, indent_lines
+from runner.emit.inputs.input_drawing import ObservedNumbers, SafeNumbers, inputs_text
+from runner.emit.naming.value_names import Namer, make_unique
 from runner.graph.ir import TensorSpec
 from runner.problems import path_within_package
 from runner.tree.document import LEVEL_FOLDER
@@ -75,9 +75,9 @@ class Emitter:
     source: str
     """Name of the problem file, for the docstrings of components."""
     workloads: Mapping[int, Workload]
-    replacement_draws: Mapping[str, Tame] = field(default_factory=dict)
+    replacement_draws: Mapping[str, SafeNumbers] = field(default_factory=dict)
     """Path of a component file -> how it draws its inputs, for files that draw unusual numbers."""
-    observed_ranges: Mapping[str, Arrived] = field(default_factory=dict)
+    observed_ranges: Mapping[str, ObservedNumbers] = field(default_factory=dict)
     """Range of each value in one run of the model, from which those files draw."""
     lines: Mapping[int, int | None] = field(default_factory=dict)
     """id() of a part -> line of the problem file with the part's call."""
@@ -92,7 +92,7 @@ class Component:
 
     workload: Workload
     text: str
-    model_class: Written
+    model_class: EmittedClass
 
     @property
     def path(self) -> str:
@@ -120,7 +120,7 @@ def write_component(emitter: Emitter, workload: Workload, parents: Sequence[str]
 def _tests_text(program: Program, part: Part) -> str:
     text = _TESTS if len(part.io.outputs) == 1 else _TESTS_OF_OUTPUTS
     filled = text % {"mode": program.graph.mode, "dtypes": _dtypes_text(program, part)}
-    return "\n".join(indented(filled.strip("\n").splitlines(), 0))
+    return "\n".join(indent_lines(filled.strip("\n").splitlines(), 0))
 
 
 def main_block(emitter: Emitter, part: Part) -> str:
@@ -166,9 +166,9 @@ def problem_functions(emitter: Emitter, part: Part, names: Sequence[str]) -> str
     statements = inputs_text(
         emitter.program, parts, names, replacement_draw, emitter.observed_ranges
     )
-    lines = "\n".join(indented(statements, 4))
+    lines = "\n".join(indent_lines(statements, 4))
     shapes = ", ".join(str(tuple(emitter.program.spec(n).shape)) for n in part.io.outputs)
-    expected = "\n".join(fitted(f"return [{shapes}]", 4))
+    expected = "\n".join(fit_line(f"return [{shapes}]", 4))
     return (
         f"def get_inputs():\n{lines}\n\n\ndef get_init_inputs():\n    return []\n\n\n"
         f"def get_expected_output_shape():\n{expected}\n"
@@ -188,12 +188,12 @@ def output_names(namer: Namer, part: Part) -> list[str]:
     """Return distinct names of a part's outputs: the author's or torch's, else `output`."""
     names: list[str] = []
     for value in part.io.outputs:
-        names.append(unique(namer.result(value) or "output", names))
+        names.append(make_unique(namer.result_name(value) or "output", names))
     return names
 
 
 def _docstring(
-    emitter: Emitter, workload: Workload, parents: Sequence[str], model_class: Written
+    emitter: Emitter, workload: Workload, parents: Sequence[str], model_class: EmittedClass
 ) -> str:
     program, part = emitter.program, workload.first
     instance_count = len(workload.parts)

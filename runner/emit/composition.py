@@ -7,12 +7,12 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from runner.emit.code.class_body import Call, Item
+from runner.emit.code.class_body import ChildCall, ForwardItem
 from runner.emit.code.class_writer import write_class
-from runner.emit.code.line_breaks import WIDTH, fitted, indented
+from runner.emit.code.line_breaks import WIDTH, fit_line, indent_lines
 from runner.emit.component import Component, Emitter, main_block, standard_imports
 from runner.emit.naming.class_names import class_names
-from runner.emit.naming.value_names import identifier, unique
+from runner.emit.naming.value_names import identifier, make_unique
 from runner.emit.steps import original_name
 from runner.graph.ir import Ref
 from runner.quantities import counted
@@ -62,19 +62,19 @@ def write_composition(
     names = {emitter.workload(kernel).name for kernel in kernels}
     classes = class_names(names)
     taken_names: set[str] = set()
-    calls: dict[int, Call] = {}
+    calls: dict[int, ChildCall] = {}
     for kernel in kernels:
         name = emitter.workload(kernel).name
-        attribute = unique(_attribute_name(kernel), taken_names)
+        attribute = make_unique(_attribute_name(kernel), taken_names)
         taken_names.add(attribute)
-        calls[id(kernel)] = Call(
+        calls[id(kernel)] = ChildCall(
             kernel, attribute, classes[name], components[name].model_class.weights
         )
     inside = {i for kernel in kernels for i in kernel.operations}
     units = schedule(program, kernels, set(root.operations) - inside)
-    items: list[Item] = [calls[id(u)] if isinstance(u, Part) else u for u in units]
+    items: list[ForwardItem] = [calls[id(u)] if isinstance(u, Part) else u for u in units]
     plain_call = program.graph.plain_call
-    inputs = emitter.namer.parameters(root)
+    inputs = emitter.namer.parameter_names(root)
     composed_class = write_class(
         program,
         emitter.namer,
@@ -92,7 +92,7 @@ def write_composition(
         w.local: original_name(emitter, root, w) for w in composed_class.weights
     }
     kernel_lines = "\n".join(
-        indented((f'{classes[name]} = kernel("{name}")' for name in sorted(names)), 0)
+        indent_lines((f'{classes[name]} = kernel("{name}")' for name in sorted(names)), 0)
     )
     main_text = main_block(emitter, root)
     head = _HEAD % {
@@ -136,7 +136,7 @@ def _unpacking_target(names: Sequence[str]) -> str:
 def _weights_text(weights: Mapping[str, str]) -> str:
     if not weights:
         return "WEIGHTS = {}\n\n"
-    rows = indented((f"{json.dumps(k)}: {json.dumps(v)}," for k, v in weights.items()), 4)
+    rows = indent_lines((f"{json.dumps(k)}: {json.dumps(v)}," for k, v in weights.items()), 4)
     suppression = "  # noqa: E501"
     rows = [row + suppression if len(row) > WIDTH else row for row in rows]
     return "\n".join(["WEIGHTS = {", *rows, "}"]) + "\n\n"
@@ -151,7 +151,7 @@ def _comparison_call(program: Program) -> str:
     training = ", training=True" if program.graph.mode == "train" else ""
     options = training + (", seeds=(0,)" if program.graph.specialisations else "")
     call = f'checks["compare_with_original"](original, ComposedModel, WEIGHTS{options})'
-    return "\n".join(fitted(call, 4))
+    return "\n".join(fit_line(call, 4))
 
 
 def output_expression(output: object, expression: Callable[[str], str]) -> str:

@@ -16,7 +16,7 @@ from runner.emit.component import (
     write_component,
 )
 from runner.emit.composition import CHECKS, write_composition
-from runner.emit.inputs.input_drawing import Arrived, Tame
+from runner.emit.inputs.input_drawing import ObservedNumbers, SafeNumbers
 from runner.emit.naming.value_names import Namer, child_names
 from runner.emit.pages.analysis import write_analysis
 from runner.emit.pages.decision_log import write_log
@@ -75,8 +75,8 @@ def write_decomposition(
     problem: Problem,
     graph: Graph,
     directory: Path,
-    replacement_draws: Mapping[str, Tame] | None = None,
-    observed_ranges: Mapping[str, Arrived] | None = None,
+    replacement_draws: Mapping[str, SafeNumbers] | None = None,
+    observed_ranges: Mapping[str, ObservedNumbers] | None = None,
 ) -> Tree:
     """Decompose a captured program and write it as `decompose` does.
 
@@ -282,7 +282,11 @@ def _data_flow(emitter: Emitter, root: Part, ids: Mapping[int, str], graph: Grap
     edges = []
     for name, target in targets:
         spec, producer = program.spec(name), source(name)
-        fields = {"tensor_name": emitter.namer.of(name), "shape": spec.shape, "dtype": spec.dtype}
+        fields = {
+            "tensor_name": emitter.namer.name_of(name),
+            "shape": spec.shape,
+            "dtype": spec.dtype,
+        }
         if producer is not None:
             edges.append(Edge.model_validate({"from": producer, "to": target} | fields))
     return edges

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from runner.emit.code.class_body import Call
+from runner.emit.code.class_body import ChildCall
 from runner.emit.code.class_writer import write_class
 from runner.emit.code.line_breaks import WIDTH
 from runner.emit.code.module_attributes import Weight
@@ -65,7 +65,7 @@ def _write_step(
     classes = class_names(children)
     names = child_names(part)
     calls = {
-        id(child): Call(child, names[id(child)], classes[emitter.workload(child).name],
+        id(child): ChildCall(child, names[id(child)], classes[emitter.workload(child).name],
                         children[emitter.workload(child).name].model_class.weights)
         for child in part.children
     }  # fmt: skip

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Literal
 
-from runner.emit.code.line_breaks import fitted, indented
+from runner.emit.code.line_breaks import fit_line, indent_lines
 from runner.graph.operations import DROPOUTS, RANDOM
 from runner.tree.document import Node
 
@@ -134,13 +134,13 @@ def _with_layouts(text: str) -> str:
         return text
     returned.elts = list(sources.values())
     lines = text.splitlines()
-    lines[draw.lineno - 1 : draw.end_lineno] = indented(ast.unparse(draw).splitlines(), 0)
+    lines[draw.lineno - 1 : draw.end_lineno] = indent_lines(ast.unparse(draw).splitlines(), 0)
     above = given[-1].end_lineno or 0
     below = next(n for n in range(above, len(lines) + 1) if lines[n - 1].rstrip().endswith(":"))
     lines[forward.lineno - 1 : below] = [
-        *fitted(f"def forward({', '.join(['self', *arguments.values()])}):", _INDENT - 4),
+        *fit_line(f"def forward({', '.join(['self', *arguments.values()])}):", _INDENT - 4),
         f"{' ' * _INDENT}# As in the model: a harness that moves or casts a view packs it.",
-        *indented([f"{v.argument} = {v.source}{v.call}" for v in views], _INDENT),
+        *indent_lines([f"{v.argument} = {v.source}{v.call}" for v in views], _INDENT),
     ]
     return "\n".join(lines) + "\n"
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 from models import NO_INIT, Decomposed, output_of
 
-from runner.emit.code.loop_rolling import counted, rolled
-from runner.emit.code.number_arguments import template
+from runner.emit.code.loop_rolling import roll_module_loops, roll_number_loops
+from runner.emit.code.number_arguments import merge_variants
 
 INVERTED_RESIDUALS = """
 class InvertedResidual(nn.Module):
@@ -233,13 +233,17 @@ def test_the_same_holds_in_training_mode(decomposed: Decomposed) -> None:
 def test_numbers_that_differ_become_arguments_with_names(
     lines: list[str], parameters: tuple[str, ...], first: str, line: str
 ) -> None:
-    shared = template([([each], ["return x"]) for each in lines])
+    shared = merge_variants([([each], ["return x"]) for each in lines])
     assert shared is not None
-    assert (shared.parameters, shared.arguments(0), shared.made) == (parameters, first, (line,))
+    assert (shared.parameters, shared.arguments(0), shared.init_lines) == (
+        parameters,
+        first,
+        (line,),
+    )
 
 
 def test_texts_that_differ_in_words_share_no_class() -> None:
-    assert template([([], ["return F.relu(x)"]), ([], ["return F.gelu(x)"])]) is None
+    assert merge_variants([([], ["return F.relu(x)"]), ([], ["return F.gelu(x)"])]) is None
 
 
 def test_a_number_over_a_tensor_is_the_product_with_its_reciprocal() -> None:
@@ -280,7 +284,7 @@ def test_what_repeats_with_one_module_after_the_other_is_a_loop(decomposed: Deco
 )
 def test_what_differs_in_between_is_no_loop(lines: list[str]) -> None:
     made = [f"self.a_{n} = nn.Linear(in_features=4, out_features=4)" for n in range(3)]
-    assert rolled(made, lines, []) == (made, lines, [])
+    assert roll_module_loops(made, lines, []) == (made, lines, [])
 
 
 def test_an_argument_is_not_called_like_an_attribute() -> None:
@@ -288,10 +292,10 @@ def test_an_argument_is_not_called_like_an_attribute() -> None:
         ([f"self.features = nn.Linear(in_features={n}, out_features={n})"], [f"return x[{n}]"])
         for n in (4, 8)
     ]
-    shared = template(variants)
+    shared = merge_variants(variants)
     assert shared is not None
     assert shared.parameters == ("features_2",)
-    assert shared.made[0] == "self.features_2 = features_2"
+    assert shared.init_lines[0] == "self.features_2 = features_2"
 
 
 DENSE = """
@@ -392,7 +396,7 @@ def test_a_recurrent_layer_makes_its_own_zeros(decomposed: Decomposed) -> None:
 def test_statements_that_count_up_are_a_loop() -> None:
     lines = [f"h = self.step(x[:, {t}], h)  # [2, 8]" for t in range(3, 7)]
     loop = ["for t in range(3, 7):", "    h = self.step(x[:, t], h)  # [2, 8]"]
-    assert counted(["h = self.start(x)", *lines, "return h"]) == [
+    assert roll_number_loops(["h = self.start(x)", *lines, "return h"]) == [
         "h = self.start(x)", *loop, "return h"
     ]  # fmt: skip
 
@@ -406,4 +410,4 @@ def test_statements_that_count_up_are_a_loop() -> None:
     ],
 )
 def test_statements_that_do_not_count_up_stay(lines: list[str]) -> None:
-    assert counted(lines) == lines
+    assert roll_number_loops(lines) == lines

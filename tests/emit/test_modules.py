@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from runner.emit.code.module_choice import ModuleCall, module_call
-from runner.emit.code.operation_code import Text, literal, spell
+from runner.emit.code.operation_code import Expression, literal, spell
 from runner.graph.ir import Arg, Graph, Operation, Ref, TensorSpec
 from runner.graph.normalize import normalize
 from runner.graph.tracing.capture import capture
@@ -222,7 +222,7 @@ def test_a_module_is_written_again_and_computes_the_same_bits(tmp_path, written)
     assert ", ".join(f"{name}={value}" for name, value in call.arguments) == arguments
 
     tensors = numbers(graph, op)
-    text = spell(op, lambda name: Text(name)).text
+    text = spell(op, lambda name: Expression(name)).text
     with torch.no_grad():
         expected = eval(text, {"torch": torch, "F": nn.functional, **tensors})
         actual = built(call, tensors)(*(given(arg, tensors) for arg in call.inputs))
@@ -305,4 +305,4 @@ def test_inputs_keep_the_structure_that_the_call_is_given(tmp_path):
     assert call.unpack == "{}, ({}, {})"
     source, state = call.inputs
     assert isinstance(source, Ref)
-    assert literal(state, Text).text.count(",") == 1
+    assert literal(state, Expression).text.count(",") == 1

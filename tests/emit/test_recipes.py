@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from runner.emit.inputs.tensor_recipes import Recipes
+from runner.emit.inputs.tensor_recipes import RecipeWriter
 from runner.graph.tracing.provenance import ProvenanceRecorder
 
 SNIPPETS = {
@@ -76,7 +76,7 @@ def remade(source: str, name: str) -> tuple[str, torch.Tensor, torch.Tensor]:
     assert isinstance(expected, torch.Tensor)
     recipe = recorder.recipe(expected)
     assert recipe is not None
-    lines, value = Recipes(set()).write(recipe)
+    lines, value = RecipeWriter(set()).write(recipe)
     text = "\n".join([*lines, f"result = {value}"])
     ours: dict[str, object] = {"torch": torch, "F": F}
     exec(text, ours)
@@ -109,7 +109,7 @@ def test_what_two_tensors_have_in_common_is_computed_once() -> None:
     with recorder:
         angles = torch.outer(torch.arange(4.0), torch.arange(3.0))
         cos, sin = torch.cos(angles), torch.sin(angles)
-    recipes = Recipes(set())
+    recipes = RecipeWriter(set())
     assert recipes.write(recorder.recipe(cos)) == (
         ["angles = torch.arange(4.0).view(4, 1) * torch.arange(3.0)"],
         "torch.cos(angles)",
@@ -122,6 +122,6 @@ def test_random_tensors_are_never_shared() -> None:
     with recorder:
         a = torch.rand(3) + 1
         b = torch.rand(3) + 1
-    recipes = Recipes(set())
+    recipes = RecipeWriter(set())
     texts = [recipes.write(recorder.recipe(t))[1] for t in (a, b)]
     assert texts == ["torch.rand(3) + 1"] * 2

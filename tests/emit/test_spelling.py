@@ -11,7 +11,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from runner.emit.code.operation_code import ATOM, Text, spell, subscript
+from runner.emit.code.operation_code import ATOM, Expression, spell, subscript
 from runner.graph.ir import CPU, DEVICE, Arg, Operation, Ref, Symbol, substitute
 from runner.graph.normalize import normalize
 from runner.graph.tracing.capture import capture
@@ -193,11 +193,11 @@ def captured(folder: Path, lines: list[str]) -> list[Line]:
 
 def spelled(line: Line) -> str:
     """One expression for a line: each operation stands where it is read."""
-    texts: dict[str, Text] = {}
+    texts: dict[str, Expression] = {}
     runs: dict[str, list[Operation]] = {}
 
-    def value(name: str) -> Text:
-        return texts.get(name, Text(name))
+    def value(name: str) -> Expression:
+        return texts.get(name, Expression(name))
 
     for op in line.operations:
         text = spell(op, value)
@@ -206,7 +206,7 @@ def spelled(line: Line) -> str:
             if (merged := subscript(run, value)) is not None:
                 text, runs[op.outputs[0]] = merged, run
         for i, name in enumerate(op.outputs):
-            texts[name] = Text(f"{text.at(ATOM)}[{i}]") if op.returns_list else text
+            texts[name] = Expression(f"{text.at(ATOM)}[{i}]") if op.returns_list else text
     return texts[line.result].text
 
 
@@ -324,7 +324,7 @@ def operation(target: str, *refs: str) -> Operation:
 def test_nested_operations_keep_their_order(outer):
     for left, right in itertools.product(SIGNS, repeat=2):
         sides = [
-            (spell(operation(side, *names), Text), SIGNS[side].format(*names))
+            (spell(operation(side, *names), Expression), SIGNS[side].format(*names))
             for side, names in ((left, "ab"), (right, "cd"))
         ]
         sides = sides[: SIGNS[outer].count("{}")]
@@ -339,25 +339,25 @@ def test_nested_operations_keep_their_order(outer):
 
 def test_an_operator_without_a_row_is_called_by_its_own_name():
     op = Operation("frexp.Tensor", (Ref("x"),), (), ("m", "e"), schema=("self",))
-    assert spell(op, Text).text == "torch.ops.aten.frexp.Tensor(x)"
+    assert spell(op, Expression).text == "torch.ops.aten.frexp.Tensor(x)"
 
 
 def test_an_argument_that_the_row_cannot_say_makes_it_the_operators_own_name():
     schema = ("self", "alpha", "scale", "input_scale")
     plain = Operation("elu.default", (Ref("x"), 1.5, 1, 1), (), ("out",), schema=schema)
     scaled = Operation("elu.default", (Ref("x"), 1.5, 2), (), ("out",), schema=schema)
-    assert spell(plain, Text).text == "F.elu(x, alpha=1.5)"
-    assert spell(scaled, Text).text == "torch.ops.aten.elu.default(x, 1.5, 2)"
+    assert spell(plain, Expression).text == "F.elu(x, alpha=1.5)"
+    assert spell(scaled, Expression).text == "torch.ops.aten.elu.default(x, 1.5, 2)"
 
 
 def test_an_operator_of_another_library_keeps_its_namespace():
     op = Operation("torchvision.nms.default", (Ref("b"), Ref("s"), 0.5), (), ("out",))
-    assert spell(op, Text).text == "torch.ops.torchvision.nms.default(b, s, 0.5)"
+    assert spell(op, Expression).text == "torch.ops.torchvision.nms.default(b, s, 0.5)"
 
 
 def test_what_is_created_goes_to_the_device_that_is_asked_for():
     op = Operation("arange.default", (8,), (("device", DEVICE),), ("out",), schema=("end", "dtype"))
-    written = spell(op, Text, device=lambda: "x.device")
+    written = spell(op, Expression, device=lambda: "x.device")
     assert written.text == "torch.arange(8, device=x.device)"
 
 
@@ -365,7 +365,7 @@ def test_a_move_names_the_device_that_it_goes_to():
     def moved(*to: Symbol) -> str:
         schema = ("self", "device", "dtype")
         op = Operation("to.device", (Ref("mask"), *to), (), ("out",), schema=schema)
-        return spell(op, Text, device=lambda: "x.device").text
+        return spell(op, Expression, device=lambda: "x.device").text
 
     assert moved(DEVICE) == "mask.to(x.device)"
     assert moved(DEVICE, Symbol("torch.bool")) == "mask.to(x.device, torch.bool)"
@@ -375,14 +375,14 @@ def test_a_move_names_the_device_that_it_goes_to():
 def test_a_last_dimension_is_said_with_dots_where_the_number_of_dimensions_is_known():
     even = Operation("slice.Tensor", (Ref("x"), 3, 0, 9223372036854775807, 2), (), ("out",))
     even = replace(even, schema=("self", "dim", "start", "end", "step"))
-    assert spell(even, Text).text == "x[:, :, :, ::2]"
-    assert spell(even, Text, dims=lambda name: 4).text == "x[..., ::2]"
-    assert spell(even, Text, dims=lambda name: 5).text == "x[:, :, :, ::2]"
+    assert spell(even, Expression).text == "x[:, :, :, ::2]"
+    assert spell(even, Expression, dims=lambda name: 4).text == "x[..., ::2]"
+    assert spell(even, Expression, dims=lambda name: 5).text == "x[:, :, :, ::2]"
 
 
 def test_an_overload_that_is_a_word_of_python_can_be_called():
     op = Operation("random.from", (Ref("x"), 0, 9), (), ("out",), schema=("self", "from", "to"))
-    text = spell(op, Text).text
+    text = spell(op, Expression).text
     assert text == 'getattr(torch.ops.aten.random, "from")(x, 0, 9)'
     assert eval(text, {"torch": torch, "x": torch.zeros(4)}).max() < 9
 
@@ -396,7 +396,7 @@ def test_an_operation_in_place_has_a_spelling_once_it_is_functional(tmp_path, ch
     _, op = lines[0].operations
     tensor = torch.ones(3, 4)
     results = []
-    for text in (f"out.{change}", spell(op, lambda name: Text("out")).text):
+    for text in (f"out.{change}", spell(op, lambda name: Expression("out")).text):
         torch.manual_seed(0)
         results.append(eval(text, {"torch": torch, "out": tensor.clone()}))
     assert torch.equal(*results)
@@ -405,7 +405,7 @@ def test_an_operation_in_place_has_a_spelling_once_it_is_functional(tmp_path, ch
 def test_a_move_to_a_device_follows_the_tensor():
     args = (Ref("x"), Symbol('torch.device("cpu")'), Symbol("torch.float64"))
     op = Operation("to.device", args, (), ("out",), schema=("self", "device", "dtype"))
-    assert spell(op, Text).text == "x.to(x.device, torch.float64)"
+    assert spell(op, Expression).text == "x.to(x.device, torch.float64)"
 
 
 RECIPES = {

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from runner.emit import decompose
-from runner.emit.code.line_breaks import fitted
+from runner.emit.code.line_breaks import fit_line
 from runner.problems import read_problem
 
 SAMPLES = Path(__file__).parents[2] / "data" / "samples"
@@ -82,7 +82,7 @@ def test_emitted_files_are_clean(emitted: Path, command: list[str]) -> None:
     ],
 )
 def test_a_wide_statement_opens_at_its_last_bracket(line: str, broken: list[str]) -> None:
-    assert fitted(line) == broken
+    assert fit_line(line) == broken
 
 
 def test_a_docstring_keeps_to_its_width_whatever_the_problem_is_called(tmp_path: Path) -> None:

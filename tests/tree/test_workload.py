@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from outlines import Apart
 
-from runner.emit.naming.value_names import camel, identifier, unique
+from runner.emit.naming.value_names import camel_case, identifier, make_unique
 from runner.graph.normalize import normalize
 from runner.graph.recognition.recognize import recognize
 from runner.graph.tracing.capture import capture
@@ -343,14 +343,14 @@ def test_words_that_would_make_a_name_too_long_give_way_to_a_hash(apart: Apart) 
 @given(st.text(max_size=30))
 def test_any_text_becomes_an_identifier(text: str) -> None:
     assert identifier(text).isidentifier()
-    assert camel(text).isidentifier()
+    assert camel_case(text).isidentifier()
 
 
 @given(st.lists(st.sampled_from(["x", "x_2", "y"]), max_size=12))
 def test_unique_names_are_unique(wishes: list[str]) -> None:
     taken: set[str] = set()
     for wish in wishes:
-        name = unique(wish, taken)
+        name = make_unique(wish, taken)
         assert name not in taken
         taken.add(name)
 

@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 from runner.emit.decomposition import write_decomposition
-from runner.emit.inputs.input_drawing import Arrived, Tame
+from runner.emit.inputs.input_drawing import ObservedNumbers, SafeNumbers
 from runner.graph.ir import Graph
 from runner.graph.recognition.recognize import recognize
 from runner.problems import Problem, seed
@@ -38,9 +38,9 @@ def write_again(problem: Problem, graph: Graph, directory: Path, bad: Iterable[s
     arrived = _arriving(problem, graph, directory)
     shutil.rmtree(directory)
     directory.mkdir()  # for the log, whatever becomes of the second one
-    found: dict[str, Tame] = {}
+    found: dict[str, SafeNumbers] = {}
     left = set(bad)
-    for tame in get_args(Tame):
+    for tame in get_args(SafeNumbers):
         write_decomposition(
             problem, graph, directory, {**dict.fromkeys(left, tame), **found}, arrived
         )
@@ -50,7 +50,11 @@ def write_again(problem: Problem, graph: Graph, directory: Path, bad: Iterable[s
         if not left:
             return
     write_decomposition(
-        problem, graph, directory, {**dict.fromkeys(left, get_args(Tame)[0]), **found}, arrived
+        problem,
+        graph,
+        directory,
+        {**dict.fromkeys(left, get_args(SafeNumbers)[0]), **found},
+        arrived,
     )
 
 
@@ -69,14 +73,14 @@ def _is_finite(file: Path) -> bool:
 # --- what arrives in the model --------------------------------------------------------------------
 
 
-def _arriving(problem: Problem, graph: Graph, directory: Path) -> dict[str, Arrived]:
+def _arriving(problem: Problem, graph: Graph, directory: Path) -> dict[str, ObservedNumbers]:
     """Return what each value that a kernel reads was in one run; empty where the model fails."""
     program = Program(graph, recognize(graph))
     root = partition(program, problem.source_level, problem.name)
     kernels = list(root.kernels())
     views = set(root.operations) - {i for kernel in kernels for i in kernel.operations}
     calls = [unit for unit in schedule(program, kernels, views) if isinstance(unit, Part)]
-    found: dict[str, Arrived] = {}
+    found: dict[str, ObservedNumbers] = {}
     verification = directory / "verification"
     try:
         test = runpy.run_path(str(verification / "composition_test.py"))
@@ -101,7 +105,9 @@ def _arriving(problem: Problem, graph: Graph, directory: Path) -> dict[str, Arri
 
 
 @contextmanager
-def _noting(model: nn.Module, calls: Iterator[Part], found: dict[str, Arrived]) -> Iterator[None]:
+def _noting(
+    model: nn.Module, calls: Iterator[Part], found: dict[str, ObservedNumbers]
+) -> Iterator[None]:
     """Note what each kernel of the composed model is called with, in the order of `calls`."""
 
     def note(kernel: nn.Module, given: tuple[Any, ...]) -> None:
@@ -121,9 +127,9 @@ def _noting(model: nn.Module, calls: Iterator[Part], found: dict[str, Arrived]) 
             hook.remove()
 
 
-def _numbers(value: torch.Tensor) -> Arrived:
+def _numbers(value: torch.Tensor) -> ObservedNumbers:
     finite = value[value.isfinite()] if not all_finite(value) else value
     if not finite.numel():
-        return Arrived(0.0, 1.0, 0.5)
+        return ObservedNumbers(0.0, 1.0, 0.5)
     numbers = (finite.min(), finite.max(), finite.flatten()[0])
-    return Arrived(*(float(f"{float(number):.{_DIGITS}g}") for number in numbers))
+    return ObservedNumbers(*(float(f"{float(number):.{_DIGITS}g}") for number in numbers))

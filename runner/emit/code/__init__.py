@@ -1,1 +1,1 @@
-"""Writes Python: classes, statements, operations and lines."""
+"""Writes Python source: classes, statements, expressions and line breaks."""

@@ -1,57 +1,66 @@
-"""Equal children that run one after the other are a list and a loop."""
+"""Finds and names loops over equal children that run one after the other."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Container, Mapping, Sequence
 
-from runner.emit.naming.value_names import unique
+from runner.emit.naming.value_names import make_unique
 from runner.tree.part import Part
 
 SHORTEST_LOOP = 3
-_OURS = {"block", "stage", "step"}
-"""What the partition calls blocks for which the author has no name."""
+"""Fewest turns that are written as a loop."""
+_PARTITION_NAMES = {"block", "stage", "step"}
+"""Names that the partition gives to blocks for which the author has none."""
 _NUMBER = re.compile(r"(?:_|(?<![x\d_]))\d+$")
 
 
-def carried(first: Part, second: Part) -> str:
-    """The value that the first call of a loop takes where the second takes the first's result."""
-    (place,) = places(first.io.outputs[0], second)
-    return first.io.inputs[place]
+def carried_input(first: Part, second: Part) -> str:
+    """Return the first call's input at the position where the second takes the first's result."""
+    (position,) = input_positions(first.io.outputs[0], second)
+    return first.io.inputs[position]
 
 
-def places(name: str, part: Part) -> list[int]:
-    """Which of a part's inputs a value is."""
-    return [k for k, given in enumerate(part.io.inputs) if given == name]
+def input_positions(name: str, part: Part) -> list[int]:
+    """Return the positions that a value has among a part's inputs."""
+    return [position for position, input_name in enumerate(part.io.inputs) if input_name == name]
 
 
-def continues(run: Sequence[Part], part: Part, uses: Mapping[str, int]) -> bool:
-    """Whether a part does to the last one's result what that did to the one before."""
-    before = run[-1]
-    (made,) = before.io.outputs
-    where = places(made, part)
-    if len(where) != 1 or uses.get(made) != 1 or len(before.io.inputs) != len(part.io.inputs):
+def continues_loop(run: Sequence[Part], part: Part, uses: Mapping[str, int]) -> bool:
+    """Return whether a part can be one more turn of a loop over the parts of `run`.
+
+    It must read the result of the last one at the same position and be its only reader; all its
+    other inputs must be the same. `uses`: how many times each value is read.
+    """
+    previous = run[-1]
+    (result,) = previous.io.outputs
+    positions = input_positions(result, part)
+    if (
+        len(positions) != 1
+        or uses.get(result) != 1
+        or len(previous.io.inputs) != len(part.io.inputs)
+    ):
         return False
-    pairs = enumerate(zip(before.io.inputs, part.io.inputs, strict=True))
-    same = all(a == b for k, (a, b) in pairs if k not in where)
-    return same and (len(run) == 1 or places(run[-2].io.outputs[0], before) == where)
+    pairs = enumerate(zip(previous.io.inputs, part.io.inputs, strict=True))
+    same = all(a == b for position, (a, b) in pairs if position not in positions)
+    return same and (len(run) == 1 or input_positions(run[-2].io.outputs[0], previous) == positions)
 
 
-def without_number(attribute: str) -> str:
-    """`step` of `step_0`."""
+def strip_number(attribute: str) -> str:
+    """Return the name without the number at its end: `step` for `step_0`."""
     return _NUMBER.sub("", attribute) or attribute
 
 
 def common_stem(attributes: Sequence[str]) -> str:
-    """`layers` of `layers_0`, `layers_1`; `blocks` of `block1`, `block2`."""
+    """Return a list's name: `layers` for `layers_0` and so on, `blocks` for `block1` and so on."""
     stems = {_NUMBER.sub("", a) for a in attributes}
     stem = stems.pop() if len(stems) == 1 else "blocks"
     numbered = all(a != stem and a[len(stem) : len(stem) + 1] == "_" for a in attributes)
-    several = stem.endswith("s") or (numbered and stem not in _OURS)
-    return stem if several else f"{stem}s"
+    is_plural = stem.endswith("s") or (numbered and stem not in _PARTITION_NAMES)
+    return stem if is_plural else f"{stem}s"
 
 
-def one_of(several: str, taken: Container[str]) -> str:
-    """A loop's variable: `layer` for `layers`."""
-    last = several.rpartition("_")[2]
-    return unique(last[:-1] if last.endswith("s") and len(last) > 3 else "block", taken)
+def loop_variable(list_name: str, taken_names: Container[str]) -> str:
+    """Return a free name for the variable of a loop over a list: `layer` for `layers`."""
+    noun = list_name.rpartition("_")[2]
+    return make_unique(noun[:-1] if noun.endswith("s") and len(noun) > 3 else "block", taken_names)

@@ -1,4 +1,4 @@
-"""This file knows about lines of emitted code: no wider than 88 columns, broken as is usual."""
+"""Breaks the statements of emitted code into lines of at most 88 columns, as formatters do."""
 
 from __future__ import annotations
 
@@ -7,42 +7,46 @@ import textwrap
 from collections.abc import Iterable
 
 WIDTH = 88
+"""Columns of a line."""
 _PLAIN = re.compile(r"-?\d[\w.+-]*|True|False|-?float\(\"\w+\"\)")
-"""A number as it is written."""
+"""A number or a boolean, as Python writes it."""
 _NUMBER = re.compile(r"(?<![\w.])\d+")
 
 
 def typical_width(text: str) -> int:
-    """Columns of a text, with two for each number: blocks that differ in sizes are split alike."""
+    """Return the columns of a text, counting two for each number.
+
+    So blocks that differ in their sizes alone are broken at the same places.
+    """
     return len(_NUMBER.sub("00", text))
 
 
-def indented(lines: Iterable[str], indent: int) -> list[str]:
-    """Statements at an indentation, each broken where it is too wide."""
-    return [broken for line in lines for broken in fitted(line, indent)]
+def indent_lines(lines: Iterable[str], indent: int) -> list[str]:
+    """Return the lines of statements at an indentation, each broken where it is too wide."""
+    return [piece for line in lines for piece in fit_line(line, indent)]
 
 
-def fitted(line: str, indent: int = 0) -> list[str]:
-    """One statement as lines: as it is where it fits, else opened at its last bracket.
+def fit_line(line: str, indent: int = 0) -> list[str]:
+    """Return the lines of one statement: one if it fits, else broken at its last outer bracket.
 
-    What is in the brackets goes to a line of its own, or to one line each, with a comma at the end.
-    Where only the comment is too much, it goes above.
+    The text in the brackets goes on a line of its own, or each of its items on one, with a comma at
+    the end. If the statement fits without its comment, the comment goes on a line above.
     """
-    own = len(line) - len(line.lstrip())
-    indent, line = indent + own, line[own:]
+    own_indent = len(line) - len(line.lstrip())
+    indent, line = indent + own_indent, line[own_indent:]
     space = " " * indent
     if indent + len(line) <= WIDTH or not line:
         return [space + line]
-    code, comment = uncommented(line)
+    code, comment = split_comment(line)
     if indent + len(code) <= WIDTH:
         return [space + comment.strip(), space + code]
-    opening = _last_bracket(code)
-    if opening is None or _closing(code, opening) < len(code.rstrip(":,")) - 1:
-        return _in_parentheses(code, comment, indent) or [space + line]
-    closing = _closing(code, opening)
+    opening = _find_last_bracket(code)
+    if opening is None or _closing_bracket(code, opening) < len(code.rstrip(":,")) - 1:
+        return _wrap_in_parentheses(code, comment, indent) or [space + line]
+    closing = _closing_bracket(code, opening)
     head, inside, tail = code[: opening + 1], code[opening + 1 : closing], code[closing:]
     if indent + len(head) > WIDTH:
-        return _in_parentheses(code, comment, indent) or [space + line]
+        return _wrap_in_parentheses(code, comment, indent) or [space + line]
     items = split_arguments(inside)
     inner = " " * (indent + 4)
     is_call = code[opening - 1 : opening].isalnum() or code[opening - 1 : opening] in {
@@ -52,39 +56,41 @@ def fitted(line: str, indent: int = 0) -> list[str]:
     }
     is_group = code[opening] == "(" and not is_call and len(items) == 1 and inside[-1] != ","
     is_list = len(items) > 1 or not is_call or ("=" in items[0] and items[0][0] != "[")
-    each, loop, over = inside.rpartition(" for ")
+    element, loop, iterable = inside.rpartition(" for ")
     if indent + 4 + len(inside) <= WIDTH and (is_call or len(items) == 1):
         body = [inner + inside]
-    elif loop and len(items) == 1 and each.count("(") == each.count(")") and inside[0] != "[":
-        body = [*fitted(each, indent + 4), f"{inner}for {over}"]
+    elif loop and len(items) == 1 and element.count("(") == element.count(")") and inside[0] != "[":
+        body = [*fit_line(element, indent + 4), f"{inner}for {iterable}"]
     elif len(items) > 1 and all(map(_PLAIN.fullmatch, items)):
-        body = _filled(items, indent + 4)
+        body = _fill_lines(items, indent + 4)
     elif is_group:
-        body = [f"{inner}{part}" for part in _summands(inside)]
+        body = [f"{inner}{summand}" for summand in _split_sum(inside)]
     elif is_list:
-        body = [broken for item in items for broken in fitted(f"{item},", indent + 4)]
+        body = [piece for item in items for piece in fit_line(f"{item},", indent + 4)]
     else:
-        body = fitted(inside, indent + 4)
+        body = fit_line(inside, indent + 4)
     return [space + head, *body, space + tail + comment]
 
 
-def _summands(inside: str) -> list[str]:
-    """Split before each `+` and `-` outside of inner brackets."""
-    hidden = {place for start, end in _pairs(inside).items() for place in range(start, end)}
-    places = [m.start() for m in re.finditer(r" [+-] ", inside) if m.start() not in hidden]
-    ends = [*places, len(inside)]
-    return [inside[a:b].strip() for a, b in zip([0, *places], ends, strict=True)]
+def _split_sum(inside: str) -> list[str]:
+    """Return the pieces of a sum, split before each `+` and `-` outside of inner brackets."""
+    inner = {
+        position for start, end in _bracket_pairs(inside).items() for position in range(start, end)
+    }
+    signs = [m.start() for m in re.finditer(r" [+-] ", inside) if m.start() not in inner]
+    ends = [*signs, len(inside)]
+    return [inside[a:b].strip() for a, b in zip([0, *signs], ends, strict=True)]
 
 
-def _filled(items: Iterable[str], indent: int) -> list[str]:
-    """Numbers with commas between them, as many to a line as it holds."""
+def _fill_lines(items: Iterable[str], indent: int) -> list[str]:
+    """Return lines of numbers separated by commas, each as full as it can be."""
     text = ", ".join(items) + ","
     space = " " * indent
     return textwrap.wrap(text, WIDTH, initial_indent=space, subsequent_indent=space)
 
 
-def _in_parentheses(code: str, comment: str, indent: int) -> list[str] | None:
-    """An assigned or returned value that no bracket of its own can hold."""
+def _wrap_in_parentheses(code: str, comment: str, indent: int) -> list[str] | None:
+    """Return an assignment or a return whose value stands in added parentheses; None for others."""
     target, equals, value = code.partition(" = ")
     if code.startswith("return "):
         target, equals, value = "return", " ", code.removeprefix("return ")
@@ -94,60 +100,62 @@ def _in_parentheses(code: str, comment: str, indent: int) -> list[str] | None:
     return [f"{space}{target}{equals}(", f"{space}    {value}", f"{space}){comment}"]
 
 
-def uncommented(line: str) -> tuple[str, str]:
-    """A statement and its comment, two blanks included."""
+def split_comment(line: str) -> tuple[str, str]:
+    """Return a statement and its comment; the comment begins with two blanks, or is empty."""
     quote = ""
-    for place, letter in enumerate(line):
+    for position, letter in enumerate(line):
         if quote:
-            quote = "" if letter == quote and line[place - 1] != "\\" else quote
+            quote = "" if letter == quote and line[position - 1] != "\\" else quote
         elif letter in "\"'":
             quote = letter
         elif letter == "#":
-            return line[:place].rstrip(), f"  {line[place:]}"
+            return line[:position].rstrip(), f"  {line[position:]}"
     return line, ""
 
 
-def _pairs(code: str) -> dict[int, int]:
-    """Where each bracket that nothing else encloses closes."""
+def _bracket_pairs(code: str) -> dict[int, int]:
+    """Return the positions of the outermost brackets: opening -> closing."""
     pairs: dict[int, int] = {}
     stack: list[int] = []
     quote = ""
-    for place, letter in enumerate(code):
+    for position, letter in enumerate(code):
         if quote:
-            quote = "" if letter == quote and code[place - 1] != "\\" else quote
+            quote = "" if letter == quote and code[position - 1] != "\\" else quote
         elif letter in "\"'":
             quote = letter
         elif letter in "([{":
-            stack.append(place)
+            stack.append(position)
         elif letter in ")]}" and stack:
             start = stack.pop()
             if not stack:
-                pairs[start] = place
+                pairs[start] = position
     return pairs
 
 
-def _last_bracket(code: str) -> int | None:
-    """The last outer bracket with something in it."""
-    filled = [start for start, end in _pairs(code).items() if code[start + 1 : end].strip()]
-    return max(filled, default=None)
+def _find_last_bracket(code: str) -> int | None:
+    """Return the position of the last outermost opening bracket that is not empty, if any."""
+    nonempty = [
+        start for start, end in _bracket_pairs(code).items() if code[start + 1 : end].strip()
+    ]
+    return max(nonempty, default=None)
 
 
-def _closing(code: str, opening: int) -> int:
-    return _pairs(code)[opening]
+def _closing_bracket(code: str, opening: int) -> int:
+    return _bracket_pairs(code)[opening]
 
 
 def split_arguments(inside: str) -> list[str]:
-    """Split at the commas outside of inner brackets."""
-    inner = _pairs(inside)
-    hidden = {place for start, end in inner.items() for place in range(start, end)}
+    """Return the arguments in a text, split at the commas outside of inner brackets and quotes."""
+    pairs = _bracket_pairs(inside)
+    enclosed = {position for start, end in pairs.items() for position in range(start, end)}
     items, start, quote = [], 0, ""
-    for place, letter in enumerate(inside):
+    for position, letter in enumerate(inside):
         if quote:
-            quote = "" if letter == quote and inside[place - 1] != "\\" else quote
+            quote = "" if letter == quote and inside[position - 1] != "\\" else quote
         elif letter in "\"'":
             quote = letter
-        elif letter == "," and place not in hidden:
-            items.append(inside[start:place].strip())
-            start = place + 1
-    last = inside[start:].strip()
-    return [*items, last] if last else items
+        elif letter == "," and position not in enclosed:
+            items.append(inside[start:position].strip())
+            start = position + 1
+    tail = inside[start:].strip()
+    return [*items, tail] if tail else items

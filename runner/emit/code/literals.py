@@ -1,4 +1,4 @@
-"""This file knows about values as Python: numbers, tuples, and what needs parentheses."""
+"""Writes argument values as Python expressions: numbers, tuples, strings, with precedence."""
 
 from __future__ import annotations
 
@@ -10,27 +10,29 @@ from decimal import Decimal
 
 from runner.graph.ir import Arg, Number, Ref, Symbol, references
 
-# Precedence in Python, loosest first.
+# Python's levels of precedence, the loosest first.
 COMPARISON, OR, XOR, AND, SHIFT, SUM, PRODUCT, UNARY, POWER, ATOM = range(10)
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
-    """An expression and how tightly it holds together."""
+class Expression:
+    """A Python expression with the precedence of its outermost operator."""
 
     text: str
     rank: int = ATOM
-    divisor: Text | None = None
-    """`x` where the expression is the reciprocal of x."""
+    """Precedence: COMPARISON to ATOM."""
+    divisor: Expression | None = None
+    """`x` if the expression is the reciprocal of x."""
 
     def at(self, rank: int) -> str:
-        """The expression where something of this rank is expected."""
+        """Return the text, in parentheses if its precedence is below `rank`."""
         return self.text if self.rank >= rank else f"({self.text})"
 
 
-Value = Callable[[str], Text]
+Value = Callable[[str], Expression]
+"""Gives the expression of a value by its name in the graph."""
 
-_LOWEST = {
+_LIMITS = {
     -3.4028234663852886e38: "torch.finfo(torch.float32).min",
     3.4028234663852886e38: "torch.finfo(torch.float32).max",
     -3.3895313892515355e38: "torch.finfo(torch.bfloat16).min",
@@ -39,68 +41,72 @@ _LOWEST = {
 }
 
 
-def literal(arg: Arg, value: Value) -> Text:
-    """An argument as Python."""
+def literal(arg: Arg, value: Value) -> Expression:
+    """Return an argument of an operation as a Python expression."""
     if isinstance(arg, Ref):
         return value(arg.name)
     if isinstance(arg, Number):
-        return Text(f"{value(arg.name).at(ATOM)}.item()")
+        return Expression(f"{value(arg.name).at(ATOM)}.item()")
     if isinstance(arg, Symbol):
-        return Text(arg.text)
+        return Expression(arg.text)
     if isinstance(arg, tuple):
         items = [literal(item, value).text for item in arg]
         if any(True for _ in references(arg)) or any(isinstance(item, Symbol) for item in arg):
             return as_list(items)
-        return Text("(" + ", ".join(items) + ("," if len(items) == 1 else "") + ")")
+        return Expression("(" + ", ".join(items) + ("," if len(items) == 1 else "") + ")")
     if isinstance(arg, str):
-        return Text(json.dumps(arg))
+        return Expression(json.dumps(arg))
     if isinstance(arg, bool) or arg is None:
-        return Text(repr(arg))
+        return Expression(repr(arg))
     if isinstance(arg, float):
-        return _float(arg)
+        return _float_expression(arg)
     if isinstance(arg, complex):  # `(-0-1j)` would lose the sign of its zero
-        return Text(f"complex({arg.real!r}, {arg.imag!r})")
-    return Text(repr(arg), UNARY if isinstance(arg, int) and arg < 0 else ATOM)
+        return Expression(f"complex({arg.real!r}, {arg.imag!r})")
+    return Expression(repr(arg), UNARY if isinstance(arg, int) and arg < 0 else ATOM)
 
 
-def as_list(items: list[str]) -> Text:
-    return Text("[" + ", ".join(items) + "]")
+def as_list(items: list[str]) -> Expression:
+    """Return a list display of the items."""
+    return Expression("[" + ", ".join(items) + "]")
 
 
-def _float(number: float) -> Text:
+def _float_expression(number: float) -> Expression:
     if math.isnan(number) or math.isinf(number):
-        return Text(f'float("{number!r}")')
-    if number in _LOWEST:
-        return Text(_LOWEST[number])
-    if len(repr(number)) >= _DIGITS_OF_A_ROOT and (root := _root(abs(number))) is not None:
-        return root if number > 0 else Text(f"-{root.text}", min(root.rank, UNARY))
+        return Expression(f'float("{number!r}")')
+    if number in _LIMITS:
+        return Expression(_LIMITS[number])
+    if (
+        len(repr(number)) >= _DIGITS_OF_A_ROOT
+        and (root := _root_expression(abs(number))) is not None
+    ):
+        return root if number > 0 else Expression(f"-{root.text}", min(root.rank, UNARY))
     return decimal(number)
 
 
-def decimal(number: float) -> Text:
-    """A finite number in digits."""
+def decimal(number: float) -> Expression:
+    """Return a finite number in decimal digits."""
     text = repr(number)
     if abs(number) >= 1e6 and "E" in (short := str(Decimal(text).normalize())):
         text = short.lower()
     mantissa, _, power = text.partition("e")
     text = f"{mantissa}e{int(power)}" if power else text
-    return Text(text, UNARY if text.startswith("-") else ATOM)
+    return Expression(text, UNARY if text.startswith("-") else ATOM)
 
 
 _DIGITS_OF_A_ROOT = 14
 _LARGEST_SIZE = 1 << 20
 
 
-def _root(number: float) -> Text | None:
-    """A number as the root that is exactly this one: `1 / math.sqrt(96)`."""
+def _root_expression(number: float) -> Expression | None:
+    """Return a root that equals a number exactly, `1 / math.sqrt(96)`; None if there is none."""
     if number == math.sqrt(2 / math.pi):
-        return Text("math.sqrt(2 / math.pi)")
+        return Expression("math.sqrt(2 / math.pi)")
     square = round(number * number)
     if 1 < square <= _LARGEST_SIZE and number == math.sqrt(square):
-        return Text(f"math.sqrt({square})")
+        return Expression(f"math.sqrt({square})")
     size = round(1 / (number * number)) if number > 1 / _LARGEST_SIZE else 0
     if not 1 < size <= _LARGEST_SIZE:
         return None
     if number == 1 / math.sqrt(size):
-        return Text(f"1 / math.sqrt({size})", PRODUCT)
-    return Text(f"{size}**-0.5", POWER) if number == size**-0.5 else None
+        return Expression(f"1 / math.sqrt({size})", PRODUCT)
+    return Expression(f"{size}**-0.5", POWER) if number == size**-0.5 else None

@@ -1,4 +1,4 @@
-"""Makes loops of statements that repeat with one module, or one number, after the other.
+"""Rolls up repeated statements into loops over modules or over numbers.
 
 `x = x + self.layers_0(x)`, `x = x + self.layers_1(x)` and so on become a list of modules and
 `for layer in self.layers`; `y = self.step(x[:, 0], y)`, `y = self.step(x[:, 1], y)` and so on
@@ -13,163 +13,204 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from runner.emit.code.child_loops import SHORTEST_LOOP, common_stem, one_of
-from runner.emit.code.line_breaks import uncommented
+from runner.emit.code.child_loops import SHORTEST_LOOP, common_stem, loop_variable
+from runner.emit.code.line_breaks import split_comment
 from runner.emit.code.module_attributes import Weight, module_list
-from runner.emit.naming.value_names import RESERVED, unique
+from runner.emit.naming.value_names import RESERVED, make_unique
 
-_MADE = re.compile(r"self\.((\w+?)(?:_\d+)?) = ((?:nn\.)?\w+)\((.*)\)")
-"""Attribute, the same without its number, class and arguments."""
-_STEP = "{module}"
+_CONSTRUCTION = re.compile(r"self\.((\w+?)(?:_\d+)?) = ((?:nn\.)?\w+)\((.*)\)")
+"""A statement that makes a module: attribute, attribute without number, class and arguments."""
+_MODULE_SLOT = "{module}"
+"""Placeholder for the module in the statements of a loop."""
 _LONGEST_BODY = 6
-"""Statements in a loop over a number."""
+"""Most statements in a loop over a number."""
 _INDEX = re.compile(r"(?<=[\[(,= ])(\d+)(?=[\]),])")
-"""A number that is all of an index or an argument."""
+"""A number that is an index or an argument by itself."""
 
 
-def rolled(
-    made: Sequence[str], lines: Sequence[str], weights: Sequence[Weight]
+def roll_module_loops(
+    init_lines: Sequence[str], forward_lines: Sequence[str], weights: Sequence[Weight]
 ) -> tuple[list[str], list[str], list[Weight]]:
-    """The statements of `__init__` and `forward` with such loops, and the weights' new names."""
-    made, lines, weights = list(made), list(lines), list(weights)
-    stems = dict.fromkeys(match[2] for text in made if (match := _MADE.fullmatch(text)))
+    """Return statements of `__init__` and `forward` with loops over modules, and renamed weights.
+
+    A weight `layers_0.weight` becomes `layers.0.weight`.
+    """
+    init_lines, forward_lines, weights = list(init_lines), list(forward_lines), list(weights)
+    stems = dict.fromkeys(
+        match[2] for text in init_lines if (match := _CONSTRUCTION.fullmatch(text))
+    )
     for stem in stems:
-        for run in _runs(stem, made):
-            start, body, after = _repeated(run, lines)
-            if not body or not _only_there(run, made, lines):
+        for run in _module_runs(stem, init_lines):
+            start, body, tail = _find_repetition(run, forward_lines)
+            if not body or not _are_used_once(run, init_lines, forward_lines):
                 continue
             attribute = common_stem(run)
-            taken = {*RESERVED, *re.findall(r"(?<![\w.])[A-Za-z_]\w*", " ".join(lines))}
-            each = one_of(attribute, taken)
-            constructions = [_construction(name, made) for name in run]
-            first = next(n for n, text in enumerate(made) if text.startswith(f"self.{run[0]} ="))
-            if any(text.startswith(f"self.{attribute} =") for text in made):
+            names = {*RESERVED, *re.findall(r"(?<![\w.])[A-Za-z_]\w*", " ".join(forward_lines))}
+            variable = loop_variable(attribute, names)
+            constructions = [_find_construction(name, init_lines) for name in run]
+            place = next(
+                n for n, text in enumerate(init_lines) if text.startswith(f"self.{run[0]} =")
+            )
+            if any(text.startswith(f"self.{attribute} =") for text in init_lines):
                 continue
-            own = {f"self.{name} = {text}" for name, text in zip(run, constructions, strict=True)}
-            made[first] = f"self.{attribute} = {module_list(constructions)}"
-            made = [text for text in made if text not in own]
-            loop = [f"    {text.replace(_STEP, each)}" for text in body]
-            lines[start : start + len(run) * len(body)] = [
-                f"for {each} in self.{attribute}:", *loop, *after
+            assignments = {
+                f"self.{name} = {text}" for name, text in zip(run, constructions, strict=True)
+            }
+            init_lines[place] = f"self.{attribute} = {module_list(constructions)}"
+            init_lines = [text for text in init_lines if text not in assignments]
+            loop = [f"    {text.replace(_MODULE_SLOT, variable)}" for text in body]
+            forward_lines[start : start + len(run) * len(body)] = [
+                f"for {variable} in self.{attribute}:", *loop, *tail
             ]  # fmt: skip
-            new = {name: f"{attribute}.{k}" for k, name in enumerate(run)}
-            weights = [_renamed(weight, new) for weight in weights]
-    return made, lines, weights
+            new_names = {name: f"{attribute}.{k}" for k, name in enumerate(run)}
+            weights = [_rename_weight(weight, new_names) for weight in weights]
+    return init_lines, forward_lines, weights
 
 
-def _runs(stem: str, made: Sequence[str]) -> list[list[str]]:
-    """Modules of one list that one class makes; of a torch.nn class only equal ones."""
+def _module_runs(stem: str, init_lines: Sequence[str]) -> list[list[str]]:
+    """Return runs of modules `stem_0`, `stem_1`, ... of one class, as their attributes.
+
+    Those of a torch.nn class also have equal arguments.
+    """
     runs: list[list[str]] = []
-    before: tuple[str, str] | None = None
-    for text in made:
-        match = _MADE.fullmatch(text)
+    previous: tuple[str, str] | None = None
+    for text in init_lines:
+        match = _CONSTRUCTION.fullmatch(text)
         if match is None or match[2] != stem:
             continue
         kind = (match[3], match[4] if match[3].startswith("nn.") else "")
-        if kind != before:
+        if kind != previous:
             runs.append([])
         runs[-1].append(match[1])
-        before = kind
+        previous = kind
     return [run for run in runs if len(run) >= SHORTEST_LOOP]
 
 
-def _construction(name: str, made: Sequence[str]) -> str:
+def _find_construction(name: str, init_lines: Sequence[str]) -> str:
     prefix = f"self.{name} = "
-    return next(text.removeprefix(prefix) for text in made if text.startswith(prefix))
+    return next(text.removeprefix(prefix) for text in init_lines if text.startswith(prefix))
 
 
-def _only_there(run: Sequence[str], made: Sequence[str], lines: Sequence[str]) -> bool:
-    """Whether each module is made once and called once, and mentioned nowhere else."""
-    times = Counter(re.findall(r"self\.(\w+)", "\n".join((*made, *lines))))
-    return all(times[name] == 2 for name in run)
+def _are_used_once(
+    run: Sequence[str], init_lines: Sequence[str], forward_lines: Sequence[str]
+) -> bool:
+    """Return whether each module is made once and called once, and mentioned nowhere else."""
+    counts = Counter(re.findall(r"self\.(\w+)", "\n".join((*init_lines, *forward_lines))))
+    return all(counts[name] == 2 for name in run)
 
 
-def _repeated(run: Sequence[str], lines: Sequence[str]) -> tuple[int, list[str], list[str]]:
-    """(where it begins, the statements that repeat, what comes after); no statements for none.
+def _find_repetition(
+    run: Sequence[str], forward_lines: Sequence[str]
+) -> tuple[int, list[str], list[str]]:
+    """Return (index of the first statement, the loop's body, statements after it).
 
-    A loop may end with the statement that the last line of `forward` returns.
+    The body is empty if the statements do not repeat. If the last turn's result is returned
+    directly, the loop assigns it, and a return statement follows.
     """
-    nothing: tuple[int, list[str], list[str]] = (0, [], [])
-    places = [
-        next((n for n, line in enumerate(lines) if f"self.{name}(" in line), -1) for name in run
+    no_repetition: tuple[int, list[str], list[str]] = (0, [], [])
+    positions = [
+        next((n for n, line in enumerate(forward_lines) if f"self.{name}(" in line), -1)
+        for name in run
     ]
-    sizes = {b - a for a, b in pairwise(places)}
-    if len(sizes) != 1 or min(places) < 0 or (size := sizes.pop()) < 1:
-        return nothing
-    for start in range(places[0], max(places[0] - size, -1), -1):
-        groups = [list(lines[start + k * size :][:size]) for k in range(len(run))]
-        after: list[str] = []
+    sizes = {b - a for a, b in pairwise(positions)}
+    if len(sizes) != 1 or min(positions) < 0 or (size := sizes.pop()) < 1:
+        return no_repetition
+    for start in range(positions[0], max(positions[0] - size, -1), -1):
+        groups = [list(forward_lines[start + turn * size :][:size]) for turn in range(len(run))]
+        tail: list[str] = []
         if len(groups[-1]) == size and groups[-1][-1].startswith("return "):
             target, equals, _ = groups[0][-1].partition(" = ")
             if equals and target.isidentifier():
                 groups[-1][-1] = f"{target} = {groups[-1][-1].removeprefix('return ')}"
-                after = [f"return {target}"]
+                tail = [f"return {target}"]
         steps = [
-            [line.replace(f"self.{name}(", f"{_STEP}(") for line in group]
+            [line.replace(f"self.{name}(", f"{_MODULE_SLOT}(") for line in group]
             for name, group in zip(run, groups, strict=True)
         ]
-        codes = [[uncommented(line)[0] for line in step] for step in steps]
+        codes = [[split_comment(line)[0] for line in step] for step in steps]
         if all(code == codes[0] for code in codes) and len(codes[0]) == size:
-            same = [len(set(several)) == 1 for several in zip(*steps, strict=True)]
-            body = [s if k else c for s, c, k in zip(steps[0], codes[0], same, strict=True)]
-            return start, body, after
-    return nothing
+            has_equal_comments = [len(set(variants)) == 1 for variants in zip(*steps, strict=True)]
+            body = [
+                s if turn else c
+                for s, c, turn in zip(steps[0], codes[0], has_equal_comments, strict=True)
+            ]
+            return start, body, tail
+    return no_repetition
 
 
-def _renamed(weight: Weight, new: dict[str, str]) -> Weight:
-    module, dot, rest = weight.local.partition(".")
-    return replace(weight, local=f"{new[module]}{dot}{rest}") if module in new else weight
+def _rename_weight(weight: Weight, new_names: dict[str, str]) -> Weight:
+    module, dot, tail = weight.local.partition(".")
+    return (
+        replace(weight, local=f"{new_names[module]}{dot}{tail}") if module in new_names else weight
+    )
 
 
-def counted(lines: Sequence[str]) -> list[str]:
-    """The statements of `forward`, with a loop for those that differ in a number that goes up."""
-    statements = [uncommented(line) for line in lines]
-    written: list[str] = []
+def roll_number_loops(lines: Sequence[str]) -> list[str]:
+    """Return the statements of `forward`, with loops for those that differ in a rising number."""
+    statements = [split_comment(line) for line in lines]
+    rolled_lines: list[str] = []
     start = 0
     while start < len(lines):
-        loops = (_counted_loop(statements, start, n) for n in _BODIES)
-        loop, size = max(loops, key=lambda found: found[1])
-        written += loop if size else [lines[start]]
+        loops = (_roll_number_loop(statements, start, n) for n in _BODY_SIZES)
+        loop, size = max(loops, key=lambda candidate: candidate[1])
+        rolled_lines += loop if size else [lines[start]]
         start += size or 1
-    return written
+    return rolled_lines
 
 
-_BODIES = range(_LONGEST_BODY, 0, -1)
+_BODY_SIZES = range(_LONGEST_BODY, 0, -1)
 
 
-def _counted_loop(
+def _roll_number_loop(
     statements: Sequence[tuple[str, str]], start: int, size: int
 ) -> tuple[list[str], int]:
-    """A loop whose body is `size` statements from `start` on, and how many it replaces.
+    """Return a loop whose body is the `size` statements from `start` on, and how many it replaces.
 
-    A statement comes with its comment.
+    `statements` are pairs of code and comment. ([], 0) if there is no such loop.
     """
     turns = (len(statements) - start) // size
     if turns < SHORTEST_LOOP or statements[start][0].startswith((" ", "return")):
         return [], 0
 
-    def body(turn: int) -> list[str]:
-        place = start + turn * size
-        return _INDEX.split("\n".join(code for code, _ in statements[place : place + size]))
+    def turn_pieces(turn: int) -> list[str]:
+        position = start + turn * size
+        return _INDEX.split("\n".join(code for code, _ in statements[position : position + size]))
 
-    first = body(0)
-    moving = {k for k, (a, b) in enumerate(zip(first, body(1), strict=False)) if a != b}
-    if not moving or len({first[k] for k in moving}) > 1 or any(k % 2 == 0 for k in moving):
+    first_pieces = turn_pieces(0)
+    moving_indices = {
+        k for k, (a, b) in enumerate(zip(first_pieces, turn_pieces(1), strict=False)) if a != b
+    }
+    if (
+        not moving_indices
+        or len({first_pieces[k] for k in moving_indices}) > 1
+        or any(k % 2 == 0 for k in moving_indices)
+    ):
         return [], 0
-    begin = int(first[min(moving)])
+    begin = int(first_pieces[min(moving_indices)])
 
-    def expected(turn: int) -> list[str]:
-        return [str(begin + turn) if k in moving else text for k, text in enumerate(first)]
+    def expected_pieces(turn: int) -> list[str]:
+        return [
+            str(begin + turn) if k in moving_indices else text
+            for k, text in enumerate(first_pieces)
+        ]
 
-    turns = next((turn for turn in range(turns) if body(turn) != expected(turn)), turns)
+    turns = next(
+        (turn for turn in range(turns) if turn_pieces(turn) != expected_pieces(turn)), turns
+    )
     if turns < SHORTEST_LOOP:
         return [], 0
     text = "\n".join(code + comment for code, comment in statements[start:])
-    index = unique("t", {*RESERVED, *re.findall(r"(?<![\w.])[A-Za-z_]\w*", text)})
-    codes = "".join(index if k in moving else text for k, text in enumerate(first)).split("\n")
+    index = make_unique("t", {*RESERVED, *re.findall(r"(?<![\w.])[A-Za-z_]\w*", text)})
+    codes = "".join(
+        index if k in moving_indices else text for k, text in enumerate(first_pieces)
+    ).split("\n")
     comments = [[comment for _, comment in statements[start + n : start + turns * size : size]]
                 for n in range(size)]  # fmt: skip
-    same = [each[0] if len({*each}) == 1 else "" for each in comments]
+    shared_comments = [
+        turn_comments[0] if len({*turn_comments}) == 1 else "" for turn_comments in comments
+    ]
     span = f"{begin}, {begin + turns}" if begin else f"{turns}"
-    written = [f"    {code}{comment}" for code, comment in zip(codes, same, strict=True)]
-    return [f"for {index} in range({span}):", *written], turns * size
+    body_lines = [
+        f"    {code}{comment}" for code, comment in zip(codes, shared_comments, strict=True)
+    ]
+    return [f"for {index} in range({span}):", *body_lines], turns * size

@@ -1,4 +1,4 @@
-"""What a class owns (modules, weights, constants), and how `__init__` makes each."""
+"""Writes the `__init__` statements that make a class's modules, weights and constants."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import groupby, takewhile
 
 from runner.emit.code.module_choice import ModuleCall, module_call
-from runner.emit.code.operation_code import Text
-from runner.emit.inputs.tensor_recipes import Recipes
-from runner.emit.naming.value_names import RESERVED, identifier, relative, unique
+from runner.emit.code.operation_code import Expression
+from runner.emit.inputs.tensor_recipes import RecipeWriter
+from runner.emit.naming.value_names import RESERVED, identifier, make_unique, relative_path
 from runner.graph.ir import Operation, State, TensorSpec
 from runner.graph.operations import is_random
 from runner.graph.terms import snake_case
@@ -18,9 +18,9 @@ from runner.tree.interface import Program
 
 LONGEST_PARAMETER_RECIPE = 4
 SHORTEST_RUN = 3
-"""Equal modules in a row that a list has in one line."""
-# What nn.Module itself is called for, so that no attribute may hide it.
-_OF_MODULES = {
+"""Fewest equal modules in a row that a list writes as one repetition."""
+# Methods of nn.Module that people call, so that no attribute may hide them.
+_MODULE_METHODS = {
     "train", "eval", "to", "children", "modules", "parameters", "buffers", "apply", "half", "float",
 }  # fmt: skip
 
@@ -32,214 +32,247 @@ class Weight:
     local: str
     """Dotted name in the class."""
     position: int
-    """Which of the part's states it is."""
+    """Position of its state among the part's states."""
     sibling: str = ""
-    """A buffer beside that state, which no operation reads: `num_batches_tracked`."""
+    """Name of a buffer beside that state that no operation reads: `num_batches_tracked`; else ''.
+    """
 
 
-class Owned:
-    """Gives operations their modules and weights, and remembers what `__init__` must make."""
+class ModuleAttributes:
+    """The attributes of one class: assigns them on first use, and collects what `__init__` runs."""
 
     def __init__(
-        self, program: Program, states: tuple[str, ...], base: str, *, alone: bool = False
+        self, program: Program, states: tuple[str, ...], base: str, *, name_by_class: bool = False
     ) -> None:
-        """`alone`: modules are called by their class, since one file serves several places."""
-        self.program, self.alone = program, alone
+        """Start without attributes.
+
+        `states`: the states that the part reads. `base`: path of the author's module around it.
+        `name_by_class`: name modules after their class, because one file serves several places.
+        """
+        self.program, self.name_by_class = program, name_by_class
         self.base = common_path([program.graph.states[n].path for n in states], base)
         self.positions = {name: p for p, name in enumerate(states)}
         self.weights: list[Weight] = []
-        self.lines: list[str] = []
-        self.names: set[str] = set(RESERVED) | _OF_MODULES
-        self._recipes = Recipes(set())
+        self.init_lines: list[str] = []
+        """Statements of `__init__`."""
+        self.names: set[str] = set(RESERVED) | _MODULE_METHODS
+        """Attribute names that are not free."""
+        self._recipe_writer = RecipeWriter(set())
         self._modules: dict[object, str] = {}
         self._states: dict[str, str] = {}
         self._kinds = [program.graph.states[name].kind for name in states]
-        self._first: dict[int, str] = {}
+        self._first_names: dict[int, str] = {}
         self._anchor = ""
 
-    def _take(self, weight: Weight) -> None:
-        """Take a weight in; a parameter that is here already stays one tensor."""
+    def _add_weight(self, weight: Weight) -> None:
+        """Record a weight; tie it to the first one if it is the same parameter."""
         self.weights.append(weight)
         if weight.sibling or self._kinds[weight.position] != "parameter":
             return
-        first = self._first.setdefault(weight.position, weight.local)
+        first = self._first_names.setdefault(weight.position, weight.local)
         if first != weight.local:
-            self.lines.append(f"self.{_reached(weight.local)} = self.{_reached(first)}")
+            self.init_lines.append(
+                f"self.{_attribute_expression(weight.local)} = self.{_attribute_expression(first)}"
+            )
 
-    def module(self, op: Operation) -> tuple[str, ModuleCall] | None:
-        """(attribute, call) of the nn module that runs the operation, if there is one."""
+    def use_module(self, op: Operation) -> tuple[str, ModuleCall] | None:
+        """Return (attribute, call) of the nn module that runs an operation, None if there is none.
+
+        The module is made on its first use.
+        """
         graph = self.program.graph
         call = module_call(op, graph.values, self.program.is_state, training=graph.mode == "train")
         if call is None:
             return None
         key = (call.cls, call.arguments, call.weights)
         if key not in self._modules:
-            attribute = self.name(self._module_name(call, op))
+            attribute = self.reserve_name(self._module_name(call, op))
             self._modules[key] = attribute
             self._make_module(attribute, call)
         return self._modules[key], call
 
     def _module_name(self, call: ModuleCall, op: Operation) -> str:
-        path = self._path(call.weights[0][1], op).rpartition(".")[0] if call.weights else ""
-        return (not self.alone and self._inside(path)) or snake_case(call.cls)
+        path = self._weight_path(call.weights[0][1], op).rpartition(".")[0] if call.weights else ""
+        return (not self.name_by_class and self._relative_name(path)) or snake_case(call.cls)
 
-    def _path(self, state: str, op: Operation) -> str:
-        """A weight's path; of one that several modules share, as the module that runs has it."""
+    def _weight_path(self, state: str, op: Operation) -> str:
+        """Return a weight's path; for one that modules share, the path in the module that runs."""
         graph = self.program.graph
         path = graph.states[state].path
-        here = f"{op.scopes[-1].path if op.scopes else ''}.{path.rpartition('.')[2]}"
-        shared = here in graph.state_names and graph.tied.get(here, here) == graph.tied.get(
-            path, path
-        )
-        return here if shared else path
+        running_path = f"{op.scopes[-1].path if op.scopes else ''}.{path.rpartition('.')[2]}"
+        is_shared = running_path in graph.state_names and graph.tied.get(
+            running_path, running_path
+        ) == graph.tied.get(path, path)
+        return running_path if is_shared else path
 
-    def _inside(self, path: str) -> str:
-        """What a path is called in this class: relative to where the class stands."""
-        inside = relative(path, self.base) or path.rpartition(".")[2]
-        if self.base and inside == path:  # not inside: the module around gives it to this one
-            inside = path.rpartition(".")[2]
-        pieces = inside.split(".")
+    def _relative_name(self, path: str) -> str:
+        """Return an attribute name for a path relative to the class's own, or '' for a number."""
+        local_path = relative_path(path, self.base) or path.rpartition(".")[2]
+        if self.base and local_path == path:  # A module further out passes it in.
+            local_path = path.rpartition(".")[2]
+        pieces = local_path.split(".")
         while len(pieces) > 1 and pieces[0].isdigit():
             pieces = pieces[1:]
         return "" if pieces[0].isdigit() else "_".join(pieces)
 
     def _make_module(self, attribute: str, call: ModuleCall) -> None:
         arguments = ", ".join(f"{name}={value}" for name, value in call.arguments)
-        self.lines.append(f"self.{attribute} = nn.{call.cls}({arguments})")
+        self.init_lines.append(f"self.{attribute} = nn.{call.cls}({arguments})")
         for name, value in call.weights:
-            self._take(Weight(f"{attribute}.{name}", self.positions[value]))
+            self._add_weight(Weight(f"{attribute}.{name}", self.positions[value]))
         for name in call.extra:
             self.weights.append(
                 Weight(f"{attribute}.{name}", self.positions[call.weights[-1][1]], name)
             )
 
-    def state(self, name: str) -> Text:
-        """A weight that an operation reads by itself: `self.scale`."""
+    def use_state(self, name: str) -> Expression:
+        """Return the expression of a weight that an operation reads directly: `self.scale`.
+
+        The attribute is made on its first use.
+        """
         if name not in self._states:
             state = self.program.graph.states[name]
-            attribute = self.name(
-                identifier(self._inside(state.path) or state.path.rpartition(".")[2])
+            attribute = self.reserve_name(
+                identifier(self._relative_name(state.path) or state.path.rpartition(".")[2])
             )
             self._states[name] = attribute
             self._make_state(attribute, state, self.program.spec(name))
-            if state.kind != "constant" or is_given(state):
-                self._take(Weight(attribute, self.positions[name]))
-        return Text(f"self.{self._states[name]}")
+            if state.kind != "constant" or is_loaded_constant(state):
+                self._add_weight(Weight(attribute, self.positions[name]))
+        return Expression(f"self.{self._states[name]}")
 
     def _make_state(self, attribute: str, state: State, spec: TensorSpec) -> None:
-        value = self._value(state, spec)
+        value = self._initial_value(state, spec)
         if state.kind == "parameter":
-            frozen = "" if state.requires_grad else ", requires_grad=False"
-            self.lines.append(f"self.{attribute} = nn.Parameter({value}{frozen})")
-        elif state.kind == "buffer" or is_given(state):
-            left_out = "" if state.in_checkpoint else ", persistent=False"
-            self.lines.append(f'self.register_buffer("{attribute}", {value}{left_out})')
+            gradient = "" if state.requires_grad else ", requires_grad=False"
+            self.init_lines.append(f"self.{attribute} = nn.Parameter({value}{gradient})")
+        elif state.kind == "buffer" or is_loaded_constant(state):
+            persistence = "" if state.in_checkpoint else ", persistent=False"
+            self.init_lines.append(f'self.register_buffer("{attribute}", {value}{persistence})')
         else:
-            self.lines.append(f"self.{attribute} = {value}")
+            self.init_lines.append(f"self.{attribute} = {value}")
 
-    def _value(self, state: State, spec: TensorSpec) -> str:
-        recipe = None if is_given(state) else state.recipe
+    def _initial_value(self, state: State, spec: TensorSpec) -> str:
+        recipe = None if is_loaded_constant(state) else state.recipe
         if recipe is not None and (
             state.kind != "parameter" or len(recipe.operations) <= LONGEST_PARAMETER_RECIPE
         ):
-            drawn = any(map(is_random, recipe.operations))
-            recipes = Recipes({*self._recipes.taken}) if drawn else self._recipes
-            lines, value = recipes.write(recipe)
-            self.lines += lines
+            is_drawn = any(map(is_random, recipe.operations))
+            recipe_writer = (
+                RecipeWriter({*self._recipe_writer.taken_names})
+                if is_drawn
+                else self._recipe_writer
+            )
+            lines, value = recipe_writer.write(recipe)
+            self.init_lines += lines
             return value
         if state.literal is not None:
             return state.literal
         return random_tensor(spec, state)
 
-    def anchor(self) -> str:
-        """A tensor that moves with the module: the first weight, else an empty buffer."""
+    def device_anchor(self) -> str:
+        """Return a tensor that moves with the module: the first weight, else an empty buffer."""
         for weight in self.weights:
             if self._kinds[weight.position] != "constant":
-                return f"self.{_reached(weight.local)}"
+                return f"self.{_attribute_expression(weight.local)}"
         if not self._anchor:
-            self._anchor = self.name("anchor")
-            self.lines.append(
+            self._anchor = self.reserve_name("anchor")
+            self.init_lines.append(
                 f'self.register_buffer("{self._anchor}", torch.empty(0), persistent=False)'
             )
         return f"self.{self._anchor}"
 
-    def name(self, wish: str) -> str:
-        """A free attribute name, taken from now on."""
-        found = unique(identifier(wish), self.names)
-        self.names.add(found)
-        return found
+    def reserve_name(self, preferred: str) -> str:
+        """Return a free attribute name and reserve it."""
+        name = make_unique(identifier(preferred), self.names)
+        self.names.add(name)
+        return name
 
-    def child(
-        self, wish: str, construction: str, weights: Sequence[Weight], positions: Sequence[int]
+    def add_child(
+        self, preferred: str, construction: str, weights: Sequence[Weight], positions: Sequence[int]
     ) -> str:
-        """The attribute that holds another emitted class, whose weights are also this one's."""
-        attribute = self.name(wish)
-        self.lines.append(f"self.{attribute} = {construction}")
-        self._own(attribute, weights, positions)
+        """Add another emitted class with its weights, and return its attribute.
+
+        `positions`: position of each of its states among this class's states.
+        """
+        attribute = self.reserve_name(preferred)
+        self.init_lines.append(f"self.{attribute} = {construction}")
+        self._add_child_weights(attribute, weights, positions)
         return attribute
 
-    def children(
+    def add_children(
         self,
-        wish: str,
+        preferred: str,
         constructions: Sequence[str],
         weights: Sequence[Sequence[Weight]],
         positions: Sequence[Sequence[int]],
     ) -> str:
-        """The attribute that holds a list of emitted classes, one for each construction."""
-        attribute = self.name(wish)
-        self.lines.append(f"self.{attribute} = {module_list(constructions)}")
-        for k, (theirs, own) in enumerate(zip(weights, positions, strict=True)):
-            self._own(f"{attribute}.{k}", theirs, own)
+        """Add a list of emitted classes, one per construction, and return its attribute."""
+        attribute = self.reserve_name(preferred)
+        self.init_lines.append(f"self.{attribute} = {module_list(constructions)}")
+        for k, (child_weights, child_positions) in enumerate(zip(weights, positions, strict=True)):
+            self._add_child_weights(f"{attribute}.{k}", child_weights, child_positions)
         return attribute
 
-    def _own(self, prefix: str, weights: Sequence[Weight], positions: Sequence[int]) -> None:
+    def _add_child_weights(
+        self, prefix: str, weights: Sequence[Weight], positions: Sequence[int]
+    ) -> None:
         for weight in weights:
-            self._take(
+            self._add_weight(
                 Weight(f"{prefix}.{weight.local}", positions[weight.position], weight.sibling)
             )
 
 
-_COUNTED = re.compile(r"(\w+\(\w+=)(\d+)\)")
+_NUMBERED_CALL = re.compile(r"(\w+\(\w+=)(\d+)\)")
 
 
 def module_list(constructions: Sequence[str]) -> str:
-    """A list of modules: equal ones, ones with a number that grows evenly, or any."""
+    """Return an `nn.ModuleList` of constructions, as a generator if they are equal.
+
+    Also a generator if their only number grows evenly.
+    """
     if len({*constructions}) == 1:
         return f"nn.ModuleList({constructions[0]} for _ in range({len(constructions)}))"
-    matches = [match for text in constructions if (match := _COUNTED.fullmatch(text))]
+    matches = [match for text in constructions if (match := _NUMBERED_CALL.fullmatch(text))]
     numbers = [int(match[2]) for match in matches]
     if len(numbers) == len(constructions) and len({match[1] for match in matches}) == 1:
         first, step = numbers[0], numbers[1] - numbers[0]
         if step > 0 and numbers == [first + k * step for k in range(len(numbers))]:
-            each = f"{matches[0][1]}{first} + {step} * i)"
-            return f"nn.ModuleList({each} for i in range({len(numbers)}))"
-    runs = [(text, len(list(same))) for text, same in groupby(constructions)]
-    listed = [
+            construction = f"{matches[0][1]}{first} + {step} * i)"
+            return f"nn.ModuleList({construction} for i in range({len(numbers)}))"
+    runs = [(text, len(list(run))) for text, run in groupby(constructions)]
+    items = [
         f"*({text} for _ in range({count}))" if count >= SHORTEST_RUN else ", ".join([text] * count)
         for text, count in runs
     ]
-    return "nn.ModuleList([" + ", ".join(listed) + "])"
+    return "nn.ModuleList([" + ", ".join(items) + "])"
 
 
-def _reached(name: str) -> str:
-    """A weight's name as Python says it: `steps[0].linear.weight`."""
+def _attribute_expression(name: str) -> str:
+    """Return a weight's name as a Python expression: `steps[0].linear.weight`."""
     return re.sub(r"\.(\d+)(?=\.|$)", r"[\1]", name)
 
 
 def common_path(states: Sequence[str], base: str) -> str:
-    """The module that holds all of them, where it lies deeper than `base`."""
+    """Return the path of the innermost module that holds all states if it is inside `base`.
+
+    Otherwise return `base`.
+    """
     paths = [path.split(".")[:-1] for path in states]
     if len(paths) < 2:
         return base
     common = [
         pieces[0] for pieces in takewhile(lambda p: len({*p}) == 1, zip(*paths, strict=False))
     ]
-    found = ".".join(common)
-    return found if relative(found, base) != found or not base else base
+    module_path = ".".join(common)
+    return module_path if relative_path(module_path, base) != module_path or not base else base
 
 
-def is_given(state: State) -> bool:
-    """A tensor in a plain attribute that cannot be computed again: handed over like a weight."""
+def is_loaded_constant(state: State) -> bool:
+    """Return whether a state is a constant that cannot be recomputed.
+
+    Such a tensor in a plain attribute is handed over like a weight.
+    """
     if state.kind != "constant":
         return False
     if state.recipe is None:
@@ -248,10 +281,10 @@ def is_given(state: State) -> bool:
 
 
 def random_tensor(spec: TensorSpec, state: State) -> str:
-    """Values of no meaning in the right shape: weights are loaded over them.
+    """Return an expression of placeholder values in a state's shape; weights are loaded over them.
 
-    A parameter has both signs. Most tables (filters, windows, frequencies) have none below 0. A
-    mask chooses as many elements as in the model.
+    A parameter gets both signs; a buffer or constant gets none below 0, as most tables have
+    (filters, windows, frequencies). A mask has as many true elements as in the model.
     """
     shape = ", ".join(map(str, spec.shape))
     dtype = "" if spec.dtype == "float32" else f", dtype=torch.{spec.dtype}"

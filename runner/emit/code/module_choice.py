@@ -1,54 +1,56 @@
 """Finds the `torch.nn` module that runs an operation whose weights the model owns.
 
-A module is named only where its own `forward` runs exactly the operation: same overload, same
-arguments. Where it would do something else (weights that are computed, a layout that the module
-would not keep, a mode that the call does not follow), the operation stays a function call.
+A module is chosen only if its own `forward` runs exactly the operation: same overload, same
+arguments. Otherwise (computed weights, a layout that the module would not keep, a mode that the
+call does not follow) the operation stays a function call.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from runner.emit.code.literals import Text, literal
+from runner.emit.code.literals import Expression, literal
 from runner.graph.ir import Arg, Operation, Ref, Symbol, TensorSpec, references
 
 
 @dataclass(frozen=True, slots=True)
 class ModuleCall:
-    """A module and one call of it."""
+    """A `torch.nn` module and the call of it that runs an operation."""
 
     cls: str
     """Class in `torch.nn`: `Conv2d`."""
     arguments: tuple[tuple[str, str], ...]
-    """Of the constructor, in its own order, as Python; defaults are left out."""
+    """Arguments of the constructor in its own order, as Python, without defaults."""
     weights: tuple[tuple[str, str], ...]
     """Attribute of the module -> value in the graph: `("weight", "p_conv1_weight")`."""
     inputs: tuple[Arg, ...]
-    """What the call is given: `(x,)`, `(x, (h0, c0))`."""
+    """Arguments of the call: `(x,)`, `(x, (h0, c0))`."""
     extra: tuple[str, ...] = ()
-    """Buffers that the module has besides, and that the operation does not read."""
+    """Further buffers of the module, which the operation does not read."""
     unpack: str = "{}"
-    """How the operation's outputs stand in what the call returns: `{}, ({}, {})`."""
+    """Targets that unpack the operation's outputs from the call's result: `{}, ({}, {})`."""
 
 
 Settings = Iterable[tuple[str, Arg, Arg]]
-"""Constructor arguments: name, value, the value that is left out; `...` where none is."""
+"""Constructor arguments: name, value, default; `...` if there is no default."""
 Weights = Iterable[tuple[str, Arg]]
+"""Weights of a module: attribute, argument of the operation."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Site:
-    """An operation where it stands: what its values look like and which of them the model owns."""
+    """An operation with its context: the specs of its values, and which of them the model owns."""
 
     op: Operation
     specs: Mapping[str, TensorSpec]
     is_state: Callable[[str], bool]
     training: bool
+    """Whether the module will be called in training mode."""
 
     def arg(self, name: str, default: Arg = None) -> Arg:
         return self.op.arg(name, default)
 
     def shape(self, arg: Arg) -> tuple[int, ...]:
-        """Of a tensor argument; () where there is none."""
+        """Return the shape of a tensor argument; () if there is none."""
         return self.specs[arg.name].shape if isinstance(arg, Ref) else ()
 
     def module(
@@ -60,19 +62,26 @@ class _Site:
         extra: tuple[str, ...] = (),
         unpack: str = "{}",
     ) -> ModuleCall | None:
-        """The module; None where a weight is not the model's, or would not be kept as it is."""
-        held = [(attribute, value) for attribute, value in weights if value is not None]
-        owned = [(a, v.name) for a, v in held if isinstance(v, Ref) and self.is_state(v.name)]
+        """Return the module call; None if a weight is computed, or the module would change it.
+
+        A module makes contiguous floating-point weights of one dtype.
+        """
+        passed_weights = [(attribute, value) for attribute, value in weights if value is not None]
+        owned = [
+            (a, v.name) for a, v in passed_weights if isinstance(v, Ref) and self.is_state(v.name)
+        ]
         specs = [self.specs[name] for _, name in owned]
         dtypes = {spec.dtype for spec in specs}
-        if len(owned) < len(held) or len(dtypes) > 1:
+        if len(owned) < len(passed_weights) or len(dtypes) > 1:
             return None
         if not all(spec.contiguous and spec.floating for spec in specs):
             return None
-        written = [(n, v, d) for n, v, d in settings] + [
+        settings_with_dtype = [(n, v, d) for n, v, d in settings] + [
             ("dtype", Symbol(f"torch.{dtype}"), Symbol("torch.float32")) for dtype in dtypes
         ]
-        arguments = tuple((n, _python(v)) for n, v, default in written if v != default)
+        arguments = tuple(
+            (n, _python_text(v)) for n, v, default in settings_with_dtype if v != default
+        )
         return ModuleCall(cls, arguments, tuple(owned), inputs, extra, unpack)
 
 
@@ -83,7 +92,7 @@ def module_call(
     *,
     training: bool = False,
 ) -> ModuleCall | None:
-    """The module call that runs exactly this operation, None where there is none.
+    """Return the module call that runs exactly this operation, None if there is none.
 
     `training` is the mode in which the module will be called.
     """
@@ -92,19 +101,23 @@ def module_call(
 
 
 def zero_states(op: Operation, maker: Callable[[str], Operation | None]) -> list[str]:
-    """The states that a recurrent module makes itself, where its caller gives it none."""
+    """Return the zero initial states that a recurrent module makes itself if it is passed none.
+
+    Empty if they were made by anything but the module. `maker` gives the operation that makes a
+    value, None if there is none.
+    """
     names = list(references(op.arg("hx"))) if op.name in {*_RECURRENT, *_CELLS} else []
     makers = [maker(name) for name in names]
-    own = all(m is not None and m.name == "zeros" and m.scopes == op.scopes for m in makers)
-    return names if own and op.scopes and op.scopes[-1].builtin else []
+    are_own = all(m is not None and m.name == "zeros" and m.scopes == op.scopes for m in makers)
+    return names if are_own and op.scopes and op.scopes[-1].builtin else []
 
 
-def _python(arg: Arg) -> str:
-    return literal(arg, lambda name: Text(name)).text
+def _python_text(arg: Arg) -> str:
+    return literal(arg, lambda name: Expression(name)).text
 
 
-def _number(arg: Arg) -> Arg:
-    """One number for equal ones, as in `kernel_size=3`."""
+def _collapse_equal(arg: Arg) -> Arg:
+    """Return one number for a tuple of equal ones, as in `kernel_size=3`."""
     if isinstance(arg, tuple) and arg and all(item == arg[0] for item in arg):
         return arg[0]
     return arg
@@ -150,18 +163,18 @@ def _conv(site: _Site) -> ModuleCall | None:
     shape = site.shape(weight)
     assert isinstance(groups, int)
     transposed = site.op.name.startswith("conv_transpose")
-    ahead = shape[1] * groups
-    channels = (shape[0], ahead) if transposed else (ahead, shape[0])
+    grouped_channels = shape[1] * groups
+    channels = (shape[0], grouped_channels) if transposed else (grouped_channels, shape[0])
     sizes = {
-        name: (name, _number(site.arg(name, default)), default)
+        name: (name, _collapse_equal(site.arg(name, default)), default)
         for name, default in (("stride", 1), ("padding", 0), ("dilation", 1), ("output_padding", 0))
     }
     has_bias = ("bias", bias is not None, True)
-    counted = ("groups", groups, 1)
-    tail = (
-        (sizes["output_padding"], counted, has_bias, sizes["dilation"])
+    group_setting = ("groups", groups, 1)
+    final_settings = (
+        (sizes["output_padding"], group_setting, has_bias, sizes["dilation"])
         if transposed
-        else (sizes["dilation"], counted, has_bias)
+        else (sizes["dilation"], group_setting, has_bias)
     )
     if site.op.target.endswith(".padding") and site.arg("padding") is None:
         return None
@@ -170,10 +183,10 @@ def _conv(site: _Site) -> ModuleCall | None:
         [
             ("in_channels", channels[0], ...),
             ("out_channels", channels[1], ...),
-            ("kernel_size", _number(shape[2:]), ...),
+            ("kernel_size", _collapse_equal(shape[2:]), ...),
             sizes["stride"],
             sizes["padding"],
-            *tail,
+            *final_settings,
         ],
         [("weight", weight), ("bias", bias)],
         (site.arg("input"),),
@@ -209,12 +222,16 @@ def _batch_norm(site: _Site) -> ModuleCall | None:
 
 def _instance_norm(site: _Site) -> ModuleCall | None:
     source, weight, bias = site.arg("input"), site.arg("weight"), site.arg("bias")
-    mean, var, own = site.arg("running_mean"), site.arg("running_var"), site.arg("use_input_stats")
+    mean, var, uses_input_stats = (
+        site.arg("running_mean"),
+        site.arg("running_var"),
+        site.arg("use_input_stats"),
+    )
     shape = site.shape(source)
     tracked = mean is not None
     if len(shape) not in (3, 4, 5) or (weight is None) != (bias is None):
         return None
-    if tracked != (var is not None) or own is not (site.training if tracked else True):
+    if tracked != (var is not None) or uses_input_stats is not (site.training if tracked else True):
         return None
     return site.module(
         f"InstanceNorm{len(shape) - 2}d",
@@ -238,7 +255,7 @@ def _layer_norm(site: _Site) -> ModuleCall | None:
     return site.module(
         "LayerNorm",
         [
-            ("normalized_shape", _only(shape), ...),
+            ("normalized_shape", _unwrap_single(shape), ...),
             ("eps", site.arg("eps", 1e-5), 1e-5),
             ("elementwise_affine", weight is not None, True),
             ("bias", bias is not None, weight is not None),
@@ -248,7 +265,7 @@ def _layer_norm(site: _Site) -> ModuleCall | None:
     )
 
 
-def _only(arg: Arg) -> Arg:
+def _unwrap_single(arg: Arg) -> Arg:
     return arg[0] if isinstance(arg, tuple) and len(arg) == 1 else arg
 
 
@@ -257,7 +274,7 @@ def _rms_norm(site: _Site) -> ModuleCall | None:
     return site.module(
         "RMSNorm",
         [
-            ("normalized_shape", _only(site.arg("normalized_shape")), ...),
+            ("normalized_shape", _unwrap_single(site.arg("normalized_shape")), ...),
             ("eps", site.arg("eps"), None),
             ("elementwise_affine", weight is not None, True),
         ],
@@ -315,7 +332,7 @@ def _prelu(site: _Site) -> ModuleCall | None:
 
 # --- recurrent ------------------------------------------------------------------------------------
 
-# operator -> (module, gates, other arguments of it, how its outputs stand in the module's)
+# Operator -> (module, gates, further constructor arguments, targets that unpack the outputs).
 _RECURRENT: dict[str, tuple[str, int, Settings, str]] = {
     "lstm": ("LSTM", 4, (), "{}, ({}, {})"),
     "gru": ("GRU", 3, (), "{}, {}"),
@@ -337,7 +354,7 @@ def _recurrent(site: _Site) -> ModuleCall | None:
         return None
     if len(site.shape(source)) != 3 or site.arg("train") is not site.training:
         return None
-    layers, both = site.arg("num_layers"), site.arg("bidirectional")
+    layers, bidirectional = site.arg("num_layers"), site.arg("bidirectional")
     first, second = site.shape(params[0]), site.shape(params[1])
     if not isinstance(layers, int) or len(first) != 2 or len(second) != 2:
         return None
@@ -349,7 +366,7 @@ def _recurrent(site: _Site) -> ModuleCall | None:
     names = [
         f"{part}_l{layer}{direction}"
         for layer in range(layers)
-        for direction in (("", "_reverse") if both else ("",))
+        for direction in (("", "_reverse") if bidirectional else ("",))
         for part in parts
     ]
     if len(names) != len(params):
@@ -364,7 +381,7 @@ def _recurrent(site: _Site) -> ModuleCall | None:
             ("bias", site.arg("has_biases"), True),
             ("batch_first", site.arg("batch_first"), False),
             ("dropout", site.arg("dropout"), 0.0),
-            ("bidirectional", both, False),
+            ("bidirectional", bidirectional, False),
             ("proj_size", projected, 0),
         ],
         zip(names, params, strict=True),

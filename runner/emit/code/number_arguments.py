@@ -1,7 +1,6 @@
-"""Finds the numbers in which texts differ, and makes them arguments with names.
+"""Merges classes that differ only in numbers into one, and names the numbers as its arguments.
 
-Classes that are equal but for numbers become one class: `InvertedResidual(in_channels=16,
-hidden=96, out_channels=24, stride=2)`.
+For example `InvertedResidual(in_channels=16, hidden=96, out_channels=24, stride=2)`.
 """
 
 from __future__ import annotations
@@ -14,373 +13,456 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from types import MappingProxyType
 
-from runner.emit.code.line_breaks import split_arguments, uncommented
-from runner.emit.naming.value_names import identifier, unique
+from runner.emit.code.line_breaks import split_arguments, split_comment
+from runner.emit.naming.value_names import identifier, make_unique
 
 MOST_PARAMETERS = 8
-"""Numbers that a class takes; where more differ, each variant is a class of its own."""
+"""Most numbers that a class takes; if more differ, each variant is a class of its own."""
 
 _NUMBER = re.compile(r"(?<![\w.\"])(\d+\.?\d*(?:e-?\d+)?)(?![\w.])")
 _CONSTRUCTION = re.compile(r"(self\.(\w+) = [\w.]+\()(\w+=.*)\)")
 _DEFAULTS = {"stride": "1", "padding": "0", "dilation": "1", "groups": "1", "bias": "True"}
 _INPUTS = {"in_channels", "in_features", "input_size"}
 _OUTPUTS = {"out_channels", "out_features", "hidden_size"}
-_BOTH = {"channels", "features"}
-_NEUTRAL = {"num_features", "num_channels", "normalized_shape"}
+_SHARED_WIDTHS = {"channels", "features"}
+_INNER_WIDTHS = {"num_features", "num_channels", "normalized_shape"}
 _SETTINGS = {"kernel_size", "stride", "padding", "dilation", "output_padding", "bias", "eps"}
-_PLACES = {
+_ROLES = {
     ".view(": "batch", ".reshape(": "batch", ".expand(": "batch", ".uniform_(-": "bound",
     "in range(": "count",
 }  # fmt: skip
-"""What the first number in these calls is."""
+"""Text before a number -> role of the number."""
 LOCAL = "local "
-"""Before the name of a variable that an author's `__init__` computes."""
+"""Prefix of the name of a variable that the author's `__init__` computes."""
 UNNAMED = "size"
-"""What a number is called of which nothing is known; at most one in a class."""
+"""Name of a number about which nothing is known; a class has at most one."""
 
 _Key = tuple[str, tuple[str, ...]]
-"""What a parameter stands for: a size, or the keyword's name; and its value in each variant."""
+"""Identity of a parameter: `size` or the keyword of a setting, and its value in each variant."""
 
 
 @dataclass(slots=True)
-class _Use:
-    """One place in a statement where the texts differ."""
+class _VaryingNumber:
+    """A place in a statement at which the variants have different numbers."""
 
     keyword: str
+    """Keyword argument that the number is, or ''."""
     attribute: str
-    """The attribute that the statement assigns to, if any."""
+    """Attribute that the statement assigns to, or ''."""
     values: tuple[str, ...]
-    place: str = ""
-    """What a number is in its call, if that is known: `batch`, `bound`."""
-    twice: bool = False
-    """Whether the length after it in the shape is the same."""
+    """Number in each variant."""
+    role: str = ""
+    """Role of the number in its call, if that is known: `batch`, `bound`, `count`."""
+    is_repeated: bool = False
+    """Whether the next length in the shape is the same, as for a square."""
     in_comment: bool = False
+    """Whether the number stands in the comment with the shape."""
 
     @property
     def key(self) -> _Key:
-        """Equal for places that one parameter stands for."""
+        """Identity of the parameter that stands for the number."""
         return self.keyword if self.keyword in _SETTINGS else "size", self.values
 
 
-_Statement = list[str | _Use]
+_Statement = list[str | _VaryingNumber]
+"""A statement as text between the numbers that vary."""
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A class with parameters: its statements, and the values that each variant gives."""
+    """The statements of a class with parameters, and the parameters' values in each variant."""
 
-    made: tuple[str, ...]
-    lines: tuple[str, ...]
+    init_lines: tuple[str, ...]
+    """Statements of `__init__`."""
+    forward_lines: tuple[str, ...]
+    """Statements of `forward`."""
     parameters: tuple[str, ...]
+    """Names of the parameters of `__init__`."""
     values: tuple[tuple[str, ...], ...] = field(default=())
     """For each parameter its value in each variant."""
 
     def arguments(self, variant: int) -> str:
-        """`in_channels=16, stride=2`: how a variant is made."""
+        """Return the constructor arguments of a variant: `in_channels=16, stride=2`."""
         pairs = zip(self.parameters, self.values, strict=True)
         return ", ".join(f"{name}={values[variant]}" for name, values in pairs)
 
 
-def template(
+def merge_variants(
     variants: Sequence[tuple[Sequence[str], Sequence[str]]],
-    told: Mapping[tuple[str, str], str] = MappingProxyType({}),
+    number_names: Mapping[tuple[str, str], str] = MappingProxyType({}),
 ) -> Template | None:
-    """One text for all variants, each given as the statements of `__init__` and `forward`.
+    """Return one class for all variants, each given as the statements of `__init__` and `forward`.
 
-    `told` is what the author calls a keyword's value where an attribute is made, '' for something
-    that has no name. None where variants differ in more than numbers, or in too many of them.
+    `number_names`: (attribute, keyword) -> the author's name for the keyword's value where the
+    attribute is made, '' for an expression without a name. None if the variants differ in more than
+    numbers, or in too many of them.
     """
     if len(variants) == 1:
         return Template(tuple(variants[0][0]), tuple(variants[0][1]), ())
-    made = _aligned([variant[0] for variant in variants])
-    lines = _aligned([variant[1] for variant in variants])
-    if made is None or lines is None:
+    init_statements = _align_variants([variant[0] for variant in variants])
+    forward_statements = _align_variants([variant[1] for variant in variants])
+    if init_statements is None or forward_statements is None:
         return None
-    uses = [piece for s in (*made, *lines) for piece in s if isinstance(piece, _Use)]
+    numbers = [
+        piece
+        for s in (*init_statements, *forward_statements)
+        for piece in s
+        if isinstance(piece, _VaryingNumber)
+    ]
     assigned = [re.match(r"(?:self\.)?(\w+) = ", text) for text in variants[0][0]]
-    taken = {match[1] for match in assigned if match}
-    names = _Names([use for use in uses if not use.in_comment], taken, told)
+    assigned_names = {match[1] for match in assigned if match}
+    names = _ParameterNames(
+        [number for number in numbers if not number.in_comment], assigned_names, number_names
+    )
     parameters = names.parameters
-    unnamed = sum(name.startswith(UNNAMED) for name in parameters.values())
-    if len(parameters) > MOST_PARAMETERS or unnamed > 1:
+    unnamed_count = sum(name.startswith(UNNAMED) for name in parameters.values())
+    if len(parameters) > MOST_PARAMETERS or unnamed_count > 1:
         return None
-    in_forward = [p.key for s in lines for p in s if isinstance(p, _Use) and not p.in_comment]
-    kept = [f"self.{name} = {name}" for name in dict.fromkeys(map(names.base, in_forward))]
+    forward_keys = [
+        p.key
+        for s in forward_statements
+        for p in s
+        if isinstance(p, _VaryingNumber) and not p.in_comment
+    ]
+    stored = [
+        f"self.{name} = {name}" for name in dict.fromkeys(map(names.base_parameter, forward_keys))
+    ]
     return Template(
-        (*kept, *(_filled(statement, names, "") for statement in made)),
-        tuple(_filled(statement, names, "self.") for statement in lines),
+        (*stored, *(_fill_statement(statement, names, "") for statement in init_statements)),
+        tuple(_fill_statement(statement, names, "self.") for statement in forward_statements),
         tuple(parameters.values()),
         tuple(values for _, values in parameters),
     )
 
 
-def _filled(statement: _Statement, names: _Names, at: str) -> str:
+def _fill_statement(statement: _Statement, names: _ParameterNames, prefix: str) -> str:
+    """Return a statement with parameters in place of its varying numbers.
+
+    `prefix` stands before each parameter: `self.` in `forward`.
+    """
     pieces = []
-    for piece, after in zip(statement, [*statement[1:], ""], strict=True):
+    for piece, following in zip(statement, [*statement[1:], ""], strict=True):
         if isinstance(piece, str):
             pieces.append(piece)
             continue
-        text = names.text(piece.key, "" if piece.in_comment else at)
-        whole = pieces[-1][-1:] in "=([" or pieces[-1].endswith(", ")
-        alone = whole and isinstance(after, str) and after[:1] in ",)]"
-        pieces.append(text if alone or text.isidentifier() else f"({text})")
+        text = names.expression(piece.key, "" if piece.in_comment else prefix)
+        starts_value = pieces[-1][-1:] in "=([" or pieces[-1].endswith(", ")
+        is_whole_value = starts_value and isinstance(following, str) and following[:1] in ",)]"
+        pieces.append(text if is_whole_value or text.isidentifier() else f"({text})")
     return "".join(pieces)
 
 
-# --- where they differ ----------------------------------------------------------------------------
+# --- differences ----------------------------------------------------------------------------------
 
 
-def _aligned(variants: Sequence[Sequence[str]]) -> list[_Statement] | None:
+def _align_variants(variants: Sequence[Sequence[str]]) -> list[_Statement] | None:
+    """Return statements merged over all variants; None if they differ in more than numbers."""
     if len({len(statements) for statements in variants}) > 1:
         return None
-    aligned = [_merged(statements) for statements in zip(*variants, strict=True)]
-    found = [statement for statement in aligned if statement is not None]
-    return found if len(found) == len(aligned) else None
+    aligned = [_merge_statements(statements) for statements in zip(*variants, strict=True)]
+    merged = [statement for statement in aligned if statement is not None]
+    return merged if len(merged) == len(aligned) else None
 
 
-def _merged(statements: Sequence[str]) -> _Statement | None:
-    """One statement for several that differ in numbers; a shape's length that differs is `_`."""
+def _merge_statements(statements: Sequence[str]) -> _Statement | None:
+    """Return one statement for several that differ only in numbers, None if they differ in more.
+
+    In the comment with the shape, a length that no parameter stands for becomes `_`.
+    """
     if len(set(statements)) == 1:
         return [statements[0]]
-    parted = [uncommented(statement) for statement in statements]
-    codes = [code for code, _ in parted]
-    merged = _construction(codes) or _tokens(codes)
-    shapes = _tokens([comment for _, comment in parted])
+    pairs = [split_comment(statement) for statement in statements]
+    codes = [code for code, _ in pairs]
+    merged = _merge_constructions(codes) or _merge_tokens(codes)
+    shapes = _merge_tokens([comment for _, comment in pairs])
     if merged is None or shapes is None:
         return merged
     for piece in shapes:
-        if isinstance(piece, _Use):
+        if isinstance(piece, _VaryingNumber):
             piece.in_comment = True
     return [*merged, *shapes]
 
 
-def _construction(codes: Sequence[str]) -> _Statement | None:
-    """`self.conv = nn.Conv2d(in_channels=16, stride=2)`, of which some leave out the stride."""
+def _merge_constructions(codes: Sequence[str]) -> _Statement | None:
+    """Merge constructions such as `self.conv = nn.Conv2d(in_channels=16, stride=2)`.
+
+    Some of them may leave out an argument that has its default. None if they cannot be merged.
+    """
     matches = [_CONSTRUCTION.fullmatch(code) for code in codes]
-    found = [match for match in matches if match is not None]
-    if len(found) < len(codes) or len({match[1] for match in found}) > 1:
+    complete = [match for match in matches if match is not None]
+    if len(complete) < len(codes) or len({match[1] for match in complete}) > 1:
         return None
-    given = [dict(_pair(a) for a in split_arguments(match[3])) for match in found]
-    keywords = list(dict.fromkeys(key for each in sorted(given, key=len)[::-1] for key in each))
-    if any(key not in each and key not in _DEFAULTS for each in given for key in keywords):
+    arguments = [dict(_split_keyword(a) for a in split_arguments(match[3])) for match in complete]
+    keywords = list(
+        dict.fromkeys(
+            key for own_arguments in sorted(arguments, key=len)[::-1] for key in own_arguments
+        )
+    )
+    if any(
+        key not in own_arguments and key not in _DEFAULTS
+        for own_arguments in arguments
+        for key in keywords
+    ):
         return None
-    pieces: _Statement = [found[0][1]]
-    for n, key in enumerate(keywords):
-        values = tuple(each.get(key, _DEFAULTS.get(key, "")) for each in given)
-        pieces.append(f"{', ' if n else ''}{key}=")
-        same = len(set(values)) == 1
-        pieces.append(values[0] if same else _Use(key, found[0][2], values))
+    pieces: _Statement = [complete[0][1]]
+    for position, key in enumerate(keywords):
+        values = tuple(
+            own_arguments.get(key, _DEFAULTS.get(key, "")) for own_arguments in arguments
+        )
+        pieces.append(f"{', ' if position else ''}{key}=")
+        is_equal = len(set(values)) == 1
+        pieces.append(values[0] if is_equal else _VaryingNumber(key, complete[0][2], values))
     return [*pieces, ")"]
 
 
-def _pair(argument: str) -> tuple[str, str]:
+def _split_keyword(argument: str) -> tuple[str, str]:
     key, _, value = argument.partition("=")
     return key, value
 
 
-def _tokens(codes: Sequence[str]) -> _Statement | None:
-    """Statements with the same words and signs, number by number."""
-    split = [_NUMBER.split(code) for code in codes]
-    if len({len(tokens) for tokens in split}) > 1:
+def _merge_tokens(codes: Sequence[str]) -> _Statement | None:
+    """Merge texts that are the same between their numbers; None if they are not."""
+    token_lists = [_NUMBER.split(code) for code in codes]
+    if len({len(tokens) for tokens in token_lists}) > 1:
         return None
     pieces: _Statement = []
-    for place, tokens in enumerate(zip(*split, strict=True)):
+    for position, tokens in enumerate(zip(*token_lists, strict=True)):
         if len(set(tokens)) == 1:
             pieces.append(tokens[0])
-        elif place % 2 == 0:
+        elif position % 2 == 0:
             return None
         else:
-            before = split[0][place - 1]
-            word = re.search(r"(\w+)=$", before)
-            name = next((name for end, name in _PLACES.items() if before.endswith(end)), "")
-            twice = all(
-                t[place].isdigit() and t[place + 1 : place + 3] == [", ", t[place]] for t in split
+            previous = token_lists[0][position - 1]
+            word = re.search(r"(\w+)=$", previous)
+            role = next((role for end, role in _ROLES.items() if previous.endswith(end)), "")
+            is_repeated = all(
+                t[position].isdigit() and t[position + 1 : position + 3] == [", ", t[position]]
+                for t in token_lists
             )
-            pieces.append(_Use(word[1] if word else "", "", tokens, name, twice))
+            pieces.append(_VaryingNumber(word[1] if word else "", "", tokens, role, is_repeated))
     return pieces
 
 
 # --- names ----------------------------------------------------------------------------------------
 
 
-class _Names:
-    """A parameter for each number that differs, or an expression of other parameters."""
+class _ParameterNames:
+    """The parameter that stands for each varying number, or its formula from another parameter."""
 
     def __init__(
-        self, uses: Sequence[_Use], taken: Collection[str], told: Mapping[tuple[str, str], str]
+        self,
+        numbers: Sequence[_VaryingNumber],
+        assigned_names: Collection[str],
+        number_names: Mapping[tuple[str, str], str],
     ) -> None:
-        self._taken = taken
+        self._assigned_names = assigned_names
         """Names that `__init__` assigns to."""
         self.parameters: dict[_Key, str] = {}
+        """Number -> name of its parameter."""
         self._formulas: dict[_Key, tuple[_Key, str]] = {}
-        """`"{} // 2"` of another number for what that tells."""
-        self._uses: dict[_Key, list[_Use]] = {}
-        for use in uses:
-            self._uses.setdefault(use.key, []).append(use)
-        self._name_by_author(told)
-        self._name_widths([use for use in uses if not self._is_known(use.key)])
-        for key in sorted(self._uses, key=self._is_unnamed):
-            if not self._is_known(key) and not self._is_derived(key):
-                wish = self._wish(key)
-                if wish != UNNAMED or not self._is_derived_of_any(key):
-                    self._add(key, wish)
+        """Number -> another number and the formula that computes this one from it: `{} // 2`."""
+        self._numbers: dict[_Key, list[_VaryingNumber]] = {}
+        for number in numbers:
+            self._numbers.setdefault(number.key, []).append(number)
+        self._name_by_author(number_names)
+        self._name_widths([number for number in numbers if not self._is_known(number.key)])
+        for key in sorted(self._numbers, key=self._naming_rank):
+            if not self._is_known(key) and not self._try_derive_unnamed(key):
+                preferred = self._preferred_name(key)
+                if preferred != UNNAMED or not self._try_derive_from_any(key):
+                    self._add_parameter(key, preferred)
 
-    def text(self, key: _Key, at: str = "") -> str:
-        """What stands for a number; `at` is `self.` in `forward`."""
+    def expression(self, key: _Key, prefix: str = "") -> str:
+        """Return the expression of a number, or `_`; `prefix` is `self.` in `forward`."""
         if key in self._formulas:
-            other, formula = self._formulas[key]
-            inner = self.text(other, at)
+            source, formula = self._formulas[key]
+            inner = self.expression(source, prefix)
             return formula.format(inner if inner.replace(".", "").isidentifier() else f"({inner})")
-        return f"{at}{self.parameters[key]}" if key in self.parameters else "_"
+        return f"{prefix}{self.parameters[key]}" if key in self.parameters else "_"
 
-    def base(self, key: _Key) -> str:
-        """The parameter that a number is made of."""
-        return self.base(self._formulas[key][0]) if key in self._formulas else self.parameters[key]
+    def base_parameter(self, key: _Key) -> str:
+        """Return the parameter that a number is, or is computed from."""
+        return (
+            self.base_parameter(self._formulas[key][0])
+            if key in self._formulas
+            else self.parameters[key]
+        )
 
-    def _add(self, key: _Key, wish: str) -> None:
-        self.parameters[key] = unique(wish, {*self._taken, *self.parameters.values()})
+    def _add_parameter(self, key: _Key, preferred: str) -> None:
+        self.parameters[key] = make_unique(
+            preferred, {*self._assigned_names, *self.parameters.values()}
+        )
 
     def _is_known(self, key: _Key) -> bool:
         return key in self.parameters or key in self._formulas
 
-    def _name_by_author(self, told: Mapping[tuple[str, str], str]) -> None:
-        """Name what the author's `__init__` has one name for; derive what it computes of these."""
-        computed: list[_Key] = []
-        wishes: dict[_Key, str] = {}
-        local: set[_Key] = set()
-        for key, uses in self._uses.items():
-            found = {told.get((use.attribute, use.keyword)) for use in uses} - {None}
-            if len(found - {""}) == 1:
-                (name,) = found - {""}
-                wishes[key] = identifier(str(name).removeprefix(LOCAL))
-                local |= {key} if str(name).startswith(LOCAL) else set()
-            elif found == {""}:
-                computed.append(key)
-        counts = Counter(wishes.values())
-        for key in sorted(wishes, key=lambda key: (key[0] in _SETTINGS, key in local)):
-            if counts[wishes[key]] > 1:
+    def _name_by_author(self, number_names: Mapping[tuple[str, str], str]) -> None:
+        """Give numbers the names of the author's `__init__`; derive those that it computes."""
+        computed_keys: list[_Key] = []
+        preferred: dict[_Key, str] = {}
+        local_keys: set[_Key] = set()
+        for key, numbers in self._numbers.items():
+            names = {number_names.get((number.attribute, number.keyword)) for number in numbers} - {
+                None
+            }
+            if len(names - {""}) == 1:
+                (name,) = names - {""}
+                preferred[key] = identifier(str(name).removeprefix(LOCAL))
+                local_keys |= {key} if str(name).startswith(LOCAL) else set()
+            elif names == {""}:
+                computed_keys.append(key)
+        counts = Counter(preferred.values())
+        for key in sorted(preferred, key=lambda key: (key[0] in _SETTINGS, key in local_keys)):
+            if counts[preferred[key]] > 1:
                 continue
-            if key not in local or not self._derive(key, list(self.parameters)):
-                self._add(key, wishes[key])
-        for key in computed:
-            self._derive(key, list(self.parameters))
+            if key not in local_keys or not self._try_derive(key, list(self.parameters)):
+                self._add_parameter(key, preferred[key])
+        for key in computed_keys:
+            self._try_derive(key, list(self.parameters))
 
-    def _name_widths(self, uses: Sequence[_Use]) -> None:
-        """Name channels and features: what comes in, what is inside, what goes out."""
+    def _name_widths(self, numbers: Sequence[_VaryingNumber]) -> None:
+        """Name numbers of channels and features: those of inputs, of inner layers, of outputs."""
         keywords: dict[_Key, set[str]] = {}
-        for use in uses:
-            keywords.setdefault(use.key, set()).add(use.keyword)
-        inputs = [key for key, found in keywords.items() if found & (_INPUTS | _BOTH)]
-        last = {use.key: n for n, use in enumerate(uses) if use.keyword in _OUTPUTS | _BOTH}
-        outputs = [key for key, found in keywords.items() if found & (_OUTPUTS | _BOTH)]
-        first, final = inputs[:1], sorted(outputs, key=last.__getitem__)[-1:]
+        for number in numbers:
+            keywords.setdefault(number.key, set()).add(number.keyword)
+        inputs = [key for key, words in keywords.items() if words & (_INPUTS | _SHARED_WIDTHS)]
+        last_positions = {
+            number.key: n
+            for n, number in enumerate(numbers)
+            if number.keyword in _OUTPUTS | _SHARED_WIDTHS
+        }
+        outputs = [key for key, words in keywords.items() if words & (_OUTPUTS | _SHARED_WIDTHS)]
+        first, final = inputs[:1], sorted(outputs, key=last_positions.__getitem__)[-1:]
         first = [key for key in first if keywords[key] & _INPUTS]
         inner = [
             key
-            for key, found in keywords.items()
-            if found & (_OUTPUTS | {"hidden"}) and key not in (*first, *final)
+            for key, words in keywords.items()
+            if words & (_OUTPUTS | {"hidden"}) and key not in (*first, *final)
         ]
-        wishes: dict[_Key, str] = {}
+        preferred: dict[_Key, str] = {}
         for key in first:
-            wishes[key] = _unit(keywords[key]) if key in final else f"in_{_unit(keywords[key])}"
+            preferred[key] = (
+                _width_unit(keywords[key]) if key in final else f"in_{_width_unit(keywords[key])}"
+            )
         if len(inner) > 1 or self.parameters:
-            widths = [key for key, found in keywords.items() if found & (_BOTH | _NEUTRAL)]
-            named = [*self.parameters, *first, *(key for key in widths if key not in inner)]
-            inner = [key for n, key in enumerate(inner) if not self._derive(key, named + inner[:n])]
+            widths = [
+                key for key, words in keywords.items() if words & (_SHARED_WIDTHS | _INNER_WIDTHS)
+            ]
+            sources = [*self.parameters, *first, *(key for key in widths if key not in inner)]
+            inner = [
+                key for n, key in enumerate(inner) if not self._try_derive(key, sources + inner[:n])
+            ]
             if self.parameters:
-                final = [key for key in final if not self._derive(key, [*self.parameters])]
+                final = [key for key in final if not self._try_derive(key, [*self.parameters])]
         for key in inner:
-            use = next(u for u in self._uses[key] if u.keyword in _OUTPUTS | {"hidden"})
-            unit = "hidden" if use.keyword == "hidden" else _unit(keywords[key])
-            wishes[key] = f"{use.attribute}_{unit}" if len(inner) > 1 else "hidden"
+            number = next(
+                candidate
+                for candidate in self._numbers[key]
+                if candidate.keyword in _OUTPUTS | {"hidden"}
+            )
+            unit = "hidden" if number.keyword == "hidden" else _width_unit(keywords[key])
+            preferred[key] = f"{number.attribute}_{unit}" if len(inner) > 1 else "hidden"
         for key in final:
             if keywords[key] & _OUTPUTS:
-                wishes.setdefault(key, f"out_{_unit(keywords[key])}")
-        for key, found in keywords.items():
-            if found & (_BOTH | _NEUTRAL) and key not in self._formulas:
-                wishes.setdefault(key, _unit(found))
-        for key, wish in wishes.items():
-            self._add(key, wish)
+                preferred.setdefault(key, f"out_{_width_unit(keywords[key])}")
+        for key, words in keywords.items():
+            if words & (_SHARED_WIDTHS | _INNER_WIDTHS) and key not in self._formulas:
+                preferred.setdefault(key, _width_unit(words))
+        for key, name in preferred.items():
+            self._add_parameter(key, name)
 
-    def _is_unnamed(self, key: _Key) -> int:
-        """0 for a number with a keyword, 1 for the side of a square, 2 for others."""
-        uses = self._uses[key]
-        return 0 if any(use.keyword for use in uses) else 1 if _is_side(uses) else 2
+    def _naming_rank(self, key: _Key) -> int:
+        """Return 0 for a number with a keyword, 1 for the side of a square, 2 for others.
 
-    def _wish(self, key: _Key) -> str:
-        uses = self._uses[key]
-        keyword = next((use.keyword for use in uses if use.keyword), "")
+        Numbers are named in this order.
+        """
+        numbers = self._numbers[key]
+        return 0 if any(number.keyword for number in numbers) else 1 if _is_side(numbers) else 2
+
+    def _preferred_name(self, key: _Key) -> str:
+        numbers = self._numbers[key]
+        keyword = next((number.keyword for number in numbers if number.keyword), "")
         if keyword:
             return keyword
-        if _is_side(uses):
+        if _is_side(numbers):
             return "side"
-        return uses[0].place or UNNAMED
+        return numbers[0].role or UNNAMED
 
-    def _is_derived(self, key: _Key) -> bool:
-        """Whether a number without a name of its own follows from a parameter."""
-        if any(use.keyword not in ("", "padding") for use in self._uses[key]):
+    def _try_derive_unnamed(self, key: _Key) -> bool:
+        """Derive a number without a keyword, or a padding, from a parameter; False if it cannot."""
+        if any(number.keyword not in ("", "padding") for number in self._numbers[key]):
             return False
-        return self._derive(key, list(self.parameters))
+        return self._try_derive(key, list(self.parameters))
 
-    def _is_derived_of_any(self, key: _Key) -> bool:
-        """Whether a number without any name follows from another, in whichever way."""
-        known = [*self.parameters, *self._formulas]
-        if self._derive(key, known):
+    def _try_derive_from_any(self, key: _Key) -> bool:
+        """Derive a number from any other, by a difference if need be; False if it cannot."""
+        settled = [*self.parameters, *self._formulas]
+        if self._try_derive(key, settled):
             return True
-        for other in known:
-            formula = _less(other[1], key[1])
-            if formula and other[0] == "size":
-                self._formulas[key] = other, formula
+        for source in settled:
+            formula = _difference_formula(source[1], key[1])
+            if formula and source[0] == "size":
+                self._formulas[key] = source, formula
                 return True
         return False
 
-    def _derive(self, key: _Key, others: Sequence[_Key]) -> bool:
-        """Whether a number is a multiple, a part, a square or an inverse root of another."""
-        bound = any(use.place == "bound" for use in self._uses[key])
-        for other in others:
-            formula = _formula(other[1], key[1]) or (bound and _bound(other[1], key[1]))
-            if formula and (other[0], key[0]) in (("size", "size"), ("kernel_size", "padding")):
-                self._formulas[key] = other, formula
+    def _try_derive(self, key: _Key, sources: Sequence[_Key]) -> bool:
+        """Derive a number as a multiple, a part, a square or an inverse root of another.
+
+        Return whether one of `sources` fits; its formula is stored.
+        """
+        is_bound = any(number.role == "bound" for number in self._numbers[key])
+        for source in sources:
+            formula = _find_formula(source[1], key[1]) or (
+                is_bound and _root_bound_formula(source[1], key[1])
+            )
+            if formula and (source[0], key[0]) in (("size", "size"), ("kernel_size", "padding")):
+                self._formulas[key] = source, formula
                 return True
         return False
 
 
-def _is_side(uses: Sequence[_Use]) -> bool:
-    return any(use.twice for use in uses)
+def _is_side(numbers: Sequence[_VaryingNumber]) -> bool:
+    return any(number.is_repeated for number in numbers)
 
 
-def _unit(keywords: Collection[str]) -> str:
+def _width_unit(keywords: Collection[str]) -> str:
     return "channels" if any("channels" in keyword for keyword in keywords) else "features"
 
 
-def _less(parameters: Sequence[str], values: Sequence[str]) -> str:
-    """`{} - 3` where each value is so much less than its parameter."""
+def _difference_formula(parameters: Sequence[str], values: Sequence[str]) -> str:
+    """Return `{} - 3` if each value is 3 less than its parameter; '' if the differences vary."""
     if not all(map(str.isdigit, (*parameters, *values))):
         return ""
-    apart = {int(n) - int(v) for n, v in zip(parameters, values, strict=True)}
-    return f"{{}} - {min(apart)}" if len(apart) == 1 and min(apart) > 0 else ""
+    differences = {int(n) - int(v) for n, v in zip(parameters, values, strict=True)}
+    return f"{{}} - {min(differences)}" if len(differences) == 1 and min(differences) > 0 else ""
 
 
-def _bound(parameters: Sequence[str], values: Sequence[str]) -> str:
-    """The bound of an initialisation by inverse roots, which rounds in another order than ours."""
+def _root_bound_formula(parameters: Sequence[str], values: Sequence[str]) -> str:
+    """Return `{}**-0.5` if each value nearly is the inverse root of its parameter, else ''.
+
+    The bound of an initialisation rounds in another order than this formula.
+    """
     pairs = zip(parameters, values, strict=True)
-    near = all(n.isdigit() and int(n) and math.isclose(float(v), int(n) ** -0.5) for n, v in pairs)
-    return "{}**-0.5" if near else ""
+    is_close = all(
+        n.isdigit() and int(n) and math.isclose(float(v), int(n) ** -0.5) for n, v in pairs
+    )
+    return "{}**-0.5" if is_close else ""
 
 
-def _formula(parameters: Sequence[str], values: Sequence[str]) -> str:
-    """`{} // 2` where each value is half its parameter; empty where there is no such formula."""
+def _find_formula(parameters: Sequence[str], values: Sequence[str]) -> str:
+    """Return a formula such as `{} // 2` that computes each value from its parameter, else ''."""
     if not all(map(str.isdigit, parameters)) or "0" in (*parameters, *values):
         return ""
     numbers = [int(parameter) for parameter in parameters]
     if not all(map(str.isdigit, values)):
         return "{}**-0.5" if [repr(n**-0.5) for n in numbers] == list(values) else ""
-    wanted = [int(value) for value in values]
-    if [number**2 for number in numbers] == wanted:
+    targets = [int(value) for value in values]
+    if [number**2 for number in numbers] == targets:
         return "{}**2"
-    if [number // 2 for number in numbers] == wanted:
+    if [number // 2 for number in numbers] == targets:
         return "{} // 2"
-    ratios = {Fraction(value, number) for value, number in zip(wanted, numbers, strict=True)}
+    ratios = {Fraction(value, number) for value, number in zip(targets, numbers, strict=True)}
     ratio = ratios.pop()
     if ratios or 1 not in (ratio.numerator, ratio.denominator):
         return ""

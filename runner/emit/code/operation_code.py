@@ -1,7 +1,7 @@
-"""This file knows about how one operation is written as Python: the call, sign or subscript of it.
+"""Writes one operation as a Python expression: a call, an operator sign or a subscript.
 
-What it writes calls the same operator overload with the same argument values, so that it computes
-the same bits. An operation that the tables cannot say in full is called by its own name,
+The expression calls the same operator overload with the same argument values, so that it computes
+the same bits. An operation that the tables cannot express in full is called by its own name,
 `torch.ops.aten.<name>.<overload>(...)`, which is always right.
 """
 
@@ -23,22 +23,22 @@ from runner.emit.code.literals import (
     SUM,
     UNARY,
     XOR,
-    Text,
+    Expression,
     Value,
     as_list,
     decimal,
     literal,
 )
-from runner.emit.code.operator_spellings import IN_PLACE, rows
+from runner.emit.code.operator_spellings import IN_PLACE, spellings
 from runner.graph.ir import CPU, DEVICE, Arg, Operation, Ref, Symbol
 
-__all__ = ["ATOM", "Text", "literal", "spell", "subscript"]
+__all__ = ["ATOM", "Expression", "literal", "spell", "subscript"]
 
 Dims = Callable[[str], int]
-"""How many dimensions a value has."""
+"""Gives the number of dimensions of a value."""
 Device = Callable[[], str]
-"""Writes the device that the model is on: `x.device`."""
-_PLACES = (CPU, DEVICE)
+"""Gives an expression of the model's device: `x.device`."""
+_DEVICES = (CPU, DEVICE)
 
 _SIGNS_OF_BOTH = {
     "floor_divide": ("//", PRODUCT),
@@ -74,63 +74,75 @@ _ATTRIBUTES = {
 }
 _REDUCTIONS = {0: "none", 1: "mean", 2: "sum"}
 _OPEN_END = 9223372036854775807
-# Arguments that only say how a GPU library may be used; the flags of the process decide that anew.
+# These arguments only say how a GPU library may be used; the process's flags decide that anew.
 _BACKEND = {"cudnn_enabled", "cudnn_enable"}
-# A tuple of equal numbers is written as one number.
+# For these arguments, a tuple of equal numbers is written as one number.
 _SPATIAL = {"kernel_size", "stride", "padding", "dilation", "output_padding", "scale_factors"}
-# A tuple of one number is written as that number, but where that is another overload.
+# For these, a tuple of one number is written as that number, unless that calls another overload.
 _SINGLE = {"dim", "dims", "shifts", "output_size"}
 _NEVER_SINGLE = {"squeeze.dims", "any.dims", "all.dims", "tile.default", "permute.default"}
-# A tuple that people write as a list.
+# For these, a tuple is written as a list, as people do.
 _LISTS = {"split_sizes"}
 
 
 def spell(
     op: Operation, value: Value, device: Device | None = None, dims: Dims | None = None
-) -> Text:
-    """The expression of one operation; several outputs are the tuple or list that it returns.
+) -> Expression:
+    """Return the expression of one operation; one with several outputs gives a tuple or a list.
 
-    `value` gives the expression of each value that it reads. `device` gives that of the device that
-    the model is on, for an operation that makes a tensor there or moves one to it. With `dims`
-    known, the subscript of a last dimension is `x[..., 0]`.
+    `value` gives the expression of each value that it reads. `device` gives that of the model's
+    device, for an operation that makes a tensor there or moves one to it; without it, such a tensor
+    is made on the default device. With `dims`, the subscript of a last dimension is `x[..., 0]`.
     """
-    place = op.arg("device")
-    if place in _PLACES:
-        where = CPU.text if place == CPU else device() if device is not None else None
-        return _placed(op, value, where)
-    bound = _bound(op)
+    device_argument = op.arg("device")
+    if device_argument in _DEVICES:
+        device_text = (
+            CPU.text if device_argument == CPU else device() if device is not None else None
+        )
+        return _spell_on_device(op, value, device_text)
+    arguments = _arguments_by_name(op)
     if op.name.endswith("_") and not op.name.endswith("__"):
-        return _in_place(op, value)
+        return _spell_in_place(op, value)
     if op.target in {"select.int", "slice.Tensor"}:
-        text = subscript((op,), value, dims)
+        expression = subscript((op,), value, dims)
     else:
-        special = _SPECIAL.get(op.name)
-        text = special(op, bound, value) if special else None
-    text = text or _sign(op, bound, value) or _tabled(op, bound, value)
-    return text or _by_own_name(op, value)
+        special = _SPECIAL_SPELLINGS.get(op.name)
+        expression = special(op, arguments, value) if special else None
+    expression = (
+        expression or _spell_sign(op, arguments, value) or _spell_from_table(op, arguments, value)
+    )
+    return expression or _spell_by_own_name(op, value)
 
 
-def _placed(op: Operation, value: Value, where: str | None) -> Text:
-    """An operation that makes its result on a device, or moves its argument there.
+def _spell_on_device(op: Operation, value: Value, device_text: str | None) -> Expression:
+    """Return the expression of an operation that makes a tensor on a device, or moves one there.
 
-    Without `where`, what it makes is on the default device.
+    Without `device_text`, the tensor is made on the default device.
     """
     if op.target == "to.device":
-        said = [*([where] if where else ()), *(literal(arg, value).text for arg in op.args[2:])]
+        texts = [
+            *([device_text] if device_text else ()),
+            *(literal(arg, value).text for arg in op.args[2:]),
+        ]
         source = literal(op.args[0], value)
-        return Text(f"{source.at(ATOM)}.to({', '.join(said)})") if said else source
-    plain = replace(op, kwargs=tuple((k, v) for k, v in op.kwargs if k != "device"))
-    if where is None:
-        return spell(plain, value)
-    in_full = replace(op, kwargs=(*plain.kwargs, ("device", Symbol(where))))
-    return _tabled(plain, _bound(plain), value, where) or _by_own_name(in_full, value)
+        return Expression(f"{source.at(ATOM)}.to({', '.join(texts)})") if texts else source
+    without_device = replace(op, kwargs=tuple((k, v) for k, v in op.kwargs if k != "device"))
+    if device_text is None:
+        return spell(without_device, value)
+    with_device = replace(op, kwargs=(*without_device.kwargs, ("device", Symbol(device_text))))
+    return _spell_from_table(
+        without_device, _arguments_by_name(without_device), value, device_text
+    ) or _spell_by_own_name(with_device, value)
 
 
 # --- arguments ------------------------------------------------------------------------------------
 
 
-def _bound(op: Operation) -> dict[str, Arg]:
-    """Arguments by name; None and absent are the same."""
+def _arguments_by_name(op: Operation) -> dict[str, Arg]:
+    """Return the arguments by name, without those that are None or concern a GPU library.
+
+    Arguments beyond the schema are a tuple under `*`.
+    """
     schema = _SCHEMAS.get(op.target, op.schema)
     named = dict(zip(schema, op.args, strict=False)) | dict(op.kwargs)
     if len(op.args) > len(schema):
@@ -138,7 +150,8 @@ def _bound(op: Operation) -> dict[str, Arg]:
     return {name: arg for name, arg in named.items() if arg is not None and name not in _BACKEND}
 
 
-# Operators that normalising puts in place of another, whose argument names they still carry.
+# Schemas of operators that normalising puts in place of another; `Operation.schema` still holds the
+# argument names of the other.
 _SCHEMAS = {
     "full_like.default": ("self", "fill_value"),
     "dropout.default": ("input", "p", "train"),
@@ -147,8 +160,8 @@ _SCHEMAS = {
 }
 
 
-def _readable(op: Operation, name: str, arg: Arg) -> Arg:
-    """The argument as people give it: one number for equal ones, a word for a loss's reduction."""
+def _simplify_argument(op: Operation, name: str, arg: Arg) -> Arg:
+    """Return an argument as people write it: one number for equal ones, a word for a reduction."""
     if name == "reduction" and isinstance(arg, int):
         return _REDUCTIONS[arg]
     if not isinstance(arg, tuple) or not arg or any(not isinstance(a, (int, float)) for a in arg):
@@ -164,18 +177,24 @@ def _readable(op: Operation, name: str, arg: Arg) -> Arg:
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
-    """A parsed row: what is called, the arguments by position (spread or not) and by name."""
+class _Spelling:
+    """A parsed row of the table of spellings: a function or method and its arguments."""
 
     callee: str
+    """Function, or method without its tensor."""
     method: bool
+    """Whether the callee is a method of the argument `self`."""
     positional: tuple[tuple[str, bool], ...]
+    """Positional arguments: name, or a number as it stands, and whether a tuple is spread."""
     keywords: tuple[tuple[str, ast.expr], ...]
+    """Keyword arguments: keyword, and the default or the argument's other name."""
     implied: tuple[tuple[str, Arg], ...]
+    """Arguments that the call cannot express, with the values that it implies."""
     creates: bool
+    """Whether the function creates a tensor and takes a device."""
 
 
-# These take a device.
+# These functions take a device.
 _CREATORS = frozenset(
     f"torch.{name}"
     for name in (
@@ -189,11 +208,11 @@ _CREATORS = frozenset(
 _FLOATS = frozenset(
     f"torch.{name}" for name in ["empty", "eye", "linspace", "ones", "rand", "randn", "zeros"]
 )
-"""These make float32 where no dtype is given."""
+"""Functions that make float32 if no dtype is passed."""
 
 
 @functools.cache
-def _parsed(row: str) -> _Row:
+def _parse_spelling(row: str) -> _Spelling:
     call, _, implied = row.partition(" | ")
     node = ast.parse(call, mode="eval").body
     assert isinstance(node, ast.Call)
@@ -204,7 +223,7 @@ def _parsed(row: str) -> _Row:
     )
     extra = ast.parse(f"f({implied})", mode="eval").body
     assert isinstance(extra, ast.Call)
-    return _Row(
+    return _Spelling(
         callee=callee.removeprefix("self."),
         method=callee.startswith("self."),
         positional=positional,
@@ -214,72 +233,77 @@ def _parsed(row: str) -> _Row:
     )
 
 
-def _tabled(
-    op: Operation, bound: dict[str, Arg], value: Value, device: str | None = None
-) -> Text | None:
-    for row in rows().get(op.target, ()):
-        text = _call(op, _parsed(row), dict(bound), value, device)
-        if text is not None:
-            return text
+def _spell_from_table(
+    op: Operation, arguments: dict[str, Arg], value: Value, device: str | None = None
+) -> Expression | None:
+    for row_text in spellings().get(op.target, ()):
+        expression = _spell_call(op, _parse_spelling(row_text), dict(arguments), value, device)
+        if expression is not None:
+            return expression
     return None
 
 
-def _call(
-    op: Operation, row: _Row, left: dict[str, Arg], value: Value, device: str | None
-) -> Text | None:
-    """The call that a row describes, None where it cannot say every argument."""
-    receiver = literal(left.pop("self"), value).at(ATOM) + "." if row.method else ""
-    written: list[str] = []
-    absent = False
-    for name, spread in row.positional:
-        if not name.isidentifier():  # a number
-            written.append(name)
+def _spell_call(
+    op: Operation, spelling: _Spelling, remaining: dict[str, Arg], value: Value, device: str | None
+) -> Expression | None:
+    """Return the call that a row describes; None if it cannot express every argument.
+
+    `remaining` holds the arguments that the call does not express yet; it is emptied.
+    """
+    receiver = literal(remaining.pop("self"), value).at(ATOM) + "." if spelling.method else ""
+    texts: list[str] = []
+    has_gap = False
+    for name, is_spread in spelling.positional:
+        if not name.isidentifier():  # A number stands in the row itself.
+            texts.append(name)
             continue
-        if name not in left and not spread:
+        if name not in remaining and not is_spread:
             return None
-        arg = left.pop(name, None)
-        if spread and isinstance(arg, tuple) and arg:
-            written += [literal(item, value).text for item in arg]
+        arg = remaining.pop(name, None)
+        if is_spread and isinstance(arg, tuple) and arg:
+            texts += [literal(item, value).text for item in arg]
         elif arg is not None:
-            prefix = f"{name}=" if absent else ""
-            written.append(prefix + _argument(op, name, arg, value))
-        absent = absent or arg is None
-    if row.callee in _FLOATS and left.get("dtype") == Symbol("torch.float32"):
-        del left["dtype"]
-    for key, default in row.keywords:
+            prefix = f"{name}=" if has_gap else ""
+            texts.append(prefix + _argument_text(op, name, arg, value))
+        has_gap = has_gap or arg is None
+    if spelling.callee in _FLOATS and remaining.get("dtype") == Symbol("torch.float32"):
+        del remaining["dtype"]
+    for key, default in spelling.keywords:
         name = default.id if isinstance(default, ast.Name) else key
         if isinstance(default, ast.List):
-            written.append(f"{key}={_bracketed(default, left, value)}")
+            texts.append(f"{key}={_bracket_text(default, remaining, value)}")
             continue
-        if name not in left:
+        if name not in remaining:
             if isinstance(default, ast.Constant) and default.value is ...:
                 return None
             continue
-        arg = left.pop(name)
-        if isinstance(default, ast.Name) or not _same(_readable(op, name, arg), default):
-            written.append(f"{key}={_argument(op, name, arg, value)}")
-    for name, implied in row.implied:
-        if name in left and left.pop(name) != implied:
+        arg = remaining.pop(name)
+        if isinstance(default, ast.Name) or not _is_default(
+            _simplify_argument(op, name, arg), default
+        ):
+            texts.append(f"{key}={_argument_text(op, name, arg, value)}")
+    for name, implied_value in spelling.implied:
+        if name in remaining and remaining.pop(name) != implied_value:
             return None
-    if left:
+    if remaining:
         return None
     if device is not None:
-        if not row.creates:
+        if not spelling.creates:
             return None
-        written.append(f"device={device}")
-    return Text(f"{receiver}{row.callee}({', '.join(written)})")
+        texts.append(f"device={device}")
+    return Expression(f"{receiver}{spelling.callee}({', '.join(texts)})")
 
 
-def _argument(op: Operation, name: str, arg: Arg, value: Value) -> str:
+def _argument_text(op: Operation, name: str, arg: Arg, value: Value) -> str:
     if name in _LISTS and isinstance(arg, tuple):
         return as_list([literal(item, value).text for item in arg]).text
-    return literal(_readable(op, name, arg), value).text
+    return literal(_simplify_argument(op, name, arg), value).text
 
 
-def _bracketed(default: ast.List, left: dict[str, Arg], value: Value) -> str:
-    """What stands in a row's brackets: constants as they are, names as the arguments."""
+def _bracket_text(default: ast.List, remaining: dict[str, Arg], value: Value) -> str:
+    """Return the value of a bracketed keyword: constants as they are, names as the arguments."""
     items = [
-        literal(left.pop(item.id), value).text
+        literal(remaining.pop(item.id), value).text
         if isinstance(item, ast.Name)
         else literal(ast.literal_eval(item), value).text
         for item in default.elts
@@ -287,182 +311,189 @@ def _bracketed(default: ast.List, left: dict[str, Arg], value: Value) -> str:
     return items[0] if len(items) == 1 else "(" + ", ".join(items) + ")"
 
 
-def _same(arg: Arg, default: ast.expr) -> bool:
+def _is_default(arg: Arg, default: ast.expr) -> bool:
     if isinstance(default, ast.Attribute):
         return isinstance(arg, Symbol) and arg.text == ast.unparse(default)
     constant = ast.literal_eval(default)
-    return type(constant) in _ALIKE.get(type(arg), (type(arg),)) and arg == constant
+    return type(constant) in _COMPARABLE_TYPES.get(type(arg), (type(arg),)) and arg == constant
 
 
-_ALIKE: dict[type, tuple[type, ...]] = {int: (int, float), float: (int, float)}
+_COMPARABLE_TYPES: dict[type, tuple[type, ...]] = {int: (int, float), float: (int, float)}
 
 
 # --- operators ------------------------------------------------------------------------------------
 
 
-def _sign(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
-    """`a + b`, `a < b`, `-a`, `a**b`, `a.T`."""
-    first = literal(op.args[0], value) if op.args else Text("")
+def _spell_sign(op: Operation, arguments: dict[str, Arg], value: Value) -> Expression | None:
+    """Return an operator sign or an attribute: `a + b`, `a < b`, `-a`, `a**b`, `a.T`; else None."""
+    first = literal(op.args[0], value) if op.args else Expression("")
     overload = op.target.partition(".")[2]
     if op.name in _ATTRIBUTES:
-        return Text(f"{first.at(ATOM)}.{_ATTRIBUTES[op.name]}")
+        return Expression(f"{first.at(ATOM)}.{_ATTRIBUTES[op.name]}")
     if op.name in _PREFIXES and overload == "default":
-        return Text(_PREFIXES[op.name] + first.at(UNARY), UNARY)
+        return Expression(_PREFIXES[op.name] + first.at(UNARY), UNARY)
     if len(op.args) != 2 or op.kwargs:
         return None
     second = literal(op.args[1], value)
     if op.name == "pow":
         base, power = first.at(ATOM), second.at(UNARY)
-        plain = _PLAIN.fullmatch(base) and _PLAIN.fullmatch(power)
-        return Text(f"{base}**{power}" if plain else f"{base} ** {power}", POWER)
+        is_simple = _SIMPLE_OPERAND.fullmatch(base) and _SIMPLE_OPERAND.fullmatch(power)
+        return Expression(f"{base}**{power}" if is_simple else f"{base} ** {power}", POWER)
     if op.target == "rsub.Scalar":
-        return Text(f"{second.at(SUM)} - {first.at(SUM + 1)}", SUM)
+        return Expression(f"{second.at(SUM)} - {first.at(SUM + 1)}", SUM)
     if op.name == "mul" and first.divisor is not None and not isinstance(op.args[1], Ref):
-        return Text(f"{second.at(PRODUCT)} / {first.divisor.at(PRODUCT + 1)}", PRODUCT)
+        return Expression(f"{second.at(PRODUCT)} / {first.divisor.at(PRODUCT + 1)}", PRODUCT)
     if op.target in _SIGNS:
         sign, rank = _SIGNS[op.target]
-        left = rank + 1 if rank == COMPARISON else rank
-        return Text(f"{first.at(left)} {sign} {second.at(rank + 1)}", rank)
+        left_rank = rank + 1 if rank == COMPARISON else rank
+        return Expression(f"{first.at(left_rank)} {sign} {second.at(rank + 1)}", rank)
     return None
 
 
-def _in_place(op: Operation, value: Value) -> Text:
+def _spell_in_place(op: Operation, value: Value) -> Expression:
     if op.name not in IN_PLACE.split() or not op.args or not isinstance(op.args[0], (Ref, Symbol)):
-        return _by_own_name(op, value)
-    written = [_drawn(op, arg, value).text for arg in op.args[1:]]
-    written += [f"{name}={_drawn(op, arg, value).text}" for name, arg in op.kwargs]
-    return Text(f"{literal(op.args[0], value).at(ATOM)}.{op.name}({', '.join(written)})")
+        return _spell_by_own_name(op, value)
+    texts = [_in_place_argument(op, arg, value).text for arg in op.args[1:]]
+    texts += [f"{name}={_in_place_argument(op, arg, value).text}" for name, arg in op.kwargs]
+    return Expression(f"{literal(op.args[0], value).at(ATOM)}.{op.name}({', '.join(texts)})")
 
 
-def _drawn(op: Operation, arg: Arg, value: Value) -> Text:
-    """An argument; the bound of an initialisation in digits, which is a root by accident."""
+def _in_place_argument(op: Operation, arg: Arg, value: Value) -> Expression:
+    """Return an argument; a bound of `uniform_` in digits, as it equals a root only by accident."""
     if op.name == "uniform_" and isinstance(arg, float):
         return decimal(arg)
     return literal(arg, value)
 
 
-def _by_own_name(op: Operation, value: Value) -> Text:
+def _spell_by_own_name(op: Operation, value: Value) -> Expression:
     name = op.target if op.target.count(".") > 1 else f"aten.{op.target}"
     packet, _, overload = name.rpartition(".")
     function = f"torch.ops.{name}"
     if keyword.iskeyword(overload):
         function = f'getattr(torch.ops.{packet}, "{overload}")'
-    written = [literal(arg, value).text for arg in op.args]
-    written += [f"{key}={literal(arg, value).text}" for key, arg in op.kwargs]
-    return Text(f"{function}({', '.join(written)})")
+    texts = [literal(arg, value).text for arg in op.args]
+    texts += [f"{key}={literal(arg, value).text}" for key, arg in op.kwargs]
+    return Expression(f"{function}({', '.join(texts)})")
 
 
 # --- subscripts -----------------------------------------------------------------------------------
 
 
-def subscript(run: Sequence[Operation], value: Value, dims: Dims | None = None) -> Text | None:
-    """One subscript, `x[:, 0, 1:]`, for operations that each read the one before.
+def subscript(
+    run: Sequence[Operation], value: Value, dims: Dims | None = None
+) -> Expression | None:
+    """Return one subscript, `x[:, 0, 1:]`, for operations that each read the one before.
 
-    None where no single one runs exactly these operations in this order.
+    None if no single subscript runs exactly these operations in this order.
     """
     first = run[0].args[0]
     if not isinstance(first, (Ref, Symbol)):
         return None
-    if len(run) == 1 and (text := _from_the_end(run[0], value)):
+    if len(run) == 1 and (text := _subscript_from_end(run[0], value)):
         return text
     items: list[str] = []
-    place = 0
+    dimension = 0
     """Dimension of the result that the next item stands for."""
     for op in run:
-        bound = _bound(op)
-        dim = bound.get("dim", 0)
-        if op.target not in _SUBSCRIPTS or not isinstance(dim, int) or dim < place:
+        arguments = _arguments_by_name(op)
+        dim = arguments.get("dim", 0)
+        if op.target not in _SUBSCRIPTS or not isinstance(dim, int) or dim < dimension:
             return None
-        items += [":"] * (dim - place)
-        place = dim
+        items += [":"] * (dim - dimension)
+        dimension = dim
         if op.target == "select.int":
-            items.append(literal(bound["index"], value).text)
+            items.append(literal(arguments["index"], value).text)
         else:
-            items.append(_slice(bound) if op.target == "slice.Tensor" else "None")
-            place += 1
-    blank = next((i for i, item in enumerate(items) if item != ":"), 0)
-    known = dims(first.name) if dims and isinstance(first, Ref) else None
-    if blank > 1 and known == len(items) - items.count("None"):
-        items[:blank] = ["..."]
+            items.append(_slice_text(arguments) if op.target == "slice.Tensor" else "None")
+            dimension += 1
+    first_used = next((i for i, item in enumerate(items) if item != ":"), 0)
+    rank = dims(first.name) if dims and isinstance(first, Ref) else None
+    if first_used > 1 and rank == len(items) - items.count("None"):
+        items[:first_used] = ["..."]
     if len(items) > _LONGEST_SUBSCRIPT:
         return None
-    return Text(f"{literal(first, value).at(ATOM)}[{', '.join(items)}]")
+    return Expression(f"{literal(first, value).at(ATOM)}[{', '.join(items)}]")
 
 
-def _from_the_end(op: Operation, value: Value) -> Text | None:
-    """`x[..., 0:32, :]` for a slice along a dimension that is counted from the last one."""
-    bound = _bound(op)
-    dim = bound.get("dim", 0)
+def _subscript_from_end(op: Operation, value: Value) -> Expression | None:
+    """Return `x[..., 0:32, :]` for a slice along a negative dimension; None for others."""
+    arguments = _arguments_by_name(op)
+    dim = arguments.get("dim", 0)
     if op.target not in {"select.int", "slice.Tensor"} or not isinstance(dim, int) or dim >= 0:
         return None
-    item = _slice(bound) if op.name == "slice" else literal(bound["index"], value).text
+    item = _slice_text(arguments) if op.name == "slice" else literal(arguments["index"], value).text
     items = ["...", item, *[":"] * (-dim - 1)]
-    return Text(f"{literal(op.args[0], value).at(ATOM)}[{', '.join(items)}]")
+    return Expression(f"{literal(op.args[0], value).at(ATOM)}[{', '.join(items)}]")
 
 
 _SUBSCRIPTS = {"select.int", "slice.Tensor", "unsqueeze.default"}
 _LONGEST_SUBSCRIPT = 6
-_PLAIN = re.compile(r"-?[\w.]+")
+_SIMPLE_OPERAND = re.compile(r"-?[\w.]+")
 
 
-def _slice(bound: dict[str, Arg]) -> str:
-    start, end, step = bound.get("start", 0), bound.get("end", _OPEN_END), bound.get("step", 1)
+def _slice_text(arguments: dict[str, Arg]) -> str:
+    start, end, step = (
+        arguments.get("start", 0),
+        arguments.get("end", _OPEN_END),
+        arguments.get("step", 1),
+    )
     text = ("" if start == 0 else str(start)) + ":" + ("" if end == _OPEN_END else str(end))
     return text if step == 1 else f"{text}:{step}"
 
 
-def _index(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
-    indices = bound.get("indices")
+def _spell_index(op: Operation, arguments: dict[str, Arg], value: Value) -> Expression | None:
+    indices = arguments.get("indices")
     if op.target != "index.Tensor" or not isinstance(indices, tuple):
         return None
     items = [":" if index is None else literal(index, value).text for index in indices]
-    return Text(f"{literal(op.args[0], value).at(ATOM)}[{', '.join(items)}]")
+    return Expression(f"{literal(op.args[0], value).at(ATOM)}[{', '.join(items)}]")
 
 
-def _index_put(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
-    """The method takes no None for a dimension that stays whole; the operator does."""
-    indices = bound.get("indices")
-    return _by_own_name(op, value) if isinstance(indices, tuple) and None in indices else None
+def _spell_index_put(op: Operation, arguments: dict[str, Arg], value: Value) -> Expression | None:
+    """Return a call of the operator itself if an index is None, which the method does not take."""
+    indices = arguments.get("indices")
+    return _spell_by_own_name(op, value) if isinstance(indices, tuple) and None in indices else None
 
 
-def _to(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
-    """A move to the device that the model was built for: said as the one that the tensor is on."""
+def _spell_to(op: Operation, arguments: dict[str, Arg], value: Value) -> Expression | None:
+    """Return a conversion to the dtype on the tensor's own device, for a move to a fixed device."""
     source = literal(op.args[0], value)
-    if op.target != "to.device" or "dtype" not in bound or not source.text.isidentifier():
+    if op.target != "to.device" or "dtype" not in arguments or not source.text.isidentifier():
         return None
-    if set(bound) != {"self", "device", "dtype"}:
+    if set(arguments) != {"self", "device", "dtype"}:
         return None
-    dtype = literal(bound["dtype"], value).text
-    return Text(f"{source.text}.to({source.text}.device, {dtype})")
+    dtype = literal(arguments["dtype"], value).text
+    return Expression(f"{source.text}.to({source.text}.device, {dtype})")
 
 
-def _uniform(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
-    """`x.uniform_(0, 2)` made functional; its `from` is no name in Python."""
-    if "from" not in bound:
+def _spell_uniform(op: Operation, arguments: dict[str, Arg], value: Value) -> Expression | None:
+    """Return a functional `x.uniform_(0, 2)`, whose argument `from` is a keyword of Python."""
+    if "from" not in arguments:
         return None
-    return _by_own_name(replace(op, target="uniform.default"), value)
+    return _spell_by_own_name(replace(op, target="uniform.default"), value)
 
 
-def _relu6(op: Operation, bound: dict[str, Arg], value: Value) -> Text | None:
-    """F.relu6 runs as a hardtanh."""
-    if (bound.get("min_val"), bound.get("max_val")) != (0, 6):
+def _spell_relu6(op: Operation, arguments: dict[str, Arg], value: Value) -> Expression | None:
+    """Return `F.relu6(x)` for the hardtanh between 0 and 6 that it runs."""
+    if (arguments.get("min_val"), arguments.get("max_val")) != (0, 6):
         return None
-    return Text(f"F.relu6({literal(bound['self'], value).text})")
+    return Expression(f"F.relu6({literal(arguments['self'], value).text})")
 
 
-def _reciprocal(op: Operation, bound: dict[str, Arg], value: Value) -> Text:
-    """Times a number, it is what `1.0 / x` runs."""
-    source = literal(bound["self"], value)
-    return Text(f"torch.reciprocal({source.text})", divisor=source)
+def _spell_reciprocal(op: Operation, arguments: dict[str, Arg], value: Value) -> Expression:
+    """Return `torch.reciprocal(x)` with x as its divisor: `1.0 / x` runs it times a number."""
+    source = literal(arguments["self"], value)
+    return Expression(f"torch.reciprocal({source.text})", divisor=source)
 
 
-_Special = Callable[[Operation, dict[str, Arg], Value], Text | None]
-_SPECIAL: dict[str, _Special] = {
-    "index": _index,
-    "index_put": _index_put,
-    "to": _to,
+_SpellFunction = Callable[[Operation, dict[str, Arg], Value], Expression | None]
+"""Writes an operation, given its arguments by name; None leaves it to the other tables."""
+_SPECIAL_SPELLINGS: dict[str, _SpellFunction] = {
+    "index": _spell_index,
+    "index_put": _spell_index_put,
+    "to": _spell_to,
     "lift_fresh": lambda op, bound, value: literal(op.args[0], value),
-    "rand_like": _uniform,
-    "reciprocal": _reciprocal,
-    "hardtanh": _relu6,
+    "rand_like": _spell_uniform,
+    "reciprocal": _spell_reciprocal,
+    "hardtanh": _spell_relu6,
 }

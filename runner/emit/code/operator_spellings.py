@@ -1,13 +1,13 @@
-"""This file knows about how each operator is said in PyTorch's public API, a row for each overload.
+"""Holds the table of calls of PyTorch's public API that express operators, a row per overload.
 
 A row is the call itself. A bare name is the operator's argument of that name, by position; `*size`
-spreads a tuple, and `*bias` is one that may be absent. A keyword is one of
+spreads a tuple, and `*bias` is an argument that may be absent. A keyword is one of
     dim=...            always written
     keepdim=False      written where it is not this default
     size=output_size   the argument `output_size` by another name, written where it is not None
     mode=["nearest"]   no argument of the operator: always written, as it stands
-After ` | ` stand arguments that the call cannot say, with the value that it implies. An operator
-may have several rows: the first that can say every argument is used.
+After ` | ` stand arguments that the call cannot express, with the value that it implies. An
+operator may have several rows: the first that can express every argument is used.
 """
 
 import functools
@@ -38,7 +38,7 @@ IN_PLACE = """
     remainder_ resize_ round_ rsqrt_ scatter_ scatter_add_ sigmoid_ sign_ sin_ sqrt_ square_
     squeeze_ sub_ t_ tan_ tanh_ transpose_ tril_ triu_ trunc_ uniform_ unsqueeze_ zero_
 """
-"""Methods that change their tensor, and take the operator's arguments in the operator's order."""
+"""In-place methods of tensors that take the operator's arguments in the operator's order."""
 
 _ROWS = """
 # pointwise
@@ -441,8 +441,8 @@ cross.default           torch.cross(self, other, dim=None)
 
 
 @functools.cache
-def rows() -> dict[str, tuple[str, ...]]:
-    """Operator and overload -> the calls that say it, the best first."""
+def spellings() -> dict[str, tuple[str, ...]]:
+    """Return the calls that express each operator overload, the best first."""
     table: dict[str, tuple[str, ...]] = {}
     unary = {"torch.{}(self)": _TORCH_UNARY, "F.{}(self)": _F_UNARY, "self.{}()": _METHOD_UNARY}
     for call, names in unary.items():

@@ -1,16 +1,16 @@
-"""This file knows about what is a statement of an emitted `forward`, and what is inside one.
+"""Decides which values of an emitted `forward` get a statement, and writes their expressions.
 
-A value that is used once, in the author's statement that computes it, stays inside that statement's
-expression, if that fits a line.
+A value that is used once, in the same statement of the author's that computes it, stays inside that
+statement's expression if the line is not too long for it.
 """
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from runner.emit.code.class_body import Call, Item, ItemFlow
+from runner.emit.code.class_body import ChildCall, ForwardItem, ItemFlow
 from runner.emit.code.line_breaks import WIDTH, typical_width
-from runner.emit.code.literals import ATOM, Text
-from runner.emit.code.module_attributes import Owned
+from runner.emit.code.literals import ATOM, Expression
+from runner.emit.code.module_attributes import ModuleAttributes
 from runner.emit.code.operation_code import Device, literal, spell, subscript
 from runner.emit.naming.value_names import Namer
 from runner.graph.ir import Operation, Ref
@@ -20,224 +20,254 @@ from runner.tree.part import Part
 
 INDENT = 8
 LARGE_BYTES = 256 << 20
-"""From here on, a variable holds a value no longer than the original did; below, a `del` costs the
-reader more than it saves (measured on level 3: at most 15 percent of the peak)."""
+"""Size from which a variable must not hold a value longer than the original did. For smaller ones a
+`del` costs the reader more than it saves (measured on level 3: at most 15 percent of the peak)."""
 _SUBSCRIPTS = {"slice.Tensor", "select.int", "unsqueeze.default"}
 
 
 class Statements:
-    """Of the items of one `forward`."""
+    """Statements of one `forward`: the choice of inlined values, and the text of expressions."""
 
     def __init__(
         self,
         program: Program,
         namer: Namer,
         part: Part,
-        items: Sequence[Item],
+        items: Sequence[ForwardItem],
         flow: ItemFlow,
-        owned: Owned,
+        module_attributes: ModuleAttributes,
         device: Device,
-        attributes: Mapping[int, str] | None,
+        call_attributes: Mapping[int, str] | None,
     ) -> None:
-        """`attributes`: of calls that may stand inside another statement; None: none may."""
+        """Start without inlined values.
+
+        `call_attributes`: attribute of each call, by its position; None if no call may stand inside
+        another statement. `device`: writes an expression of the model's device.
+        """
         self.program, self.namer, self.part, self.items = program, namer, part, items
-        self.flow, self.owned, self.device = flow, owned, device
-        self.attributes = attributes
+        self.flow, self.module_attributes, self.device = flow, module_attributes, device
+        self.call_attributes = call_attributes
         self.depth = sum(not scope.builtin for scope in part.scopes)
+        """Number of calls of the author's modules around the part."""
         self.inlined: set[str] = set()
-        self.split: set[str] = set()
-        """What has a name because a statement would be too long."""
+        """Values whose expression stands inside another statement."""
+        self.split_values: set[str] = set()
+        """Values that have a statement because another would be too long with them inside."""
 
-    def choose(self) -> None:
-        """Decide it, for all values."""
+    def choose_inlined(self) -> None:
+        """Decide for each value whether it stands inside another statement."""
         for position, item in enumerate(self.items):
-            nests = self._can_be_inlined(position, item)
-            if not isinstance(item, Call):
-                target = None if nests else self.namer.of
-                if typical_width(self.expression(item, self.namer.of)) > self._room(item, target):
-                    self._split(item)
+            is_inlined = self._can_be_inlined(position, item)
+            if not isinstance(item, ChildCall):
+                target = None if is_inlined else self.namer.name_of
+                if typical_width(
+                    self.expression_text(item, self.namer.name_of)
+                ) > self._available_columns(item, target):
+                    self._split_statement(item)
             else:
-                given = (self.value(name, self.namer.of) for name in self.flow.reads(item))
-                room = self._room(item, None if nests else self.namer.of)
-                if sum(typical_width(each) + 2 for each in given) > room - len(item.attribute):
-                    self._split(item)
-            if nests and not self._holds_what_is_split(item):
-                self.inlined.add(self.flow.makes(item)[0])
+                arguments = (
+                    self.value_text(name, self.namer.name_of) for name in self.flow.inputs_of(item)
+                )
+                columns = self._available_columns(item, None if is_inlined else self.namer.name_of)
+                if sum(typical_width(argument) + 2 for argument in arguments) > columns - len(
+                    item.attribute
+                ):
+                    self._split_statement(item)
+            if is_inlined and not self._holds_split_value(item):
+                self.inlined.add(self.flow.outputs_of(item)[0])
 
-    def is_inside(self, name: str) -> bool:
-        """Whether a value has no statement of its own."""
+    def is_inlined(self, name: str) -> bool:
+        """Return whether a value has no statement of its own."""
         return name in self.inlined
 
-    def value(self, name: str, variable: Callable[[str], str]) -> str:
-        """A value where it is read; `variable` says what those with a statement are called."""
-        return self._value(name, variable).text
+    def value_text(self, name: str, variable: Callable[[str], str]) -> str:
+        """Return the text that reads a value; `variable` names the values that have a statement."""
+        return self._value_expression(name, variable).text
 
-    def expression(self, item: Item, variable: Callable[[str], str]) -> str:
-        """The right side of a statement."""
-        return self._expression(item, variable).text
+    def expression_text(self, item: ForwardItem, variable: Callable[[str], str]) -> str:
+        """Return the right side of an item's statement; `variable` as in `value_text`."""
+        return self._item_expression(item, variable).text
 
-    def leaves(self, item: Item) -> list[str]:
-        """Variables that a statement reads."""
-        found: list[str] = []
-        for name in self.flow.reads(item):
-            if name in self.inlined:
-                found += self.leaves(self.items[self.flow.producer[name]])
-            else:
-                found.append(name)
-        return found
+    def leaf_values(self, item: ForwardItem) -> list[str]:
+        """Return the values that an item's statement reads from variables.
 
-    def _split(self, item: Item) -> None:
-        """A statement that is too long: what this item reads is computed in others before it."""
-        reads = set(self.flow.reads(item))
-        self.split |= reads & self.inlined
-        self.inlined -= reads
-
-    def _holds_what_is_split(self, item: Item) -> bool:
-        """Whether a large value that got a name would still be held while another is computed.
-
-        The author's statement had let go of it. If what is computed of it is a statement, too, that
-        takes the name over.
+        In place of an inlined value stand those that its expression reads.
         """
-        (name,) = self.flow.makes(item)
-        if not any(each in self.split and self.is_large(each) for each in self.flow.reads(item)):
+        leaves: list[str] = []
+        for name in self.flow.inputs_of(item):
+            if name in self.inlined:
+                leaves += self.leaf_values(self.items[self.flow.producer[name]])
+            else:
+                leaves.append(name)
+        return leaves
+
+    def _split_statement(self, item: ForwardItem) -> None:
+        """Give the values that an item reads statements of their own, as its line is too long."""
+        inputs = set(self.flow.inputs_of(item))
+        self.split_values |= inputs & self.inlined
+        self.inlined -= inputs
+
+    def _holds_split_value(self, item: ForwardItem) -> bool:
+        """Return whether inlining an item would keep a large split value alive for too long.
+
+        That is so if the same statement computes another large value; the author's statement frees
+        the first one before. With a statement of its own, the item can reuse the split variable.
+        """
+        (name,) = self.flow.outputs_of(item)
+        if not any(
+            operand in self.split_values and self.is_large(operand)
+            for operand in self.flow.inputs_of(item)
+        ):
             return False
-        self.split.add(name)
-        together = set(self.flow.reads(self.items[self.flow.reader[name]])) - {name}
-        return any(self.is_large(each) and self._is_made_inside(each) for each in together)
+        self.split_values.add(name)
+        siblings = set(self.flow.inputs_of(self.items[self.flow.reader[name]])) - {name}
+        return any(self.is_large(operand) and self._is_made_inside(operand) for operand in siblings)
 
     def is_large(self, name: str) -> bool:
-        """Whether a variable may hold a value no longer than the original did."""
+        """Return whether a value is so large that no variable may hold it longer than needed."""
         return self.program.spec(name).nbytes >= LARGE_BYTES
 
     def _is_made_inside(self, name: str) -> bool:
         position = self.flow.producer.get(name)
         return position is not None and self._can_be_inlined(position, self.items[position])
 
-    def _room(self, item: Item, target: Callable[[str], str] | None) -> int:
-        """Columns for an expression, beside its target, if any, and the comment with its shape."""
-        makes = self.flow.makes(item)
-        if makes == self.part.io.outputs and len(makes) == 1:
+    def _available_columns(self, item: ForwardItem, target: Callable[[str], str] | None) -> int:
+        """Return the columns for an item's expression, less its target and the shape comment.
+
+        `target` names the variable; None if the item has none.
+        """
+        outputs = self.flow.outputs_of(item)
+        if outputs == self.part.io.outputs and len(outputs) == 1:
             return WIDTH - INDENT - len("return ")
-        targets = sum(len(target(name)) + 2 for name in makes if target and name)
-        comment = typical_width(shape_comment(self.program, makes[0])) if len(makes) == 1 else 0
+        targets = sum(len(target(name)) + 2 for name in outputs if target and name)
+        comment = typical_width(shape_comment(self.program, outputs[0])) if len(outputs) == 1 else 0
         return WIDTH - INDENT - targets - 1 - comment
 
-    def _can_be_inlined(self, position: int, item: Item) -> bool:
-        if len(self.flow.makes(item)) != 1:
+    def _can_be_inlined(self, position: int, item: ForwardItem) -> bool:
+        if len(self.flow.outputs_of(item)) != 1:
             return False
-        (name,) = self.flow.makes(item)
+        (name,) = self.flow.outputs_of(item)
         if self.flow.uses.get(name) != 1 or self.flow.producer[name] != position:
             return False
-        if {position, self.flow.reader[name]} & self.flow.repeating:
+        if {position, self.flow.reader[name]} & self.flow.loop_positions:
             return False
         if self._is_overwritten(position, item, self.flow.reader[name]):
             return False
         reader = self.items[self.flow.reader[name]]
-        work, others = self._operations(item), self._operations(reader)
-        if any(map(is_random, (*work, *others))):
+        item_work, reader_work = self._operations(item), self._operations(reader)
+        if any(map(is_random, (*item_work, *reader_work))):
             return False
-        if not isinstance(item, Call) and work[0].returns_list:
+        if not isinstance(item, ChildCall) and item_work[0].returns_list:
             return False
-        if not isinstance(item, Call) and not isinstance(reader, Call):
-            return _statement(work[0]) == _statement(others[0])
-        if self.attributes is None:
-            if isinstance(item, Call):
+        if not isinstance(item, ChildCall) and not isinstance(reader, ChildCall):
+            return _statement_key(item_work[0]) == _statement_key(reader_work[0])
+        if self.call_attributes is None:
+            if isinstance(item, ChildCall):
                 return False
-            first = next(op for op in others if not op.view)
-            return work[0].view and _statement(work[0]) == _statement(first)
-        joins = (
-            not isinstance(item, Call) and work[0].origin is not None and work[0].origin.joined_list
+            first = next(op for op in reader_work if not op.view)
+            return item_work[0].view and _statement_key(item_work[0]) == _statement_key(first)
+        joins_list = (
+            not isinstance(item, ChildCall)
+            and item_work[0].origin is not None
+            and item_work[0].origin.joined_list
         )
-        if joins or (_container(item) is not None and _container(item) == _container(reader)):
+        if joins_list or (
+            _container_path(item) is not None and _container_path(item) == _container_path(reader)
+        ):
             return False
-        line = self._line(work)
-        return line is not None and line == self._line(others)
+        line = self._author_line(item_work)
+        return line is not None and line == self._author_line(reader_work)
 
-    def _is_overwritten(self, position: int, item: Item, reader: int) -> bool:
-        """Whether a loop between an item and its reader begins with what the item reads.
+    def _is_overwritten(self, position: int, item: ForwardItem, reader: int) -> bool:
+        """Return whether a loop between an item and its reader overwrites a variable that it reads.
 
-        The loop's variable is that value's.
+        A loop updates the variable of the value that it begins with.
         """
-        between = (p for p in self.flow.loops if position < p < reader)
-        return not {self.flow.carried(self.flow.loops[p]) for p in between}.isdisjoint(
-            self.leaves(item)
+        loops_between = (p for p in self.flow.loops if position < p < reader)
+        return not {self.flow.carried_input(self.flow.loops[p]) for p in loops_between}.isdisjoint(
+            self.leaf_values(item)
         )
 
-    def _operations(self, item: Item) -> list[Operation]:
-        inside = item.part.operations if isinstance(item, Call) else (item,)
-        return [self.program.graph.operations[i] for i in inside]
+    def _operations(self, item: ForwardItem) -> list[Operation]:
+        indices = item.part.operations if isinstance(item, ChildCall) else (item,)
+        return [self.program.graph.operations[i] for i in indices]
 
-    def _line(self, operations: Sequence[Operation]) -> int | None:
-        """The line of this forward that runs operations; None where the author wrote no such."""
-        own = [op for op in operations if not op.view] or operations
-        lines = {op.origin.calls[self.depth :][:1] for op in own if op.origin is not None}
+    def _author_line(self, operations: Sequence[Operation]) -> int | None:
+        """Return the line of this part's forward that runs the operations; None if there is no one.
+
+        Views count only where there is nothing else.
+        """
+        computing = [op for op in operations if not op.view] or operations
+        lines = {op.origin.calls[self.depth :][:1] for op in computing if op.origin is not None}
         return lines.pop()[0] if len(lines) == 1 and () not in lines else None
 
-    def _value(self, name: str, variable: Callable[[str], str]) -> Text:
+    def _value_expression(self, name: str, variable: Callable[[str], str]) -> Expression:
         if name in self.inlined:
-            return self._expression(self.items[self.flow.producer[name]], variable)
+            return self._item_expression(self.items[self.flow.producer[name]], variable)
         if self.program.is_state(name):
-            held, graph = self.owned.state(name), self.program.graph
+            stored, graph = self.module_attributes.use_state(name), self.program.graph
             if graph.states[name].kind != "constant" or graph.placement_known:
-                return held
-            return Text(f"{held.at(ATOM)}.to({self.device()})")
-        return Text(variable(name))
+                return stored
+            return Expression(f"{stored.at(ATOM)}.to({self.device()})")
+        return Expression(variable(name))
 
-    def _expression(self, item: Item, variable: Callable[[str], str]) -> Text:
-        def value(name: str) -> Text:
-            return self._value(name, variable)
+    def _item_expression(self, item: ForwardItem, variable: Callable[[str], str]) -> Expression:
+        def value(name: str) -> Expression:
+            return self._value_expression(name, variable)
 
-        if isinstance(item, Call):
-            assert self.attributes is not None
-            attribute = self.attributes[self.flow.producer[item.part.io.outputs[0]]]
-            given = ", ".join(value(name).text for name in item.part.io.inputs)
-            return Text(f"self.{attribute}({given})")
+        if isinstance(item, ChildCall):
+            assert self.call_attributes is not None
+            attribute = self.call_attributes[self.flow.producer[item.part.io.outputs[0]]]
+            arguments = ", ".join(value(name).text for name in item.part.io.inputs)
+            return Expression(f"self.{attribute}({arguments})")
         op = self.program.graph.operations[item]
-        found = self.owned.module(op)
-        if found is not None:
-            attribute, call = found
-            return Text(f"self.{attribute}({', '.join(_argument(a, value) for a in call.inputs)})")
-        run = self._subscripts(op)
+        module_use = self.module_attributes.use_module(op)
+        if module_use is not None:
+            attribute, call = module_use
+            return Expression(
+                f"self.{attribute}({', '.join(_argument_text(a, value) for a in call.inputs)})"
+            )
+        run = self._subscript_run(op)
         if len(run) > 1:
-            text = subscript(run, value)
-            if text is not None:
-                return text
+            expression = subscript(run, value)
+            if expression is not None:
+                return expression
         return spell(op, value, self.device)
 
-    def _subscripts(self, op: Operation) -> list[Operation]:
-        """The operation and those before it that one pair of brackets can hold."""
+    def _subscript_run(self, op: Operation) -> list[Operation]:
+        """Return the operation and the inlined ones before it that one subscript may express."""
         run = [op]
         while run[0].target in _SUBSCRIPTS:
             source = run[0].args[0]
             if not isinstance(source, Ref) or source.name not in self.inlined:
                 break
-            before = self.items[self.flow.producer[source.name]]
-            if isinstance(before, Call):
+            previous = self.items[self.flow.producer[source.name]]
+            if isinstance(previous, ChildCall):
                 break
-            if self.program.graph.operations[before].target not in _SUBSCRIPTS:
+            if self.program.graph.operations[previous].target not in _SUBSCRIPTS:
                 break
-            run.insert(0, self.program.graph.operations[before])
+            run.insert(0, self.program.graph.operations[previous])
         return run
 
 
 def shape_comment(program: Program, name: str) -> str:
-    """What stands behind a statement that makes a value."""
+    """Return the comment behind a statement that makes a value: its shape."""
     return f"  # {list(program.spec(name).shape)}"
 
 
-def _argument(arg: object, value: Callable[[str], Text]) -> str:
+def _argument_text(arg: object, value: Callable[[str], Expression]) -> str:
     if isinstance(arg, tuple):
-        inner = ", ".join(_argument(a, value) for a in arg)
+        inner = ", ".join(_argument_text(a, value) for a in arg)
         return f"({inner},)" if len(arg) == 1 else f"({inner})"
     return literal(arg, value).text  # type: ignore[arg-type]
 
 
-def _container(item: Item) -> str | None:
-    """The path of the outermost list or Sequential that holds a child by a number."""
-    path = item.part.module_path if isinstance(item, Call) else ""
-    found = re.match(r"(.*?)\.\d+(\.|$)", path)
-    return found[1] if found else None
+def _container_path(item: ForwardItem) -> str | None:
+    """Return the path of the outermost list or Sequential that holds a child, None for others."""
+    path = item.part.module_path if isinstance(item, ChildCall) else ""
+    match = re.match(r"(.*?)\.\d+(\.|$)", path)
+    return match[1] if match else None
 
 
-def _statement(op: Operation) -> object:
+def _statement_key(op: Operation) -> object:
     return (op.origin.file, op.origin.statement) if op.origin else id(op)

@@ -1,1 +1,1 @@
-"""Writes get_inputs(): values, strides and constants like those that arrive in the model."""
+"""Writes `get_inputs()`: tensors with values, strides and constants like those in the model."""

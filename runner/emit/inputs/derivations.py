@@ -1,4 +1,4 @@
-"""Finds the operations that make a value, as a recipe that can be written again."""
+"""Finds the operations that make a value, as a recipe that can be written as code again."""
 
 from __future__ import annotations
 
@@ -10,72 +10,77 @@ from runner.graph.operations import is_random
 from runner.tree.interface import Program
 
 LONGEST_CONSTANT = 24
-# What it returns is whatever was there before.
-_NO_VALUES = {"empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided"}
+"""Most operations of a recipe."""
+# These return uninitialised memory.
+_UNINITIALISED = {"empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided"}
 
 
 def constant_recipe(program: Program, name: str) -> Recipe | None:
-    """The operations behind a value that depends on no input and no weight; None for any other."""
-    return recipe_of(program, name, lambda value: False)
+    """Return the recipe of a value that depends on no input and no weight; None for any other."""
+    return derive_recipe(program, name, lambda value: False)
 
 
-def recipe_of(
-    program: Program, name: str, ends: Callable[[str], bool], *, inputs: bool = False
+def derive_recipe(
+    program: Program, name: str, is_end: Callable[[str], bool], *, inputs: bool = False
 ) -> Recipe | None:
-    """The operations that make a value from others at which `ends` says that it stops.
+    """Return the operations that make a value from those for which `is_end` returns True.
 
-    None where they draw, are too many, or begin with a weight or with an input; `inputs` has them
-    begin with inputs, too, by the author's own rule for these.
+    None if one draws random numbers, if there are too many, or if one reads a weight or an input at
+    which `is_end` is False. With `inputs`, they may read inputs, whose own recipes are prepended.
     """
-    chosen: set[int] = set()
+    indices: set[int] = set()
     states: dict[str, State] = {}
-    rules = {i.name: i.recipe for i in program.graph.inputs if i.recipe is not None}
-    given = rules if inputs else {}
-    drawn: dict[str, Recipe] = {}
+    input_recipes = {i.name: i.recipe for i in program.graph.inputs if i.recipe is not None}
+    usable_recipes = input_recipes if inputs else {}
+    recipes_of_inputs: dict[str, Recipe] = {}
     queue = [name]
     while queue:
         value = queue.pop()
-        if ends(value):
+        if is_end(value):
             continue
         state, i = program.graph.states.get(value), program.producers.get(value)
         if state is not None and state.kind != "parameter" and (state.recipe or state.literal):
             states[value] = state
-        elif value in given:
-            drawn[value] = given[value]
-        elif i is None or len(chosen) > LONGEST_CONSTANT:
+        elif value in usable_recipes:
+            recipes_of_inputs[value] = usable_recipes[value]
+        elif i is None or len(indices) > LONGEST_CONSTANT:
             return None
-        elif i not in chosen:
+        elif i not in indices:
             op = program.graph.operations[i]
-            if is_random(op) or op.name in _NO_VALUES:
+            if is_random(op) or op.name in _UNINITIALISED:
                 return None
-            chosen.add(i)
+            indices.add(i)
             queue += op.refs()
-    if not chosen:
+    if not indices:
         return None
-    operations = [program.graph.operations[i] for i in sorted(chosen)]
+    operations = [program.graph.operations[i] for i in sorted(indices)]
     specs = {n: program.spec(n) for op in operations for n in op.outputs if n}
-    begin: list[Operation] = []
-    put: dict[str, Arg] = {}
-    put |= {n: Symbol(str(state.literal)) for n, state in states.items() if state.recipe is None}
-    known = {n: state.recipe for n, state in states.items() if state.recipe is not None}
-    for value, recipe in (known | drawn).items():
-        own = {n: f"{n}.{value}" for n in recipe.specs}
-        renamed = {n: Ref(other) for n, other in own.items()}
+    prepended: list[Operation] = []
+    replacements: dict[str, Arg] = {}
+    replacements |= {
+        n: Symbol(str(state.literal)) for n, state in states.items() if state.recipe is None
+    }
+    state_recipes = {n: state.recipe for n, state in states.items() if state.recipe is not None}
+    for value, recipe in (state_recipes | recipes_of_inputs).items():
+        renamed_values = {n: f"{n}.{value}" for n in recipe.specs}
+        references = {n: Ref(new_name) for n, new_name in renamed_values.items()}
         for op in recipe.operations:
-            made = _substituted(op, renamed)
-            begin.append(replace(made, outputs=tuple(own.get(n, n) for n in op.outputs)))
-        specs |= {own[n]: spec for n, spec in recipe.values}
-        put[value] = renamed[recipe.result]
-    operations = [_substituted(op, put) for op in operations]
-    return Recipe((*begin, *operations), name, tuple(specs.items()))
+            substituted = _substitute_operands(op, references)
+            prepended.append(
+                replace(substituted, outputs=tuple(renamed_values.get(n, n) for n in op.outputs))
+            )
+        specs |= {renamed_values[n]: spec for n, spec in recipe.values}
+        replacements[value] = references[recipe.result]
+    operations = [_substitute_operands(op, replacements) for op in operations]
+    return Recipe((*prepended, *operations), name, tuple(specs.items()))
 
 
-def _substituted(op: Operation, put: Mapping[str, Arg]) -> Operation:
-    def changed(arg: Arg) -> Arg:
-        return substitute(arg, lambda name: put.get(name, Ref(name)))
+def _substitute_operands(op: Operation, replacements: Mapping[str, Arg]) -> Operation:
+    def substitute_argument(arg: Arg) -> Arg:
+        return substitute(arg, lambda name: replacements.get(name, Ref(name)))
 
     return replace(
         op,
-        args=tuple(changed(arg) for arg in op.args),
-        kwargs=tuple((key, changed(arg)) for key, arg in op.kwargs),
+        args=tuple(substitute_argument(arg) for arg in op.args),
+        kwargs=tuple((key, substitute_argument(arg)) for key, arg in op.kwargs),
     )

@@ -1,4 +1,4 @@
-"""Chooses the instance of a workload whose input its file draws: one that is like most."""
+"""Chooses the instance of a workload whose input is typical, for its file to draw."""
 
 from __future__ import annotations
 
@@ -11,51 +11,54 @@ from runner.tree.interface import Program
 from runner.tree.part import Part
 
 FAR = 7
-"""Scales of instances that are further apart than so many times are not drawn by one rule."""
+"""Largest ratio between the standard deviations of instances that one distribution stands for."""
 
 
 @dataclass(frozen=True, slots=True)
-class Usual:
-    """An instance of a workload whose input is like that of most, and the distribution of these."""
+class TypicalInput:
+    """A typical input of a workload's instances."""
 
     part: Part
+    """The instance that it comes from."""
     value: str
+    """Name of the value in the graph."""
     distribution: Distribution
+    """Distribution over all instances with a similar input."""
 
 
-def usual_inputs(program: Program, parts: Sequence[Part]) -> dict[str, Usual]:
-    """For each input of the first part, what is most usual among all of them.
+def typical_inputs(program: Program, parts: Sequence[Part]) -> dict[str, TypicalInput]:
+    """Return for each input of the first part the typical one among all parts.
 
-    One file stands for all instances: behind a relu or not, in the first block or in the last. Most
-    of them have one structure, and of these most have a scale within a few times of one; of
-    as many, those with the first instance count, after which the file is named.
+    One file stands for all instances, behind a relu or not, in the first block or in the last. The
+    typical input is of the most frequent sort of distribution, and there in the largest group whose
+    standard deviations differ by at most FAR; of equal groups, the one with the first part counts.
     """
-    usual: dict[str, Usual] = {}
-    for place, name in enumerate(parts[0].io.inputs):
-        found = [(p, p.io.inputs[place]) for p in parts]
-        known = {value: program.distributions[value] for _, value in found}
-        sorts: dict[object, list[tuple[Part, str]]] = {}
-        for part, value in found:
-            sorts.setdefault(known[value].draw_key, []).append((part, value))
-        alike = max(sorts.values(), key=len)
-        alike.sort(key=lambda item: known[item[1]].std)
-        near: list[tuple[Part, str]] = max(
-            (_from(alike, i, known) for i in range(len(alike))),
+    typical: dict[str, TypicalInput] = {}
+    for position, name in enumerate(parts[0].io.inputs):
+        candidates = [(p, p.io.inputs[position]) for p in parts]
+        distributions = {value: program.distributions[value] for _, value in candidates}
+        groups: dict[object, list[tuple[Part, str]]] = {}
+        for part, value in candidates:
+            groups.setdefault(distributions[value].draw_key, []).append((part, value))
+        largest_group = max(groups.values(), key=len)
+        largest_group.sort(key=lambda item: distributions[item[1]].std)
+        similar: list[tuple[Part, str]] = max(
+            (_similar_run(largest_group, i, distributions) for i in range(len(largest_group))),
             key=lambda run: (len(run), any(part is parts[0] for part, _ in run)),
         )
-        part, value = near[(len(near) - 1) // 2]
-        whole = mix([(1.0, known[v]) for _, v in near])
-        least, most = (known[v].std for _, v in (near[0], near[-1]))
-        if whole.std:
-            scaled = whole.scale(math.sqrt(least * most) / whole.std)
-            whole = replace(scaled, low=whole.low, high=whole.high)
-        usual[name] = Usual(part, value, whole)
-    return usual
+        part, value = similar[(len(similar) - 1) // 2]
+        mixture = mix([(1.0, distributions[v]) for _, v in similar])
+        smallest_std, largest_std = (distributions[v].std for _, v in (similar[0], similar[-1]))
+        if mixture.std:
+            scaled = mixture.scale(math.sqrt(smallest_std * largest_std) / mixture.std)
+            mixture = replace(scaled, low=mixture.low, high=mixture.high)
+        typical[name] = TypicalInput(part, value, mixture)
+    return typical
 
 
-def _from(
-    alike: list[tuple[Part, str]], begin: int, known: Mapping[str, Distribution]
+def _similar_run(
+    candidates: list[tuple[Part, str]], begin: int, distributions: Mapping[str, Distribution]
 ) -> list[tuple[Part, str]]:
-    """Return the instances from `begin` on whose scale is at most FAR times that of the first."""
-    most = known[alike[begin][1]].std * FAR
-    return [item for item in alike[begin:] if known[item[1]].std <= most]
+    """Return the instances from `begin` on with at most FAR times its standard deviation."""
+    largest_std = distributions[candidates[begin][1]].std * FAR
+    return [item for item in candidates[begin:] if distributions[item[1]].std <= largest_std]

@@ -1,4 +1,4 @@
-"""Tells which numbers the operations that read a value can take: positive ones, existing rows."""
+"""Finds the numbers that the readers of a value accept: positive ones, indices of existing rows."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from runner.tree.interface import Program
 from runner.tree.part import Part
 
 _NEEDS_POSITIVE = {"log", "log2", "log10", "sqrt", "rsqrt", "reciprocal", "lgamma"}
-_DIVIDES = {"div", "true_divide", "floor_divide", "remainder", "fmod"}
+_DIVIDING_OPERATORS = {"div", "true_divide", "floor_divide", "remainder", "fmod"}
 NEEDS_OVER_ONE = {"acosh", "arccosh"}
 NEEDS_UNIT = {
     "logit", "special_logit", "asin", "arcsin", "acos", "arccos", "atanh", "arctanh", "erfinv",
     "special_ndtri",
 }  # fmt: skip
-# Need a symmetric matrix with positive eigenvalues.
+# These need a symmetric matrix with positive eigenvalues.
 NEEDS_DEFINITE = {
     *("linalg_cholesky", "linalg_cholesky_ex", "cholesky", "cholesky_solve", "cholesky_inverse"),
     *("linalg_solve_triangular", "triangular_solve"),
 }
-# What is positive before them is so afterwards, if all else that they take is a positive number.
+# These keep a positive tensor positive if their other operands are numbers that are not negative.
 _KEEPS_POSITIVE = {"add", "mul", "div", "sum", "mean", "clamp", "clamp_min", "to", "_to_copy"}
 _SAME_RANGE = {
     "max_pool1d", "max_pool2d", "max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d",
@@ -26,16 +26,16 @@ _SAME_RANGE = {
     "amax", "amin", "cat", "stack", "contiguous", "clone", "to", "reshape", "flatten",
     "repeat_interleave", "dropout", "pad", "flip", "roll",
 }  # fmt: skip
-_CASTS = {"to", "_to_copy", "long", "int", "floor", "round", "trunc"}
+_CASTING_OPERATORS = {"to", "_to_copy", "long", "int", "floor", "round", "trunc"}
 _NO_INDEX = 1 << 62
-# Operations that give positions along a dimension.
+# These return positions along a dimension.
 INDEXES = {
     "argmax", "argmin", "max", "min", "topk", "sort", "argsort", "kthvalue", "mode", "median",
 }  # fmt: skip
 
 
-def readers(program: Program, part: Part, name: str) -> set[str]:
-    """The operations of a part that read a value."""
+def reader_names(program: Program, part: Part, name: str) -> set[str]:
+    """Return the operators of a part that read a value."""
     return {
         program.graph.operations[i].name
         for i in program.consumers.get(name, ())
@@ -44,9 +44,9 @@ def readers(program: Program, part: Part, name: str) -> set[str]:
 
 
 def must_be_positive(program: Program, part: Part, name: str, *, or_divides: bool) -> bool:
-    """Whether a logarithm, a root or a power of it is taken, maybe after a scale or an epsilon.
+    """Return whether a part takes a value's logarithm, root or power, maybe after a scale or shift.
 
-    `or_divides`: or whether something is divided by it, which a random float hardly breaks.
+    With `or_divides`, also if it divides by the value; a random float hardly ever breaks that.
     """
     inside = set(part.operations)
     for i in program.consumers.get(name, ()):
@@ -55,9 +55,9 @@ def must_be_positive(program: Program, part: Part, name: str, *, or_divides: boo
             continue
         if op.name in _NEEDS_POSITIVE or _is_root(op):
             return True
-        if or_divides and op.name in _DIVIDES and Ref(name) in op.args[1:]:
+        if or_divides and op.name in _DIVIDING_OPERATORS and Ref(name) in op.args[1:]:
             return True
-        if op.view or (op.name in _KEEPS_POSITIVE and _numbers_positive(op)):
+        if op.view or (op.name in _KEEPS_POSITIVE and _keeps_sign(op)):
             outputs = filter(None, op.outputs)
             if any(must_be_positive(program, part, o, or_divides=or_divides) for o in outputs):
                 return True
@@ -65,12 +65,12 @@ def must_be_positive(program: Program, part: Part, name: str, *, or_divides: boo
 
 
 def is_divisor(program: Program, part: Part, name: str) -> bool:
-    """Whether an operation of the part divides by it, maybe through a view."""
+    """Return whether a part divides by a value or by a view of it."""
     for i in program.consumers.get(name, ()):
         op = program.graph.operations[i]
         if i not in part.operations:
             continue
-        if op.name in _DIVIDES and Ref(name) in op.args[1:]:
+        if op.name in _DIVIDING_OPERATORS and Ref(name) in op.args[1:]:
             return True
         if op.view and any(is_divisor(program, part, o) for o in op.outputs if o):
             return True
@@ -82,77 +82,85 @@ def _is_root(op: Operation) -> bool:
     return isinstance(exponent, (int, float)) and (exponent < 0 or exponent != int(exponent))
 
 
-def _numbers_positive(op: Operation) -> bool:
-    """Whether it takes different tensors, and numbers that are not negative; a square is anyway."""
+def _keeps_sign(op: Operation) -> bool:
+    """Return whether an operation keeps positive tensors positive, by its other operands.
+
+    Its numbers must not be negative, and its tensors differ: `x * x` is positive for any x.
+    """
     if op.name not in {"add", "mul", "div"}:
         return True
-    taken, others = list(op.refs()), [a for a in op.args[1:] if not isinstance(a, Ref)]
-    different = len({*taken}) == len(taken)
-    return different and all(isinstance(a, (int, float)) and a >= 0 for a in others)
+    tensors, numbers = list(op.refs()), [a for a in op.args[1:] if not isinstance(a, Ref)]
+    are_distinct = len({*tensors}) == len(tensors)
+    return are_distinct and all(isinstance(a, (int, float)) and a >= 0 for a in numbers)
 
 
-def ends_of_groups(program: Program, part: Part, name: str) -> int | None:
-    """Rows that a grouped matrix product takes, where the value says at which each group ends."""
+def grouped_rows(program: Program, part: Part, name: str) -> int | None:
+    """Return the rows of the grouped matrix product whose groups a value ends, else None."""
     for i in part.operations:
         op = program.graph.operations[i]
         ends = op.arg("offs")
         if op.name in {"grouped_mm", "_grouped_mm"} and ends == Ref(name):
-            return _size(program, op.args[0], 0)
+            return _dimension_size(program, op.args[0], 0)
     return None
 
 
-def bound(program: Program, part: Part, name: str, otherwise: int) -> int:
-    """One more than the largest index that an integer input may hold, `otherwise` if it is none."""
+def index_bound(program: Program, part: Part, name: str, otherwise: int) -> int:
+    """Return one more than the largest index that an integer input may hold.
+
+    `otherwise` if it is no index.
+    """
     limits = [
         limit
         for i in part.operations
-        if (limit := _limit(program, program.graph.operations[i], name)) is not None
+        if (limit := _row_limit(program, program.graph.operations[i], name)) is not None
     ]
-    if (made := _made_below(program, name)) is not None:
-        limits.append(made)
+    if (producer_bound := _producer_bound(program, name)) is not None:
+        limits.append(producer_bound)
     return max(1, min(limits, default=otherwise))
 
 
-def bound_of_cast(program: Program, part: Part, name: str) -> int | None:
+def cast_index_bound(program: Program, part: Part, name: str) -> int | None:
     """Return one more than the largest index that a float input may hold once it is cast.
 
-    A table with a column per feature holds indices as floats. None where none of it is an index.
+    A table with a column per feature holds indices as floats. None if none of it is an index.
     """
     inside = set(part.operations)
-    found, names = [], [name]
+    bounds, names = [], [name]
     while names:
         value = names.pop()
         for i in program.consumers.get(value, ()):
             op = program.graph.operations[i]
-            if i not in inside or not (op.view or op.name in _CASTS):
+            if i not in inside or not (op.view or op.name in _CASTING_OPERATORS):
                 continue
             for result in filter(None, op.outputs):
                 if not program.spec(result).floating:
-                    found.append(bound(program, part, result, _NO_INDEX))
+                    bounds.append(index_bound(program, part, result, _NO_INDEX))
                 names.append(result)
-    below = min(found, default=_NO_INDEX)
-    return below if below < _NO_INDEX else None
+    smallest = min(bounds, default=_NO_INDEX)
+    return smallest if smallest < _NO_INDEX else None
 
 
-def _limit(program: Program, op: Operation, name: str) -> int | None:
-    """Return how many rows an operation has that `name` indexes; None where it indexes none."""
+def _row_limit(program: Program, op: Operation, name: str) -> int | None:
+    """Return the number of rows that `name` indexes in an operation; None if it indexes none."""
     index = op.arg("indices") if op.name == "embedding" else op.arg("index", op.arg("target"))
     if op.name in {"index", "_unsafe_index"}:
-        places = op.args[1]
-        for dim, place in enumerate(places if isinstance(places, tuple) else ()):
-            if isinstance(place, Ref) and place.name == name:
-                return _size(program, op.args[0], dim)
+        indices = op.args[1]
+        for dim, index_argument in enumerate(indices if isinstance(indices, tuple) else ()):
+            if isinstance(index_argument, Ref) and index_argument.name == name:
+                return _dimension_size(program, op.args[0], dim)
         return None
     if not isinstance(index, Ref) or index.name != name:
         return None
     if op.name == "embedding":
-        return _size(program, op.arg("weight"), 0)
-    usual = 1 if op.name in {"cross_entropy_loss", "nll_loss"} else 0
-    along = op.arg("dim", usual)
-    return _size(program, op.args[0], along if isinstance(along, int) else usual)
+        return _dimension_size(program, op.arg("weight"), 0)
+    default_dim = 1 if op.name in {"cross_entropy_loss", "nll_loss"} else 0
+    indexed_dim = op.arg("dim", default_dim)
+    return _dimension_size(
+        program, op.args[0], indexed_dim if isinstance(indexed_dim, int) else default_dim
+    )
 
 
-def _size(program: Program, arg: object, dim: int) -> int | None:
+def _dimension_size(program: Program, arg: object, dim: int) -> int | None:
     return (
         program.spec(arg.name).shape[dim]
         if isinstance(arg, Ref) and program.spec(arg.name).shape
@@ -160,16 +168,16 @@ def _size(program: Program, arg: object, dim: int) -> int | None:
     )
 
 
-def _made_below(program: Program, name: str) -> int | None:
-    """A bound that follows from the operation that makes the value: an index, a count."""
+def _producer_bound(program: Program, name: str) -> int | None:
+    """Return a bound that follows from the operation that makes a value, such as an argmax."""
     for _ in range(50):
         i = program.producers.get(name)
         if i is None:
-            return _drawn_below(program, name)
+            return _recipe_bound(program, name)
         op = program.graph.operations[i]
         if op.name in INDEXES:
             dim = op.arg("dim", -1)
-            return _size(program, op.args[0], dim if isinstance(dim, int) else -1)
+            return _dimension_size(program, op.args[0], dim if isinstance(dim, int) else -1)
         source = next(op.refs(), None)
         if source is None or not (op.view or op.name in _SAME_RANGE):
             return None
@@ -177,10 +185,11 @@ def _made_below(program: Program, name: str) -> int | None:
     return None
 
 
-def _drawn_below(program: Program, name: str) -> int | None:
-    for given in program.graph.inputs:
-        if given.name == name and given.recipe is not None:
-            for op in given.recipe.operations:
+def _recipe_bound(program: Program, name: str) -> int | None:
+    """Return the bound with which the author draws an integer input, if any."""
+    for model_input in program.graph.inputs:
+        if model_input.name == name and model_input.recipe is not None:
+            for op in model_input.recipe.operations:
                 high = op.arg("high")
                 if op.name == "randint" and isinstance(high, int):
                     return high

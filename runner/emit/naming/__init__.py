@@ -1,1 +1,1 @@
-"""Chooses the names in emitted code: the author's where there are any."""
+"""Chooses the names in emitted code: the author's if there are any."""

@@ -1,4 +1,4 @@
-"""The author's variables for each value, as far as the author's statements assign it to some."""
+"""Finds the author's variables for values, from the statements that assign them."""
 
 from __future__ import annotations
 
@@ -9,82 +9,83 @@ from runner.graph.operations import ACTIVATIONS
 from runner.tree.interface import Program
 
 _Statement = tuple[str, int, tuple[str, ...], tuple[Scope, ...]]
-"""File, first line, targets, and the calls of modules in which it runs."""
+"""A statement: file, first line, targets, and the calls of modules in which it runs."""
 _Run = tuple[_Statement, int, int]
-"""A statement, how many times it ran before, and the turn of a loop around it alone."""
+"""One execution of a statement: the statement, its count of executions, and the turn of a loop
+that repeats only this statement."""
 Variable = tuple[tuple[Scope, ...], str]
-"""A variable, and the calls of the author's modules in which it stands."""
+"""The calls of the author's modules in which a variable stands, and its name."""
 
-_FORMS = ACTIVATIONS | {
+_FORM_OPERATORS = ACTIVATIONS | {
     "contiguous", "clone", "reshape", "flatten", "to", "_to_copy", "type_as", "add", "sub", "mul",
     "div", "dropout", "tril", "triu", "tanh", "sigmoid", "clamp",
 }  # fmt: skip
-"""Operators whose result may be called what they read: `x = F.relu(self.conv(x))`."""
+"""Operators whose input may have the name of their result: `x = F.relu(self.conv(x))`."""
 
 
-def with_forms(
+def extend_through_forms(
     program: Program, assigned: Mapping[str, list[Variable]]
 ) -> dict[str, list[Variable]]:
-    """The variables, and the name of an expression's result for the steps that lead to it.
+    """Return the variables, extended to values that a statement only reshapes before it assigns.
 
-    These are the steps that keep what a value is: `q = self.wq(x).view(...)`.
+    In `q = self.wq(x).view(...)`, the result of `self.wq` is named `q`, too.
     """
     variables = dict(assigned)
     graph = program.graph
     for op in reversed(graph.operations):
-        source = _renamed_operand(op)
+        source = _form_operand(op)
         if source is None or source in variables or program.is_state(source):
             continue
-        made_by = program.producers.get(source)
-        if made_by is None or program.consumers[source] != [_index(program, op)]:
+        producer = program.producers.get(source)
+        if producer is None or program.consumers[source] != [_operation_index(program, op)]:
             continue
-        if _place(graph.operations[made_by]) != _place(op):
+        if _statement_key(graph.operations[producer]) != _statement_key(op):
             continue
         names = [variables[n][0][1] for n in op.outputs if n in variables]
         if len(names) == len(op.outputs):
-            variables[source] = [(modules_of(op.scopes), _together(names))]
+            variables[source] = [(author_scopes(op.scopes), _join_names(names))]
     return variables
 
 
-def _index(program: Program, op: Operation) -> int:
+def _operation_index(program: Program, op: Operation) -> int:
     return program.producers[next(filter(None, op.outputs))]
 
 
-def _renamed_operand(op: Operation) -> str | None:
-    """Return the one tensor that an operation only gives another form; None if it does more."""
-    read = list(op.refs())
-    if len(read) != 1 or not any(op.outputs) or not isinstance(op.args[0], Ref):
+def _form_operand(op: Operation) -> str | None:
+    """Return the only tensor that an operation reads if it may have the result's name, or None."""
+    operands = list(op.refs())
+    if len(operands) != 1 or not any(op.outputs) or not isinstance(op.args[0], Ref):
         return None
-    return read[0] if op.view or op.name in _FORMS else None
+    return operands[0] if op.view or op.name in _FORM_OPERATORS else None
 
 
-def _together(names: Sequence[str]) -> str:
-    """`qkv` of q, k, v; `gate_up` of gate, up."""
+def _join_names(names: Sequence[str]) -> str:
+    """Return one name for several: `qkv` for q, k, v; `gate_up` for gate, up."""
     return ("" if max(map(len, names)) == 1 else "_").join(names)
 
 
-def _place(op: Operation) -> object:
+def _statement_key(op: Operation) -> object:
     if op.origin is None:
         return None
-    return (op.origin.file, op.origin.statement, modules_of(op.scopes))
+    return (op.origin.file, op.origin.statement, author_scopes(op.scopes))
 
 
-def authors_variables(program: Program) -> dict[str, list[Variable]]:
-    """The variables of each value that the author's code assigns to one, the innermost first.
+def find_author_variables(program: Program) -> dict[str, list[Variable]]:
+    """Return the variables to which the author's code assigns each value, the innermost first.
 
-    A value that a function returns has the name that its caller gives it.
+    A value that a function returns also has the name that its caller gives it.
     """
-    runs = _runs(program)
-    leaving: dict[tuple[int, _Run], list[str]] = {}
-    for op, own in zip(program.graph.operations, runs, strict=True):
-        for depth, run in enumerate(own):
+    runs = _statement_runs(program)
+    leaving_values: dict[tuple[int, _Run], list[str]] = {}
+    for op, operation_runs in zip(program.graph.operations, runs, strict=True):
+        for depth, run in enumerate(operation_runs):
             for name in filter(None, op.outputs):
                 readers = program.consumers.get(name, ())
-                stays = readers and all(runs[c][depth : depth + 1] == [run] for c in readers)
-                if run[0][2] and (not stays or name in program.returned_values):
-                    leaving.setdefault((depth, run), []).append(name)
+                is_internal = readers and all(runs[c][depth : depth + 1] == [run] for c in readers)
+                if run[0][2] and (not is_internal or name in program.returned_values):
+                    leaving_values.setdefault((depth, run), []).append(name)
     variables: dict[str, list[Variable]] = {}
-    for (_, run), names in sorted(leaving.items(), key=lambda item: -item[0][0]):
+    for (_, run), names in sorted(leaving_values.items(), key=lambda item: -item[0][0]):
         targets = run[0][2]
         if len(targets) == 1:
             names = names[-1:]
@@ -95,54 +96,58 @@ def authors_variables(program: Program) -> dict[str, list[Variable]]:
     return variables
 
 
-def _runs(program: Program) -> list[list[_Run]]:
-    """For each operation the runs of the statements that led to it, the model's own first."""
+def _statement_runs(program: Program) -> list[list[_Run]]:
+    """Return for each operation the runs of the statements that led to it, the outermost first."""
     counts: dict[_Statement, int] = {}
-    before: list[_Run] = []
+    previous: list[_Run] = []
     runs: list[list[_Run]] = []
     for op in program.graph.operations:
-        statements = _statements(op)
-        own: list[_Run] = []
+        statements = _statement_chain(op)
+        operation_runs: list[_Run] = []
         for depth, statement in enumerate(statements):
-            run = before[depth] if own == before[:depth] and len(before) > depth else None
+            run = (
+                previous[depth]
+                if operation_runs == previous[:depth] and len(previous) > depth
+                else None
+            )
             if run is not None and run[0] == statement:
-                own.append(run)
+                operation_runs.append(run)
                 continue
             counts[statement] = counts.get(statement, 0) + 1
-            own.append((statement, counts[statement], 0))
-        if own:
-            before = own
-        runs.append(own)
-    _tell_turns_apart(program, runs)
+            operation_runs.append((statement, counts[statement], 0))
+        if operation_runs:
+            previous = operation_runs
+        runs.append(operation_runs)
+    _number_turns(program, runs)
     return runs
 
 
-def _tell_turns_apart(program: Program, runs: list[list[_Run]]) -> None:
-    """Number the turns of a loop over one statement: the same operators again and again."""
-    together: dict[_Run, list[int]] = {}
-    for i, own in enumerate(runs):
-        if own and len(own[-1][0][2]) == 1:
-            together.setdefault(own[-1], []).append(i)
-    for (statement, count, _), places in together.items():
-        targets = [program.graph.operations[i].target for i in places]
+def _number_turns(program: Program, runs: list[list[_Run]]) -> None:
+    """Number the turns of a loop over one statement, which repeats the same operators."""
+    positions: dict[_Run, list[int]] = {}
+    for i, operation_runs in enumerate(runs):
+        if operation_runs and len(operation_runs[-1][0][2]) == 1:
+            positions.setdefault(operation_runs[-1], []).append(i)
+    for (statement, count, _), indices in positions.items():
+        targets = [program.graph.operations[i].target for i in indices]
         period = next(
             p for p in range(1, len(targets) + 1) if targets == targets[:p] * (len(targets) // p)
         )
-        for place, i in enumerate(places):
-            runs[i][-1] = (statement, count, place // period)
+        for position, i in enumerate(indices):
+            runs[i][-1] = (statement, count, position // period)
 
 
-def _statements(op: Operation) -> list[_Statement]:
-    """The statements that led to an operation, each with the modules that had been called."""
+def _statement_chain(op: Operation) -> list[_Statement]:
+    """Return the statements that led to an operation, each with the author's modules around it."""
     if op.origin is None:
         return []
-    origin, modules = op.origin, modules_of(op.scopes)
-    own = (origin.file, origin.statement, origin.targets, modules)
+    origin, modules = op.origin, author_scopes(op.scopes)
+    innermost = (origin.file, origin.statement, origin.targets, modules)
     if len(modules) not in {len(origin.callers), len(origin.callers) - 1}:
-        return [own]
-    return [*((*caller, modules[:d]) for d, caller in enumerate(origin.callers)), own]
+        return [innermost]
+    return [*((*caller, modules[:d]) for d, caller in enumerate(origin.callers)), innermost]
 
 
-def modules_of(scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:
-    """The calls of the author's own modules."""
+def author_scopes(scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:
+    """Return the calls of the author's own modules among `scopes`."""
     return tuple(scope for scope in scopes if not scope.builtin)

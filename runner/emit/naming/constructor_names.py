@@ -10,7 +10,7 @@ from collections.abc import Container, Mapping
 
 from runner.emit.code.module_attributes import common_path
 from runner.emit.code.number_arguments import LOCAL
-from runner.emit.naming.value_names import unique
+from runner.emit.naming.value_names import make_unique
 from runner.graph.terms import snake_case
 from runner.tree.interface import Program
 from runner.tree.part import Part
@@ -29,38 +29,41 @@ _BY_POSITION = {
 _DIMENSIONS = re.compile(r"(Transpose)?[123]d$")
 
 
-def written_numbers(program: Program, part: Part) -> Mapping[tuple[str, str], str]:
-    """Return the names under which the author's `__init__` gives numbers to torch's modules.
+def author_number_names(program: Program, part: Part) -> Mapping[tuple[str, str], str]:
+    """Return the names under which the author's `__init__` passes numbers to torch's modules.
 
-    Attribute and keyword -> a variable's name, after LOCAL where `__init__` computes it, or '' for
+    (attribute, keyword) -> a variable's name, after LOCAL if `__init__` computes it, or '' for
     another expression: `("fc1", "in_features")` -> `dim`. In an `nn.Sequential` the attributes are
-    those that an emitted class has: `conv2d`, `conv2d_2`.
+    those of the emitted class: `conv2d`, `conv2d_2`.
     """
     graph = program.graph
     path = common_path([graph.states[name].path for name in part.io.states], part.module_path)
-    around, _, attribute = re.sub(r"(\.\d+)+$", "", path).rpartition(".")
+    parent, _, attribute = re.sub(r"(\.\d+)+$", "", path).rpartition(".")
     origins = [o for i in part.operations if (o := graph.operations[i].origin)]
     files = dict.fromkeys(f for o in origins for f in (o.file, *(file for file, _, _ in o.callers)))
     for file in files:
-        if own := _numbers_in(file).get((graph.classes.get(path, ""), "")):
-            return own
-        if held := _numbers_in(file).get((graph.classes.get(around, ""), attribute)):
-            return held
+        if class_numbers := _numbers_in_file(file).get((graph.classes.get(path, ""), "")):
+            return class_numbers
+        if sequential_numbers := _numbers_in_file(file).get(
+            (graph.classes.get(parent, ""), attribute)
+        ):
+            return sequential_numbers
     return {}
 
 
 _Numbers = dict[tuple[str, str], str]
+"""(attribute, keyword) -> the author's name, as `author_number_names` returns them."""
 
 
 @functools.cache
-def _numbers_in(file: str) -> dict[tuple[str, str], _Numbers]:
-    """Of each class in a file, and of each `nn.Sequential` in it by its attribute."""
+def _numbers_in_file(file: str) -> dict[tuple[str, str], _Numbers]:
+    """Return the names in a file by (class, ''), and by (class, attribute) for `nn.Sequential`s."""
     try:
         tree = ast.parse("".join(linecache.getlines(file)))
     except SyntaxError:
         return {}
-    found: dict[tuple[str, str], _Numbers] = {}
-    for cls in (each for each in ast.walk(tree) if isinstance(each, ast.ClassDef)):
+    numbers: dict[tuple[str, str], _Numbers] = {}
+    for cls in (item for item in ast.walk(tree) if isinstance(item, ast.ClassDef)):
         for function in cls.body:
             if not isinstance(function, ast.FunctionDef) or function.name != "__init__":
                 continue
@@ -69,45 +72,50 @@ def _numbers_in(file: str) -> dict[tuple[str, str], _Numbers]:
                     continue
                 target, value = statement.targets[0], statement.value
                 if isinstance(target, ast.Attribute) and isinstance(value, ast.Call):
-                    given = {each.arg for each in (*function.args.args, *function.args.kwonlyargs)}
-                    if _called(value) == "Sequential":
-                        found[cls.name, target.attr] = _numbers_in_sequence(value, given)
-                    own = _numbers_of(target.attr, value, given)
-                    found.setdefault((cls.name, ""), {}).update(own)
-    return found
+                    parameters = {
+                        item.arg for item in (*function.args.args, *function.args.kwonlyargs)
+                    }
+                    if _callee_name(value) == "Sequential":
+                        numbers[cls.name, target.attr] = _numbers_in_sequence(value, parameters)
+                    call_numbers = _numbers_in_call(target.attr, value, parameters)
+                    numbers.setdefault((cls.name, ""), {}).update(call_numbers)
+    return numbers
 
 
-def _numbers_in_sequence(sequence: ast.Call, given: Container[str]) -> _Numbers:
-    """Of `nn.Sequential(nn.Conv2d(channels, hidden, 1), nn.ReLU())`."""
+def _numbers_in_sequence(sequence: ast.Call, parameters: Container[str]) -> _Numbers:
+    """Return the names in a call such as `nn.Sequential(nn.Linear(width, hidden), nn.ReLU())`."""
     numbers: _Numbers = {}
     attributes: set[str] = set()
     for call in sequence.args:
         if not isinstance(call, ast.Call):
             return {}
-        attribute = unique(snake_case(_called(call)), attributes)
+        attribute = make_unique(snake_case(_callee_name(call)), attributes)
         attributes.add(attribute)
-        numbers |= _numbers_of(attribute, call, given)
+        numbers |= _numbers_in_call(attribute, call, parameters)
     return numbers
 
 
-def _called(call: ast.Call) -> str:
+def _callee_name(call: ast.Call) -> str:
     return ast.unparse(call.func).rpartition(".")[2]
 
 
-def _numbers_of(attribute: str, call: ast.Call, given: Container[str]) -> _Numbers:
-    """Of `nn.Linear(dim, hidden)`, in a function that is given `dim`."""
-    names = _BY_POSITION.get(_DIMENSIONS.sub("", _called(call)), ())
+def _numbers_in_call(attribute: str, call: ast.Call, parameters: Container[str]) -> _Numbers:
+    """Return the names in a call such as `nn.Linear(dim, hidden)`.
+
+    `parameters`: those of the function in which it stands.
+    """
+    names = _BY_POSITION.get(_DIMENSIONS.sub("", _callee_name(call)), ())
     arguments = dict(zip(names, call.args, strict=False))
     arguments |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
     return {
-        (attribute, name): _variable(value, given)
+        (attribute, name): _variable_name(value, parameters)
         for name, value in arguments.items()
         if not isinstance(value, ast.Constant)
     }
 
 
-def _variable(value: ast.expr, given: Container[str]) -> str:
-    """A variable's name; '' for another expression."""
+def _variable_name(value: ast.expr, parameters: Container[str]) -> str:
+    """Return a variable's name, after LOCAL if it is no parameter; '' for another expression."""
     if isinstance(value, ast.Name):
-        return value.id if value.id in given else f"{LOCAL}{value.id}"
+        return value.id if value.id in parameters else f"{LOCAL}{value.id}"
     return value.attr if isinstance(value, ast.Attribute) else ""

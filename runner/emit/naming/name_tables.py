@@ -1,16 +1,16 @@
-"""Tables of names for values that their author gave none: by what makes a value, and what reads it.
+"""Holds tables of names for values without an author's name, by their producers and their readers.
 
-A value's name says what it is (`normed`, `scores`, `mask`), not which operation computed it.
+A value's name says what it means (`normed`, `scores`, `mask`), not which operation computed it.
 """
 
 from runner.graph.operations import LOSS, NORMALIZATION, POOLING
 
-GENERIC = {
+GENERIC_NAMES = {
     "x", "h", "y", "z", "out", "output", "hidden", "hidden_states", "feat", "feats", "features",
 }  # fmt: skip
-"""Names of a tensor on its way through a model, which the next operation may take over."""
+"""Names of the running tensor of a model, which the result of the next operation may take over."""
 
-READ_AS: dict[str, tuple[str, ...]] = {
+ARGUMENT_NAMES: dict[str, tuple[str, ...]] = {
     "scaled_dot_product_attention": ("query", "key", "value", "mask"),
     "softmax": ("scores",),
     "log_softmax": ("logits",),
@@ -34,15 +34,16 @@ READ_AS: dict[str, tuple[str, ...]] = {
         ("predictions", "targets"),
     ),
 }
-"""Operator -> what its arguments are called in its field, by position; '' for no special name."""
+"""Operator -> the field's names for its arguments, by position; '' for no special name."""
 
 MASKS = {
     "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_not", "logical_xor",
     "isnan", "isinf", "isfinite", "__and__", "__or__", "__xor__", "bitwise_not", "bitwise_and",
     "bitwise_or", "attention_mask",
 }  # fmt: skip
+"""Operations whose result is a mask."""
 
-MADE_ALWAYS = {
+SPECIFIC_RESULT_NAMES = {
     **dict.fromkeys(MASKS, "mask"),
     "softmax": "probs",
     "log_softmax": "log_probs",
@@ -60,12 +61,12 @@ MADE_ALWAYS = {
     "expert_combine": "mixed",
     **dict.fromkeys(LOSS | {"cross_entropy", "hinge_loss", "dice_loss"}, "loss"),
 }
-"""Operation -> what its result is, also where a running `x` goes in."""
+"""Operation -> name of its result, even if its input is the running tensor `x`."""
 
-MADE = {
+RESULT_NAMES = {
     **dict.fromkeys(NORMALIZATION | {"l2_norm", "l1_norm"}, "normed"),
     **dict.fromkeys(POOLING, "pooled"),
-    **{f"upsample_{how}": "upsampled" for how in ("nearest2d", "bilinear2d", "bicubic2d")},
+    **{f"upsample_{mode}": "upsampled" for mode in ("nearest2d", "bilinear2d", "bicubic2d")},
     **{f"conv{n}d": "features" for n in (1, 2, 3)},
     **{f"conv_transpose{n}d": "features" for n in (1, 2, 3)},
     **dict.fromkeys(("swiglu", "geglu", "reglu", "glu", "gated_tanh"), "gated"),
@@ -140,16 +141,16 @@ MADE = {
     "segment_sum": "segment_sums",
     "slice_update": "updated",
 }
-"""Operation -> what its result is, where nothing says more."""
+"""Operation -> name of its result, if there is no better one."""
 
 
-def made_name(operator: str) -> str:
-    """What the result of an operator is: `zeros` of `zeros_like`; '' where nothing is known."""
+def operator_result_name(operator: str) -> str:
+    """Return the name of an operator's result: `zeros` for `zeros_like`; '' if it has none."""
     stem = operator.removesuffix("_like").removeprefix("new_")
-    return MADE_ALWAYS.get(stem) or MADE.get(stem, "")
+    return SPECIFIC_RESULT_NAMES.get(stem) or RESULT_NAMES.get(stem, "")
 
 
-MADE_INSIDE = {
+RESULT_OPERATIONS = {
     ("rms_norm", "mul"): "rms_norm",
     ("rms_norm", "div"): "rms_norm",
     ("layer_norm", "mul"): "layer_norm",
@@ -157,15 +158,15 @@ MADE_INSIDE = {
     ("gelu", "erf"): "sigmoid",
     ("gelu", "tanh"): "sigmoid",
 }
-"""Kernel and operation in it -> the operation that the result is called by."""
+"""Kernel and operation in it -> the operation after which the result is named."""
 
-GATED = {"swiglu", "geglu", "reglu", "glu"}
+GATED_KERNELS = {"swiglu", "geglu", "reglu", "glu"}
 """Kernels that multiply a tensor with an activation of another."""
 
-PREFIXED = {"rope", "l2_norm", "rms_norm", "layer_norm"}
-"""Operations that are named with what they change, where that has a name: `query_rotated`."""
+PREFIXED_OPERATIONS = {"rope", "l2_norm", "rms_norm", "layer_norm"}
+"""Operations whose result has the name of its main operand as a prefix: `query_rotated`."""
 
-RESULTS = {
+OUTPUT_NAMES = {
     "lstm": ("output", "h_n", "c_n"),
     **dict.fromkeys(("gru", "rnn_tanh", "rnn_relu"), ("output", "h_n")),
     **dict.fromkeys(
@@ -175,15 +176,17 @@ RESULTS = {
     "var_mean": ("variance", "mean"),
     "std_mean": ("std", "mean"),
 }
-"""What torch calls the results of an operation that has several."""
+"""Operation with several results -> torch's names for them."""
 
-IN_KERNEL = dict.fromkeys((("rope", "cat"), ("rope", "stack")), ("first_rotated", "second_rotated"))
-"""Kernel and operator in it -> names of what the operator reads."""
+KERNEL_ARGUMENT_NAMES = dict.fromkeys(
+    (("rope", "cat"), ("rope", "stack")), ("first_rotated", "second_rotated")
+)
+"""Kernel and operator in it -> names of the values that the operator reads, by position."""
 
 ORDINALS = ("first", "second", "third", "fourth")
-"""Names of a tensor's parts, and of operands that nothing tells apart."""
+"""Names of a tensor's parts, and of operands that nothing else distinguishes."""
 
-OPERANDS = {
+KERNEL_PARAMETER_NAMES = {
     "mul": ("x", "factor"),
     "div": ("x", "divisor"),
     "sub": ("left", "right"),
@@ -194,4 +197,4 @@ OPERANDS = {
     "minimum": ("x", "other"),
     "expert_combine": ("expert_outputs", "weights"),
 }
-"""Kernel -> names of its parameters, by position, for those to which neither says more."""
+"""Kernel -> names of its parameters, by position, if nothing else names them."""
