@@ -150,7 +150,7 @@ def _list_names(variant: Variant) -> list[str]:
     """Return the author's list of each child that is in one: `layers` for `layers.3`."""
     part = variant.parts[0]
     pieces = (relative_path(c.module_path, part.module_path).split(".") for c in part.children)
-    entries = {(p[0], p[1]) for p in pieces if len(p) > 1 and p[1].isdigit()}
+    entries = dict.fromkeys((p[0], p[1]) for p in pieces if len(p) > 1 and p[1].isdigit())
     return [name for name, _ in entries]
 
 
