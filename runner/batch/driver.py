@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.batch import started_tasks
-from runner.batch.attempt import Attempt, clean_up, give_up, stage_of
+from runner.batch.attempt import Attempt, commit_failure, read_stage, remove_scratch
 from runner.batch.child.task import Record
 from runner.batch.cluster import Cluster, described, in_short, why_lost
 from runner.batch.interrupts import Stop
@@ -235,7 +235,7 @@ class Driver:
         """Write down the end of a problem."""
         assert job.task is not None
         if attempt.result is None:
-            attempt = give_up(job.task, attempt, self._log(job))
+            attempt = commit_failure(job.task, attempt, self._log(job))
         assert attempt.result is not None
         if attempt.store_error is not None:
             raise StoreError(attempt.store_error)
@@ -279,7 +279,7 @@ class Driver:
         return [
             (reference, job, stage)
             for reference, job in self.flying.items()
-            if job.task is not None and (stage := stage_of(job.task))
+            if job.task is not None and (stage := read_stage(job.task))
         ]
 
     def _tell(self) -> None:
@@ -341,7 +341,7 @@ class Driver:
             ray.wait(list(self.flying), num_returns=len(self.flying), timeout=10)
         for job in self.flying.values():
             if job.task is not None:
-                clean_up(job.task)
+                remove_scratch(job.task)
         for _, job, stage in stopped:
             problem = job.item.problem
             self._end(

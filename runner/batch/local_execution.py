@@ -73,7 +73,7 @@ def decompose(file: Path, settings: Settings, named: str | None = None) -> Decom
         hint = done.record.hint or f"is it spelled so in this version of {package}?"
         raise UsageError(f"{named}: {done.record.missing}", hint=hint)
     if done.result is None:  # no space was left
-        done = attempt.give_up(task, done, log.absolute())
+        done = attempt.commit_failure(task, done, log.absolute())
     assert done.result is not None
     return Decomposed(
         done.result,

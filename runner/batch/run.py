@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from runner.batch.child.task import Target, Task
+from runner.batch.child.task import Task, TaskTarget
 from runner.batch.plan import Item
 from runner.config import Settings
 from runner.store.directory import DirectoryStore
@@ -73,11 +73,11 @@ class Run:
             target=self._target(item),
         )
 
-    def _target(self, item: Item) -> Target | None:
+    def _target(self, item: Item) -> TaskTarget | None:
         if self.shared is None:
             return None
         version = item.stored.version if item.stored else None
-        return Target(
+        return TaskTarget(
             address=self.shared.address,
             run_id=self.run_id,
             supersedes=version,

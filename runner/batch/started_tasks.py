@@ -3,7 +3,7 @@
 A scratch directory would say it, too, but only to a driver that sees the worker's files.
 """
 
-from runner.batch.attempt import perform
+from runner.batch.attempt import run_task
 
 _NAMESPACE = b"kdrun"
 
@@ -15,7 +15,7 @@ def perform_noted(note: str, task_json: str, log: str) -> str:
     from ray.experimental import internal_kv
 
     internal_kv._internal_kv_put(note, socket.gethostname(), namespace=_NAMESPACE)
-    return perform(task_json, log)
+    return run_task(task_json, log)
 
 
 def where(note: str) -> str | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from runner import __version__
 from runner.batch.attempt import estimate
-from runner.batch.child.child_process import close_zygote
+from runner.batch.child.child_process import close_fork_server
 from runner.batch.child.device import look_for_device
 from runner.batch.child.task import Record
 from runner.batch.cluster import connect, is_client, no_cluster, usable_bytes
@@ -147,7 +147,7 @@ def run_options(settings: Settings) -> RunOptions:
         trials=settings.trials,
         device=settings.device,
         power=settings.power,
-        decomposer=decomposer_process.chosen(settings),
+        decomposer=decomposer_process.select_decomposer(settings),
     )
 
 
@@ -189,7 +189,7 @@ def drive(submission: Submission, settings: Settings, say: Say) -> Manifest:
         if submission.todo:
             if settings.address is None and settings.device not in ("cpu", "auto"):
                 look_for_device(settings.device)
-                close_zygote()  # the local Ray's workers have children of their own
+                close_fork_server()  # the local Ray's workers have children of their own
             stack.enter_context(held(folder, run.run_id))
         watchers: list[Watcher] = [Events(stack.enter_context(opened(folder)), run.run_id)]
         cluster = no_cluster()

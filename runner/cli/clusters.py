@@ -47,7 +47,7 @@ def logs(run: str, problem: str | None, follow: bool, config: Path | None, **fla
     if problem is not None:
         if settings.on_cluster is not None and settings.store is None:
             settings = remote_runs.settings_of(remote_runs.find(settings, run)[1], settings)
-        printed = kept.read(settings, run, problem)
+        printed = kept.read_log(settings, run, problem)
         if not printed:
             click.echo(f"{problem} printed nothing", err=True)
         click.echo(printed, nl=False)

@@ -274,7 +274,7 @@ def one(done: Decomposed, took_s: float, console: Console) -> None:
     console.print(f"{took_s:.1f} s{memory}{on_device}")
     if done.earlier_stays:
         console.print(f"the earlier one, which passed, stays: {done.directory}", soft_wrap=True)
-    elif set(result.files) - {problem_logs.KEPT}:
+    elif set(result.files) - {problem_logs.LOG_PATH}:
         console.print(f"look at: {done.directory}", soft_wrap=True)
     if done.log is not None and result.status != "passed":
         console.print(f"log:     {done.log}", soft_wrap=True)

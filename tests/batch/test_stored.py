@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from runner import __version__
-from runner.batch.attempt import decompose, give_up
-from runner.batch.child.task import Target, Task
+from runner.batch.attempt import commit_failure, decompose
+from runner.batch.child.task import Task, TaskTarget
 from runner.batch.machine import GIB
 from runner.batch.plan import Item
 from runner.batch.stored_results import plan_over, unfinished
@@ -54,13 +54,13 @@ def task(write: Callable[[str], Path], tmp_path: Path, store: RunStore) -> Calla
             memory_bytes=2 * GIB,
             most_memory_bytes=4 * GIB,
             timeout_s=300,
-            target=Target(address=store.address, run_id="one"),
+            target=TaskTarget(address=store.address, run_id="one"),
         )
 
     return made
 
 
-@pytest.mark.usefixtures("own_zygote")
+@pytest.mark.usefixtures("own_fork_server")
 def test_a_worker_sends_what_it_made_and_says_where_it_is(
     task: Callable[..., Task], store: RunStore, tmp_path: Path
 ) -> None:
@@ -75,7 +75,7 @@ def test_a_worker_sends_what_it_made_and_says_where_it_is(
     assert done.uploaded_bytes == sum(sizes) > 0
 
 
-@pytest.mark.usefixtures("own_zygote")
+@pytest.mark.usefixtures("own_fork_server")
 def test_what_a_problem_s_process_printed_is_sent_with_its_end(
     task: Callable[..., Task], store: RunStore, tmp_path: Path
 ) -> None:
@@ -86,7 +86,7 @@ def test_what_a_problem_s_process_printed_is_sent_with_its_end(
     assert b"Segmentation fault" in log.data
 
 
-@pytest.mark.usefixtures("own_zygote")
+@pytest.mark.usefixtures("own_fork_server")
 def test_a_store_that_fails_costs_nothing_that_was_made(
     task: Callable[..., Task], tmp_path: Path
 ) -> None:
@@ -99,7 +99,7 @@ def test_a_store_that_fails_costs_nothing_that_was_made(
     assert (made.directory / "result.json").is_file()
 
 
-@pytest.mark.usefixtures("own_zygote")
+@pytest.mark.usefixtures("own_fork_server")
 def test_a_worker_that_lost_its_answer_takes_over_what_it_had_sent(
     task: Callable[..., Task], store: RunStore, tmp_path: Path
 ) -> None:
@@ -108,7 +108,7 @@ def test_a_worker_that_lost_its_answer_takes_over_what_it_had_sent(
     again = decompose(made, tmp_path / "log")
     assert again.result == first.result
     assert again.differs == []
-    given_up = give_up(made, first.model_copy(update={"result": None}), tmp_path / "log")
+    given_up = commit_failure(made, first.model_copy(update={"result": None}), tmp_path / "log")
     assert given_up.result == first.result
 
 

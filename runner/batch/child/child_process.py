@@ -29,7 +29,7 @@ PRELOADED = (
 )
 """Modules that every child finds imported; else each would import them at their first use."""
 
-_TOLD = re.compile(
+_PASSED_VARIABLES = re.compile(
     r"(PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_\w+|TZ|TERM|TMPDIR|VIRTUAL_ENV|CONDA_PREFIX"
     r"|PYTHON\w+|LD_\w+|DYLD_\w+|CUDA_\w+|NVIDIA_\w+|CUBLAS_\w+|CUDNN_\w+|OMP_\w+|GOMP_\w+|KMP_\w+"
     r"|MKL_\w+|OPENBLAS_\w+|DNNL_\w+|ONEDNN_\w+|MALLOC_\w+|TORCH\w*|PYTORCH_\w+|TRITON_\w+"
@@ -37,7 +37,7 @@ _TOLD = re.compile(
 )
 """Environment variables that a problem's code sees: where programs and caches lie, and how torch,
 its libraries and Python compute. No other one."""
-_SECRETS = re.compile(r"SECRET|TOKEN|PASSWORD|PASSWD|CREDENTIAL|KEY", re.IGNORECASE)
+_SECRET_NAMES = re.compile(r"SECRET|TOKEN|PASSWORD|PASSWD|CREDENTIAL|KEY", re.IGNORECASE)
 _SET_FOR_CHILDREN = {
     # A fork keeps only the thread that called it: no pool may exist before. Children set their own.
     "OMP_NUM_THREADS": "1",
@@ -89,54 +89,54 @@ class Outcome:
     filled_bytes: int = 0
     """What it had written there, where that is what filled the disk."""
 
-    def how(self) -> str:
+    def describe_end(self) -> str:
         """`was killed by SIGSEGV`, for people."""
         if self.signal:
             return f"was killed by {self.signal}"
         return f"ended with exit code {self.exit_code}"
 
 
-def start_zygote() -> "_Zygote":
-    """Start this thread's zygote, if there is none, and return while it imports its modules."""
-    zygote: _Zygote | None = getattr(_of_this_thread, "zygote", None)
-    if zygote is None:
-        zygote = _of_this_thread.zygote = _Zygote(PRELOADED)
-    return zygote
+def start_fork_server() -> "_ForkServer":
+    """Start this thread's fork_server, if there is none, and return while it imports its modules."""
+    fork_server: _ForkServer | None = getattr(_thread_state, "fork_server", None)
+    if fork_server is None:
+        fork_server = _thread_state.fork_server = _ForkServer(PRELOADED)
+    return fork_server
 
 
 def run_child(request: Request) -> Outcome:
-    """Run a function in a child of this thread's zygote, which is started when there is none.
+    """Run a function in a child of this thread's fork_server, which is started when there is none.
 
     Raises:
-        KdrunError: no zygote can be started: torch or kdrun itself does not import.
+        KdrunError: no fork_server can be started: torch or kdrun itself does not import.
     """
-    for last_try in (False, True):
-        zygote = start_zygote()
+    for is_last_try in (False, True):
+        fork_server = start_fork_server()
         try:
-            return zygote.run(request)
-        except _ZygoteDied as death:
-            _of_this_thread.zygote = None
-            if last_try:
-                return Outcome(None, death.exit_code, death.signal, False, 0, 0.0)
+            return fork_server.run(request)
+        except _ForkServerDied as error:
+            _thread_state.fork_server = None
+            if is_last_try:
+                return Outcome(None, error.exit_code, error.signal, False, 0, 0.0)
         except BaseException:  # Kill the child before raising: Ctrl-C leaves nothing running.
-            _of_this_thread.zygote = None
-            zygote.close()
+            _thread_state.fork_server = None
+            fork_server.close()
             raise
     raise AssertionError("unreachable")
 
 
-def close_zygote() -> None:
-    """End this thread's zygote, if there is one; the next child starts another."""
-    zygote = getattr(_of_this_thread, "zygote", None)
-    _of_this_thread.zygote = None
-    if zygote is not None:
-        zygote.close()
+def close_fork_server() -> None:
+    """End this thread's fork_server, if there is one; the next child starts another."""
+    fork_server = getattr(_thread_state, "fork_server", None)
+    _thread_state.fork_server = None
+    if fork_server is not None:
+        fork_server.close()
 
 
-_of_this_thread = threading.local()
+_thread_state = threading.local()
 
 
-class _ZygoteDied(Exception):
+class _ForkServerDied(Exception):
     """The server itself was killed, as the kernel does when memory runs out."""
 
     def __init__(self, return_code: int) -> None:
@@ -145,39 +145,39 @@ class _ZygoteDied(Exception):
         self.signal = signal.Signals(-return_code).name if return_code < 0 else None
 
 
-class _Zygote:
+class _ForkServer:
     """The client of one `runner.batch.child.fork_server` process; one request at a time."""
 
     def __init__(self, modules: tuple[str, ...]) -> None:
-        self.errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as this)
+        self.error_file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as this)
         self.process = subprocess.Popen(
             [sys.executable, "-P", "-m", "runner.batch.child.fork_server", *modules],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self.errors,
+            stderr=self.error_file,
             env=clean_environment(dict(os.environ)),
             start_new_session=True,
             text=True,
         )
         atexit.register(self.close)
-        self.ready = False
+        self.is_ready = False
 
     def wait_until_ready(self) -> None:
         """Return once its modules are imported; KdrunError if they cannot be."""
         try:
-            self._answer()
-            self.ready = True
-        except _ZygoteDied:
-            self.errors.seek(0)
-            lines = self.errors.read().decode(errors="replace").split("\n")
-            what = next((line for line in reversed(lines) if line.strip()), "no message")
+            self._read_answer()
+            self.is_ready = True
+        except _ForkServerDied:
+            self.error_file.seek(0)
+            lines = self.error_file.read().decode(errors="replace").split("\n")
+            last_line = next((line for line in reversed(lines) if line.strip()), "no message")
             raise KdrunError(
-                f"no child process can be started: {what}",
+                f"no child process can be started: {last_line}",
                 hint="does `python -c 'import torch'` work?",
             ) from None
 
     def run(self, request: Request) -> Outcome:
-        if not self.ready:
+        if not self.is_ready:
             self.wait_until_ready()
         record = request.directory / "record.json"
         record.unlink(missing_ok=True)
@@ -195,25 +195,27 @@ class _Zygote:
                         "log": str(request.log.absolute()),
                         "memory_bytes": request.memory_bytes,
                         "timeout_s": request.timeout_s,
-                        "environment": _environment(request),
+                        "environment": _child_environment(request),
                     }
                 )
                 + "\n"
             )
             self.process.stdin.flush()
         except BrokenPipeError:
-            raise _ZygoteDied(self.process.wait()) from None
-        ended = self._answer()
-        ran = ended["exit_code"] == 0 and not ended["timed_out"] and record.exists()
-        text = record.read_text(encoding="utf-8") if ran else ""
+            raise _ForkServerDied(self.process.wait()) from None
+        outcome_fields = self._read_answer()
+        has_returned = (
+            outcome_fields["exit_code"] == 0 and not outcome_fields["timed_out"] and record.exists()
+        )
+        sealed_answer = record.read_text(encoding="utf-8") if has_returned else ""
         record.unlink(missing_ok=True)
-        answer = text.removeprefix(seal) if text.startswith(seal) else None
-        return Outcome(answer=answer, **ended)
+        answer = sealed_answer.removeprefix(seal) if sealed_answer.startswith(seal) else None
+        return Outcome(answer=answer, **outcome_fields)
 
     def close(self) -> None:
         """Let the server end its child, if there is one, and itself."""
         atexit.unregister(self.close)
-        if not self.ready:
+        if not self.is_ready:
             self.process.kill()  # It has no child yet, and hears nothing while it imports.
         if self.process.stdin is not None:
             with contextlib.suppress(BrokenPipeError):
@@ -224,30 +226,30 @@ class _Zygote:
             self.process.kill()
             self.process.wait()
 
-    def _answer(self) -> dict[str, Any]:
+    def _read_answer(self) -> dict[str, Any]:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:
-            raise _ZygoteDied(self.process.wait())
+            raise _ForkServerDied(self.process.wait())
         answer: dict[str, Any] = json.loads(line)
         return answer
 
 
-def _environment(request: Request) -> dict[str, str]:
+def _child_environment(request: Request) -> dict[str, str]:
     """What is of this child alone: a TMPDIR that is watched and removed, and on a disk.
 
-    Ray sets the GPUs for each task, after the zygote was started.
+    Ray sets the GPUs for each task, after the fork_server was started.
     """
-    names = [name for name in ("CUDA_VISIBLE_DEVICES",) if name in os.environ]
-    mine = {"TMPDIR": str(request.directory.absolute())}
-    return mine | {name: os.environ[name] for name in names}
+    device_names = [name for name in ("CUDA_VISIBLE_DEVICES",) if name in os.environ]
+    own_variables = {"TMPDIR": str(request.directory.absolute())}
+    return own_variables | {name: os.environ[name] for name in device_names}
 
 
 def clean_environment(environment: dict[str, str]) -> dict[str, str]:
     """What a problem's code may see: nothing that opens a store, a cluster or an account."""
-    kept = {
+    passed_variables = {
         name: value
         for name, value in environment.items()
-        if _TOLD.fullmatch(name) and not _SECRETS.search(name)
+        if _PASSED_VARIABLES.fullmatch(name) and not _SECRET_NAMES.search(name)
     }
-    return kept | _SET_FOR_CHILDREN
+    return passed_variables | _SET_FOR_CHILDREN

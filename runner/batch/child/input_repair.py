@@ -30,27 +30,41 @@ from runner.verify.runtime.output_leaves import all_finite, tensors
 _DIGITS = 4
 
 
-def write_again(problem: Problem, graph: Graph, directory: Path, bad: Iterable[str]) -> None:
+def rewrite_inputs(
+    problem: Problem, graph: Graph, directory: Path, bad_files: Iterable[str]
+) -> None:
     """Write a decomposition anew, with the first kind of numbers that its files `bad` can take.
 
     What was written into `directory` before is removed.
     """
-    arrived = _arriving(problem, graph, directory)
+    observed = _observe_kernel_inputs(problem, graph, directory)
     shutil.rmtree(directory)
     directory.mkdir()  # for the log, whatever becomes of the second one
-    found: dict[str, Tame] = {}
-    left = set(bad)
-    for tame in get_args(Tame):
-        write(problem, graph, directory, {**dict.fromkeys(left, tame), **found}, arrived)
-        can = {file for file in left if _is_finite(directory / file)}
-        found |= dict.fromkeys(can, tame)
-        left -= can
-        if not left:
+    chosen_kinds: dict[str, Tame] = {}
+    remaining_files = set(bad_files)
+    for kind in get_args(Tame):
+        write(
+            problem,
+            graph,
+            directory,
+            {**dict.fromkeys(remaining_files, kind), **chosen_kinds},
+            observed,
+        )
+        finite_files = {file for file in remaining_files if _gives_finite_output(directory / file)}
+        chosen_kinds |= dict.fromkeys(finite_files, kind)
+        remaining_files -= finite_files
+        if not remaining_files:
             return
-    write(problem, graph, directory, {**dict.fromkeys(left, get_args(Tame)[0]), **found}, arrived)
+    write(
+        problem,
+        graph,
+        directory,
+        {**dict.fromkeys(remaining_files, get_args(Tame)[0]), **chosen_kinds},
+        observed,
+    )
 
 
-def _is_finite(file: Path) -> bool:
+def _gives_finite_output(file: Path) -> bool:
     """Whether a component file of our own runs on what it draws, and gives numbers."""
     seed(0)
     try:
@@ -65,14 +79,14 @@ def _is_finite(file: Path) -> bool:
 # --- what arrives in the model --------------------------------------------------------------------
 
 
-def _arriving(problem: Problem, graph: Graph, directory: Path) -> dict[str, Arrived]:
+def _observe_kernel_inputs(problem: Problem, graph: Graph, directory: Path) -> dict[str, Arrived]:
     """Return what each value that a kernel reads was in one run; empty where the model fails."""
     program = Program(graph, recognize(graph))
     root = partition(program, problem.source_level, problem.name)
     kernels = list(root.kernels())
     views = set(root.operations) - {i for kernel in kernels for i in kernel.operations}
     calls = [unit for unit in schedule(program, kernels, views) if isinstance(unit, Part)]
-    found: dict[str, Arrived] = {}
+    observed: dict[str, Arrived] = {}
     verification = directory / "verification"
     try:
         test = runpy.run_path(str(verification / "composition_test.py"))
@@ -83,30 +97,32 @@ def _arriving(problem: Problem, graph: Graph, directory: Path) -> dict[str, Arri
         torch.manual_seed(0)
         inputs = original.get_inputs()
         keywords: dict[str, Any] = getattr(original, "get_input_kwargs", dict)()
-        with _noting(model, iter(calls), found):
+        with _record_kernel_inputs(model, iter(calls), observed):
             checks["outputs"](model, inputs, keywords, 0)
     except Exception:  # the author's code may do anything: numbers are tried that need no run of it
         traceback.print_exc()  # into the problem's log
         return {}
     for op in reversed(graph.operations):  # what a fusion takes a view of before a kernel reads it
-        shown = next((found[name] for name in op.outputs if name in found), None)
-        if op.view and shown is not None:
+        output_values = next((observed[name] for name in op.outputs if name in observed), None)
+        if op.view and output_values is not None:
             for name in op.refs():
-                found.setdefault(name, shown)
-    return found
+                observed.setdefault(name, output_values)
+    return observed
 
 
 @contextmanager
-def _noting(model: nn.Module, calls: Iterator[Part], found: dict[str, Arrived]) -> Iterator[None]:
+def _record_kernel_inputs(
+    model: nn.Module, calls: Iterator[Part], observed: dict[str, Arrived]
+) -> Iterator[None]:
     """Note what each kernel of the composed model is called with, in the order of `calls`."""
 
-    def note(kernel: nn.Module, given: tuple[Any, ...]) -> None:
-        for name, value in zip(next(calls).io.inputs, given, strict=True):
+    def record_inputs(kernel: nn.Module, arguments: tuple[Any, ...]) -> None:
+        for name, value in zip(next(calls).io.inputs, arguments, strict=True):
             if isinstance(value, torch.Tensor) and value.is_floating_point() and value.numel():
-                found[name] = _numbers(value)
+                observed[name] = _summarize_values(value)
 
     hooks = [
-        module.register_forward_pre_hook(note)
+        module.register_forward_pre_hook(record_inputs)
         for module in model.modules()
         if type(module).__name__ == "Model"
     ]
@@ -117,7 +133,7 @@ def _noting(model: nn.Module, calls: Iterator[Part], found: dict[str, Arrived]) 
             hook.remove()
 
 
-def _numbers(value: torch.Tensor) -> Arrived:
+def _summarize_values(value: torch.Tensor) -> Arrived:
     finite = value[value.isfinite()] if not all_finite(value) else value
     if not finite.numel():
         return Arrived(0.0, 1.0, 0.5)

@@ -17,7 +17,7 @@ STAGE_FILE = "stage"
 """In a task's scratch directory: what its child is doing now."""
 
 
-class Target(Document):
+class TaskTarget(Document):
     """Where in a store the result of a task goes."""
 
     address: Address
@@ -57,11 +57,11 @@ class Task(Document):
     timeout_s: float
     keeps_passed: bool = False
     """An `error`, which says that the problem file is broken, replaces no result that passed."""
-    target: Target | None = None
+    target: TaskTarget | None = None
     """None: the result stays in `directory`. A child is not told."""
 
     @property
-    def built(self) -> Path:
+    def build_directory(self) -> Path:
         """Where the decomposition is written and verified before it takes its place."""
         return self.scratch / self.directory.name
 
@@ -107,7 +107,7 @@ class Record(Document):
     """What the problem's program does; the answer of `facts`."""
 
 
-def record_of(error: ProblemError, stage: str) -> Record:
+def record_from_error(error: ProblemError, stage: str) -> Record:
     """The record of a problem that its author, or its program, leaves us unable to take apart."""
     return Record(
         status="failed" if isinstance(error, CaptureError) else "error",
@@ -118,16 +118,16 @@ def record_of(error: ProblemError, stage: str) -> Record:
     )
 
 
-def more_than_given(task: Task, forecast: Forecast) -> Record | None:
+def request_more_memory(task: Task, forecast: Forecast) -> Record | None:
     """Return a record that asks for more memory, where the guess was too little; else None."""
     guess = Needs(task.memory_bytes, task.most_memory_bytes)
-    expected = forecast.expected_bytes
-    wanted = guess.of_a_model(expected, 0, forecast.weights_bytes).granted_bytes
-    if task.sized or wanted <= task.memory_bytes:
+    expected_bytes = forecast.expected_bytes
+    wanted_bytes = guess.of_a_model(expected_bytes, 0, forecast.weights_bytes).granted_bytes
+    if task.sized or wanted_bytes <= task.memory_bytes:
         return None
     return Record(
         status="too_large",
-        reason=f"asks for {wanted / GIB:.1f} GiB",
+        reason=f"asks for {wanted_bytes / GIB:.1f} GiB",
         stage="capture",
         asks_for_more=True,
         forecast=forecast,

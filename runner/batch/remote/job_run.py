@@ -23,7 +23,9 @@ def driven(folder: Path) -> Manifest:
     problems = [identify(file) for file in sent.files(folder)]
     submission = planned(settings, problems, origin=sent.origin, data=sent.data)
     _refuse_another_place(submission, settings)
-    run = replace(submission.run, arguments=sent.arguments, job=sent.job, aside=sent.aside)
+    run = replace(
+        submission.run, arguments=sent.arguments, job=sent.job, command_directory=sent.aside
+    )
     try:
         return drive(replace(submission, run=run), settings, to_stderr)
     finally:
