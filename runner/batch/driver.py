@@ -19,11 +19,11 @@ from runner.batch import started_tasks
 from runner.batch.attempt import Attempt, commit_failure, read_stage, remove_scratch
 from runner.batch.child.task import Record
 from runner.batch.cluster import Cluster, described, in_short, why_lost
-from runner.batch.interrupts import Stop
-from runner.batch.job import Job
-from runner.batch.manifest_writer import Keeper
-from runner.batch.memory_request import NO_BOUND, Needs, threads, too_large
-from runner.batch.plan import Item
+from runner.batch.interrupts import StopRequest
+from runner.batch.job import ProblemJob
+from runner.batch.manifest_writer import ManifestWriter
+from runner.batch.memory_request import NO_BOUND, MemoryRequest, count_threads, describe_shortage
+from runner.batch.plan import PlanItem
 from runner.batch.run import Run, Watcher
 from runner.errors import ClusterError, StoreError
 from runner.store.manifest import Manifest, RunState
@@ -46,16 +46,16 @@ class Driver:
     """One run over one cluster; `drive()` is all there is to call."""
 
     run: Run
-    items: Sequence[Item]
+    items: Sequence[PlanItem]
     cluster: Cluster
     watcher: Watcher
-    stop: Stop = field(default_factory=Stop)
-    waiting: deque[Job] = field(default_factory=deque)
-    flying: dict[Any, Job] = field(default_factory=dict)
+    stop: StopRequest = field(default_factory=StopRequest)
+    waiting: deque[ProblemJob] = field(default_factory=deque)
+    flying: dict[Any, ProblemJob] = field(default_factory=dict)
     """By Ray's reference."""
     lost: set[str] = field(default_factory=set)
     """Problems that lost a worker since the last answer from any."""
-    keeper: Keeper = field(init=False)
+    keeper: ManifestWriter = field(init=False)
     finishing: bool = False
     """Nothing more is started."""
     looked: float = 0.0
@@ -64,14 +64,14 @@ class Driver:
     """Since when no node can hold a problem that is waiting at Ray."""
 
     def __post_init__(self) -> None:
-        self.keeper = Keeper(
+        self.keeper = ManifestWriter(
             self.run.run_id,
             self.run.arguments,
             self.run.data,
             self.run.store,
-            self.run.shared,
+            self.run.shared_store,
             self.cluster,
-            self.run.job,
+            self.run.cluster_job,
             [item.label for item in self.items],
         )
 
@@ -83,23 +83,23 @@ class Driver:
             StoreError: results cannot be stored. They stay where they were made.
         """
         state: RunState = "finished"
-        forget = frozenset(item.label for item in self.items if item.earlier is None)
+        forget = frozenset(item.label for item in self.items if item.earlier_result is None)
         try:
             for item in self.items:
-                if item.earlier is None:
-                    self.waiting.append(Job(item, Needs.of_an_estimate(self._most())))
+                if item.earlier_result is None:
+                    self.waiting.append(ProblemJob(item, MemoryRequest.for_capture(self._most())))
                 else:
                     self._end(self._earlier_row(item))
             self.keeper.save("running", forget)
             self.nodes_looked = time.monotonic()
             while self.waiting or self.flying:
                 self._turn()
-                if self.stop.asked and not self.finishing:
+                if self.stop.is_requested and not self.finishing:
                     self._finish_what_runs()
             if self.finishing:
                 state = "interrupted"
         except KeyboardInterrupt:
-            self.stop.now = True
+            self.stop.is_immediate = True
             state = "interrupted"
             self._stop()
         except (ClusterError, StoreError):
@@ -139,18 +139,20 @@ class Driver:
         settings = self.run.settings
         if settings.workers is not None and len(self.flying) >= settings.workers:
             return False
-        if self.waiting[0].sized:
+        if self.waiting[0].is_sized:
             return True
-        guesses = sum(not job.sized for job in self.flying.values())
+        guesses = sum(not job.is_sized for job in self.flying.values())
         return guesses < max(2 * self.cluster.cores, AHEAD if settings.wait_for_nodes else 1)
 
-    def _send(self, job: Job) -> None:
+    def _send(self, job: ProblemJob) -> None:
         cluster, settings = self.cluster, self.run.settings
-        granted = job.needs.granted_bytes
-        share = threads(cluster.node_cores, cluster.node_memory_bytes, granted)
-        task = self.run.task(job.item, granted, self._most(), max(share, int(settings.num_cpus)))
-        may_grow = job.needs.can_grow and job.may_repeat("out of memory", settings.retries)
-        job.send(task.model_copy(update={"sized": job.sized, "may_grow": may_grow}))
+        granted = job.memory.granted_bytes
+        share = count_threads(cluster.node_cores, cluster.node_memory_bytes, granted)
+        task = self.run.build_task(
+            job.item, granted, self._most(), max(share, int(settings.num_cpus))
+        )
+        may_grow = job.memory.can_grow and job.may_repeat("out of memory", settings.retries)
+        job.start_attempt(task.model_copy(update={"sized": job.is_sized, "may_grow": may_grow}))
         assert job.task is not None
         remote = _remote().options(
             num_cpus=settings.num_cpus,
@@ -159,11 +161,11 @@ class Driver:
             max_retries=0,
             name="decompose",  # Ray keeps figures for each name
         )
-        job.note = f"{self.run.run_id}/{job.item.label}/{job.attempts}/{job.sized}"
-        sent = remote.remote(job.note, job.task.model_dump_json(), str(self._log(job)))
+        job.start_key = f"{self.run.run_id}/{job.item.label}/{job.attempts}/{job.is_sized}"
+        sent = remote.remote(job.start_key, job.task.model_dump_json(), str(self._log(job)))
         self.flying[sent] = job
 
-    def _receive(self, job: Job, reference: Any) -> None:
+    def _receive(self, job: ProblemJob, reference: Any) -> None:
         """One attempt has ended: send the next one, or write down the end of its problem."""
         import ray
 
@@ -172,28 +174,28 @@ class Driver:
         except ray.exceptions.TaskCancelledError:  # by us, before it began
             return
         except ray.exceptions.RayError as error:  # a problem's own errors are answers
-            job.ended(None)
+            job.end_attempt(None)
             self._lost(job, error)
             return
-        started_tasks.forget(job.note)
+        started_tasks.delete_start_record(job.start_key)
         self.lost.clear()
-        job.ended(attempt)
+        job.end_attempt(attempt)
         record = attempt.record
         if record.asks_for_more and record.forecast is not None:
             used, forecast = attempt.peak_memory_bytes or 0, record.forecast
-            job.needs = job.needs.of_a_model(forecast.expected_bytes, used, forecast.weights_bytes)
-            job.sized = True
+            job.memory = job.memory.for_model(forecast.expected_bytes, used, forecast.weights_bytes)
+            job.is_sized = True
             self._again(job)
         elif attempt.result is not None:
             self._finish(job, attempt)
-        elif record.out_of_memory and job.needs.can_grow:
+        elif record.out_of_memory and job.memory.can_grow:
             self._repeat(job, "out of memory", record.reason or "", attempt)
         elif record.disk_full:
             self._repeat(job, "disk full", record.reason or "", attempt)
         else:
             self._finish(job, attempt)
 
-    def _lost(self, job: Job, error: BaseException) -> None:
+    def _lost(self, job: ProblemJob, error: BaseException) -> None:
         cause, said = why_lost(error)
         if cause == "worker lost":
             self.lost.add(job.item.label)
@@ -205,24 +207,24 @@ class Driver:
                 )
         else:
             self._look_at_nodes()
-        job.node = started_tasks.where(job.note)
-        started_tasks.forget(job.note)
+        job.lost_node = started_tasks.find_start_host(job.start_key)
+        started_tasks.delete_start_record(job.start_key)
         self._repeat(job, cause, said, None)
 
-    def _repeat(self, job: Job, cause: Cause, said: str, attempt: Attempt | None) -> None:
+    def _repeat(self, job: ProblemJob, cause: Cause, said: str, attempt: Attempt | None) -> None:
         """Try it again, if the cause's limit lets it be, and if the run goes on."""
         if job.may_repeat(cause, self.run.settings.retries):
-            repeat = job.repeat(cause, said, attempt)
-            self.watcher.repeated(job.item.label, repeat)
+            repeat = job.add_repeat(cause, said, attempt)
+            self.watcher.on_retry(job.item.label, repeat)
             self._again(job, first=attempt is not None)
             return
         if attempt is None:
-            reason = f"{job.why_no_more(cause)}, the last by {said}"
+            reason = f"{job.explain_limit(cause)}, the last by {said}"
             record = Record(status="crashed", reason=reason, stage="worker")
             attempt = Attempt(record=record, started=job.started)
         self._finish(job, attempt)
 
-    def _again(self, job: Job, *, first: bool = True) -> None:
+    def _again(self, job: ProblemJob, *, first: bool = True) -> None:
         """Send it again; after a loss last, since others tell whether it was Ray's fault."""
         if self.finishing:
             return
@@ -231,7 +233,7 @@ class Driver:
         else:
             self.waiting.append(job)
 
-    def _finish(self, job: Job, attempt: Attempt) -> None:
+    def _finish(self, job: ProblemJob, attempt: Attempt) -> None:
         """Write down the end of a problem."""
         assert job.task is not None
         if attempt.result is None:
@@ -248,7 +250,7 @@ class Driver:
                 artifact_prefix=attempt.artifact_prefix,
                 differs=attempt.differs,
                 node=attempt.node,
-                requested_memory_bytes=job.needs.granted_bytes,
+                requested_memory_bytes=job.memory.granted_bytes,
                 repeats=job.repeats,
                 upload_s=attempt.upload_s,
                 uploaded_bytes=attempt.uploaded_bytes,
@@ -257,24 +259,26 @@ class Driver:
         )
         self.keeper.save_if_due()
 
-    def _earlier_row(self, item: Item) -> Row:
-        assert item.earlier is not None
+    def _earlier_row(self, item: PlanItem) -> Row:
+        assert item.earlier_result is not None
         return Row.of(
-            item.earlier,
+            item.earlier_result,
             attempts=0,
-            result_sha256=item.stored.sha256 if item.stored else item.earlier.sha256,
-            artifact_prefix=item.stored.prefix if item.stored else item.label,
+            result_sha256=item.stored_result.sha256
+            if item.stored_result
+            else item.earlier_result.sha256,
+            artifact_prefix=item.stored_result.prefix if item.stored_result else item.label,
             differs=item.differs,
         )
 
-    def _log(self, job: Job) -> Path:
-        return self.run.work.log_path(self.run.run_id, job.item.label).absolute()
+    def _log(self, job: ProblemJob) -> Path:
+        return self.run.work_store.log_path(self.run.run_id, job.item.label).absolute()
 
     def _end(self, row: Row) -> None:
         self.keeper.add(row)
-        self.watcher.ended(row, self.keeper.done)
+        self.watcher.on_problem_end(row, self.keeper.ended_count)
 
-    def _stages(self) -> list[tuple[Any, Job, str]]:
+    def _stages(self) -> list[tuple[Any, ProblemJob, str]]:
         """What has begun, and where it is."""
         return [
             (reference, job, stage)
@@ -283,7 +287,7 @@ class Driver:
         ]
 
     def _tell(self) -> None:
-        self.watcher.running([(job.item.label, stage) for _, job, stage in self._stages()])
+        self.watcher.on_stages([(job.item.label, stage) for _, job, stage in self._stages()])
 
     def _look_at_nodes(self) -> None:
         """See which nodes there are; what waits at Ray for one that is gone does not for ever."""
@@ -294,15 +298,15 @@ class Driver:
         homeless = {
             job.item.label: (reference, job)
             for reference, job in self.flying.items()
-            if job.needs.granted_bytes > there.node_memory_bytes
-            and not started_tasks.where(job.note)
+            if job.memory.granted_bytes > there.node_memory_bytes
+            and not started_tasks.find_start_host(job.start_key)
         }
         self.homeless = {label: self.homeless.get(label, now) for label in homeless}
         for label, since in self.homeless.items():
             if now - since >= PATIENCE_S:
                 self._evict(*homeless[label])
 
-    def _evict(self, reference: Any, job: Job) -> None:
+    def _evict(self, reference: Any, job: ProblemJob) -> None:
         """End a problem that waits for a node that does not come."""
         import ray
 
@@ -313,7 +317,7 @@ class Driver:
                 f"Ray at {self.cluster.address}: no node has been there for {PATIENCE_S:.0f} s",
                 hint="the same command again does what is left",
             )
-        reason = too_large(job.needs.granted_bytes, self.cluster.node_memory_bytes)
+        reason = describe_shortage(job.memory.granted_bytes, self.cluster.node_memory_bytes)
         record = Record(status="too_large", reason=f"{reason} now", stage="waiting")
         self._finish(job, Attempt(record=record, started=datetime.now(UTC)))
 
@@ -324,10 +328,10 @@ class Driver:
         self.finishing = True
         self.waiting.clear()
         for reference, job in list(self.flying.items()):
-            if not started_tasks.where(job.note):
+            if not started_tasks.find_start_host(job.start_key):
                 ray.cancel(reference)
                 del self.flying[reference]
-        self.watcher.said(f"finishing {len(self.flying)} running; Ctrl-C again stops now")
+        self.watcher.on_message(f"finishing {len(self.flying)} running; Ctrl-C again stops now")
 
     def _stop(self) -> None:
         """End what runs, and everything that it started; remove what it left half done."""
@@ -361,4 +365,4 @@ def _remote() -> Any:
     """The remote function; made once, since Ray keeps every one that it is given."""
     import ray
 
-    return ray.remote(started_tasks.perform_noted)
+    return ray.remote(started_tasks.record_start_and_run)

@@ -22,7 +22,7 @@ LOG_FILE = "log.jsonl"
 """In a run's folder. A driver that goes on with the run goes on with the log."""
 
 
-class Events:
+class EventLog:
     """A watcher that writes them down."""
 
     def __init__(self, stream: TextIO, run_id: str) -> None:
@@ -30,23 +30,23 @@ class Events:
         self.run_id = run_id
         self.stages: dict[str, str] = {}
 
-    def said(self, text: str) -> None:
+    def on_message(self, text: str) -> None:
         self._write("said", text=text)
 
-    def running(self, what: Sequence[tuple[str, str]]) -> None:
-        for label, stage in what:
+    def on_stages(self, stages: Sequence[tuple[str, str]]) -> None:
+        for label, stage in stages:
             if self.stages.get(label) != stage:
                 self._write("stage", problem=label, stage=stage)
-        self.stages = dict(what)
+        self.stages = dict(stages)
 
-    def repeated(self, label: str, repeat: Repeat) -> None:
-        told = repeat.model_dump(mode="json", exclude_none=True)
-        self._write("repeated", problem=label, stage=self.stages.get(label), **told)
+    def on_retry(self, label: str, repeat: Repeat) -> None:
+        fields = repeat.model_dump(mode="json", exclude_none=True)
+        self._write("repeated", problem=label, stage=self.stages.get(label), **fields)
 
-    def ended(self, row: Row, done: int) -> None:
-        told = row.model_dump(mode="json", exclude_none=True, exclude={"problem", "source_level"})
+    def on_problem_end(self, row: Row, ended_count: int) -> None:
+        fields = row.model_dump(mode="json", exclude_none=True, exclude={"problem", "source_level"})
         stage = self.stages.pop(row.label, None)
-        self._write("ended", problem=row.label, stage=stage, **told)
+        self._write("ended", problem=row.label, stage=stage, **fields)
 
     def _write(self, event: str, **fields: Any) -> None:
         head = {"time": datetime.now(UTC).isoformat(), "run": self.run_id, "event": event}
@@ -54,7 +54,7 @@ class Events:
             print(json.dumps(head | fields), file=self.stream, flush=True)
 
 
-def opened(folder: Path) -> TextIO:
+def open_log(folder: Path) -> TextIO:
     """A run's log, to be added to.
 
     Raises:

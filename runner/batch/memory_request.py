@@ -8,9 +8,9 @@ from runner.verify.options import EXAMINED_BYTES, QUICK_FLOPS, stays
 
 ESTIMATE_BYTES = 2 * GIB
 """For capturing alone: nothing is computed, but a few models need their real parameters."""
-LATER_BYTES = 20 << 20
+LAZY_CODE_BYTES = 20 << 20
 """Code that is loaded once something runs."""
-NEARLY = 1.1
+EXTRA_FACTOR = 1.1
 """What would have room with a little more memory is given that."""
 MARGIN_SHARE = 0.1
 MARGIN_BYTES = GIB // 4
@@ -51,22 +51,24 @@ class Forecast(Document):
         A small output is kept while the other side runs; where that is quick, too, other inputs are
         tried beside the given ones. A large output waits as digests, or on disk.
         """
-        expected = self.process_bytes + LATER_BYTES + self.forward_bytes
-        expected += self.workloads * WORKLOAD_BYTES + self.operations * OPERATION_BYTES
-        expected += self.steps * STEP_BYTES
-        if stays(self.outputs_bytes, expected, int(NEARLY * granted_for(expected))):
-            expected += self.outputs_bytes
+        total_bytes = self.process_bytes + LAZY_CODE_BYTES + self.forward_bytes
+        total_bytes += self.workloads * WORKLOAD_BYTES + self.operations * OPERATION_BYTES
+        total_bytes += self.steps * STEP_BYTES
+        if stays(
+            self.outputs_bytes, total_bytes, int(EXTRA_FACTOR * request_with_margin(total_bytes))
+        ):
+            total_bytes += self.outputs_bytes
             if self.inputs_bytes <= EXAMINED_BYTES and self.flops <= QUICK_FLOPS:
-                expected += self.inputs_bytes
-        return expected
+                total_bytes += self.inputs_bytes
+        return total_bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
+class MemoryRequest:
     """Memory that a problem is given, of the most that a node has."""
 
     granted_bytes: int
-    most_bytes: int
+    max_bytes: int
     expected_bytes: int | None = None
     """Largest resident set that is expected; None before the program is captured."""
     fits: bool = True
@@ -74,57 +76,61 @@ class Needs:
 
     @property
     def can_grow(self) -> bool:
-        return self.fits and self.granted_bytes < self.most_bytes
+        return self.fits and self.granted_bytes < self.max_bytes
 
     @classmethod
-    def of_an_estimate(cls, most_bytes: int) -> "Needs":
-        return cls(min(ESTIMATE_BYTES, most_bytes), most_bytes)
+    def for_capture(cls, max_bytes: int) -> "MemoryRequest":
+        return cls(min(ESTIMATE_BYTES, max_bytes), max_bytes)
 
-    def of_a_model(
+    def for_model(
         self, expected_bytes: int, capture_bytes: int, weights_bytes: int = 0
-    ) -> "Needs":
+    ) -> "MemoryRequest":
         """For a process that is expected to take so much; capturing the program took some already.
 
         Where all but its weights fits, they are streamed, in all the memory that there is. What
         fits nowhere is given what capturing takes: it is taken apart, and not verified.
         """
-        most = self.most_bytes
-        fits = expected_bytes <= most
-        if not fits and expected_bytes - weights_bytes <= most:
-            return Needs(most, most, expected_bytes)
-        wanted = max(granted_for(expected_bytes) if fits else 0, capture_bytes, self.granted_bytes)
-        return Needs(min(_rounded(wanted), most), most, expected_bytes, fits)
+        max_bytes = self.max_bytes
+        fits = expected_bytes <= max_bytes
+        if not fits and expected_bytes - weights_bytes <= max_bytes:
+            return MemoryRequest(max_bytes, max_bytes, expected_bytes)
+        wanted_bytes = max(
+            request_with_margin(expected_bytes) if fits else 0, capture_bytes, self.granted_bytes
+        )
+        return MemoryRequest(
+            min(_round_up(wanted_bytes), max_bytes), max_bytes, expected_bytes, fits
+        )
 
-    def more(self) -> "Needs":
+    def with_double_memory(self) -> "MemoryRequest":
         """Twice as much, as far as there is."""
-        return replace(self, granted_bytes=min(2 * self.granted_bytes, self.most_bytes))
+        return replace(self, granted_bytes=min(2 * self.granted_bytes, self.max_bytes))
 
-    def all_there_is(self) -> "Needs":
-        return replace(self, granted_bytes=self.most_bytes)
+    def with_max_memory(self) -> "MemoryRequest":
+        return replace(self, granted_bytes=self.max_bytes)
 
 
-def than_the_largest(most_bytes: int) -> str:
+def describe_largest_node(max_bytes: int) -> str:
     """`, the largest node has 21.9 GiB`, where that is known."""
-    return "" if most_bytes >= NO_BOUND else f", the largest node has {most_bytes / GIB:.1f} GiB"
+    return "" if max_bytes >= NO_BOUND else f", the largest node has {max_bytes / GIB:.1f} GiB"
 
 
-def too_large(needed_bytes: int, most_bytes: int) -> str:
+def describe_shortage(needed_bytes: int, max_bytes: int) -> str:
     """`needs 31.2 GiB, the largest node has 21.9 GiB`."""
-    return f"needs {needed_bytes / GIB:.1f} GiB{than_the_largest(most_bytes)}"
+    return f"needs {needed_bytes / GIB:.1f} GiB{describe_largest_node(max_bytes)}"
 
 
-def granted_for(expected_bytes: int) -> int:
+def request_with_margin(expected_bytes: int) -> int:
     """What a process is given that is expected to take so much, where there is as much."""
-    return _rounded(max(int(expected_bytes * (1 + MARGIN_SHARE)) + MARGIN_BYTES, ESTIMATE_BYTES))
+    return _round_up(max(int(expected_bytes * (1 + MARGIN_SHARE)) + MARGIN_BYTES, ESTIMATE_BYTES))
 
 
-def _rounded(wanted_bytes: int) -> int:
+def _round_up(request_bytes: int) -> int:
     """To quarters of a GiB: Ray schedules by classes of equal requests."""
-    quarter = GIB // 4
-    return -(-wanted_bytes // quarter) * quarter
+    quarter_bytes = GIB // 4
+    return -(-request_bytes // quarter_bytes) * quarter_bytes
 
 
-def threads(cores: int, node_bytes: int, request_bytes: int) -> int:
+def count_threads(cores: int, node_bytes: int, request_bytes: int) -> int:
     """Threads for a child: its share of the cores, given how many of its size the memory holds."""
-    together = max(1, min(cores, node_bytes // max(1, request_bytes)))
-    return max(1, cores // together)
+    concurrent_children = max(1, min(cores, node_bytes // max(1, request_bytes)))
+    return max(1, cores // concurrent_children)

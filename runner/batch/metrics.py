@@ -35,16 +35,16 @@ class Metrics:
         self.gpu = Counter("kdrun_gpu_seconds", "GPUs held, times how long.", ("run",))
         self.now = Gauge("kdrun_running", "Problems that are being worked on.", ("run",))
 
-    def said(self, text: str) -> None:
+    def on_message(self, text: str) -> None:
         """No figure."""
 
-    def running(self, what: Sequence[tuple[str, str]]) -> None:
-        self.now.set(len(what), self.run)
+    def on_stages(self, stages: Sequence[tuple[str, str]]) -> None:
+        self.now.set(len(stages), self.run)
 
-    def repeated(self, label: str, repeat: Repeat) -> None:
+    def on_retry(self, label: str, repeat: Repeat) -> None:
         self.repeats.inc(1, self.run | {"cause": repeat.cause})
 
-    def ended(self, row: Row, done: int) -> None:
+    def on_problem_end(self, row: Row, ended_count: int) -> None:
         if not row.attempts:  # an earlier run's
             return
         self.problems.inc(1, self.run | {"level": row.source_level, "status": row.status})

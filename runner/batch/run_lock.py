@@ -13,7 +13,7 @@ LOCK_FILE = "lock"
 
 
 @contextmanager
-def held(folder: Path, run_id: str) -> Iterator[None]:
+def hold_run_lock(folder: Path, run_id: str) -> Iterator[None]:
     """Drive a run alone.
 
     Raises:
@@ -30,9 +30,9 @@ def held(folder: Path, run_id: str) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            who = os.read(handle, 20).decode() or "another one"
+            holder = os.read(handle, 20).decode() or "another one"
             raise UsageError(
-                f"--run-id {run_id}: process {who} is driving this run",
+                f"--run-id {run_id}: process {holder} is driving this run",
                 hint="wait for its end, or choose another --run-id",
             ) from None
         except OSError:  # a file system without locks

@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from runner import __version__
-from runner.batch.plan import Item, label, plan
+from runner.batch.plan import PlanItem, label, plan
 from runner.config import Settings
 from runner.errors import UsageError
 from runner.problems import Problem, find_labels
@@ -82,7 +82,7 @@ def plan_over(
     *,
     resume: bool,
     only_failed: bool,
-) -> list[Item]:
+) -> list[PlanItem]:
     """What to do about each problem, given what a store and the output directory hold.
 
     What passed here before, and is not in the store, only needs to be sent.
@@ -98,23 +98,27 @@ def plan_over(
         resume=resume,
         only_failed=only_failed,
     )
-    items = [replace(item, stored=standing.get(item.label)) for item in items]
+    items = [replace(item, stored_result=standing.get(item.label)) for item in items]
     if only_failed or not resume:
         return items
     return [_from_here(item, output, options) for item in items]
 
 
-def send(store: RunStore, run_id: str, output: DirectoryStore, items: Sequence[Item]) -> list[Item]:
+def send(
+    store: RunStore, run_id: str, output: DirectoryStore, items: Sequence[PlanItem]
+) -> list[PlanItem]:
     """The items, with the store holding what only the output directory held."""
 
-    def one(item: Item) -> Item:
-        if not item.only_here or item.earlier is None:
+    def one(item: PlanItem) -> PlanItem:
+        if not item.is_only_local or item.earlier_result is None:
             return item
-        version = item.stored.version if item.stored else None
+        version = item.stored_result.version if item.stored_result else None
         directory = output.directory(item.label)
-        published = store.publish(run_id, item.earlier, directory, version)
+        published = store.publish(run_id, item.earlier_result, directory, version)
         stands = published.standing
-        return replace(item, earlier=stands.result, stored=stands, differs=published.differs)
+        return replace(
+            item, earlier_result=stands.result, stored_result=stands, differs=published.differs
+        )
 
     return each(one, items, AT_ONCE)
 
@@ -169,15 +173,15 @@ def bring(
     return done
 
 
-def _from_here(item: Item, output: DirectoryStore, options: RunOptions) -> Item:
+def _from_here(item: PlanItem, output: DirectoryStore, options: RunOptions) -> PlanItem:
     found: ProblemResult | None = output.result(item.label)
-    if item.earlier is not None or found is None:
+    if item.earlier_result is not None or found is None:
         return item
     earlier = {item.label: found}
     (here,) = plan([item.problem], earlier, output.damage, options, __version__)
-    if here.earlier is None:
+    if here.earlier_result is None:
         return item
-    return replace(item, earlier=here.earlier, why="passed before, not stored yet")
+    return replace(item, earlier_result=here.earlier_result, reason="passed before, not stored yet")
 
 
 def _damages(store: RunStore, run_id: str, standing: Iterable[Standing]) -> dict[str, str | None]:

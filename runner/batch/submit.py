@@ -17,15 +17,15 @@ from runner.batch.cluster import connect, is_client, no_cluster, usable_bytes
 from runner.batch.cluster_versions import refuse_other_versions
 from runner.batch.decomposer import decomposer_process
 from runner.batch.driver import Driver
-from runner.batch.event_log import Events, opened
-from runner.batch.interrupts import listening, starting
+from runner.batch.event_log import EventLog, open_log
+from runner.batch.interrupts import interruptible_start, listen_for_signals
 from runner.batch.machine import cores
-from runner.batch.memory_request import Needs
+from runner.batch.memory_request import MemoryRequest
 from runner.batch.metrics import Metrics
-from runner.batch.plan import Item, label, plan
-from runner.batch.progress import watch
-from runner.batch.run import Run, Watcher, Watchers
-from runner.batch.run_lock import held
+from runner.batch.plan import PlanItem, label, plan
+from runner.batch.progress import watch_run
+from runner.batch.run import Run, Watcher, WatcherGroup
+from runner.batch.run_lock import hold_run_lock
 from runner.batch.stored_results import claimed, plan_over, send, store_of, unfinished
 from runner.config import Settings
 from runner.errors import UsageError, require_package
@@ -43,14 +43,14 @@ class Submission:
     """What is to be done, before anything is started."""
 
     run: Run
-    items: Sequence[Item]
+    items: Sequence[PlanItem]
     origin: str
     """Where the problems came from, in words."""
 
     @property
-    def todo(self) -> list[Item]:
+    def todo(self) -> list[PlanItem]:
         """Items that no earlier result stands for."""
-        return [item for item in self.items if item.earlier is None]
+        return [item for item in self.items if item.earlier_result is None]
 
     def __str__(self) -> str:
         done = len(self.items) - len(self.todo)
@@ -62,7 +62,7 @@ class Submission:
 class Preview:
     """One problem of a plan, and what capturing it has shown."""
 
-    item: Item
+    item: PlanItem
     note: str = ""
     peak_bytes: int | None = None
     """What its process is expected to take; None where nothing is run, or it is broken."""
@@ -113,9 +113,9 @@ def planned(
         data=data,
         arguments=settings.model_dump(mode="json"),
         settings=settings,
-        shared=shared,
-        elsewhere=settings.address is not None,
-        aside=_aside(settings, run_id),
+        shared_store=shared,
+        is_remote=settings.address is not None,
+        work_directory=_aside(settings, run_id),
     )
     return Submission(run, items, origin)
 
@@ -166,12 +166,12 @@ def sent_from_here(submission: Submission, say: Say) -> Submission:
     """Say what is to be done, and let the store have what only the output directory had."""
     run, items = submission.run, submission.items
     say(str(submission))
-    if run.shared is None:
+    if run.shared_store is None:
         return submission
-    say(f"run {run.run_id} in {run.shared}")
-    if here := sum(item.only_here for item in items):
+    say(f"run {run.run_id} in {run.shared_store}")
+    if here := sum(item.is_only_local for item in items):
         say(f"sending {here} that passed here before")
-    return replace(submission, items=send(run.shared, run.run_id, run.store, items))
+    return replace(submission, items=send(run.shared_store, run.run_id, run.store, items))
 
 
 def drive(submission: Submission, settings: Settings, say: Say) -> Manifest:
@@ -190,11 +190,11 @@ def drive(submission: Submission, settings: Settings, say: Say) -> Manifest:
             if settings.address is None and settings.device not in ("cpu", "auto"):
                 look_for_device(settings.device)
                 close_fork_server()  # the local Ray's workers have children of their own
-            stack.enter_context(held(folder, run.run_id))
-        watchers: list[Watcher] = [Events(stack.enter_context(opened(folder)), run.run_id)]
+            stack.enter_context(hold_run_lock(folder, run.run_id))
+        watchers: list[Watcher] = [EventLog(stack.enter_context(open_log(folder)), run.run_id)]
         cluster = no_cluster()
         if submission.todo:
-            with starting():
+            with interruptible_start():
                 cluster = stack.enter_context(connect(settings))
             if not is_client(settings.address):  # whose nodes get ours, and which counts nothing
                 if settings.address is not None:
@@ -202,11 +202,11 @@ def drive(submission: Submission, settings: Settings, say: Say) -> Manifest:
                 watchers.append(Metrics(run.run_id))
             say(str(cluster))
         if settings.log_format == "text":
-            watchers.append(stack.enter_context(watch(len(items))))
+            watchers.append(stack.enter_context(watch_run(len(items))))
         else:
-            watchers.append(Events(sys.stderr, run.run_id))
-        stop = stack.enter_context(listening())
-        return Driver(run, items, cluster, Watchers(watchers), stop).drive()
+            watchers.append(EventLog(sys.stderr, run.run_id))
+        stop = stack.enter_context(listen_for_signals())
+        return Driver(run, items, cluster, WatcherGroup(watchers), stop).drive()
 
 
 def preview(submission: Submission, settings: Settings, say: Say) -> list[Preview]:
@@ -216,15 +216,15 @@ def preview(submission: Submission, settings: Settings, say: Say) -> list[Previe
     return [_preview(submission.run, item, most) for item in submission.items]
 
 
-def _preview(run: Run, item: Item, most_bytes: int) -> Preview:
-    if item.earlier is not None:
+def _preview(run: Run, item: PlanItem, most_bytes: int) -> Preview:
+    if item.earlier_result is not None:
         return Preview(item)
-    needs = Needs.of_an_estimate(most_bytes)
+    needs = MemoryRequest.for_capture(most_bytes)
     attempt = None
     while attempt is None or (attempt.record.out_of_memory and needs.can_grow):
         if attempt is not None:
-            needs = needs.all_there_is()
-        task = run.task(item, needs.granted_bytes, most_bytes, cores())
+            needs = needs.with_max_memory()
+        task = run.build_task(item, needs.granted_bytes, most_bytes, cores())
         # A dry run leaves nothing behind, in the output directory either.
         with _temporary_directory() as scratch:
             aside = task.model_copy(update={"scratch": scratch / "scratch"})
@@ -233,7 +233,7 @@ def _preview(run: Run, item: Item, most_bytes: int) -> Preview:
     if record.forecast is None:
         return Preview(item, f"{record.status}: {record.reason}")
     expected, weights = record.forecast.expected_bytes, record.forecast.weights_bytes
-    needs = needs.of_a_model(expected, attempt.peak_memory_bytes or 0, weights)
+    needs = needs.for_model(expected, attempt.peak_memory_bytes or 0, weights)
     streams = needs.fits and expected > most_bytes
     note = "weights are streamed" if streams else "" if needs.fits else "too large to verify here"
     return Preview(item, note, expected, needs.granted_bytes)

@@ -136,7 +136,7 @@ def submit(
 
     if settings.log_format == "text":
         run_tables.results(
-            manifest, settings.output, new_console(stderr=as_json), submission.run.shared
+            manifest, settings.output, new_console(stderr=as_json), submission.run.shared_store
         )
     if as_json:
         for piece in manifest.pieces():

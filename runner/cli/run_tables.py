@@ -220,7 +220,7 @@ def planned(previews: Sequence[Preview]) -> Table:
         shown.add_column(name, justify="right" if name in ("expected", "asks for") else "left")
     for preview in previews:
         cells = [_gib(preview.peak_bytes), _gib(preview.memory_bytes)]
-        shown.add_row(preview.item.label, preview.item.why, *cells, preview.note)
+        shown.add_row(preview.item.label, preview.item.reason, *cells, preview.note)
     return shown
 
 
@@ -235,8 +235,8 @@ def plan_json(previews: Sequence[Preview]) -> str:
             "problem": preview.item.problem.name,
             "source_level": preview.item.problem.source_level,
             "path": str(preview.item.problem.path),
-            "run": preview.item.earlier is None,
-            "why": preview.item.why,
+            "run": preview.item.earlier_result is None,
+            "why": preview.item.reason,
             "peak_bytes": preview.peak_bytes,
             "memory_bytes": preview.memory_bytes,
             "note": preview.note,

@@ -12,7 +12,7 @@ from runner import __version__
 from runner.batch.attempt import commit_failure, decompose
 from runner.batch.child.task import Task, TaskTarget
 from runner.batch.machine import GIB
-from runner.batch.plan import Item
+from runner.batch.plan import PlanItem
 from runner.batch.stored_results import plan_over, unfinished
 from runner.problems import Problem, identify
 from runner.store import (
@@ -176,7 +176,7 @@ def stored(tmp_path: Path, store: RunStore, write: Callable[[str], Path]) -> Pro
 
 def over(
     store: RunStore, tmp_path: Path, problem: Problem, resume: bool = True, **options: Any
-) -> Item:
+) -> PlanItem:
     output = DirectoryStore(tmp_path / "nothing-here")
     how = {"resume": resume, "only_failed": False}
     (item,) = plan_over(store, "one", output, [problem], RunOptions(**options), **how)
@@ -187,18 +187,18 @@ def test_what_the_store_holds_whole_is_not_run_again(
     stored: Problem, store: RunStore, tmp_path: Path
 ) -> None:
     item = over(store, tmp_path, stored)
-    assert item.earlier is not None
-    assert item.stored is not None
+    assert item.earlier_result is not None
+    assert item.stored_result is not None
 
 
 def test_what_changed_or_is_asked_for_again_is_run(
     stored: Problem, store: RunStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert over(store, tmp_path, stored, resume=False).why == "asked for again"
-    assert over(store, tmp_path, stored, trials=5).why == "other options"
-    assert over(store, tmp_path, replace(stored, sha256="other")).why == "its source changed"
+    assert over(store, tmp_path, stored, resume=False).reason == "asked for again"
+    assert over(store, tmp_path, stored, trials=5).reason == "other options"
+    assert over(store, tmp_path, replace(stored, sha256="other")).reason == "its source changed"
     monkeypatch.setattr("runner.batch.stored_results.__version__", "99.0.0")
-    assert over(store, tmp_path, stored).why == f"made by kdrun {__version__}"
+    assert over(store, tmp_path, stored).reason == f"made by kdrun {__version__}"
 
 
 @pytest.mark.parametrize("lost", [True, False])
@@ -210,7 +210,7 @@ def test_what_the_store_lost_or_holds_damaged_is_run_again(
     path.unlink() if lost else path.write_text("rot")
     item = over(store, tmp_path, stored)
     if (lost, what) == (True, "files-*.zip"):  # its only file is an object of its own, too
-        assert item.earlier is not None
+        assert item.earlier_result is not None
     else:
-        assert item.earlier is None
-        assert item.why == "new" if what == "result.json" else item.why.endswith("is damaged")
+        assert item.earlier_result is None
+        assert item.reason == "new" if what == "result.json" else item.reason.endswith("is damaged")

@@ -21,7 +21,12 @@ from runner.batch.child.input_repair import rewrite_inputs
 from runner.batch.child.task import Record, Task, record_from_error, request_more_memory
 from runner.batch.child.tree_backfill import backfill_tree
 from runner.batch.machine import GIB, resident_bytes
-from runner.batch.memory_request import Forecast, granted_for, than_the_largest, too_large
+from runner.batch.memory_request import (
+    Forecast,
+    describe_largest_node,
+    describe_shortage,
+    request_with_margin,
+)
 from runner.emit.decomposition import captured, write
 from runner.errors import DecompositionError, KdrunError, ProblemError, UsageError
 from runner.graph import estimate as capture_and_estimate
@@ -127,7 +132,7 @@ def decompose(argument: str) -> str:
         if needed_bytes > task.memory_bytes:
             return Record(
                 status="too_large",
-                reason=too_large(needed_bytes, task.most_memory_bytes),
+                reason=describe_shortage(needed_bytes, task.most_memory_bytes),
                 stage="verify",
                 forecast=memory_forecast,
                 out_of_memory=needed_bytes <= task.most_memory_bytes,
@@ -135,7 +140,9 @@ def decompose(argument: str) -> str:
         # what a convolution asks for, and gives back untouched, takes nothing of the machine
         allow_memory(metadata.estimated_allocation_bytes - metadata.estimated_peak_bytes)
         # as much as a run gives: what is kept, and so the peak, is the same in a run and alone
-        used_limit_bytes = min(task.memory_bytes, granted_for(memory_forecast.expected_bytes))
+        used_limit_bytes = min(
+            task.memory_bytes, request_with_margin(memory_forecast.expected_bytes)
+        )
         task = task.model_copy(update={"memory_bytes": used_limit_bytes})
         record = _verify_and_record(task, stages, task.build_directory, device, problem)
         if record.given_bad_inputs:
@@ -193,12 +200,12 @@ def _verify_and_record(
     else:
         _, streamed = needs(tree, task.most_memory_bytes, device)
         if streamed and problem is None:
-            shortage = too_large(tree.metadata.estimated_peak_bytes, task.most_memory_bytes)
+            shortage = describe_shortage(tree.metadata.estimated_peak_bytes, task.most_memory_bytes)
             reason = f"{shortage}; weights are streamed only where kdrun has just written the files"
             return Record(status="too_large", reason=reason, stage="verify")
         apart_bytes = _COPIES_WHEN_APART * tree.metadata.estimated_peak_bytes
         if problem is None and apart_bytes > task.memory_bytes:
-            reason = f"{too_large(apart_bytes, task.most_memory_bytes)}: several processes hold the model"
+            reason = f"{describe_shortage(apart_bytes, task.most_memory_bytes)}: several processes hold the model"
             return Record(status="too_large", reason=reason, stage="verify")
     with stages("verify"):
         torch.empty(0, device=device)  # A device starts here, not while a component's file runs.
@@ -297,7 +304,7 @@ def _run_body(argument: str, body: Callable[[Task, Stages], Record]) -> str:
             record = Record(
                 status="too_large",
                 reason=f"needs more than {task.memory_bytes / GIB:.1f} GiB in {stages.current_stage!r}"
-                + than_the_largest(task.most_memory_bytes),
+                + describe_largest_node(task.most_memory_bytes),
                 stage=stages.current_stage,
                 out_of_memory=True,
             )

@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import ConfigDict, Field
 
 from runner.batch.machine import GIB
-from runner.batch.memory_request import Forecast, Needs
+from runner.batch.memory_request import Forecast, MemoryRequest
 from runner.errors import CaptureError, MissingError, ProblemError
 from runner.prompts import Facts
 from runner.statuses import Status
@@ -120,9 +120,9 @@ def record_from_error(error: ProblemError, stage: str) -> Record:
 
 def request_more_memory(task: Task, forecast: Forecast) -> Record | None:
     """Return a record that asks for more memory, where the guess was too little; else None."""
-    guess = Needs(task.memory_bytes, task.most_memory_bytes)
+    guess = MemoryRequest(task.memory_bytes, task.most_memory_bytes)
     expected_bytes = forecast.expected_bytes
-    wanted_bytes = guess.of_a_model(expected_bytes, 0, forecast.weights_bytes).granted_bytes
+    wanted_bytes = guess.for_model(expected_bytes, 0, forecast.weights_bytes).granted_bytes
     if task.sized or wanted_bytes <= task.memory_bytes:
         return None
     return Record(

@@ -12,7 +12,7 @@ from runner.batch.child.problem_logs import hide_credentials
 from runner.batch.child.task import Record, Task, request_more_memory
 from runner.batch.decomposer import decomposer_process, delivery
 from runner.batch.machine import resident_bytes
-from runner.batch.memory_request import Forecast, too_large
+from runner.batch.memory_request import Forecast, describe_shortage
 from runner.problems import identify
 from runner.prompts import VERSION, Brief, Facts, render, round_after
 from runner.prompts.brief import MOST_FINDINGS
@@ -104,7 +104,7 @@ class _RoundLoop:
         if larger_request := request_more_memory(self.task, forecast):
             return larger_request
         if facts.peak_bytes is not None and facts.peak_bytes > limit_bytes:
-            reason = too_large(facts.peak_bytes, self.task.most_memory_bytes)
+            reason = describe_shortage(facts.peak_bytes, self.task.most_memory_bytes)
             return Record(
                 status="too_large", reason=reason, stage="facts", seconds=facts_record.seconds
             )

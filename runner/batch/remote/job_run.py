@@ -24,7 +24,7 @@ def driven(folder: Path) -> Manifest:
     submission = planned(settings, problems, origin=sent.origin, data=sent.data)
     _refuse_another_place(submission, settings)
     run = replace(
-        submission.run, arguments=sent.arguments, job=sent.job, command_directory=sent.aside
+        submission.run, arguments=sent.arguments, cluster_job=sent.job, work_directory=sent.aside
     )
     try:
         return drive(replace(submission, run=run), settings, to_stderr)
@@ -36,12 +36,12 @@ def driven(folder: Path) -> Manifest:
 def _refuse_another_place(submission: Submission, settings: Settings) -> None:
     """The run's manifest was written before it was sent: who does not see it looks elsewhere."""
     run = submission.run
-    if run.shared is not None:
-        seen = run.shared.find_manifest(run.run_id) is not None
+    if run.shared_store is not None:
+        seen = run.shared_store.find_manifest(run.run_id) is not None
     else:
         seen = run.run_id in run.store.run_ids()
     if not seen:
         raise ClusterError(
-            f"the cluster does not see run {run.run_id} in {run.shared or settings.output}",
+            f"the cluster does not see run {run.run_id} in {run.shared_store or settings.output}",
             hint="name a --store that both sides reach, such as s3://bucket/prefix",
         )

@@ -169,7 +169,7 @@ def _send(jobs: Jobs, submission: Submission, settings: Settings) -> Job:
     run = submission.run
     job = Job(address=jobs.address, job_id=_job_id(run.run_id))
     output = settings.output.absolute()
-    aside = None if run.shared is None else Path("/tmp") / job.job_id
+    aside = None if run.shared_store is None else Path("/tmp") / job.job_id
     there: dict[str, Any] = {
         "address": "auto",
         "on_cluster": None,
