@@ -162,12 +162,12 @@ def simulated(problems: int) -> bool:
 def _pretending() -> Iterator[None]:
     import ray
 
-    remote, real = ray.remote(pretend), driver._remote
-    driver._remote = lambda: remote  # type: ignore[assignment]
+    remote, real = ray.remote(pretend), driver._remote_function
+    driver._remote_function = lambda: remote  # type: ignore[assignment]
     try:
         yield
     finally:
-        driver._remote = real
+        driver._remote_function = real
 
 
 def pretend(note: str, task_json: str, log: str) -> str:

@@ -24,17 +24,17 @@ from runner.store.manifest_row import Cause
 
 OBJECT_STORE_BYTES = 100 << 20
 """Ours carries a few kilobytes a problem; Ray's default would take a third of the machine."""
-SHARE = 0.85
+MEMORY_SHARE = 0.85
 """Of the memory that is free: the rest is for Ray's own processes and everybody else."""
-STARTS = 2
+START_TRIES = 2
 """Tries to start a Ray of our own: it gives its parts half a minute, which may not do."""
-REACH_S = 5.0
+CONNECT_TIMEOUT_S = 5.0
 """For an address to answer at all."""
 
-_FOLDER = "kdrun-ray-"
-_CLIENT = "ray://"
-_LOCK = "lock"
-_QUIET = {
+_DIRECTORY_PREFIX = "kdrun-ray-"
+_CLIENT_SCHEME = "ray://"
+_LOCK_FILE = "lock"
+_RAY_ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     # What goes wrong is in the manifest: Ray's error channel prints it on stdout again.
@@ -56,7 +56,7 @@ class Cluster:
 
     address: str | None
     """None for one of our own."""
-    nodes: int
+    list_nodes: int
     cores: int
     memory_bytes: int
     """Of all nodes together, for problems."""
@@ -68,13 +68,13 @@ class Cluster:
     ray_version: str
 
     def __str__(self) -> str:
-        where = f"Ray at {self.address}" if self.address else "a local Ray"
-        nodes = counted(self.nodes, "node")
+        place = f"Ray at {self.address}" if self.address else "a local Ray"
+        list_nodes = counted(self.nodes, "node")
         gpus = f", {self.gpus:g} GPUs" if self.gpus else ""
-        have = (
+        resources = (
             f"{counted(self.cores, 'core')}, {self.memory_bytes / GIB:.1f} GiB for problems{gpus}"
         )
-        return f"{where}: {nodes}, {have}"
+        return f"{place}: {list_nodes}, {resources}"
 
 
 def no_cluster() -> Cluster:
@@ -85,7 +85,7 @@ def no_cluster() -> Cluster:
 def usable_bytes(memory_bytes: int | None = None) -> int:
     """Memory of this machine that problems may have: what was said, and never more than is free."""
     available = available_bytes()
-    usable = int(available * SHARE) if memory_bytes is None else min(memory_bytes, available)
+    usable = int(available * MEMORY_SHARE) if memory_bytes is None else min(memory_bytes, available)
     if usable < LEAST_MEMORY:
         raise ClusterError(
             f"only {available / GIB:.1f} GiB of memory are free here",
@@ -103,8 +103,10 @@ def connect(settings: Settings) -> Iterator[Cluster]:
     """
     address = settings.address
     if address is not None:
-        refuse_the_unreachable(address)
-    os.environ.update({name: os.environ.get(name, value) for name, value in _QUIET.items()})
+        refuse_unreachable(address)
+    os.environ.update(
+        {name: os.environ.get(name, value) for name, value in _RAY_ENVIRONMENT.items()}
+    )
     import ray
 
     with ExitStack() as stack:
@@ -112,56 +114,56 @@ def connect(settings: Settings) -> Iterator[Cluster]:
         if address is None:
             options = {
                 "address": "local",
-                "num_cpus": _cores_of_our_own(settings),
+                "num_cpus": _local_cores(settings),
                 "_memory": usable_bytes(settings.memory),
                 "object_store_memory": OBJECT_STORE_BYTES,
-                "_temp_dir": stack.enter_context(_folder()),
+                "_temp_dir": stack.enter_context(_ray_directory()),
                 "include_dashboard": False,
             }
         elif is_client(address):
             # Its nodes may have no kdrun, or another: they get ours.
-            from runner.batch.remote.job_package import parcel
+            from runner.batch.remote.job_package import package_job
 
-            ours = stack.enter_context(parcel("kdrun"))
-            options["runtime_env"] = {"working_dir": str(ours)}
+            code_folder = stack.enter_context(package_job("kdrun"))
+            options["runtime_env"] = {"working_dir": str(code_folder)}
         stack.callback(ray.shutdown)
         try:
             if address is not None and address != "auto":
                 # It asks with private parts of Ray; without them the answer only comes later.
-                with _silent(), suppress(ImportError):
-                    _ask_once(address)
-            _started(options, tries=1 if address else STARTS)
+                with _silence_stderr(), suppress(ImportError):
+                    _probe_address(address)
+            _initialize_ray(options, tries=1 if address else START_TRIES)
         except authentication_error() as error:
-            raise token_refused(f"Ray at {address}") from error
+            raise token_error(f"Ray at {address}") from error
         except ClusterError:
             raise
         except Exception as error:  # Ray raises whatever went wrong inside it
-            _refuse_another_version(address, str(error))
+            _refuse_version_mismatch(address, str(error))
             line = str(error).strip().split("\n")[0].rstrip(".") or type(error).__name__
-            where = f"no Ray at {address}" if address else "Ray does not start"
-            hint = _ports(address) if address else "try it again"
-            raise ClusterError(f"{where}: {line}", hint=hint) from error
-        cluster = described(address)
-        _refuse_what_it_has_not(cluster, settings)
+            problem = f"no Ray at {address}" if address else "Ray does not start"
+            hint = _port_hint(address) if address else "try it again"
+            raise ClusterError(f"{problem}: {line}", hint=hint) from error
+        cluster = describe_cluster(address)
+        _refuse_missing_resources(cluster, settings)
         yield cluster
 
 
-def _started(options: dict[str, Any], tries: int) -> None:
+def _initialize_ray(options: dict[str, Any], tries: int) -> None:
     """Raises whatever Ray raises the last time."""
     import ray
 
-    for left in reversed(range(tries)):
+    for remaining_tries in reversed(range(tries)):
         try:
-            with _silent():
+            with _silence_stderr():
                 ray.init(**options, logging_level=logging.ERROR, log_to_driver=False)
             return
         except Exception:
-            if not left:
+            if not remaining_tries:
                 raise
             ray.shutdown()
 
 
-def _ask_once(address: str) -> None:
+def _probe_address(address: str) -> None:
     """Ask one question of the Ray there, as `ray.init` does for minutes, whatever the answer is.
 
     Raises:
@@ -182,31 +184,31 @@ def _ask_once(address: str) -> None:
 
     question = "/ray.rpc.RayletDriver/ClusterInfo"
     try:
-        with init_grpc_channel(address.removeprefix(_CLIENT)) as channel:
-            channel.unary_unary(question)(b"", timeout=REACH_S)
+        with init_grpc_channel(address.removeprefix(_CLIENT_SCHEME)) as channel:
+            channel.unary_unary(question)(b"", timeout=CONNECT_TIMEOUT_S)
     except grpc.RpcError as error:  # only this one is certain: the question itself is empty
         if error.code() == grpc.StatusCode.UNAUTHENTICATED:
-            raise token_refused(f"Ray at {address}") from error
+            raise token_error(f"Ray at {address}") from error
 
 
 @contextmanager
-def _silent() -> Iterator[None]:
+def _silence_stderr() -> Iterator[None]:
     """Let nothing reach stderr: the C++ in Ray writes there by itself, and repeats it."""
     sys.stderr.flush()
-    before = os.dup(2)
-    with Path(os.devnull).open("w") as nowhere:
-        os.dup2(nowhere.fileno(), 2)
+    saved_stderr = os.dup(2)
+    with Path(os.devnull).open("w") as null_device:
+        os.dup2(null_device.fileno(), 2)
     try:
         yield
     finally:
-        os.dup2(before, 2)
-        os.close(before)
+        os.dup2(saved_stderr, 2)
+        os.close(saved_stderr)
 
 
-def token_refused(whose: str) -> ClusterError:
+def token_error(server: str) -> ClusterError:
     """Return the error for a Ray that wants a token where we gave none, or another one."""
     return ClusterError(
-        f"{whose} asks for a token, and got none or a wrong one",
+        f"{server} asks for a token, and got none or a wrong one",
         hint="set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN to what `ray get-auth-token` says there",
     )
 
@@ -218,7 +220,7 @@ def authentication_error() -> type[Exception] | tuple[()]:
     return getattr(ray.exceptions, "AuthenticationError", ())
 
 
-def _cores_of_our_own(settings: Settings) -> int:
+def _local_cores(settings: Settings) -> int:
     """So many that only as many problems as are wanted find a place."""
     if settings.workers is None:
         return cores()
@@ -226,29 +228,31 @@ def _cores_of_our_own(settings: Settings) -> int:
 
 
 @contextmanager
-def _folder() -> Iterator[str]:
+def _ray_directory() -> Iterator[str]:
     """Where a Ray of our own keeps its sockets and logs; those of drivers that were killed go.
 
     Whose driver lives is locked: a process id would say nothing about one in another container.
     """
     # A socket's path may have 107 characters, so TMPDIR is no place for it.
-    place = Path("/tmp")
-    for left in place.glob(f"{_FOLDER}*/{_LOCK}"):
-        if (lock := _locked(left)) is not None:
-            shutil.rmtree(left.parent, ignore_errors=True)
+    parent = Path("/tmp")
+    for old_lock in parent.glob(f"{_DIRECTORY_PREFIX}*/{_LOCK_FILE}"):
+        if (lock := _try_lock(old_lock)) is not None:
+            shutil.rmtree(old_lock.parent, ignore_errors=True)
             os.close(lock)
-    new = Path(tempfile.mkdtemp(prefix="kdrun-new-", dir=place))
-    lock = _locked(new / _LOCK)
-    made = new.rename(place / new.name.replace("kdrun-new-", _FOLDER))  # locked when it appears
+    unlocked = Path(tempfile.mkdtemp(prefix="kdrun-new-", dir=parent))
+    lock = _try_lock(unlocked / _LOCK_FILE)
+    directory = unlocked.rename(
+        parent / unlocked.name.replace("kdrun-new-", _DIRECTORY_PREFIX)
+    )  # locked when it appears
     try:
-        yield str(made)
+        yield str(directory)
     finally:
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(directory, ignore_errors=True)
         if lock is not None:
             os.close(lock)
 
 
-def _locked(path: Path) -> int | None:
+def _try_lock(path: Path) -> int | None:
     """A descriptor that holds the lock until it is closed, or None where another one does."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -264,43 +268,43 @@ def _locked(path: Path) -> int | None:
 
 def is_client(address: str | None) -> bool:
     """Whether an address is for Ray's client: a cluster that is driven from outside."""
-    return address is not None and address.startswith(_CLIENT)
+    return address is not None and address.startswith(_CLIENT_SCHEME)
 
 
-def refuse_the_unreachable(address: str) -> None:
+def refuse_unreachable(address: str) -> None:
     """Ask by ourselves whether anybody is there: Ray tries for minutes."""
-    host, _, port = address.removeprefix(_CLIENT).rpartition(":")
+    host, _, port = address.removeprefix(_CLIENT_SCHEME).rpartition(":")
     if address == "auto":
         return
     if not host or not port.isdigit():
         raise UsageError(f"--address {address}: not an address", hint="such as 10.0.0.5:6379")
     try:
-        socket.create_connection((host, int(port)), timeout=REACH_S).close()
+        socket.create_connection((host, int(port)), timeout=CONNECT_TIMEOUT_S).close()
     except (OSError, OverflowError) as error:
-        raise ClusterError(f"no Ray at {address}: {error}", hint=_ports(address)) from error
+        raise ClusterError(f"no Ray at {address}: {error}", hint=_port_hint(address)) from error
 
 
-def _ports(address: str) -> str:
+def _port_hint(address: str) -> str:
     """Say which port it is that was asked for, and what else there is."""
     if is_client(address):
         return "the head's client port, 10001 by default; or --on-cluster with its dashboard"
     return "the head's own port, 6379 by default; or --on-cluster with its dashboard"
 
 
-def nodes() -> list[dict[str, Any]]:
+def list_nodes() -> list[dict[str, Any]]:
     """As Ray tells it of each that was ever there."""
     import ray
 
     return list(ray.nodes())  # type: ignore[no-untyped-call]
 
 
-def described(address: str | None) -> Cluster:
+def describe_cluster(address: str | None) -> Cluster:
     """The Ray that this process has joined, as it is now."""
-    alive = [node["Resources"] for node in nodes() if node["Alive"]]
+    alive = [node["Resources"] for node in list_nodes() if node["Alive"]]
     # A head that runs nothing may have more memory than any node that does.
     resources = [node for node in alive if node.get("CPU", 0)]
 
-    def most(name: str) -> float:
+    def largest(name: str) -> float:
         return max((node.get(name, 0) for node in resources), default=0)
 
     return Cluster(
@@ -308,71 +312,78 @@ def described(address: str | None) -> Cluster:
         nodes=len(resources),
         cores=int(sum(node.get("CPU", 0) for node in resources)),
         memory_bytes=int(sum(node.get("memory", 0) for node in resources)),
-        node_memory_bytes=int(most("memory")),
-        node_cores=int(most("CPU")),
+        node_memory_bytes=int(largest("memory")),
+        node_cores=int(largest("CPU")),
         gpus=sum(node.get("GPU", 0) for node in resources),
-        node_gpus=most("GPU"),
+        node_gpus=largest("GPU"),
         ray_version=importlib.metadata.version("ray"),
     )
 
 
-def _refuse_what_it_has_not(cluster: Cluster, settings: Settings) -> None:
+def _refuse_missing_resources(cluster: Cluster, settings: Settings) -> None:
     """What waits for nodes to come is not judged by those that are there."""
     if settings.wait_for_nodes:
         return
-    local = cluster.address is None
-    whose = "this machine" if local else "the largest node"
-    fewer = "ask for fewer" if local else "ask for fewer, or --wait-for-nodes if the cluster grows"
-    no_gpu = "`kdrun doctor --device cuda` looks for one" if local else fewer
-    for flag, wanted, most, hint in (
-        ("--num-gpus", settings.num_gpus, cluster.node_gpus, fewer if cluster.gpus else no_gpu),
-        ("--num-cpus", settings.num_cpus, cluster.node_cores, fewer),
+    is_local = cluster.address is None
+    owner = "this machine" if is_local else "the largest node"
+    fewer_hint = (
+        "ask for fewer" if is_local else "ask for fewer, or --wait-for-nodes if the cluster grows"
+    )
+    gpu_hint = "`kdrun doctor --device cuda` looks for one" if is_local else fewer_hint
+    for flag, requested, available, hint in (
+        (
+            "--num-gpus",
+            settings.num_gpus,
+            cluster.node_gpus,
+            fewer_hint if cluster.gpus else gpu_hint,
+        ),
+        ("--num-cpus", settings.num_cpus, cluster.node_cores, fewer_hint),
     ):
-        if wanted > most:
-            raise ClusterError(f"{flag} {wanted:g}: {whose} has {most:g}", hint=hint)
+        if requested > available:
+            raise ClusterError(f"{flag} {requested:g}: {owner} has {available:g}", hint=hint)
     if settings.device == "cuda" and not cluster.gpus:
-        nobody = "this machine is without" if local else "no node has"
-        hint = no_gpu if local else "--device auto takes one where there is one"
-        raise ClusterError(f"--device cuda: {nobody} a GPU", hint=hint)
+        subject = "this machine is without" if is_local else "no node has"
+        hint = gpu_hint if is_local else "--device auto takes one where there is one"
+        raise ClusterError(f"--device cuda: {subject} a GPU", hint=hint)
 
 
-def _refuse_another_version(address: str | None, said: str) -> None:
+def _refuse_version_mismatch(address: str | None, message: str) -> None:
     """Ray compares its own version and Python's, in seven lines."""
-    if not said.startswith("Version mismatch"):
+    if not message.startswith("Version mismatch"):
         return
-    ray, python = (re.findall(rf"{name}: (\S+)", said) for name in ("Ray", "Python"))
-    theirs, ours = zip(ray, python, strict=True)
+    ray, python = (re.findall(rf"{name}: (\S+)", message) for name in ("Ray", "Python"))
+    remote_versions, local_versions = zip(ray, python, strict=True)
     raise ClusterError(
-        f"Ray at {address} is another version: Ray {theirs[0]} on Python {theirs[1]} there, "
-        f"Ray {ours[0]} on Python {ours[1]} here",
+        f"Ray at {address} is another version: Ray {remote_versions[0]} on Python {remote_versions[1]} there, "
+        f"Ray {local_versions[0]} on Python {local_versions[1]} here",
         hint="install the same ones",
     )
 
 
-def why_lost(error: BaseException) -> tuple[Cause, str]:
+def explain_loss(error: BaseException) -> tuple[Cause, str]:
     """What ended an attempt that never answered, and what Ray said of it in short."""
-    import ray.exceptions as known
+    import ray.exceptions as exceptions
 
-    said = in_short(error)
-    if isinstance(error, known.OutOfMemoryError):
-        return "out of memory", said
-    if isinstance(error, known.OutOfDiskError):
-        return "disk full", said
-    if not isinstance(error, known.NodeDiedError):
-        return "worker lost", said
-    told = re.search(r"node ID: (\w+)", str(error))
-    node = next((n for n in nodes() if told and n["NodeID"] == told[1]), {})
-    if node.get("DeathReason") in _TOLD_TO_GO:
+    message = summarize_error(error)
+    if isinstance(error, exceptions.OutOfMemoryError):
+        return "out of memory", message
+    if isinstance(error, exceptions.OutOfDiskError):
+        return "disk full", message
+    if not isinstance(error, exceptions.NodeDiedError):
+        return "worker lost", message
+    node_id = re.search(r"node ID: (\w+)", str(error))
+    node = next((n for n in list_nodes() if node_id and n["NodeID"] == node_id[1]), {})
+    if node.get("DeathReason") in _PREEMPTION_REASONS:
         return "preempted", f"{node['NodeManagerHostname']}: {node['DeathReasonMessage']}"
     return "node lost", f"{node.get('NodeManagerHostname', 'its node')}: died without a word"
 
 
-_TOLD_TO_GO = (1, 3, 4)
+_PREEMPTION_REASONS = (1, 3, 4)
 """Ray's NodeDeathInfo: ended by SIGTERM, drained to be preempted, drained for being idle."""
 
 
-def in_short(error: BaseException) -> str:
+def summarize_error(error: BaseException) -> str:
     """The kind of error, and the line that matters: the last, below Ray's own and its traces."""
     lines = [line.strip() for line in str(error).strip().split("\n") if line.strip()]
-    last = lines[-1] if lines else ""
-    return f"{type(error).__name__}: {last}" if len(last) < 200 else type(error).__name__
+    last_line = lines[-1] if lines else ""
+    return f"{type(error).__name__}: {last_line}" if len(last_line) < 200 else type(error).__name__

@@ -18,7 +18,7 @@ from typing import Any
 from runner.batch import started_tasks
 from runner.batch.attempt import Attempt, commit_failure, read_stage, remove_scratch
 from runner.batch.child.task import Record
-from runner.batch.cluster import Cluster, described, in_short, why_lost
+from runner.batch.cluster import Cluster, describe_cluster, explain_loss, summarize_error
 from runner.batch.interrupts import StopRequest
 from runner.batch.job import ProblemJob
 from runner.batch.manifest_writer import ManifestWriter
@@ -29,15 +29,15 @@ from runner.errors import ClusterError, StoreError
 from runner.store.manifest import Manifest, RunState
 from runner.store.manifest_row import Cause, Row
 
-MOST_LOST_IN_A_ROW = 4
+MAX_LOST_IN_A_ROW = 4
 """Problems whose worker dies, on nodes that live, before any other answers: then Ray is broken."""
-LOOK_S = 0.5
+STAGE_CHECK_INTERVAL_S = 0.5
 """How often the stages of what is running are read."""
-NODES_S = 10.0
+NODE_CHECK_INTERVAL_S = 10.0
 """How often the nodes are looked at."""
-PATIENCE_S = 300.0
+NODE_WAIT_S = 300.0
 """For a node to come back that alone could hold what waits for it."""
-AHEAD = 64
+MAX_WAITING_GUESSES = 64
 """Problems that wait at Ray for nodes, so that a cluster that can grow sees what is wanted."""
 
 
@@ -50,21 +50,21 @@ class Driver:
     cluster: Cluster
     watcher: Watcher
     stop: StopRequest = field(default_factory=StopRequest)
-    waiting: deque[ProblemJob] = field(default_factory=deque)
-    flying: dict[Any, ProblemJob] = field(default_factory=dict)
+    waiting_jobs: deque[ProblemJob] = field(default_factory=deque)
+    sent_jobs: dict[Any, ProblemJob] = field(default_factory=dict)
     """By Ray's reference."""
-    lost: set[str] = field(default_factory=set)
+    lost_labels: set[str] = field(default_factory=set)
     """Problems that lost a worker since the last answer from any."""
-    keeper: ManifestWriter = field(init=False)
-    finishing: bool = False
+    manifest_writer: ManifestWriter = field(init=False)
+    is_finishing: bool = False
     """Nothing more is started."""
-    looked: float = 0.0
-    nodes_looked: float = 0.0
-    homeless: dict[str, float] = field(default_factory=dict)
+    stages_checked_s: float = 0.0
+    nodes_checked_s: float = 0.0
+    unplaceable_since: dict[str, float] = field(default_factory=dict)
     """Since when no node can hold a problem that is waiting at Ray."""
 
     def __post_init__(self) -> None:
-        self.keeper = ManifestWriter(
+        self.manifest_writer = ManifestWriter(
             self.run.run_id,
             self.run.arguments,
             self.run.data,
@@ -83,78 +83,84 @@ class Driver:
             StoreError: results cannot be stored. They stay where they were made.
         """
         state: RunState = "finished"
-        forget = frozenset(item.label for item in self.items if item.earlier_result is None)
+        forgotten_labels = frozenset(
+            item.label for item in self.items if item.earlier_result is None
+        )
         try:
             for item in self.items:
                 if item.earlier_result is None:
-                    self.waiting.append(ProblemJob(item, MemoryRequest.for_capture(self._most())))
+                    self.waiting_jobs.append(
+                        ProblemJob(item, MemoryRequest.for_capture(self._max_memory_bytes()))
+                    )
                 else:
-                    self._end(self._earlier_row(item))
-            self.keeper.save("running", forget)
-            self.nodes_looked = time.monotonic()
-            while self.waiting or self.flying:
-                self._turn()
-                if self.stop.is_requested and not self.finishing:
-                    self._finish_what_runs()
-            if self.finishing:
+                    self._add_row(self._build_earlier_row(item))
+            self.manifest_writer.save("running", forgotten_labels)
+            self.nodes_checked_s = time.monotonic()
+            while self.waiting_jobs or self.sent_jobs:
+                self._run_turn()
+                if self.stop.is_requested and not self.is_finishing:
+                    self._cancel_waiting()
+            if self.is_finishing:
                 state = "interrupted"
         except KeyboardInterrupt:
             self.stop.is_immediate = True
             state = "interrupted"
-            self._stop()
+            self._cancel_all()
         except (ClusterError, StoreError):
             with suppress(StoreError):
-                self._stop()
-                self.keeper.save("interrupted")
+                self._cancel_all()
+                self.manifest_writer.save("interrupted")
             raise
-        return self.keeper.save(state)
+        return self.manifest_writer.save(state)
 
-    def _turn(self) -> None:
+    def _run_turn(self) -> None:
         """Send what can be sent, take in what has ended, and tell how things are."""
         import ray
 
-        while self.waiting and self._may_send():
-            self._send(self.waiting.popleft())
-        ready, _ = ray.wait(list(self.flying), num_returns=1, timeout=LOOK_S)
+        while self.waiting_jobs and self._may_send_next():
+            self._send_job(self.waiting_jobs.popleft())
+        ready, _ = ray.wait(list(self.sent_jobs), num_returns=1, timeout=STAGE_CHECK_INTERVAL_S)
         if ready:  # whatever else is there now comes along
-            flying = list(self.flying)
-            ready, _ = ray.wait(flying, num_returns=len(flying), timeout=0)
+            references = list(self.sent_jobs)
+            ready, _ = ray.wait(references, num_returns=len(references), timeout=0)
         for reference in ready:
-            self._receive(self.flying.pop(reference), reference)
+            self._receive_answer(self.sent_jobs.pop(reference), reference)
         now = time.monotonic()
-        if now - self.looked >= LOOK_S:
-            self.looked = now
-            self._tell()
-            self.keeper.save_if_due()
-        if now - self.nodes_looked >= NODES_S:
-            self._look_at_nodes()
+        if now - self.stages_checked_s >= STAGE_CHECK_INTERVAL_S:
+            self.stages_checked_s = now
+            self._report_stages()
+            self.manifest_writer.save_if_due()
+        if now - self.nodes_checked_s >= NODE_CHECK_INTERVAL_S:
+            self._check_nodes()
 
-    def _most(self) -> int:
+    def _max_memory_bytes(self) -> int:
         """Memory that a problem can be given at most."""
-        grows = self.run.settings.wait_for_nodes
-        return NO_BOUND if grows else self.cluster.node_memory_bytes
+        may_grow = self.run.settings.wait_for_nodes
+        return NO_BOUND if may_grow else self.cluster.node_memory_bytes
 
-    def _may_send(self) -> bool:
+    def _may_send_next(self) -> bool:
         """Guesses go out a few at a time, so that what is sized need not wait behind them."""
         settings = self.run.settings
-        if settings.workers is not None and len(self.flying) >= settings.workers:
+        if settings.workers is not None and len(self.sent_jobs) >= settings.workers:
             return False
-        if self.waiting[0].is_sized:
+        if self.waiting_jobs[0].is_sized:
             return True
-        guesses = sum(not job.is_sized for job in self.flying.values())
-        return guesses < max(2 * self.cluster.cores, AHEAD if settings.wait_for_nodes else 1)
+        guesses = sum(not job.is_sized for job in self.sent_jobs.values())
+        return guesses < max(
+            2 * self.cluster.cores, MAX_WAITING_GUESSES if settings.wait_for_nodes else 1
+        )
 
-    def _send(self, job: ProblemJob) -> None:
+    def _send_job(self, job: ProblemJob) -> None:
         cluster, settings = self.cluster, self.run.settings
         granted = job.memory.granted_bytes
-        share = count_threads(cluster.node_cores, cluster.node_memory_bytes, granted)
+        thread_count = count_threads(cluster.node_cores, cluster.node_memory_bytes, granted)
         task = self.run.build_task(
-            job.item, granted, self._most(), max(share, int(settings.num_cpus))
+            job.item, granted, self._max_memory_bytes(), max(thread_count, int(settings.num_cpus))
         )
         may_grow = job.memory.can_grow and job.may_repeat("out of memory", settings.retries)
         job.start_attempt(task.model_copy(update={"sized": job.is_sized, "may_grow": may_grow}))
         assert job.task is not None
-        remote = _remote().options(
+        remote = _remote_function().options(
             num_cpus=settings.num_cpus,
             num_gpus=settings.num_gpus,
             memory=granted,
@@ -162,10 +168,12 @@ class Driver:
             name="decompose",  # Ray keeps figures for each name
         )
         job.start_key = f"{self.run.run_id}/{job.item.label}/{job.attempts}/{job.is_sized}"
-        sent = remote.remote(job.start_key, job.task.model_dump_json(), str(self._log(job)))
-        self.flying[sent] = job
+        reference = remote.remote(
+            job.start_key, job.task.model_dump_json(), str(self._log_path(job))
+        )
+        self.sent_jobs[reference] = job
 
-    def _receive(self, job: ProblemJob, reference: Any) -> None:
+    def _receive_answer(self, job: ProblemJob, reference: Any) -> None:
         """One attempt has ended: send the next one, or write down the end of its problem."""
         import ray
 
@@ -175,74 +183,78 @@ class Driver:
             return
         except ray.exceptions.RayError as error:  # a problem's own errors are answers
             job.end_attempt(None)
-            self._lost(job, error)
+            self._handle_loss(job, error)
             return
         started_tasks.delete_start_record(job.start_key)
-        self.lost.clear()
+        self.lost_labels.clear()
         job.end_attempt(attempt)
         record = attempt.record
         if record.asks_for_more and record.forecast is not None:
-            used, forecast = attempt.peak_memory_bytes or 0, record.forecast
-            job.memory = job.memory.for_model(forecast.expected_bytes, used, forecast.weights_bytes)
+            used_bytes, forecast = attempt.peak_memory_bytes or 0, record.forecast
+            job.memory = job.memory.for_model(
+                forecast.expected_bytes, used_bytes, forecast.weights_bytes
+            )
             job.is_sized = True
-            self._again(job)
+            self._requeue(job)
         elif attempt.result is not None:
-            self._finish(job, attempt)
+            self._finish_problem(job, attempt)
         elif record.out_of_memory and job.memory.can_grow:
-            self._repeat(job, "out of memory", record.reason or "", attempt)
+            self._retry_or_finish(job, "out of memory", record.reason or "", attempt)
         elif record.disk_full:
-            self._repeat(job, "disk full", record.reason or "", attempt)
+            self._retry_or_finish(job, "disk full", record.reason or "", attempt)
         else:
-            self._finish(job, attempt)
+            self._finish_problem(job, attempt)
 
-    def _lost(self, job: ProblemJob, error: BaseException) -> None:
-        cause, said = why_lost(error)
+    def _handle_loss(self, job: ProblemJob, error: BaseException) -> None:
+        cause, message = explain_loss(error)
         if cause == "worker lost":
-            self.lost.add(job.item.label)
-            if len(self.lost) >= MOST_LOST_IN_A_ROW:
+            self.lost_labels.add(job.item.label)
+            if len(self.lost_labels) >= MAX_LOST_IN_A_ROW:
                 raise ClusterError(
-                    f"Ray is broken: {len(self.lost)} problems in a row lost their worker, "
-                    f"the last by {in_short(error)}",
+                    f"Ray is broken: {len(self.lost_labels)} problems in a row lost their worker, "
+                    f"the last by {summarize_error(error)}",
                     hint="the same command again does what is left",
                 )
         else:
-            self._look_at_nodes()
+            self._check_nodes()
         job.lost_node = started_tasks.find_start_host(job.start_key)
         started_tasks.delete_start_record(job.start_key)
-        self._repeat(job, cause, said, None)
+        self._retry_or_finish(job, cause, message, None)
 
-    def _repeat(self, job: ProblemJob, cause: Cause, said: str, attempt: Attempt | None) -> None:
+    def _retry_or_finish(
+        self, job: ProblemJob, cause: Cause, message: str, attempt: Attempt | None
+    ) -> None:
         """Try it again, if the cause's limit lets it be, and if the run goes on."""
         if job.may_repeat(cause, self.run.settings.retries):
-            repeat = job.add_repeat(cause, said, attempt)
+            repeat = job.add_repeat(cause, message, attempt)
             self.watcher.on_retry(job.item.label, repeat)
-            self._again(job, first=attempt is not None)
+            self._requeue(job, at_front=attempt is not None)
             return
         if attempt is None:
-            reason = f"{job.explain_limit(cause)}, the last by {said}"
+            reason = f"{job.explain_limit(cause)}, the last by {message}"
             record = Record(status="crashed", reason=reason, stage="worker")
             attempt = Attempt(record=record, started=job.started)
-        self._finish(job, attempt)
+        self._finish_problem(job, attempt)
 
-    def _again(self, job: ProblemJob, *, first: bool = True) -> None:
+    def _requeue(self, job: ProblemJob, *, at_front: bool = True) -> None:
         """Send it again; after a loss last, since others tell whether it was Ray's fault."""
-        if self.finishing:
+        if self.is_finishing:
             return
-        if first:
-            self.waiting.appendleft(job)
+        if at_front:
+            self.waiting_jobs.appendleft(job)
         else:
-            self.waiting.append(job)
+            self.waiting_jobs.append(job)
 
-    def _finish(self, job: ProblemJob, attempt: Attempt) -> None:
+    def _finish_problem(self, job: ProblemJob, attempt: Attempt) -> None:
         """Write down the end of a problem."""
         assert job.task is not None
         if attempt.result is None:
-            attempt = commit_failure(job.task, attempt, self._log(job))
+            attempt = commit_failure(job.task, attempt, self._log_path(job))
         assert attempt.result is not None
         if attempt.store_error is not None:
             raise StoreError(attempt.store_error)
         num_gpus = self.run.settings.num_gpus
-        self._end(
+        self._add_row(
             Row.of(
                 attempt.result,
                 attempts=job.attempts,
@@ -257,9 +269,9 @@ class Driver:
                 gpu_seconds=round(num_gpus * job.held_s, 3) if num_gpus else None,
             )
         )
-        self.keeper.save_if_due()
+        self.manifest_writer.save_if_due()
 
-    def _earlier_row(self, item: PlanItem) -> Row:
+    def _build_earlier_row(self, item: PlanItem) -> Row:
         assert item.earlier_result is not None
         return Row.of(
             item.earlier_result,
@@ -271,84 +283,86 @@ class Driver:
             differs=item.differs,
         )
 
-    def _log(self, job: ProblemJob) -> Path:
+    def _log_path(self, job: ProblemJob) -> Path:
         return self.run.work_store.log_path(self.run.run_id, job.item.label).absolute()
 
-    def _end(self, row: Row) -> None:
-        self.keeper.add(row)
-        self.watcher.on_problem_end(row, self.keeper.ended_count)
+    def _add_row(self, row: Row) -> None:
+        self.manifest_writer.add(row)
+        self.watcher.on_problem_end(row, self.manifest_writer.ended_count)
 
-    def _stages(self) -> list[tuple[Any, ProblemJob, str]]:
+    def _read_stages(self) -> list[tuple[Any, ProblemJob, str]]:
         """What has begun, and where it is."""
         return [
             (reference, job, stage)
-            for reference, job in self.flying.items()
+            for reference, job in self.sent_jobs.items()
             if job.task is not None and (stage := read_stage(job.task))
         ]
 
-    def _tell(self) -> None:
-        self.watcher.on_stages([(job.item.label, stage) for _, job, stage in self._stages()])
+    def _report_stages(self) -> None:
+        self.watcher.on_stages([(job.item.label, stage) for _, job, stage in self._read_stages()])
 
-    def _look_at_nodes(self) -> None:
+    def _check_nodes(self) -> None:
         """See which nodes there are; what waits at Ray for one that is gone does not for ever."""
-        self.nodes_looked = now = time.monotonic()
-        self.cluster = there = described(self.cluster.address)
+        self.nodes_checked_s = now = time.monotonic()
+        self.cluster = cluster = describe_cluster(self.cluster.address)
         if self.run.settings.wait_for_nodes:
             return
-        homeless = {
+        unplaceable = {
             job.item.label: (reference, job)
-            for reference, job in self.flying.items()
-            if job.memory.granted_bytes > there.node_memory_bytes
+            for reference, job in self.sent_jobs.items()
+            if job.memory.granted_bytes > cluster.node_memory_bytes
             and not started_tasks.find_start_host(job.start_key)
         }
-        self.homeless = {label: self.homeless.get(label, now) for label in homeless}
-        for label, since in self.homeless.items():
-            if now - since >= PATIENCE_S:
-                self._evict(*homeless[label])
+        self.unplaceable_since = {
+            label: self.unplaceable_since.get(label, now) for label in unplaceable
+        }
+        for label, since in self.unplaceable_since.items():
+            if now - since >= NODE_WAIT_S:
+                self._evict_job(*unplaceable[label])
 
-    def _evict(self, reference: Any, job: ProblemJob) -> None:
+    def _evict_job(self, reference: Any, job: ProblemJob) -> None:
         """End a problem that waits for a node that does not come."""
         import ray
 
         ray.cancel(reference)
-        del self.flying[reference]
+        del self.sent_jobs[reference]
         if not self.cluster.node_memory_bytes:
             raise ClusterError(
-                f"Ray at {self.cluster.address}: no node has been there for {PATIENCE_S:.0f} s",
+                f"Ray at {self.cluster.address}: no node has been there for {NODE_WAIT_S:.0f} s",
                 hint="the same command again does what is left",
             )
         reason = describe_shortage(job.memory.granted_bytes, self.cluster.node_memory_bytes)
         record = Record(status="too_large", reason=f"{reason} now", stage="waiting")
-        self._finish(job, Attempt(record=record, started=datetime.now(UTC)))
+        self._finish_problem(job, Attempt(record=record, started=datetime.now(UTC)))
 
-    def _finish_what_runs(self) -> None:
+    def _cancel_waiting(self) -> None:
         """After the first Ctrl-C: what has begun goes on, the rest is not started."""
         import ray
 
-        self.finishing = True
-        self.waiting.clear()
-        for reference, job in list(self.flying.items()):
+        self.is_finishing = True
+        self.waiting_jobs.clear()
+        for reference, job in list(self.sent_jobs.items()):
             if not started_tasks.find_start_host(job.start_key):
                 ray.cancel(reference)
-                del self.flying[reference]
-        self.watcher.on_message(f"finishing {len(self.flying)} running; Ctrl-C again stops now")
+                del self.sent_jobs[reference]
+        self.watcher.on_message(f"finishing {len(self.sent_jobs)} running; Ctrl-C again stops now")
 
-    def _stop(self) -> None:
+    def _cancel_all(self) -> None:
         """End what runs, and everything that it started; remove what it left half done."""
         import ray
 
-        stopped = self._stages()
-        for reference in self.flying:
+        running = self._read_stages()
+        for reference in self.sent_jobs:
             with suppress(ray.exceptions.RayError):
                 ray.cancel(reference, force=True)
-        if self.flying:
-            ray.wait(list(self.flying), num_returns=len(self.flying), timeout=10)
-        for job in self.flying.values():
+        if self.sent_jobs:
+            ray.wait(list(self.sent_jobs), num_returns=len(self.sent_jobs), timeout=10)
+        for job in self.sent_jobs.values():
             if job.task is not None:
                 remove_scratch(job.task)
-        for _, job, stage in stopped:
+        for _, job, stage in running:
             problem = job.item.problem
-            self._end(
+            self._add_row(
                 Row(
                     problem=problem.name,
                     source_level=problem.source_level,
@@ -361,7 +375,7 @@ class Driver:
 
 
 @cache
-def _remote() -> Any:
+def _remote_function() -> Any:
     """The remote function; made once, since Ray keeps every one that it is given."""
     import ray
 

@@ -24,7 +24,7 @@ _LEVELS = tuple(LEVEL_FOLDER.values())
 
 
 @dataclass(frozen=True, slots=True)
-class Decomposed:
+class LocalDecomposition:
     """One problem, taken apart."""
 
     result: ProblemResult
@@ -35,7 +35,7 @@ class Decomposed:
     """Whether the directory still holds an earlier decomposition, which passed."""
 
 
-def decompose(file: Path, settings: Settings, named: str | None = None) -> Decomposed:
+def decompose(file: Path, settings: Settings, import_name: str | None = None) -> LocalDecomposition:
     """Take one problem apart and verify it, with all the memory that there is.
 
     A broken problem file does not replace an earlier decomposition of the same name that passed.
@@ -49,42 +49,42 @@ def decompose(file: Path, settings: Settings, named: str | None = None) -> Decom
     store = DirectoryStore(settings.output)
     name = label(problem)
     directory = store.directory(name)
-    most = usable_bytes(settings.memory)
+    memory_bytes = usable_bytes(settings.memory)
     task = Task(
         problem=problem.path,
-        named=named,
+        named=import_name,
         label=name,
         directory=directory.absolute(),
         scratch=(directory.parent / f".{directory.name}.alone").absolute(),
         options=run_options(settings),
-        memory_bytes=most,
-        most_memory_bytes=most,
+        memory_bytes=memory_bytes,
+        most_memory_bytes=memory_bytes,
         threads=cores(),
         timeout_s=settings.timeout,
         keeps_passed=True,
     )
     log = settings.output / "logs" / f"{name}.log"
-    done = attempt.decompose(task, log.absolute())
-    if done.record.refused:
-        raise UsageError(done.record.refused)
-    if named and done.record.missing:
+    outcome = attempt.decompose(task, log.absolute())
+    if outcome.record.refused:
+        raise UsageError(outcome.record.refused)
+    if import_name and outcome.record.missing:
         file.unlink(missing_ok=True)
-        package = named.partition(":")[0].partition(".")[0]
-        hint = done.record.hint or f"is it spelled so in this version of {package}?"
-        raise UsageError(f"{named}: {done.record.missing}", hint=hint)
-    if done.result is None:  # no space was left
-        done = attempt.commit_failure(task, done, log.absolute())
-    assert done.result is not None
-    return Decomposed(
-        done.result,
+        package = import_name.partition(":")[0].partition(".")[0]
+        hint = outcome.record.hint or f"is it spelled so in this version of {package}?"
+        raise UsageError(f"{import_name}: {outcome.record.missing}", hint=hint)
+    if outcome.result is None:  # no space was left
+        outcome = attempt.commit_failure(task, outcome, log.absolute())
+    assert outcome.result is not None
+    return LocalDecomposition(
+        outcome.result,
         directory,
         log if log.exists() else None,
-        earlier_stays=done.artifact_prefix is None,
+        earlier_stays=outcome.artifact_prefix is None,
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class LocalVerification:
     """One directory, judged again."""
 
     directory: Path
@@ -105,7 +105,9 @@ class Verified:
         }
 
 
-def verify(directory: Path, settings: Settings, to: Path | None = None) -> Verified:
+def verify(
+    directory: Path, settings: Settings, power_file: Path | None = None
+) -> LocalVerification:
     """Verify a decomposition directory, whoever wrote it; it is only read.
 
     `to`: a file for the list of wrong kernels.
@@ -121,47 +123,47 @@ def verify(directory: Path, settings: Settings, to: Path | None = None) -> Verif
             hint="name a decomposition directory",
         )
     refuse_other_versions(directory)
-    if to is not None:
-        _refuse_unwritable(to)
+    if power_file is not None:
+        _refuse_unwritable(power_file)
     mode = mode_of(directory) or settings.mode
-    most = usable_bytes(settings.memory)
-    with tempfile.TemporaryDirectory(prefix="kdrun-") as aside:
+    memory_bytes = usable_bytes(settings.memory)
+    with tempfile.TemporaryDirectory(prefix="kdrun-") as temporary_folder:
         task = Task(
             problem=(directory / "original.py").absolute(),
             label=directory.name,
             directory=directory.absolute(),
-            scratch=Path(aside) / "scratch",
+            scratch=Path(temporary_folder) / "scratch",
             options=run_options(settings).model_copy(update={"mode": mode}),
-            memory_bytes=most,
-            most_memory_bytes=most,
+            memory_bytes=memory_bytes,
+            most_memory_bytes=memory_bytes,
             threads=cores(),
             timeout_s=settings.timeout,
         )
-        record = attempt.verify(task, Path(aside) / "log").record
+        record = attempt.verify(task, Path(temporary_folder) / "log").record
     if record.refused:
         raise UsageError(record.refused)
     if record.status == "error":
         record = record.model_copy(update={"reason": f"original.py: {record.reason}"})
-    found = (record.verification or {}).get("power")
-    if found is None:
-        return Verified(directory, record)
-    power = Power.model_validate(found)
-    if to is not None:
+    power_document = (record.verification or {}).get("power")
+    if power_document is None:
+        return LocalVerification(directory, record)
+    power = Power.model_validate(power_document)
+    if power_file is not None:
         try:
-            write_power(to, power)
+            write_power(power_file, power)
         except OSError as error:
-            raise unwritable(to, error, "--to") from error
-    return Verified(directory, record, power, to)
+            raise unwritable(power_file, error, "--to") from error
+    return LocalVerification(directory, record, power, power_file)
 
 
 def _refuse_unwritable(file: Path) -> None:
     """Try to write a file before the long work for it; leave it as it was."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        was_there = file.exists()
+        existed = file.exists()
         with file.open("ab"):
             pass
-        if not was_there:
+        if not existed:
             file.unlink()
     except OSError as error:
         raise unwritable(file, error, "--to") from error

@@ -26,7 +26,13 @@ from runner.batch.plan import PlanItem, label, plan
 from runner.batch.progress import watch_run
 from runner.batch.run import Run, Watcher, WatcherGroup
 from runner.batch.run_lock import hold_run_lock
-from runner.batch.stored_results import claimed, plan_over, send, store_of, unfinished
+from runner.batch.stored_results import (
+    claim_store,
+    find_unfinished_run,
+    open_store,
+    plan_with_store,
+    send_results,
+)
 from runner.config import Settings
 from runner.errors import UsageError, require_package
 from runner.problems import Problem, data_root, origin, problem_files, select
@@ -35,7 +41,7 @@ from runner.store.manifest import Manifest
 from runner.store.result import RunOptions
 from runner.store.runs import RunStore
 
-Say = Callable[[str], None]
+MessagePrinter = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +54,14 @@ class Submission:
     """Where the problems came from, in words."""
 
     @property
-    def todo(self) -> list[PlanItem]:
+    def pending_items(self) -> list[PlanItem]:
         """Items that no earlier result stands for."""
         return [item for item in self.items if item.earlier_result is None]
 
     def __str__(self) -> str:
-        done = len(self.items) - len(self.todo)
-        earlier = f", {done} passed before" if done else ""
-        return f"{self.origin}: {len(self.items)} selected{earlier}, {len(self.todo)} to run"
+        passed_count = len(self.items) - len(self.pending_items)
+        passed_text = f", {passed_count} passed before" if passed_count else ""
+        return f"{self.origin}: {len(self.items)} selected{passed_text}, {len(self.pending_items)} to run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +76,7 @@ class Preview:
     """What Ray will be asked for; present exactly when there is an estimate."""
 
 
-def prepare(settings: Settings, *, dry: bool = False) -> Submission:
+def prepare(settings: Settings, *, is_dry_run: bool = False) -> Submission:
     """Select the problems, and plan what to do about each; a dry one leaves no trace in a store.
 
     Raises:
@@ -78,16 +84,27 @@ def prepare(settings: Settings, *, dry: bool = False) -> Submission:
         StoreError: results cannot be stored where they are to be.
         MissingPackageError: Ray, which all but a dry run needs, is not installed.
     """
-    if not dry:
+    if not is_dry_run:
         require_package("ray", "cluster", "kdrun submit")
     root = data_root(settings.data)
     patterns = problem_files(settings.problem, settings.output)
     problems = select(root, settings.level, patterns, settings.start, settings.count)
-    return planned(settings, problems, origin=origin(root, problems), data=str(root.path), dry=dry)
+    return plan_submission(
+        settings,
+        problems,
+        origin=origin(root, problems),
+        data=str(root.path),
+        is_dry_run=is_dry_run,
+    )
 
 
-def planned(
-    settings: Settings, problems: Sequence[Problem], *, origin: str, data: str, dry: bool = False
+def plan_submission(
+    settings: Settings,
+    problems: Sequence[Problem],
+    *,
+    origin: str,
+    data: str,
+    is_dry_run: bool = False,
 ) -> Submission:
     """What to do about problems that are selected.
 
@@ -97,15 +114,15 @@ def planned(
     """
     store = DirectoryStore(settings.output)
     options = run_options(settings)
-    shared = store_of(settings) if dry else claimed(settings)
-    run_id = settings.run_id or _run_id(store, shared, settings)
-    wanted = {"resume": settings.resume, "only_failed": settings.only_failed}
-    if shared is None:
-        found = {label(p): result for p in problems if (result := store.result(label(p)))}
-        items = plan(problems, found, store.damage, options, __version__, **wanted)
+    shared_store = open_store(settings) if is_dry_run else claim_store(settings)
+    run_id = settings.run_id or _choose_run_id(store, shared_store, settings)
+    selection = {"resume": settings.resume, "only_failed": settings.only_failed}
+    if shared_store is None:
+        earlier_results = {label(p): result for p in problems if (result := store.result(label(p)))}
+        items = plan(problems, earlier_results, store.damage, options, __version__, **selection)
     else:
-        shared.find_manifest(run_id)  # one that cannot be read is told now
-        items = plan_over(shared, run_id, store, problems, options, **wanted)
+        shared_store.find_manifest(run_id)  # one that cannot be read is told now
+        items = plan_with_store(shared_store, run_id, store, problems, options, **selection)
     run = Run(
         run_id=run_id,
         store=store,
@@ -113,14 +130,14 @@ def planned(
         data=data,
         arguments=settings.model_dump(mode="json"),
         settings=settings,
-        shared_store=shared,
+        shared_store=shared_store,
         is_remote=settings.address is not None,
-        work_directory=_aside(settings, run_id),
+        work_directory=_work_directory(settings, run_id),
     )
     return Submission(run, items, origin)
 
 
-def _aside(settings: Settings, run_id: str) -> Path | None:
+def _work_directory(settings: Settings, run_id: str) -> Path | None:
     """Where a cluster that is driven from outside builds results: it may not have our folders.
 
     Raises:
@@ -151,7 +168,7 @@ def run_options(settings: Settings) -> RunOptions:
     )
 
 
-def submit(submission: Submission, settings: Settings, say: Say) -> Manifest:
+def submit(submission: Submission, settings: Settings, say: MessagePrinter) -> Manifest:
     """Run it over a Ray, and return its manifest, which is written too.
 
     Raises:
@@ -159,22 +176,22 @@ def submit(submission: Submission, settings: Settings, say: Say) -> Manifest:
         ClusterError: no Ray, or not the one that was asked for.
         StoreError: results cannot be written.
     """
-    return drive(sent_from_here(submission, say), settings, say)
+    return drive(send_local_results(submission, say), settings, say)
 
 
-def sent_from_here(submission: Submission, say: Say) -> Submission:
+def send_local_results(submission: Submission, say: MessagePrinter) -> Submission:
     """Say what is to be done, and let the store have what only the output directory had."""
     run, items = submission.run, submission.items
     say(str(submission))
     if run.shared_store is None:
         return submission
     say(f"run {run.run_id} in {run.shared_store}")
-    if here := sum(item.is_only_local for item in items):
-        say(f"sending {here} that passed here before")
-    return replace(submission, items=send(run.shared_store, run.run_id, run.store, items))
+    if local_count := sum(item.is_only_local for item in items):
+        say(f"sending {local_count} that passed here before")
+    return replace(submission, items=send_results(run.shared_store, run.run_id, run.store, items))
 
 
-def drive(submission: Submission, settings: Settings, say: Say) -> Manifest:
+def drive(submission: Submission, settings: Settings, say: MessagePrinter) -> Manifest:
     """Run what is left to run over a Ray.
 
     Raises:
@@ -186,14 +203,14 @@ def drive(submission: Submission, settings: Settings, say: Say) -> Manifest:
     run, items = submission.run, submission.items
     folder = run.store.run_directory(run.run_id)
     with ExitStack() as stack:
-        if submission.todo:
+        if submission.pending_items:
             if settings.address is None and settings.device not in ("cpu", "auto"):
                 look_for_device(settings.device)
                 close_fork_server()  # the local Ray's workers have children of their own
             stack.enter_context(hold_run_lock(folder, run.run_id))
         watchers: list[Watcher] = [EventLog(stack.enter_context(open_log(folder)), run.run_id)]
         cluster = no_cluster()
-        if submission.todo:
+        if submission.pending_items:
             with interruptible_start():
                 cluster = stack.enter_context(connect(settings))
             if not is_client(settings.address):  # whose nodes get ours, and which counts nothing
@@ -209,34 +226,36 @@ def drive(submission: Submission, settings: Settings, say: Say) -> Manifest:
         return Driver(run, items, cluster, WatcherGroup(watchers), stop).drive()
 
 
-def preview(submission: Submission, settings: Settings, say: Say) -> list[Preview]:
+def preview(submission: Submission, settings: Settings, say: MessagePrinter) -> list[Preview]:
     """What a run would do, with the memory that each problem would ask this machine for."""
     say(str(submission))
-    most = usable_bytes(settings.memory)
-    return [_preview(submission.run, item, most) for item in submission.items]
+    max_bytes = usable_bytes(settings.memory)
+    return [_preview(submission.run, item, max_bytes) for item in submission.items]
 
 
-def _preview(run: Run, item: PlanItem, most_bytes: int) -> Preview:
+def _preview(run: Run, item: PlanItem, max_bytes: int) -> Preview:
     if item.earlier_result is not None:
         return Preview(item)
-    needs = MemoryRequest.for_capture(most_bytes)
+    memory = MemoryRequest.for_capture(max_bytes)
     attempt = None
-    while attempt is None or (attempt.record.out_of_memory and needs.can_grow):
+    while attempt is None or (attempt.record.out_of_memory and memory.can_grow):
         if attempt is not None:
-            needs = needs.with_max_memory()
-        task = run.build_task(item, needs.granted_bytes, most_bytes, cores())
+            memory = memory.with_max_memory()
+        task = run.build_task(item, memory.granted_bytes, max_bytes, cores())
         # A dry run leaves nothing behind, in the output directory either.
         with _temporary_directory() as scratch:
-            aside = task.model_copy(update={"scratch": scratch / "scratch"})
-            attempt = estimate(aside, scratch / "log")
+            task_aside = task.model_copy(update={"scratch": scratch / "scratch"})
+            attempt = estimate(task_aside, scratch / "log")
     record: Record = attempt.record
     if record.forecast is None:
         return Preview(item, f"{record.status}: {record.reason}")
-    expected, weights = record.forecast.expected_bytes, record.forecast.weights_bytes
-    needs = needs.for_model(expected, attempt.peak_memory_bytes or 0, weights)
-    streams = needs.fits and expected > most_bytes
-    note = "weights are streamed" if streams else "" if needs.fits else "too large to verify here"
-    return Preview(item, note, expected, needs.granted_bytes)
+    expected_bytes, weights_bytes = record.forecast.expected_bytes, record.forecast.weights_bytes
+    memory = memory.for_model(expected_bytes, attempt.peak_memory_bytes or 0, weights_bytes)
+    is_streamed = memory.fits and expected_bytes > max_bytes
+    note = (
+        "weights are streamed" if is_streamed else "" if memory.fits else "too large to verify here"
+    )
+    return Preview(item, note, expected_bytes, memory.granted_bytes)
 
 
 @contextmanager
@@ -245,25 +264,25 @@ def _temporary_directory() -> Iterator[Path]:
         yield Path(directory)
 
 
-def _run_id(store: DirectoryStore, shared: RunStore | None, settings: Settings) -> str:
+def _choose_run_id(store: DirectoryStore, shared_store: RunStore | None, settings: Settings) -> str:
     """That of the same run which was stopped before its end, or a new one."""
-    if shared is not None and settings.resume:
-        last = unfinished(shared, settings.model_dump(mode="json"))
-        if last is not None:
-            return last.run_id
+    if shared_store is not None and settings.resume:
+        unfinished_run = find_unfinished_run(shared_store, settings.model_dump(mode="json"))
+        if unfinished_run is not None:
+            return unfinished_run.run_id
     return _new_run_id(store)
 
 
 def _new_run_id(store: DirectoryStore) -> str:
     """The time, readable and in order; a second run in one second waits its turn."""
-    name = wanted = f"{datetime.now(UTC):%Y%m%d-%H%M%S}"
-    n = 1
+    name = timestamp = f"{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    number = 1
     while store.run_directory(name).exists():
-        n += 1
-        name = f"{wanted}-{n}"
+        number += 1
+        name = f"{timestamp}-{number}"
     return name
 
 
-def to_stderr(text: str) -> None:
+def print_to_stderr(text: str) -> None:
     """How `say` speaks on the command line."""
     print(text, file=sys.stderr, flush=True)

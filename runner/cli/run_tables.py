@@ -13,10 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from runner.batch.child import problem_logs
-from runner.batch.local_execution import Decomposed, Verified
+from runner.batch.local_execution import LocalDecomposition, LocalVerification
 from runner.batch.machine import GIB
 from runner.batch.progress import COLOURS
-from runner.batch.remote.jobs import Found
+from runner.batch.remote.jobs import ClusterJob
 from runner.batch.submit import Preview
 from runner.problems import Problem
 from runner.quantities import counted
@@ -24,7 +24,7 @@ from runner.statuses import STATUSES, Status
 from runner.store.manifest import Manifest
 from runner.store.manifest_row import Row
 from runner.store.pull import Pulled
-from runner.store.result import Decomposed as Decomposer
+from runner.store.result import LocalDecomposition as Decomposer
 
 
 def table() -> Table:
@@ -169,7 +169,7 @@ def states_json(manifests: Sequence[Manifest], statuses: Sequence[Status] = ()) 
     return json.dumps({"runs": runs}, indent=1)
 
 
-def sent(found: Sequence[Found]) -> Table:
+def sent(found: Sequence[ClusterJob]) -> Table:
     """Runs that were sent to a cluster, and what it says of each."""
     shown = table()
     for name in ("run", "job", "sent", "ended", "id of the job"):
@@ -181,7 +181,7 @@ def sent(found: Sequence[Found]) -> Table:
 
 
 def sent_json(
-    found: Sequence[Found], manifests: Sequence[Manifest], statuses: Sequence[Status] = ()
+    found: Sequence[ClusterJob], manifests: Sequence[Manifest], statuses: Sequence[Status] = ()
 ) -> str:
     """Return the same for programs; of one run its manifest, too."""
     jobs = [
@@ -246,7 +246,7 @@ def plan_json(previews: Sequence[Preview]) -> str:
     return json.dumps({"problems": rows}, indent=1)
 
 
-def one(done: Decomposed, took_s: float, console: Console) -> None:
+def one(done: LocalDecomposition, took_s: float, console: Console) -> None:
     """Print what came of one problem; `took_s` is the wall time of the whole command."""
     result = done.result
     text = Text(f"{result.status}  {result.label}")
@@ -289,7 +289,7 @@ def _rounds(done: Decomposer, console: Console) -> None:
         console.print(line, soft_wrap=True)
 
 
-def verdict(verified: Verified, console: Console) -> None:
+def verdict(verified: LocalVerification, console: Console) -> None:
     """One directory that was judged: its gates, and the first thing to fix."""
     record = verified.record
     text = Text(f"{record.status}  {verified.directory}")

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from runner.batch.child.task import Record
-from runner.batch.local_execution import Verified
+from runner.batch.local_execution import LocalVerification
 from runner.batch.progress import ProgressBar, ProgressLines, format_line
 from runner.cli import run_tables
 from runner.store.manifest import Manifest, count
@@ -127,7 +127,7 @@ def test_a_verdict_minds_only_what_a_user_can_act_on() -> None:
     record = Record(status="passed", health=health, warnings=health[1:])
     out = io.StringIO()
 
-    run_tables.verdict(Verified(Path("relu"), record), Console(file=out))
+    run_tables.verdict(LocalVerification(Path("relu"), record), Console(file=out))
 
     assert out.getvalue().splitlines() == [
         "passed  relu",

@@ -13,7 +13,7 @@ from runner.batch.attempt import commit_failure, decompose
 from runner.batch.child.task import Task, TaskTarget
 from runner.batch.machine import GIB
 from runner.batch.plan import PlanItem
-from runner.batch.stored_results import plan_over, unfinished
+from runner.batch.stored_results import find_unfinished_run, plan_with_store
 from runner.problems import Problem, identify
 from runner.store import (
     Address,
@@ -146,7 +146,7 @@ def test_the_same_command_goes_on_with_the_last_run_if_it_was_stopped(
 ) -> None:
     for each in runs:
         store.save(each, [])
-    found = unfinished(store, {"level": [3]})
+    found = find_unfinished_run(store, {"level": [3]})
     assert (found.run_id if found else None) == expected
 
 
@@ -179,7 +179,7 @@ def over(
 ) -> PlanItem:
     output = DirectoryStore(tmp_path / "nothing-here")
     how = {"resume": resume, "only_failed": False}
-    (item,) = plan_over(store, "one", output, [problem], RunOptions(**options), **how)
+    (item,) = plan_with_store(store, "one", output, [problem], RunOptions(**options), **how)
     return item
 
 

@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from runner.batch.stored_results import looked_at, status_command
+from runner.batch.stored_results import open_readable_store, status_command
 from runner.config import Settings
 from runner.errors import StoreError, UsageError, suggest_names
 from runner.problems import find_labels
@@ -74,7 +74,7 @@ def read_log(settings: Settings, run_id: str, problem: str) -> bytes:
             return b""
         except OSError as error:
             raise StoreError(f"{error.filename}: {error.strerror}") from error
-    store = looked_at(settings)
+    store = open_readable_store(settings)
     label = _find_label(settings, store.manifest(run_id), [], problem)
     blob = store.objects.get(key_layout.log_key(run_id, label))
     return blob.data if blob else b""

@@ -8,22 +8,22 @@ imported inside.
 import sys
 from pathlib import Path
 
-FAILED = "kdrun: "
+FAILURE_PREFIX = "kdrun: "
 
 
 def main(folder: Path) -> int:
     """Drive the run that the folder tells of; the exit code is that of `kdrun submit`."""
     try:
-        from runner.batch.remote.job_run import driven
+        from runner.batch.remote.job_run import drive_sent_run
         from runner.errors import KdrunError
     except ImportError as error:
-        said = f"its nodes need what kdrun needs, as its image has: {error}"
-        print(f"{FAILED}{said}", file=sys.stderr, flush=True)
+        message = f"its nodes need what kdrun needs, as its image has: {error}"
+        print(f"{FAILURE_PREFIX}{message}", file=sys.stderr, flush=True)
         return 2
     try:
-        return 0 if driven(folder).all_passed else 1
+        return 0 if drive_sent_run(folder).all_passed else 1
     except KdrunError as error:
-        print(f"{FAILED}{error}", file=sys.stderr, flush=True)
+        print(f"{FAILURE_PREFIX}{error}", file=sys.stderr, flush=True)
         return error.exit_code
     except KeyboardInterrupt:  # before there was anything to stop
         return 130

@@ -25,7 +25,7 @@ JOB_FILE = "job.json"
 PROBLEMS = "problems"
 
 
-class Sent(Document):
+class JobDescription(Document):
     """What a job's driver is told."""
 
     job: Job
@@ -42,27 +42,29 @@ class Sent(Document):
     aside: Path | None
     """Where workers build what then goes to the store; None: in the output directory."""
 
-    def files(self, folder: Path) -> list[Path]:
+    def problem_files(self, folder: Path) -> list[Path]:
         """The problems, in their order."""
-        return [folder / PROBLEMS / f"{each}.py" for each in self.problems]
+        return [folder / PROBLEMS / f"{label}.py" for label in self.problems]
 
 
 @contextmanager
-def parcel(job_id: str, problems: Sequence[Problem] = ()) -> Iterator[Path]:
+def package_job(job_id: str, problems: Sequence[Problem] = ()) -> Iterator[Path]:
     """A folder of the job's name with our code and the problems in it; it goes when it was sent.
 
     Raises:
         ProblemError: a problem cannot be read any more.
     """
-    with tempfile.TemporaryDirectory(prefix="kdrun-") as aside:
-        folder = Path(aside) / job_id
-        ours = Path(runner.__file__).parent
-        shutil.copytree(ours, folder / ours.name, ignore=shutil.ignore_patterns("__pycache__"))
+    with tempfile.TemporaryDirectory(prefix="kdrun-") as temporary_folder:
+        folder = Path(temporary_folder) / job_id
+        code_folder = Path(runner.__file__).parent
+        shutil.copytree(
+            code_folder, folder / code_folder.name, ignore=shutil.ignore_patterns("__pycache__")
+        )
         for problem in problems:
-            place = folder / PROBLEMS / f"{label(problem)}.py"
-            place.parent.mkdir(parents=True, exist_ok=True)
+            destination = folder / PROBLEMS / f"{label(problem)}.py"
+            destination.parent.mkdir(parents=True, exist_ok=True)
             try:
-                shutil.copyfile(problem.path, place)
+                shutil.copyfile(problem.path, destination)
             except OSError as error:
                 raise ProblemError(problem.path, f"cannot be read: {error.strerror}") from error
         yield folder

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from runner.batch.cluster import REACH_S, authentication_error, token_refused
+from runner.batch.cluster import CONNECT_TIMEOUT_S, authentication_error, token_error
 from runner.errors import ClusterError, UsageError, require_package
 from runner.store.manifest import Job
 
@@ -22,19 +22,19 @@ DASHBOARD_PORT = 8265
 METADATA = "kdrun"
 """Of a job of ours: which run it is, and where its results go."""
 ACTIVE = ("pending", "running")
-ANSWER_S = 30.0
+ANSWER_TIMEOUT_S = 30.0
 """For a question to the cluster; a laptop that has slept finds its connections dead."""
-LOOK_S = 1.0
+MIN_CHECK_INTERVAL_S = 1.0
 """How often a job that is followed is looked at."""
 LOG_BYTES_PER_S = 500_000
 """What looking may cost: a long log is read whole each time, so less often."""
-RETRY_S = 5.0
-LOST_S = 3600.0
+RETRY_INTERVAL_S = 5.0
+MAX_SILENCE_S = 3600.0
 """Without an answer, time asleep not counted, until a job is followed no more."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ClusterJob:
     """A job of ours, as its cluster tells of it."""
 
     job: Job
@@ -48,11 +48,11 @@ class Found:
     ended: datetime | None
 
     @property
-    def active(self) -> bool:
+    def is_active(self) -> bool:
         return self.state in ACTIVE
 
 
-class Jobs:
+class JobClient:
     """The jobs of one cluster."""
 
     def __init__(self, address: str) -> None:
@@ -63,10 +63,10 @@ class Jobs:
             MissingPackageError: Ray's job client is not installed.
             ClusterError: nobody answers there, or not Ray.
         """
-        self.address = dashboard(address)
-        self.client = _client(self.address)
+        self.address = dashboard_url(address)
+        self.client = _open_client(self.address)
 
-    def send(
+    def submit_job(
         self, run_id: str, package: Path, metadata: Mapping[str, Any], environment: dict[str, str]
     ) -> Job:
         """Send a folder to be worked on; its job.json is read by `runner.batch.remote.job_entry`.
@@ -76,7 +76,7 @@ class Jobs:
         """
         # No environment of ours is told to the shell; `exec`, so that signals reach the driver.
         job_id = package.name
-        with self._asking("send the job"):
+        with self._translate_errors("send the job"):
             self.client.submit_job(
                 entrypoint="exec python -m runner.batch.remote.job_entry",
                 submission_id=job_id,
@@ -85,50 +85,52 @@ class Jobs:
             )
         return Job(address=self.address, job_id=job_id)
 
-    def all(self) -> list[Found]:
+    def list_jobs(self) -> list[ClusterJob]:
         """Every job of ours that the cluster remembers, oldest first."""
-        with self._asking("list its jobs"):
-            listed = self.client.list_jobs()
-        found = (_found(self.address, details) for details in listed)
-        jobs = [one for one in found if one is not None]
-        return sorted(jobs, key=lambda one: one.started or datetime.now(UTC))
+        with self._translate_errors("list its jobs"):
+            details_of_jobs = self.client.list_jobs()
+        parsed_jobs = (_parse_job(self.address, details) for details in details_of_jobs)
+        jobs = [job for job in parsed_jobs if job is not None]
+        return sorted(jobs, key=lambda job: job.started or datetime.now(UTC))
 
-    def of_run(self, run_id: str) -> Found:
+    def find_last_job(self, run_id: str) -> ClusterJob:
         """The last job of a run.
 
         Raises:
             ClusterError: the cluster knows none.
         """
-        jobs = self.all()
-        mine = [one for one in jobs if one.run_id == run_id]
-        if not mine:
-            known = ", ".join(dict.fromkeys(one.run_id for one in jobs[-3:])) or "none"
+        jobs = self.list_jobs()
+        run_jobs = [job for job in jobs if job.run_id == run_id]
+        if not run_jobs:
+            last_run_ids = ", ".join(dict.fromkeys(job.run_id for job in jobs[-3:])) or "none"
             raise ClusterError(
-                f"no run {run_id!r} at {self.address}", hint=f"the last ones there: {known}"
+                f"no run {run_id!r} at {self.address}", hint=f"the last ones there: {last_run_ids}"
             )
-        return mine[-1]
+        return run_jobs[-1]
 
-    def look(self, job: Job) -> Found:
+    def read_job(self, job: Job) -> ClusterJob:
         """How a job stands.
 
         Raises:
             ClusterError: it is not known (any more), or nobody answers.
         """
-        with self._asking(f"tell of {job.job_id}"):
+        with self._translate_errors(f"tell of {job.job_id}"):
             details = self.client.get_job_info(job.job_id)
-        found = _found(self.address, details)
-        if found is None:
+        cluster_job = _parse_job(self.address, details)
+        if cluster_job is None:
             raise ClusterError(f"{job.job_id} at {self.address}: not a job of kdrun")
-        return found
+        return cluster_job
 
-    def log(self, job: Job) -> str:
+    def read_log(self, job: Job) -> str:
         """What its driver has said, without what Ray says before it."""
-        with self._asking(f"show the log of {job.job_id}"):
+        with self._translate_errors(f"show the log of {job.job_id}"):
             text = str(self.client.get_job_logs(job.job_id))
-        _, begun, said = text.partition(f"Running entrypoint for job {job.job_id}: ")
-        return said.partition("\n")[2] if begun else ""
+        _, separator, output = text.partition(f"Running entrypoint for job {job.job_id}: ")
+        return output.partition("\n")[2] if separator else ""
 
-    def follow(self, job: Job, tell: Callable[[str], None], say: Callable[[str], None]) -> Found:
+    def follow_job(
+        self, job: Job, print_line: Callable[[str], None], say: Callable[[str], None]
+    ) -> ClusterJob:
         """Tell each line that its driver says, until the job has ended.
 
         A lost connection is made again; only an hour without an answer ends it.
@@ -136,70 +138,71 @@ class Jobs:
         Raises:
             ClusterError: nobody answers any more, or the job is not known any more.
         """
-        told = 0
-        lost_at: float | None = None
+        printed_length = 0
+        silent_since: float | None = None
         while True:
             try:
-                found = self.look(job)  # before the log: what it says last is there then
-                log = self.log(job)
-            except _Lost as error:
-                if lost_at is None:
-                    lost_at = time.monotonic()
+                cluster_job = self.read_job(job)  # before the log: what it says last is there then
+                log = self.read_log(job)
+            except _NoAnswerError as error:
+                if silent_since is None:
+                    silent_since = time.monotonic()
                     say(f"{error.message}; trying again (the run goes on there)")
-                elif time.monotonic() - lost_at > LOST_S:
+                elif time.monotonic() - silent_since > MAX_SILENCE_S:
                     raise
-                time.sleep(RETRY_S)
+                time.sleep(RETRY_INTERVAL_S)
                 continue
-            if lost_at is not None:
-                lost_at = None
+            if silent_since is not None:
+                silent_since = None
                 say(f"{self.address} answers again")
-            end = len(log) if not found.active else log.rfind("\n") + 1
-            for line in log[told:end].splitlines():
-                tell(line)
-            told = max(told, end)
-            if not found.active:
-                return found
-            time.sleep(max(LOOK_S, len(log) / LOG_BYTES_PER_S))
+            end = len(log) if not cluster_job.is_active else log.rfind("\n") + 1
+            for line in log[printed_length:end].splitlines():
+                print_line(line)
+            printed_length = max(printed_length, end)
+            if not cluster_job.is_active:
+                return cluster_job
+            time.sleep(max(MIN_CHECK_INTERVAL_S, len(log) / LOG_BYTES_PER_S))
 
-    def stop(self, job: Job, patience_s: float) -> Found:
+    def stop_job(self, job: Job, timeout_s: float) -> ClusterJob:
         """End a job, as Ctrl-C ends a run, and wait until it has ended.
 
         Raises:
             ClusterError: it does not end.
         """
-        with self._asking(f"stop {job.job_id}"):
+        with self._translate_errors(f"stop {job.job_id}"):
             self.client.stop_job(job.job_id)
-        end = time.monotonic() + patience_s
-        while (found := self.look(job)).active:
-            if time.monotonic() > end:
+        deadline = time.monotonic() + timeout_s
+        while (cluster_job := self.read_job(job)).is_active:
+            if time.monotonic() > deadline:
                 raise ClusterError(
                     f"{job.job_id} at {self.address} was told to stop, and has not yet",
                     hint=f"look again with `kdrun status --on-cluster {self.address}`",
                 )
             time.sleep(0.5)
-        return found
+        return cluster_job
 
     @contextmanager
-    def _asking(self, what: str) -> Iterator[None]:
+    def _translate_errors(self, action: str) -> Iterator[None]:
         """One question; whatever Ray's client raises is said in one line."""
         from ray.exceptions import RayError
 
         try:
             yield
         except (OSError, RuntimeError, ValueError, RayError) as error:
-            said = _in_short(error)
-            if "does not exist" in said:
+            message = _first_line(error)
+            if "does not exist" in message:
                 raise ClusterError(
-                    f"{self.address}: {said}", hint="a head that is started again knows no old jobs"
+                    f"{self.address}: {message}",
+                    hint="a head that is started again knows no old jobs",
                 ) from error
-            raise _Lost(f"{self.address} does not {what}: {said}") from error
+            raise _NoAnswerError(f"{self.address} does not {action}: {message}") from error
 
 
-class _Lost(ClusterError):
+class _NoAnswerError(ClusterError):
     """No answer, or one that was not Ray's: it may come back."""
 
 
-def dashboard(address: str) -> str:
+def dashboard_url(address: str) -> str:
     """`http://head:8265`, from what people write for it.
 
     Raises:
@@ -229,14 +232,14 @@ def is_local(address: str) -> bool:
     return host in ("localhost", "127.0.0.1", "::1", socket.gethostname())
 
 
-def _client(address: str) -> Any:
+def _open_client(address: str) -> Any:
     for package in ("ray", "aiohttp", "requests"):  # the last two: what Ray's job client imports
         require_package(package, "cluster", f"--on-cluster {address}")
     parts = urlsplit(address)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     hint = f"the head's dashboard, which `ray[default]` has, answers at port {DASHBOARD_PORT}"
     try:
-        socket.create_connection((parts.hostname or "", port), timeout=REACH_S).close()
+        socket.create_connection((parts.hostname or "", port), timeout=CONNECT_TIMEOUT_S).close()
     except (OSError, OverflowError) as error:
         raise ClusterError(f"no Ray dashboard at {address}: {error}", hint=hint) from error
     from ray.exceptions import RayError
@@ -246,53 +249,60 @@ def _client(address: str) -> Any:
         """Ray's, which would wait for ever for an answer."""
 
         def _do_request(self, method: str, endpoint: str, **options: Any) -> Any:
-            return super()._do_request(method, endpoint, **({"timeout": ANSWER_S} | options))
+            return super()._do_request(
+                method, endpoint, **({"timeout": ANSWER_TIMEOUT_S} | options)
+            )
 
-    for talkative in ("ray.dashboard.modules.dashboard_sdk", "ray._private.runtime_env.packaging"):
-        logging.getLogger(talkative).setLevel(logging.ERROR)
+    for logger_name in (
+        "ray.dashboard.modules.dashboard_sdk",
+        "ray._private.runtime_env.packaging",
+    ):
+        logging.getLogger(logger_name).setLevel(logging.ERROR)
     try:
-        with _without("RAY_ADDRESS", "RAY_API_SERVER_ADDRESS"):  # they would win over the flag
+        with _unset_variables(
+            "RAY_ADDRESS", "RAY_API_SERVER_ADDRESS"
+        ):  # they would win over the flag
             return Client(address)
     except authentication_error() as error:
-        raise token_refused(address) from error
+        raise token_error(address) from error
     except (OSError, RuntimeError, ValueError, LookupError, RayError) as error:
-        said = f"no Ray dashboard at {address}: {_in_short(error)}"
-        raise ClusterError(said, hint=hint) from error
+        message = f"no Ray dashboard at {address}: {_first_line(error)}"
+        raise ClusterError(message, hint=hint) from error
 
 
 @contextmanager
-def _without(*names: str) -> Iterator[None]:
-    before = {name: os.environ.pop(name) for name in names if name in os.environ}
+def _unset_variables(*names: str) -> Iterator[None]:
+    saved = {name: os.environ.pop(name) for name in names if name in os.environ}
     try:
         yield
     finally:
-        os.environ.update(before)
+        os.environ.update(saved)
 
 
-def _found(address: str, details: Any) -> Found | None:
+def _parse_job(address: str, details: Any) -> ClusterJob | None:
     """What Ray tells of a job, where it is one of ours."""
     try:
-        about = json.loads((details.metadata or {})[METADATA])
-        run_id = str(about.pop("run_id"))
+        metadata = json.loads((details.metadata or {})[METADATA])
+        run_id = str(metadata.pop("run_id"))
     except (KeyError, ValueError, AttributeError):
         return None
-    return Found(
+    return ClusterJob(
         job=Job(address=address, job_id=details.submission_id),
         run_id=run_id,
-        settings=about,
+        settings=metadata,
         state=str(getattr(details.status, "value", details.status)).lower(),
         message=details.message or "",
-        started=_time(details.start_time),
-        ended=_time(details.end_time),
+        started=_parse_time(details.start_time),
+        ended=_parse_time(details.end_time),
     )
 
 
-def _time(milliseconds: int | None) -> datetime | None:
+def _parse_time(milliseconds: int | None) -> datetime | None:
     return datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds else None
 
 
-def _in_short(error: BaseException) -> str:
+def _first_line(error: BaseException) -> str:
     """One line of what may be an answer's whole page."""
     text = re.sub(r"<[^>]*>", " ", str(error))
-    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    return first[:200] or type(error).__name__
+    first_line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return first_line[:200] or type(error).__name__
