@@ -56,7 +56,7 @@ class Cluster:
 
     address: str | None
     """None for one of our own."""
-    list_nodes: int
+    nodes: int
     cores: int
     memory_bytes: int
     """Of all nodes together, for problems."""
@@ -69,12 +69,12 @@ class Cluster:
 
     def __str__(self) -> str:
         place = f"Ray at {self.address}" if self.address else "a local Ray"
-        list_nodes = counted(self.nodes, "node")
+        nodes = counted(self.nodes, "node")
         gpus = f", {self.gpus:g} GPUs" if self.gpus else ""
         resources = (
             f"{counted(self.cores, 'core')}, {self.memory_bytes / GIB:.1f} GiB for problems{gpus}"
         )
-        return f"{place}: {list_nodes}, {resources}"
+        return f"{place}: {nodes}, {resources}"
 
 
 def no_cluster() -> Cluster:

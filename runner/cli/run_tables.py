@@ -24,7 +24,7 @@ from runner.statuses import STATUSES, Status
 from runner.store.manifest import Manifest
 from runner.store.manifest_row import Row
 from runner.store.pull import Pulled
-from runner.store.result import LocalDecomposition as Decomposer
+from runner.store.result import Decomposed as Decomposer
 
 
 def table() -> Table:

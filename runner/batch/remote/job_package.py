@@ -44,7 +44,7 @@ class JobDescription(Document):
 
     def problem_files(self, folder: Path) -> list[Path]:
         """The problems, in their order."""
-        return [folder / PROBLEMS / f"{label}.py" for label in self.problems]
+        return [folder / PROBLEMS / f"{problem_label}.py" for problem_label in self.problems]
 
 
 @contextmanager
