@@ -1,1 +1,1 @@
-"""Many at once: plan and resume, one model's work in a child, the Ray driver, progress."""
+"""Runs many problems: plans and resumes a run, drives it over Ray, works on each in a child process."""

@@ -1,7 +1,8 @@
-"""This file knows about one attempt at a problem, seen from outside its child.
+"""Makes one attempt at a problem: starts its child, judges how the child ended, commits the result.
 
-It builds aside, judges how the child ended, and commits. It never raises for what a problem does,
-and it alone writes `result.json`: a child's word is taken only for what happened inside it.
+The decomposition is built in a scratch directory and moved into place when it is complete. Nothing
+that a problem does raises an exception here. Only this module writes `result.json`; of the child's
+answer it uses only what happened inside the child.
 """
 
 import errno
@@ -31,47 +32,47 @@ from runner.store.result import Decomposed, Document, ProblemResult, hash_files,
 from runner.store.runs import RunStore
 
 Kind = Literal["estimate", "facts", "decompose", "judge", "verify"]
-"""What a child is asked for: a function of `runner.batch.child.problem_work`."""
+"""Name of the function of `runner.batch.child.problem_work` that a child runs."""
 
 
 MIB = 1 << 20
 _PROBLEM_FOLDER = "problem"
-"""Below an attempt's scratch directory: the file that came with the task."""
+"""Folder in an attempt's scratch directory for a problem file that came with its task."""
 
 
 class Attempt(Document):
-    """How an attempt ended: what a worker has to say to who sent the task."""
+    """Outcome of an attempt, which a worker returns to the driver."""
 
     record: Record
     started: datetime
     cpu_seconds: float | None = None
-    """Processor time of the child."""
+    """CPU seconds of the child."""
     peak_memory_bytes: int | None = None
-    """Largest resident set of the child."""
+    """Largest resident set of the child in bytes."""
     node: str | None = None
-    """Host that it ran on."""
+    """Host that the attempt ran on."""
     decomposer: Decomposed | None = None
-    """Who took the problem apart, where that was not kdrun."""
+    """Command and rounds of the decomposer; None if kdrun itself decomposed the problem."""
     result: ProblemResult | None = None
-    """What stands; absent where another attempt is to follow, or none was to be made."""
+    """Committed result; None if another attempt follows or the task asks for no result."""
     result_sha256: str | None = None
-    """Of its result.json."""
+    """SHA-256 of the result's `result.json`."""
     artifact_prefix: str | None = None
-    """Where its files are, relative to the output directory or to the run's store."""
+    """Location of the result's files, relative to the output directory or to the run's store."""
     differs: list[str] = Field(default_factory=list)
-    """In what another writer's result, which stands, is not what was made here."""
+    """Fields in which the committed result, if another worker's, differs from this attempt's."""
     upload_s: float | None = None
     uploaded_bytes: int | None = None
     store_error: str | None = None
-    """Why the result could not be stored; it is on this machine."""
+    """Reason why the result could not be stored; it is still on this machine."""
 
 
 def run_task(task_json: str, log: str) -> str:
-    """Take a problem apart on this machine; JSON in and out, and no exception leaves."""
+    """Decompose the task's problem and return the attempt as JSON; never raises for a problem."""
     task = Task.model_validate_json(task_json)
     try:
         attempt = decompose(task, Path(log))
-    except (KdrunError, OSError) as error:  # no child can be started, no space is left
+    except (KdrunError, OSError) as error:  # The child cannot start, or the disk is full.
         attempt = Attempt(
             record=_record_start_failure(error), started=datetime.now(UTC), node=_host_name()
         )
@@ -85,21 +86,22 @@ def _record_start_failure(error: KdrunError | OSError) -> Record:
 
 
 def estimate(task: Task, log: Path) -> Attempt:
-    """Capture in a child, and say how much memory the problem needs. Commits nothing."""
+    """Capture a problem in a child and forecast its memory. Commits nothing."""
     with _scratch_directory(task, "TMPDIR") as task:
         return _run_in_child("estimate", task, log)
 
 
 def collect_facts(task: Task, log: Path) -> Attempt:
-    """Look in a child at what the problem's program does. Commits nothing."""
+    """Collect facts about the problem's program in a child. Commits nothing."""
     with _scratch_directory(task, "TMPDIR") as task:
         return _run_in_child("facts", task, log)
 
 
 def decompose(task: Task, log: Path) -> Attempt:
-    """Build the decomposition aside, verify it there, put it in place with its result.
+    """Build and verify the decomposition in a scratch directory, then move it into place.
 
-    Where the task keeps what passed, a result without `artifact_prefix` was not put in place.
+    If the task keeps an earlier result that passed, a broken problem's result is returned without
+    `artifact_prefix` and nothing is moved.
 
     Raises:
         StoreError: the output directory cannot be written to.
@@ -122,16 +124,16 @@ def decompose(task: Task, log: Path) -> Attempt:
 
 
 def verify(task: Task, log: Path) -> Attempt:
-    """Verify a directory that stands, without touching it."""
+    """Verify an existing directory without changing it."""
     with _scratch_directory(task, "TMPDIR") as task:
         return _run_in_child("verify", task, log)
 
 
 def commit_failure(task: Task, attempt: Attempt, log: Path) -> Attempt:
-    """Commit what an attempt that left nothing, or the loss of the worker, said to be the end.
+    """Commit a final result for an attempt that committed none, such as one whose worker died.
 
     Raises:
-        StoreError: it cannot be written.
+        StoreError: the result cannot be written.
     """
     with _scratch_directory(task, "--output") as task:
         with _raise_store_errors(task, "--output"):
@@ -142,7 +144,7 @@ def commit_failure(task: Task, attempt: Attempt, log: Path) -> Attempt:
 
 
 def read_stage(task: Task) -> str | None:
-    """What the task's child is doing now; None while there is none."""
+    """Return the stage that the task's child is in; None if no child has started."""
     try:
         return task.stage_file.read_text(encoding="utf-8") or None
     except OSError:
@@ -150,7 +152,7 @@ def read_stage(task: Task) -> str | None:
 
 
 def remove_scratch(task: Task) -> None:
-    """Remove what an attempt left that could not clean up itself."""
+    """Remove an attempt's scratch directory."""
     shutil.rmtree(task.scratch, ignore_errors=True)
 
 
@@ -162,7 +164,7 @@ def _has_passed(directory: Path) -> bool:
 
 
 def _commit(task: Task, attempt: Attempt, log: Path) -> Attempt:
-    """Write the result, let the directory take its place, and store it where that is wanted."""
+    """Write the result, move the directory into place, and store both if the task has a target."""
     with _raise_store_errors(task, "--output"):
         result = _build_result(task, attempt, log)
         commit(result, task.build_directory)
@@ -179,7 +181,7 @@ def _commit(task: Task, attempt: Attempt, log: Path) -> Attempt:
 
 
 def _build_result(task: Task, attempt: Attempt, log: Path) -> ProblemResult:
-    """Return the result of what was built; its log is kept among the files."""
+    """Copy the log into the built directory and return the result that describes it."""
     record = attempt.record
     problem_logs.copy_log(log, task.build_directory)
     source_level, _, name = task.label.rpartition("/")
@@ -215,7 +217,7 @@ def _build_result(task: Task, attempt: Attempt, log: Path) -> ProblemResult:
 def _store_result(
     task: Task, target: TaskTarget, result: ProblemResult, log: Path
 ) -> dict[str, Any]:
-    """Put a finished decomposition, and what its process printed, into the run's store."""
+    """Upload a finished decomposition and its log; return the attempt's fields about storage."""
     started_s = time.monotonic()
     try:
         store = RunStore(target.address)
@@ -240,7 +242,7 @@ def _run_in_child(kind: Kind, task: Task, log: Path) -> Attempt:
     started = datetime.now(UTC)
     if kind in ("estimate", "facts", "decompose"):
         mistake = find_mistake(task.problem)
-        if mistake is not None:  # no child has to import torch to see it
+        if mistake is not None:  # Found by reading the file, so no child is needed.
             log.unlink(missing_ok=True)
             return Attempt(
                 record=record_from_error(mistake, "load"), started=started, node=_host_name()
@@ -274,7 +276,7 @@ def _run_in_child(kind: Kind, task: Task, log: Path) -> Attempt:
 
 
 def _free_space(task: Task) -> None:
-    """Remove what a child wrote: it is worth nothing, and the space is wanted."""
+    """Remove the child's unfinished files, because the disk is full."""
     for path in task.scratch.iterdir():
         if path.is_dir() and not path.is_symlink():
             if path.name != _PROBLEM_FOLDER:
@@ -291,9 +293,9 @@ def _host_name() -> str:
 
 
 def _build_record(task: Task, outcome: Outcome, setting: str) -> Record:
-    """Return the child's own record, or one that tells how a child ended that left none.
+    """Return the child's own record, or one about how the child ended without leaving any.
 
-    The setting decides where the child works; a reason that names a full disk names it, too.
+    `setting` decides which disk the child works on; the reason for a full disk names it.
     """
     if outcome.answer is not None:
         try:
@@ -318,7 +320,7 @@ def _build_record(task: Task, outcome: Outcome, setting: str) -> Record:
     if outcome.disk_full:
         reason = f"no space left in {stage!r} on the disk of {_describe_disk(task, setting)}"
         return Record(status="crashed", reason=reason, stage=stage, disk_full=True, seconds=seconds)
-    # Native code that meets the limit aborts or segfaults where Python would raise MemoryError.
+    # Native code that reaches the memory limit aborts or segfaults instead of raising MemoryError.
     met_limit = outcome.signal is not None and outcome.peak_memory_bytes > 0.9 * task.memory_bytes
     reason = f"its process {outcome.describe_end()} in {stage!r}"
     if met_limit:
@@ -329,7 +331,7 @@ def _build_record(task: Task, outcome: Outcome, setting: str) -> Record:
 
 
 def _describe_disk(task: Task, setting: str) -> str:
-    """Name the folder on a full disk, with the space there and what to do about it."""
+    """Return a phrase that names the task's folder, the free space there and what to do."""
     folder = task.scratch.parent
     space = shutil.disk_usage(folder)
     free = f"{_format_size(space.free)} of {_format_size(space.total)} free"
@@ -351,10 +353,12 @@ def _hash_source(problem: Path) -> str:
 
 @contextmanager
 def _scratch_directory(task: Task, setting: str) -> Iterator[Task]:
-    """Make a folder for the attempt; the problem is put there if it came with the task.
+    """Make the scratch directory, yield the task, and remove the directory afterwards.
+
+    If the problem file came with the task, it is written there and the yielded task names it.
 
     Raises:
-        StoreError: the folder, or the problem in it, cannot be written.
+        StoreError: the directory, or the problem file in it, cannot be written.
     """
     remove_scratch(task)
     try:
@@ -372,7 +376,7 @@ def _scratch_directory(task: Task, setting: str) -> Iterator[Task]:
 
 @contextmanager
 def _raise_store_errors(task: Task, setting: str) -> Iterator[None]:
-    """Raise a StoreError that names the task's folder and its setting for an OSError."""
+    """Turn an OSError into a StoreError that names the task's folder and `setting`."""
     try:
         yield
     except KdrunError:

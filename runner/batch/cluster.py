@@ -1,4 +1,4 @@
-"""This file knows about getting a Ray: one of our own, started and stopped, or one to join."""
+"""Connects to a Ray cluster, or starts and stops a local Ray."""
 
 import fcntl
 import importlib.metadata
@@ -23,13 +23,14 @@ from runner.quantities import counted
 from runner.store.manifest_row import Cause
 
 OBJECT_STORE_BYTES = 100 << 20
-"""Ours carries a few kilobytes a problem; Ray's default would take a third of the machine."""
+"""Size of a local Ray's object store; kdrun needs a few kilobytes a problem, and Ray's default
+would take a third of the machine."""
 MEMORY_SHARE = 0.85
-"""Of the memory that is free: the rest is for Ray's own processes and everybody else."""
+"""Share of the free memory for problems; the rest is for Ray's processes and other programs."""
 START_TRIES = 2
-"""Tries to start a Ray of our own: it gives its parts half a minute, which may not do."""
+"""Tries to start a local Ray, which gives up if its processes take more than half a minute."""
 CONNECT_TIMEOUT_S = 5.0
-"""For an address to answer at all."""
+"""Seconds that an address gets to answer."""
 
 _DIRECTORY_PREFIX = "kdrun-ray-"
 _CLIENT_SCHEME = "ray://"
@@ -37,13 +38,13 @@ _LOCK_FILE = "lock"
 _RAY_ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-    # What goes wrong is in the manifest: Ray's error channel prints it on stdout again.
+    # The manifest lists all errors; Ray's error channel would print them on stdout again.
     "RAY_DEDUP_LOGS_SKIP_REGEX": "^",
-    # Children hold their own limits. Ray's monitor would kill a task for what others do.
+    # Each child has its own memory limit; Ray's monitor would kill a task for what others use.
     "RAY_memory_monitor_refresh_ms": "0",
-    # A driver that is told to go would wait for half a minute until its node is drained.
+    # Otherwise a driver that gets SIGTERM waits half a minute for its node to drain.
     "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "0",
-    # On a busy machine its parts need longer than it would wait for them.
+    # On a busy machine Ray's processes start more slowly than its defaults allow.
     "RAY_raylet_start_wait_time_s": "180",
     "RAY_agent_register_timeout_ms": "180000",
     "RAY_worker_register_timeout_seconds": "180",
@@ -52,16 +53,16 @@ _RAY_ENVIRONMENT = {
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What a Ray has, as it said when it was reached."""
+    """Resources of a Ray cluster at one moment."""
 
     address: str | None
-    """None for one of our own."""
+    """Address of the cluster; None for a local Ray that kdrun started."""
     nodes: int
     cores: int
     memory_bytes: int
-    """Of all nodes together, for problems."""
+    """Bytes of memory for problems on all nodes together."""
     node_memory_bytes: int
-    """Of the largest node: the most that one problem can have."""
+    """Bytes of memory on the largest node: the most that one problem can get."""
     node_cores: int
     gpus: float
     node_gpus: float
@@ -78,12 +79,18 @@ class Cluster:
 
 
 def no_cluster() -> Cluster:
-    """Return the cluster of a run in which there is nothing to do."""
+    """Return the empty cluster of a run without pending problems."""
     return Cluster(None, 0, 0, 0, 0, 0, 0, 0, importlib.metadata.version("ray"))
 
 
 def usable_bytes(memory_bytes: int | None = None) -> int:
-    """Memory of this machine that problems may have: what was said, and never more than is free."""
+    """Return the bytes of this machine's memory for problems, never more than is free.
+
+    `memory_bytes` is the amount from the settings; None stands for a share of the free memory.
+
+    Raises:
+        ClusterError: too little memory is free.
+    """
     available = available_bytes()
     usable = int(available * MEMORY_SHARE) if memory_bytes is None else min(memory_bytes, available)
     if usable < LEAST_MEMORY:
@@ -96,10 +103,10 @@ def usable_bytes(memory_bytes: int | None = None) -> int:
 
 @contextmanager
 def connect(settings: Settings) -> Iterator[Cluster]:
-    """Reach the Ray at an address, or start one on this machine and stop it at the end.
+    """Connect to the Ray at the settings' address, or start a local one and stop it at the end.
 
     Raises:
-        ClusterError: there is none, or it cannot run what is asked for.
+        ClusterError: no Ray answers there, none starts, or it lacks the requested resources.
     """
     address = settings.address
     if address is not None:
@@ -121,7 +128,7 @@ def connect(settings: Settings) -> Iterator[Cluster]:
                 "include_dashboard": False,
             }
         elif is_client(address):
-            # Its nodes may have no kdrun, or another: they get ours.
+            # The nodes may have no kdrun, or another version, so they get this one.
             from runner.batch.remote.job_package import package_job
 
             code_folder = stack.enter_context(package_job("kdrun"))
@@ -129,7 +136,7 @@ def connect(settings: Settings) -> Iterator[Cluster]:
         stack.callback(ray.shutdown)
         try:
             if address is not None and address != "auto":
-                # It asks with private parts of Ray; without them the answer only comes later.
+                # The probe uses private parts of Ray; without them `ray.init` finds the error later.
                 with _silence_stderr(), suppress(ImportError):
                     _probe_address(address)
             _initialize_ray(options, tries=1 if address else START_TRIES)
@@ -137,7 +144,7 @@ def connect(settings: Settings) -> Iterator[Cluster]:
             raise token_error(f"Ray at {address}") from error
         except ClusterError:
             raise
-        except Exception as error:  # Ray raises whatever went wrong inside it
+        except Exception as error:  # Ray raises exceptions of many types.
             _refuse_version_mismatch(address, str(error))
             line = str(error).strip().split("\n")[0].rstrip(".") or type(error).__name__
             problem = f"no Ray at {address}" if address else "Ray does not start"
@@ -149,7 +156,7 @@ def connect(settings: Settings) -> Iterator[Cluster]:
 
 
 def _initialize_ray(options: dict[str, Any], tries: int) -> None:
-    """Raises whatever Ray raises the last time."""
+    """Call `ray.init` up to `tries` times; raise the last exception if all fail."""
     import ray
 
     for remaining_tries in reversed(range(tries)):
@@ -164,15 +171,17 @@ def _initialize_ray(options: dict[str, Any], tries: int) -> None:
 
 
 def _probe_address(address: str) -> None:
-    """Ask one question of the Ray there, as `ray.init` does for minutes, whatever the answer is.
+    """Send one request to the Ray at an address, so that a refused token is reported at once.
+
+    `ray.init` would repeat such a request for minutes, whatever the answer.
 
     Raises:
-        ClusterError: it refuses our token, or that we have none.
+        ClusterError: Ray refuses the token, or the lack of one.
         RayError: the same, or no Ray answers there.
     """
     from ray._private.authentication.authentication_token_setup import ensure_token_if_auth_enabled
 
-    # Without it, a RAY_AUTH_MODE=token with no token ends this process in C++.
+    # Without this call, RAY_AUTH_MODE=token without a token ends this process in C++.
     ensure_token_if_auth_enabled(None, create_token_if_missing=False)
     if not is_client(address):
         from ray._raylet import GcsClient  # type: ignore[attr-defined, unused-ignore]
@@ -186,14 +195,14 @@ def _probe_address(address: str) -> None:
     try:
         with init_grpc_channel(address.removeprefix(_CLIENT_SCHEME)) as channel:
             channel.unary_unary(question)(b"", timeout=CONNECT_TIMEOUT_S)
-    except grpc.RpcError as error:  # only this one is certain: the question itself is empty
+    except grpc.RpcError as error:  # The request is empty, so other errors tell nothing.
         if error.code() == grpc.StatusCode.UNAUTHENTICATED:
             raise token_error(f"Ray at {address}") from error
 
 
 @contextmanager
 def _silence_stderr() -> Iterator[None]:
-    """Let nothing reach stderr: the C++ in Ray writes there by itself, and repeats it."""
+    """Redirect stderr to /dev/null, because Ray's C++ code writes there directly, and repeatedly."""
     sys.stderr.flush()
     saved_stderr = os.dup(2)
     with Path(os.devnull).open("w") as null_device:
@@ -206,7 +215,7 @@ def _silence_stderr() -> Iterator[None]:
 
 
 def token_error(server: str) -> ClusterError:
-    """Return the error for a Ray that wants a token where we gave none, or another one."""
+    """Return the error for a Ray that requires a token and got none or a wrong one."""
     return ClusterError(
         f"{server} asks for a token, and got none or a wrong one",
         hint="set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN to what `ray get-auth-token` says there",
@@ -214,14 +223,14 @@ def token_error(server: str) -> ClusterError:
 
 
 def authentication_error() -> type[Exception] | tuple[()]:
-    """Return the error of a Ray that wants a token; none before Ray 2.52, which knows no tokens."""
+    """Return Ray's error for a missing or wrong token; an empty tuple before Ray 2.52, which has none."""
     import ray.exceptions
 
     return getattr(ray.exceptions, "AuthenticationError", ())
 
 
 def _local_cores(settings: Settings) -> int:
-    """So many that only as many problems as are wanted find a place."""
+    """Return the cores of a local Ray: as many as let the requested number of workers run at once."""
     if settings.workers is None:
         return cores()
     return max(1, math.ceil(settings.workers * settings.num_cpus))
@@ -229,11 +238,12 @@ def _local_cores(settings: Settings) -> int:
 
 @contextmanager
 def _ray_directory() -> Iterator[str]:
-    """Where a Ray of our own keeps its sockets and logs; those of drivers that were killed go.
+    """Make a directory for a local Ray's sockets and logs; remove those that killed drivers left.
 
-    Whose driver lives is locked: a process id would say nothing about one in another container.
+    A directory whose driver is alive holds a locked file. A process id would not do, because the
+    driver may run in another container.
     """
-    # A socket's path may have 107 characters, so TMPDIR is no place for it.
+    # A socket's path has at most 107 characters, so TMPDIR may be too long.
     parent = Path("/tmp")
     for old_lock in parent.glob(f"{_DIRECTORY_PREFIX}*/{_LOCK_FILE}"):
         if (lock := _try_lock(old_lock)) is not None:
@@ -243,7 +253,7 @@ def _ray_directory() -> Iterator[str]:
     lock = _try_lock(unlocked / _LOCK_FILE)
     directory = unlocked.rename(
         parent / unlocked.name.replace("kdrun-new-", _DIRECTORY_PREFIX)
-    )  # locked when it appears
+    )  # It is locked before it gets its final name.
     try:
         yield str(directory)
     finally:
@@ -253,10 +263,10 @@ def _ray_directory() -> Iterator[str]:
 
 
 def _try_lock(path: Path) -> int | None:
-    """A descriptor that holds the lock until it is closed, or None where another one does."""
+    """Lock a file and return the descriptor that holds the lock; None if another process holds it."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError:  # somebody else's
+    except OSError:  # The file is another user's.
         return None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -267,12 +277,17 @@ def _try_lock(path: Path) -> int | None:
 
 
 def is_client(address: str | None) -> bool:
-    """Whether an address is for Ray's client: a cluster that is driven from outside."""
+    """Whether an address is for Ray's client, which drives a cluster from outside."""
     return address is not None and address.startswith(_CLIENT_SCHEME)
 
 
 def refuse_unreachable(address: str) -> None:
-    """Ask by ourselves whether anybody is there: Ray tries for minutes."""
+    """Check that something listens at an address, because Ray itself would try for minutes.
+
+    Raises:
+        UsageError: the text is not an address.
+        ClusterError: nothing answers there.
+    """
     host, _, port = address.removeprefix(_CLIENT_SCHEME).rpartition(":")
     if address == "auto":
         return
@@ -285,23 +300,23 @@ def refuse_unreachable(address: str) -> None:
 
 
 def _port_hint(address: str) -> str:
-    """Say which port it is that was asked for, and what else there is."""
+    """Return a hint about which port an address needs, and what the alternative is."""
     if is_client(address):
         return "the head's client port, 10001 by default; or --on-cluster with its dashboard"
     return "the head's own port, 6379 by default; or --on-cluster with its dashboard"
 
 
 def list_nodes() -> list[dict[str, Any]]:
-    """As Ray tells it of each that was ever there."""
+    """Return Ray's description of every node that ever joined."""
     import ray
 
     return list(ray.nodes())  # type: ignore[no-untyped-call]
 
 
 def describe_cluster(address: str | None) -> Cluster:
-    """The Ray that this process has joined, as it is now."""
+    """Return the present resources of the Ray that this process has joined."""
     alive = [node["Resources"] for node in list_nodes() if node["Alive"]]
-    # A head that runs nothing may have more memory than any node that does.
+    # A head that runs no tasks may have more memory than any node that runs some.
     resources = [node for node in alive if node.get("CPU", 0)]
 
     def largest(name: str) -> float:
@@ -321,7 +336,7 @@ def describe_cluster(address: str | None) -> Cluster:
 
 
 def _refuse_missing_resources(cluster: Cluster, settings: Settings) -> None:
-    """What waits for nodes to come is not judged by those that are there."""
+    """Raise ClusterError if no node has what the settings request, unless the run waits for nodes."""
     if settings.wait_for_nodes:
         return
     is_local = cluster.address is None
@@ -348,7 +363,7 @@ def _refuse_missing_resources(cluster: Cluster, settings: Settings) -> None:
 
 
 def _refuse_version_mismatch(address: str | None, message: str) -> None:
-    """Ray compares its own version and Python's, in seven lines."""
+    """Raise a one-line ClusterError if `message` is Ray's seven lines about another version."""
     if not message.startswith("Version mismatch"):
         return
     ray, python = (re.findall(rf"{name}: (\S+)", message) for name in ("Ray", "Python"))
@@ -361,7 +376,7 @@ def _refuse_version_mismatch(address: str | None, message: str) -> None:
 
 
 def explain_loss(error: BaseException) -> tuple[Cause, str]:
-    """What ended an attempt that never answered, and what Ray said of it in short."""
+    """Return the cause of an attempt's end without an answer, and Ray's message in short."""
     import ray.exceptions as exceptions
 
     message = summarize_error(error)
@@ -379,11 +394,11 @@ def explain_loss(error: BaseException) -> tuple[Cause, str]:
 
 
 _PREEMPTION_REASONS = (1, 3, 4)
-"""Ray's NodeDeathInfo: ended by SIGTERM, drained to be preempted, drained for being idle."""
+"""Values of Ray's NodeDeathInfo: ended by SIGTERM, drained for preemption, drained when idle."""
 
 
 def summarize_error(error: BaseException) -> str:
-    """The kind of error, and the line that matters: the last, below Ray's own and its traces."""
+    """Return the type of an error and the last line of its message, which is below Ray's traces."""
     lines = [line.strip() for line in str(error).strip().split("\n") if line.strip()]
     last_line = lines[-1] if lines else ""
     return f"{type(error).__name__}: {last_line}" if len(last_line) < 200 else type(error).__name__

@@ -1,8 +1,8 @@
-"""This file knows about sending problems to Ray, and about what comes back.
+"""Drives a run: sends problems to Ray, retries attempts that fail, and records results.
 
-One task a problem. It starts with a guess of the memory, and where the captured graph asks for
-more, it is sent again with that. Whatever ends a problem is written down, so that a driver that
-dies leaves a manifest that is true.
+Each problem is one Ray task. It first gets a guessed amount of memory; if the captured graph needs
+more, the driver sends it again with that amount. The end of every problem is recorded, so that the
+manifest is correct even if the driver dies.
 """
 
 import time
@@ -30,20 +30,21 @@ from runner.store.manifest import Manifest, RunState
 from runner.store.manifest_row import Cause, Row
 
 MAX_LOST_IN_A_ROW = 4
-"""Problems whose worker dies, on nodes that live, before any other answers: then Ray is broken."""
+"""Problems that may lose their worker on live nodes with no answer in between; then Ray is broken."""
 STAGE_CHECK_INTERVAL_S = 0.5
-"""How often the stages of what is running are read."""
+"""Seconds between two reads of the running problems' stages."""
 NODE_CHECK_INTERVAL_S = 10.0
-"""How often the nodes are looked at."""
+"""Seconds between two checks of the cluster's nodes."""
 NODE_WAIT_S = 300.0
-"""For a node to come back that alone could hold what waits for it."""
+"""Seconds to wait for a node with enough memory for a problem after the last such node is gone."""
 MAX_WAITING_GUESSES = 64
-"""Problems that wait at Ray for nodes, so that a cluster that can grow sees what is wanted."""
+"""Least number of problems of guessed size sent at a time to a cluster that can grow, so that its
+autoscaler sees the demand."""
 
 
 @dataclass(slots=True)
 class Driver:
-    """One run over one cluster; `drive()` is all there is to call."""
+    """Drives one run over one cluster; call `drive()`."""
 
     run: Run
     items: Sequence[PlanItem]
@@ -52,16 +53,16 @@ class Driver:
     stop: StopRequest = field(default_factory=StopRequest)
     waiting_jobs: deque[ProblemJob] = field(default_factory=deque)
     sent_jobs: dict[Any, ProblemJob] = field(default_factory=dict)
-    """By Ray's reference."""
+    """Jobs that were sent to Ray and have not answered, by Ray's object reference."""
     lost_labels: set[str] = field(default_factory=set)
-    """Problems that lost a worker since the last answer from any."""
+    """Labels of problems that lost a worker since the last answer from any problem."""
     manifest_writer: ManifestWriter = field(init=False)
     is_finishing: bool = False
-    """Nothing more is started."""
+    """Whether the run is being stopped: running problems finish, no other is started."""
     stages_checked_s: float = 0.0
     nodes_checked_s: float = 0.0
     unplaceable_since: dict[str, float] = field(default_factory=dict)
-    """Since when no node can hold a problem that is waiting at Ray."""
+    """For each problem that waits at Ray and fits on no node: the time when that was first seen."""
 
     def __post_init__(self) -> None:
         self.manifest_writer = ManifestWriter(
@@ -76,11 +77,11 @@ class Driver:
         )
 
     def drive(self) -> Manifest:
-        """Run everything that is to be run; where a person stops it, say what is done.
+        """Run all pending problems and return the manifest; it says `interrupted` if a person stops the run.
 
         Raises:
-            ClusterError: Ray itself is broken. What is done is done; the rest is not run.
-            StoreError: results cannot be stored. They stay where they were made.
+            ClusterError: Ray itself is broken. Committed results are kept; the rest is not run.
+            StoreError: results cannot be stored. They stay on the machine that made them.
         """
         state: RunState = "finished"
         forgotten_labels = frozenset(
@@ -114,13 +115,13 @@ class Driver:
         return self.manifest_writer.save(state)
 
     def _run_turn(self) -> None:
-        """Send what can be sent, take in what has ended, and tell how things are."""
+        """Send jobs while there is room, receive answers, and report progress."""
         import ray
 
         while self.waiting_jobs and self._may_send_next():
             self._send_job(self.waiting_jobs.popleft())
         ready, _ = ray.wait(list(self.sent_jobs), num_returns=1, timeout=STAGE_CHECK_INTERVAL_S)
-        if ready:  # whatever else is there now comes along
+        if ready:  # Receive all other answers that are ready, too.
             references = list(self.sent_jobs)
             ready, _ = ray.wait(references, num_returns=len(references), timeout=0)
         for reference in ready:
@@ -134,12 +135,16 @@ class Driver:
             self._check_nodes()
 
     def _max_memory_bytes(self) -> int:
-        """Memory that a problem can be given at most."""
+        """Return the most memory that a problem can be granted."""
         may_grow = self.run.settings.wait_for_nodes
         return NO_BOUND if may_grow else self.cluster.node_memory_bytes
 
     def _may_send_next(self) -> bool:
-        """Guesses go out a few at a time, so that what is sized need not wait behind them."""
+        """Whether to send the next job now.
+
+        Only a few jobs of guessed size are sent at a time, so that those of known size do not queue
+        behind them.
+        """
         settings = self.run.settings
         if settings.workers is not None and len(self.sent_jobs) >= settings.workers:
             return False
@@ -165,7 +170,7 @@ class Driver:
             num_gpus=settings.num_gpus,
             memory=granted,
             max_retries=0,
-            name="decompose",  # Ray keeps figures for each name
+            name="decompose",  # Ray keeps metrics for each name, so all problems share one.
         )
         job.start_key = f"{self.run.run_id}/{job.item.label}/{job.attempts}/{job.is_sized}"
         reference = remote.remote(
@@ -174,14 +179,14 @@ class Driver:
         self.sent_jobs[reference] = job
 
     def _receive_answer(self, job: ProblemJob, reference: Any) -> None:
-        """One attempt has ended: send the next one, or write down the end of its problem."""
+        """Handle the end of an attempt: send the next one, or record the problem's end."""
         import ray
 
         try:
             attempt = Attempt.model_validate_json(ray.get(reference))
-        except ray.exceptions.TaskCancelledError:  # by us, before it began
+        except ray.exceptions.TaskCancelledError:  # The driver cancelled it before it started.
             return
-        except ray.exceptions.RayError as error:  # a problem's own errors are answers
+        except ray.exceptions.RayError as error:  # A problem's own errors arrive as answers.
             job.end_attempt(None)
             self._handle_loss(job, error)
             return
@@ -206,6 +211,7 @@ class Driver:
             self._finish_problem(job, attempt)
 
     def _handle_loss(self, job: ProblemJob, error: BaseException) -> None:
+        """Handle an attempt that ended without an answer: retry the problem, or record its end."""
         cause, message = explain_loss(error)
         if cause == "worker lost":
             self.lost_labels.add(job.item.label)
@@ -224,7 +230,7 @@ class Driver:
     def _retry_or_finish(
         self, job: ProblemJob, cause: Cause, message: str, attempt: Attempt | None
     ) -> None:
-        """Try it again, if the cause's limit lets it be, and if the run goes on."""
+        """Retry the problem if the limit for this cause allows it; else record its end."""
         if job.may_repeat(cause, self.run.settings.retries):
             repeat = job.add_repeat(cause, message, attempt)
             self.watcher.on_retry(job.item.label, repeat)
@@ -237,7 +243,10 @@ class Driver:
         self._finish_problem(job, attempt)
 
     def _requeue(self, job: ProblemJob, *, at_front: bool = True) -> None:
-        """Send it again; after a loss last, since others tell whether it was Ray's fault."""
+        """Queue a job again: at the front, or after a loss at the back.
+
+        After a loss other problems go first, because their answers show whether Ray is broken.
+        """
         if self.is_finishing:
             return
         if at_front:
@@ -246,7 +255,7 @@ class Driver:
             self.waiting_jobs.append(job)
 
     def _finish_problem(self, job: ProblemJob, attempt: Attempt) -> None:
-        """Write down the end of a problem."""
+        """Record the end of a problem; commit a result if its attempt did not."""
         assert job.task is not None
         if attempt.result is None:
             attempt = commit_failure(job.task, attempt, self._log_path(job))
@@ -291,7 +300,7 @@ class Driver:
         self.watcher.on_problem_end(row, self.manifest_writer.ended_count)
 
     def _read_stages(self) -> list[tuple[Any, ProblemJob, str]]:
-        """What has begun, and where it is."""
+        """Return reference, job and stage of each job whose child has started."""
         return [
             (reference, job, stage)
             for reference, job in self.sent_jobs.items()
@@ -302,7 +311,7 @@ class Driver:
         self.watcher.on_stages([(job.item.label, stage) for _, job, stage in self._read_stages()])
 
     def _check_nodes(self) -> None:
-        """See which nodes there are; what waits at Ray for one that is gone does not for ever."""
+        """Update the cluster's description, and end problems that have waited too long for a node."""
         self.nodes_checked_s = now = time.monotonic()
         self.cluster = cluster = describe_cluster(self.cluster.address)
         if self.run.settings.wait_for_nodes:
@@ -321,7 +330,7 @@ class Driver:
                 self._evict_job(*unplaceable[label])
 
     def _evict_job(self, reference: Any, job: ProblemJob) -> None:
-        """End a problem that waits for a node that does not come."""
+        """Cancel a job that fits on no node, and record its problem as too large."""
         import ray
 
         ray.cancel(reference)
@@ -336,7 +345,7 @@ class Driver:
         self._finish_problem(job, Attempt(record=record, started=datetime.now(UTC)))
 
     def _cancel_waiting(self) -> None:
-        """After the first Ctrl-C: what has begun goes on, the rest is not started."""
+        """After the first Ctrl-C: cancel jobs that have not started, and let the others finish."""
         import ray
 
         self.is_finishing = True
@@ -348,7 +357,7 @@ class Driver:
         self.watcher.on_message(f"finishing {len(self.sent_jobs)} running; Ctrl-C again stops now")
 
     def _cancel_all(self) -> None:
-        """End what runs, and everything that it started; remove what it left half done."""
+        """Cancel all jobs with their processes, remove their scratch directories, and record them."""
         import ray
 
         running = self._read_stages()
@@ -376,7 +385,7 @@ class Driver:
 
 @cache
 def _remote_function() -> Any:
-    """The remote function; made once, since Ray keeps every one that it is given."""
+    """Return the Ray remote function; created once, because Ray keeps every one it is given."""
     import ray
 
     return ray.remote(started_tasks.record_start_and_run)

@@ -1,6 +1,6 @@
-"""This file knows about what a run has to do: which problems, and why.
+"""Plans a run: decides which problems are run, and for what reason.
 
-Everything here is a function of listings and numbers; nothing is read, written or started.
+All functions are pure: they read, write and start nothing.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,17 +18,17 @@ class PlanItem:
 
     problem: Problem
     earlier_result: ProblemResult | None
-    """The result that stands; present exactly when there is nothing to do."""
+    """Earlier result that is still valid; present exactly when the problem is not run."""
     reason: str
-    """Why it is run, or is not, in a few words."""
+    """Reason why the problem is run or not, in a few words."""
     stored_result: Standing | None = None
-    """What the run's store holds for it, whether or not it is still right."""
+    """Result in the run's store, whether or not it is still valid; None if there is none."""
     differs: tuple[str, ...] = ()
-    """In what the result that stands, another writer's, is not the one that was sent."""
+    """Fields in which the stored result, if another writer's, differs from the one that was sent."""
 
     @property
     def is_only_local(self) -> bool:
-        """Whether the result that stands is not the one in the run's store."""
+        """Whether the valid result is only in the output directory and not in the run's store."""
         return self.earlier_result is not None and (
             self.stored_result is None or self.stored_result.result != self.earlier_result
         )
@@ -39,7 +39,7 @@ class PlanItem:
 
 
 def label(problem: Problem) -> str:
-    """`level3/vit_block`: the problem's name, and its place under an output directory."""
+    """Return `level3/vit_block`: the problem's name, and its path below an output directory."""
     return f"{problem.source_level}/{problem.name}"
 
 
@@ -53,13 +53,14 @@ def plan(
     resume: bool = True,
     only_failed: bool = False,
 ) -> list[PlanItem]:
-    """What to do about each problem, in the order given.
+    """Return the plan for each problem, in the order given.
 
-    `earlier` holds the results that stand by label, `damage` names the first changed file of one.
-    With `only_failed`, what has no result yet is left out.
+    `earlier_results` holds earlier results by label; `find_damage` returns the first file of a
+    result that changed, or None. With `only_failed`, problems without an earlier result are left
+    out, and so are those that passed.
 
     Raises:
-        UsageError: two problems would share a directory, or nothing is left by `only_failed`.
+        UsageError: two problems would share a directory, or `only_failed` selects none.
     """
     problems_by_label: dict[str, Problem] = {}
     items = []
@@ -95,7 +96,7 @@ def _reason_to_run(
     options: RunOptions,
     version: str,
 ) -> str | None:
-    """Why an earlier result does not stand, or None where it does."""
+    """Return the reason why an earlier result is not valid, or None if it is."""
     if result is None:
         return "new"
     if result.status != "passed":

@@ -1,7 +1,7 @@
-"""Runs a function in a disposable child process: limited, killable, without credentials.
+"""Runs a function in a disposable child process, with limits and without credentials.
 
-Importing this file imports neither torch nor pydantic: a command first starts the server that forks
-its children, and imports what else it needs while that server imports torch.
+Importing this file imports neither torch nor pydantic. So a command can start the fork server
+first, and do its own imports while the server imports torch.
 """
 
 import atexit
@@ -27,7 +27,7 @@ PRELOADED = (
     "runner.verify.judge",
     "runner.batch.child.problem_work",
 )
-"""Modules that every child finds imported; else each would import them at their first use."""
+"""Modules that the fork server imports once, so that no child has to."""
 
 _PASSED_VARIABLES = re.compile(
     r"(PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_\w+|TZ|TERM|TMPDIR|VIRTUAL_ENV|CONDA_PREFIX"
@@ -35,24 +35,25 @@ _PASSED_VARIABLES = re.compile(
     r"|MKL_\w+|OPENBLAS_\w+|DNNL_\w+|ONEDNN_\w+|MALLOC_\w+|TORCH\w*|PYTORCH_\w+|TRITON_\w+"
     r"|XDG_CACHE_HOME|HF_HOME|HF_HUB_OFFLINE|TRANSFORMERS_OFFLINE|DIFFUSERS_OFFLINE)"
 )
-"""Environment variables that a problem's code sees: where programs and caches lie, and how torch,
-its libraries and Python compute. No other one."""
+"""Matches the only environment variables that a problem's code sees: locations of programs and
+caches, and settings of torch, its libraries and Python."""
 _SECRET_NAMES = re.compile(r"SECRET|TOKEN|PASSWORD|PASSWD|CREDENTIAL|KEY", re.IGNORECASE)
 _SET_FOR_CHILDREN = {
-    # A fork keeps only the thread that called it: no pool may exist before. Children set their own.
+    # A fork keeps only the calling thread, so no thread pool may exist before it. Each child sets
+    # its own number of threads.
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
     # Two children that share a core would otherwise burn it waiting for each other's threads.
     "OMP_WAIT_POLICY": "PASSIVE",
-    # Asking whether there is a GPU must not start CUDA, which no fork survives.
+    # Looking for a GPU must not initialise CUDA: a forked process cannot use it afterwards.
     "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
-    # cuBLAS multiplies matrices the same way each time only with a workspace of a fixed size.
+    # cuBLAS is deterministic only with a workspace of a fixed size.
     "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
-    # Some of torch's kernels for GPUs are else compiled at their first use, which writes files and
-    # starts processes: no component may do either.
+    # Otherwise torch compiles some GPU kernels at their first use, which writes files and starts
+    # processes. Components are forbidden to do either.
     "TORCH_DISABLE_NATIVE_JIT": "1",
-    # Tensors on huge pages: zeroing small ones is most of what an elementwise operation takes.
+    # Tensors on huge pages: zeroing small pages takes most of an elementwise operation's time.
     "THP_MEM_ALLOC_ENABLE": "1",
     "PYTHONUNBUFFERED": "1",
 }
@@ -60,13 +61,13 @@ _SET_FOR_CHILDREN = {
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One function to run in a child."""
+    """One function call to run in a child."""
 
     function: str
-    """`module:function`; takes a JSON text, returns a JSON text."""
+    """`module:function`; the function takes a JSON text and returns a JSON text."""
     argument: str
     directory: Path
-    """Where the child works; its record is left there."""
+    """Working directory of the child; its answer is written there."""
     log: Path
     memory_bytes: int
     timeout_s: float
@@ -74,10 +75,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a child ended."""
+    """Description of how a child ended."""
 
     answer: str | None
-    """What the function returned; None exactly when the child ended without returning."""
+    """JSON text that the function returned; None exactly when the child ended without returning."""
     exit_code: int | None
     signal: str | None
     timed_out: bool
@@ -85,19 +86,19 @@ class Outcome:
     seconds: float
     cpu_seconds: float = 0.0
     disk_full: bool = False
-    """No space was left where it worked."""
+    """Whether the disk of the child's directory was full at the end."""
     filled_bytes: int = 0
-    """What it had written there, where that is what filled the disk."""
+    """Bytes that the child wrote there, if they filled the disk; else 0."""
 
     def describe_end(self) -> str:
-        """`was killed by SIGSEGV`, for people."""
+        """Return a phrase for people, such as `was killed by SIGSEGV`."""
         if self.signal:
             return f"was killed by {self.signal}"
         return f"ended with exit code {self.exit_code}"
 
 
 def start_fork_server() -> "_ForkServer":
-    """Start this thread's fork_server, if there is none, and return while it imports its modules."""
+    """Return this thread's fork server; start it if needed, without waiting for its imports."""
     fork_server: _ForkServer | None = getattr(_thread_state, "fork_server", None)
     if fork_server is None:
         fork_server = _thread_state.fork_server = _ForkServer(PRELOADED)
@@ -105,10 +106,10 @@ def start_fork_server() -> "_ForkServer":
 
 
 def run_child(request: Request) -> Outcome:
-    """Run a function in a child of this thread's fork_server, which is started when there is none.
+    """Run a function in a child of this thread's fork server and return how the child ended.
 
     Raises:
-        KdrunError: no fork_server can be started: torch or kdrun itself does not import.
+        KdrunError: the fork server does not start, because torch or kdrun cannot be imported.
     """
     for is_last_try in (False, True):
         fork_server = start_fork_server()
@@ -126,7 +127,7 @@ def run_child(request: Request) -> Outcome:
 
 
 def close_fork_server() -> None:
-    """End this thread's fork_server, if there is one; the next child starts another."""
+    """End this thread's fork server, if there is one; the next child starts a new one."""
     fork_server = getattr(_thread_state, "fork_server", None)
     _thread_state.fork_server = None
     if fork_server is not None:
@@ -137,7 +138,7 @@ _thread_state = threading.local()
 
 
 class _ForkServerDied(Exception):
-    """The server itself was killed, as the kernel does when memory runs out."""
+    """Raised when the fork server itself was killed, for example by the kernel's OOM killer."""
 
     def __init__(self, return_code: int) -> None:
         super().__init__(return_code)
@@ -149,7 +150,7 @@ class _ForkServer:
     """The client of one `runner.batch.child.fork_server` process; one request at a time."""
 
     def __init__(self, modules: tuple[str, ...]) -> None:
-        self.error_file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as this)
+        self.error_file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  (closed with this object)
         self.process = subprocess.Popen(
             [sys.executable, "-P", "-m", "runner.batch.child.fork_server", *modules],
             stdin=subprocess.PIPE,
@@ -163,7 +164,11 @@ class _ForkServer:
         self.is_ready = False
 
     def wait_until_ready(self) -> None:
-        """Return once its modules are imported; KdrunError if they cannot be."""
+        """Wait until the server has imported its modules.
+
+        Raises:
+            KdrunError: an import failed.
+        """
         try:
             self._read_answer()
             self.is_ready = True
@@ -181,7 +186,8 @@ class _ForkServer:
             self.wait_until_ready()
         record = request.directory / "record.json"
         record.unlink(missing_ok=True)
-        seal = secrets.token_hex(16)  # what a problem's own code leaves there has none
+        # The seal marks an answer as the server's: a file that a problem's code writes lacks it.
+        seal = secrets.token_hex(16)
         assert self.process.stdin is not None
         try:
             self.process.stdin.write(
@@ -213,10 +219,10 @@ class _ForkServer:
         return Outcome(answer=answer, **outcome_fields)
 
     def close(self) -> None:
-        """Let the server end its child, if there is one, and itself."""
+        """End the server, and its child if there is one."""
         atexit.unregister(self.close)
         if not self.is_ready:
-            self.process.kill()  # It has no child yet, and hears nothing while it imports.
+            self.process.kill()  # It has no child yet, and does not read stdin while it imports.
         if self.process.stdin is not None:
             with contextlib.suppress(BrokenPipeError):
                 self.process.stdin.close()
@@ -236,9 +242,10 @@ class _ForkServer:
 
 
 def _child_environment(request: Request) -> dict[str, str]:
-    """What is of this child alone: a TMPDIR that is watched and removed, and on a disk.
+    """Return the environment variables that differ between children: TMPDIR and the visible GPUs.
 
-    Ray sets the GPUs for each task, after the fork_server was started.
+    TMPDIR is the child's directory, whose size is watched and which is removed afterwards. Ray sets
+    CUDA_VISIBLE_DEVICES for each task, after the fork server was started.
     """
     device_names = [name for name in ("CUDA_VISIBLE_DEVICES",) if name in os.environ]
     own_variables = {"TMPDIR": str(request.directory.absolute())}
@@ -246,7 +253,7 @@ def _child_environment(request: Request) -> dict[str, str]:
 
 
 def clean_environment(environment: dict[str, str]) -> dict[str, str]:
-    """What a problem's code may see: nothing that opens a store, a cluster or an account."""
+    """Return the variables that a problem's code may see: none opens a store, cluster or account."""
     passed_variables = {
         name: value
         for name, value in environment.items()

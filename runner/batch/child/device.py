@@ -1,4 +1,4 @@
-"""Finds the device that `--device` stands for. Only torch knows, which only a child imports."""
+"""Finds the device that `--device` stands for, by asking torch in a child process."""
 
 import json
 import platform
@@ -16,13 +16,13 @@ class Device:
     """A device of this machine."""
 
     type: str
-    """What torch calls it: cpu, cuda, xpu, mps, or a type that another package brings."""
+    """Device type in torch's terms: cpu, cuda, xpu, mps, or a type that another package adds."""
     name: str
-    """For people."""
+    """Name for people, with the version of torch."""
 
 
 def look_for_device(device_type: str) -> Device:
-    """Return this machine's device of a type; a child asks torch for it.
+    """Return this machine's device of a type, or of the best type for `auto`.
 
     Raises:
         UsageError: torch finds no such device.
@@ -48,7 +48,7 @@ def look_for_device(device_type: str) -> Device:
 
 
 def describe_device(device_type: str) -> str:
-    """Find a device, in a child; JSON: the fields of Device, or `error`."""
+    """Return JSON with the fields of Device, or with `error`; runs in a child, as it imports torch."""
     import torch
 
     try:
@@ -65,7 +65,7 @@ def describe_device(device_type: str) -> str:
 
 
 def find_device(device_type: str) -> str:
-    """Return the type of device to compute on; `auto` is torch's accelerator here, else the CPU.
+    """Return the device type to compute on; `auto` is torch's accelerator if there is one, else the CPU.
 
     Raises:
         UsageError: torch finds no such device.
@@ -85,17 +85,17 @@ def find_device(device_type: str) -> str:
 
 
 def _has_device(device_type: str) -> bool:
-    """Whether torch has a device of a type that is not its accelerator of choice."""
+    """Whether torch has a device of a type other than its current accelerator."""
     import torch
 
     try:
         return bool(torch.get_device_module(device_type).is_available())
-    except RuntimeError:  # no type of device is called that
+    except RuntimeError:  # No device type has this name.
         return False
 
 
 def explain_missing_gpu() -> str:
-    """Return what to do where torch finds no CUDA device."""
+    """Return advice for a machine on which torch finds no CUDA device."""
     import torch
 
     if torch.version.cuda is None:

@@ -1,9 +1,9 @@
-"""Finds numbers that a component can take, where it gives NaN on those that it draws.
+"""Finds random inputs on which a component gives finite output, where its usual ones give NaN.
 
 A kernel that takes the logarithm of `1 - exp(x)` needs negative numbers, one that factorises a
-matrix needs positive eigenvalues. What the program computes does not say so in general. So the
-composed model runs once on the problem's own inputs, and each kind of number is tried that what
-arrived suggests.
+matrix needs positive eigenvalues. In general the program does not state such needs. So the composed
+model runs once on the problem's own inputs, and kinds of numbers derived from the values that reach
+each kernel are tried in turn.
 """
 
 import runpy
@@ -33,13 +33,13 @@ _DIGITS = 4
 def rewrite_inputs(
     problem: Problem, graph: Graph, directory: Path, bad_files: Iterable[str]
 ) -> None:
-    """Write a decomposition anew, with the first kind of numbers that its files `bad` can take.
+    """Write a decomposition again; each of `bad_files` draws the first kind of number that works.
 
-    What was written into `directory` before is removed.
+    The earlier content of `directory` is removed.
     """
     observed = _observe_kernel_inputs(problem, graph, directory)
     shutil.rmtree(directory)
-    directory.mkdir()  # for the log, whatever becomes of the second one
+    directory.mkdir()  # The log is copied there even if the second decomposition fails.
     chosen_kinds: dict[str, Tame] = {}
     remaining_files = set(bad_files)
     for kind in get_args(Tame):
@@ -65,7 +65,7 @@ def rewrite_inputs(
 
 
 def _gives_finite_output(file: Path) -> bool:
-    """Whether a component file of our own runs on what it draws, and gives numbers."""
+    """Whether a component file runs on the inputs that it draws and gives only finite numbers."""
     seed(0)
     try:
         with torch.no_grad():
@@ -76,11 +76,11 @@ def _gives_finite_output(file: Path) -> bool:
     return all(map(all_finite, tensors(output)))
 
 
-# --- what arrives in the model --------------------------------------------------------------------
+# --- values that reach the kernels in the model ---------------------------------------------------
 
 
 def _observe_kernel_inputs(problem: Problem, graph: Graph, directory: Path) -> dict[str, Arrived]:
-    """Return what each value that a kernel reads was in one run; empty where the model fails."""
+    """Return the numbers of each value that a kernel reads, by value name; empty if the model fails."""
     program = Program(graph, recognize(graph))
     root = partition(program, problem.source_level, problem.name)
     kernels = list(root.kernels())
@@ -99,10 +99,11 @@ def _observe_kernel_inputs(problem: Problem, graph: Graph, directory: Path) -> d
         keywords: dict[str, Any] = getattr(original, "get_input_kwargs", dict)()
         with _record_kernel_inputs(model, iter(calls), observed):
             checks["outputs"](model, inputs, keywords, 0)
-    except Exception:  # the author's code may do anything: numbers are tried that need no run of it
-        traceback.print_exc()  # into the problem's log
+    except Exception:  # The author's code may fail; kinds that need no run of it are tried then.
+        traceback.print_exc()  # The traceback goes into the problem's log.
         return {}
-    for op in reversed(graph.operations):  # what a fusion takes a view of before a kernel reads it
+    # A fusion may take a view of a value before a kernel reads it: give the base the view's numbers.
+    for op in reversed(graph.operations):
         output_values = next((observed[name] for name in op.outputs if name in observed), None)
         if op.view and output_values is not None:
             for name in op.refs():
@@ -114,7 +115,7 @@ def _observe_kernel_inputs(problem: Problem, graph: Graph, directory: Path) -> d
 def _record_kernel_inputs(
     model: nn.Module, calls: Iterator[Part], observed: dict[str, Arrived]
 ) -> Iterator[None]:
-    """Note what each kernel of the composed model is called with, in the order of `calls`."""
+    """Record the numbers of the arguments of each kernel in the composed model, in `calls`' order."""
 
     def record_inputs(kernel: nn.Module, arguments: tuple[Any, ...]) -> None:
         for name, value in zip(next(calls).io.inputs, arguments, strict=True):

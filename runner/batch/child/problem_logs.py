@@ -1,7 +1,7 @@
-"""This file knows about logs: what a problem's own process printed, kept and found again.
+"""Masks, copies and reads the logs of problems: the output of their child processes.
 
-A log is written as it is printed, in the run's folder. When the problem has ended it is kept with
-its decomposition, too, and goes to the store, so that it outlives the machine.
+A log grows in the run's folder while the problem runs. When the problem has ended, the log is
+copied into its decomposition and uploaded to the store, so that it outlives the machine.
 """
 
 import os
@@ -19,7 +19,7 @@ from runner.store.directory import DirectoryStore
 from runner.store.manifest import Manifest
 
 LOG_PATH = "verification/log.txt"
-"""In a decomposition; beside the other files that no two attempts make alike."""
+"""Path of the log in a decomposition, next to other files that differ between any two attempts."""
 MASK = b"[hidden]"
 
 _SECRET_NAMES = re.compile(
@@ -27,15 +27,16 @@ _SECRET_NAMES = re.compile(
     re.IGNORECASE,
 )
 _MIN_SECRET_LENGTH = 8
-"""Characters of a value that is hidden: a shorter one would be found where it is not meant."""
+"""Shortest value that is masked; shorter ones would match unrelated text."""
 
 
 def hide_credentials(
     log: Path, environment: Mapping[str, str] = os.environ, extra_names: Collection[str] = ()
 ) -> None:
-    """Take this process' credentials, and the values of the variables in `also`, out of a log.
+    """Mask the values of credentials, and of the variables in `extra_names`, in a log.
 
-    The child was never told them; but it may have read them from where this user may read.
+    The child did not get these variables, but its code may have read them elsewhere, such as in
+    this user's files.
     """
     data = masked = log.read_bytes()
     for name, value in environment.items():
@@ -46,7 +47,7 @@ def hide_credentials(
 
 
 def copy_log(log: Path, decomposition: Path) -> None:
-    """Put a finished problem's log, where it printed anything, among its files."""
+    """Copy a finished problem's log, if there is one, into its decomposition."""
     if log.is_file():
         destination = decomposition / LOG_PATH
         destination.parent.mkdir(exist_ok=True)
@@ -54,7 +55,7 @@ def copy_log(log: Path, decomposition: Path) -> None:
 
 
 def read_log(settings: Settings, run_id: str, problem: str) -> bytes:
-    """What a run's problem has printed until now: from the named store, or else from here.
+    """Return a problem's log so far, from the store that the settings name or from the output folder.
 
     Raises:
         UsageError: no problem of the run has this name, or several have.
@@ -83,7 +84,11 @@ def read_log(settings: Settings, run_id: str, problem: str) -> bytes:
 def _find_label(
     settings: Settings, manifest: Manifest, running_labels: Sequence[str], problem: str
 ) -> str:
-    """Return the one of the run's problems that `vit_block`, `level3/vit_block` or a glob means."""
+    """Return the label of the one problem that `vit_block`, `level3/vit_block` or a glob matches.
+
+    Raises:
+        UsageError: no problem of the run matches, or several do.
+    """
     labels = sorted({*(row.label for row in manifest.rows), *running_labels})
     if problem in labels:
         return problem

@@ -1,8 +1,8 @@
-"""Does one problem's work inside its child process, and says how it ended.
+"""Does one problem's work inside its child process and returns a record of how it ended.
 
-Every function takes a task as JSON and returns a record as JSON. It raises for nothing that a
-problem can do short of ending the process; who waits outside sees that. Importing this file
-imports torch and the whole engine: only the server that forks the children does.
+Every public entry point takes a task as JSON and returns a record as JSON. Errors of a problem
+become records; only the end of the process itself is left to the parent to notice. Importing this
+file imports torch and the whole engine, so only the fork server does so.
 """
 
 import os
@@ -44,17 +44,17 @@ from runner.verify.original_check import raise_if_original_fails
 from runner.verify.results import Verdict, findings, given_bad_inputs
 from runner.verify.runtime.memory_fit import needs
 
-rows_of_all_formulas()  # It takes 0.15 s; here the server does it once for all its children.
+rows_of_all_formulas()  # Takes 0.15 s; done here, the fork server does it once for all children.
 
 _PACKAGE = Path(__file__).parents[2]
 _COPIES_WHEN_APART = 3
-"""Copies of a model's weights and activations while files of others' are judged from outside."""
+"""Number of processes that hold the model while a directory that kdrun did not write is verified."""
 SMALL_OPERATIONS = 8
-"""Operations up to which a problem of no level is hardly more than one fusion."""
+"""A problem without a source level and with at most this many operations counts as one fusion."""
 
 
 def estimate(argument: str) -> str:
-    """How much memory a problem needs: captured only, nothing is computed."""
+    """Capture a problem and return a record with its memory forecast; nothing is computed."""
 
     def body(task: Task, stages: Stages) -> Record:
         with stages("load"):
@@ -66,17 +66,21 @@ def estimate(argument: str) -> str:
 
 
 def forecast_memory(problem: Problem, mode: Literal["eval", "train"]) -> Forecast:
-    """What a problem's program says about memory, and what this process has by then.
+    """Return the memory that a problem's program needs, with this process' present size.
 
     Raises:
         ProblemError: the author's code fails.
-        CaptureError: the model runs, but its program cannot be written down.
+        CaptureError: the model runs, but cannot be captured.
     """
     return _forecast_from_estimate(problem, capture_and_estimate(problem, mode=mode))
 
 
 def _forecast_from_estimate(problem: Problem, estimated: Estimate) -> Forecast:
-    """Levels 1 and 2 have no parts but kernels, as what is small; those hold no more than it."""
+    """Return the forecast; `forward_bytes` also covers parts that run alone and inputs drawn again.
+
+    Parts of problems of levels 1 and 2, and of small ones, are single kernels, which hold no more
+    than the whole problem does.
+    """
     is_small = problem.level is None and estimated.operations <= SMALL_OPERATIONS
     parts_bytes = 0 if is_small or problem.level in (1, 2) else estimated.parts_bytes
     redraw_bytes = estimated.drawing_bytes if estimated.inputs_bytes <= DRAWN_AGAIN_BYTES else 0
@@ -94,7 +98,7 @@ def _forecast_from_estimate(problem: Problem, estimated: Estimate) -> Forecast:
 
 
 def facts(argument: str) -> str:
-    """What a problem's program does, for who is to take it apart."""
+    """Capture a problem and return a record with the facts that a decomposer's brief states."""
 
     def body(task: Task, stages: Stages) -> Record:
         with stages("load"):
@@ -106,7 +110,7 @@ def facts(argument: str) -> str:
 
 
 def decompose(argument: str) -> str:
-    """Take a problem apart into `task.built`, and verify what was written."""
+    """Decompose a problem into `task.build_directory`, and verify the result."""
 
     def body(task: Task, stages: Stages) -> Record:
         device = find_device(task.options.device)
@@ -137,9 +141,10 @@ def decompose(argument: str) -> str:
                 forecast=memory_forecast,
                 out_of_memory=needed_bytes <= task.most_memory_bytes,
             )
-        # what a convolution asks for, and gives back untouched, takes nothing of the machine
+        # Convolutions allocate scratch memory that they never touch, which costs the machine nothing.
         allow_memory(metadata.estimated_allocation_bytes - metadata.estimated_peak_bytes)
-        # as much as a run gives: what is kept, and so the peak, is the same in a run and alone
+        # Use no more than a run would grant, so that as many outputs are kept, and the peak is the
+        # same, in a run and in `kdrun decompose`.
         used_limit_bytes = min(
             task.memory_bytes, request_with_margin(memory_forecast.expected_bytes)
         )
@@ -155,7 +160,7 @@ def decompose(argument: str) -> str:
 
 
 def verify(argument: str) -> str:
-    """Verify the decomposition that stands in `task.directory`, which is only read."""
+    """Verify the decomposition in `task.directory`, without writing to it."""
 
     def body(task: Task, stages: Stages) -> Record:
         device = find_device(task.options.device)
@@ -165,7 +170,7 @@ def verify(argument: str) -> str:
 
 
 def judge(argument: str) -> str:
-    """Verify what somebody else delivered into `task.built`, and write the verdicts there."""
+    """Verify a decomposer's delivery in `task.build_directory`, and write the verdicts there."""
 
     def body(task: Task, stages: Stages) -> Record:
         record = _verify_and_record(
@@ -188,15 +193,18 @@ def _verify_and_record(
     *,
     write: bool = True,
 ) -> Record:
-    """Judge a directory; `problem` is what kdrun itself took apart to write it.
+    """Verify a directory and return the record of its verdicts.
+
+    `problem` is the problem that kdrun itself decomposed into the directory; None if somebody else
+    wrote the directory. With `write`, the reports are written into the directory.
 
     Raises:
-        ProblemError: that problem fails on its own inputs, or cannot be repeated.
+        ProblemError: the problem fails on its own inputs, or gives other values the second time.
     """
     try:
         tree = Tree.read(directory)
     except DecompositionError:
-        streamed = False  # the gates say what is wrong with it
+        streamed = False  # The gates will report what is wrong with the tree.
     else:
         _, streamed = needs(tree, task.most_memory_bytes, device)
         if streamed and problem is None:
@@ -208,7 +216,7 @@ def _verify_and_record(
             reason = f"{describe_shortage(apart_bytes, task.most_memory_bytes)}: several processes hold the model"
             return Record(status="too_large", reason=reason, stage="verify")
     with stages("verify"):
-        torch.empty(0, device=device)  # A device starts here, not while a component's file runs.
+        torch.empty(0, device=device)  # Initialise the device before a component's file runs.
         options = VerifyOptions(
             mode=task.options.mode,
             trials=task.options.trials,
@@ -243,14 +251,14 @@ def _verify_and_record(
 
 
 class Stages:
-    """What is being done now, told to who waits outside, and how long each stage took."""
+    """Current stage of a child, written to a file for the parent, and the seconds that each stage took."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
         self.current_stage = "start"
         self.seconds: dict[str, float] = {}
         self.figures: Figures | None = None
-        """Stay true of what was written, however the rest ends."""
+        """Figures of the decomposition that was written; kept whether or not its verification succeeds."""
         self.process_id = os.getpid()
 
     @contextmanager
@@ -270,13 +278,13 @@ class Stages:
         self.file.write_text(name, encoding="utf-8")
 
     def end_forked_copy(self) -> None:
-        """A problem that forks returns here twice; its copy must not do our work again."""
+        """End this process if it is a fork that the problem's code made; it must not repeat our work."""
         if os.getpid() != self.process_id:
             os._exit(0)
 
 
 def _run_body(argument: str, body: Callable[[Task, Stages], Record]) -> str:
-    """The edge of a child: whatever a problem or the engine raises becomes a record here."""
+    """Run `body` and return its record as JSON; every exception becomes a record."""
     task = Task.model_validate_json(argument)
     torch.set_num_threads(task.threads)
     stages = Stages(task.stage_file)
@@ -295,8 +303,8 @@ def _run_body(argument: str, body: Callable[[Task, Stages], Record]) -> str:
     except KdrunError as error:
         record = Record(status="failed", reason=str(error), stage=stages.current_stage)
     except Exception as error:
-        traceback.print_exc()  # into the log, in full
-        if isinstance(error.__cause__ or error, torch.OutOfMemoryError):  # an accelerator's
+        traceback.print_exc()  # The log keeps the full traceback.
+        if isinstance(error.__cause__ or error, torch.OutOfMemoryError):  # on an accelerator
             message = str(error).partition("\n")[0]
             reason = f"needs more memory than the device has free: {message}"
             record = Record(status="too_large", reason=reason, stage=stages.current_stage)
@@ -320,7 +328,7 @@ def _run_body(argument: str, body: Callable[[Task, Stages], Record]) -> str:
 
 
 def _describe_defect(error: Exception, stage: str) -> str:
-    """The sentence for an error of kdrun's own: what, in which file and stage, and what to send."""
+    """Return the reason for an error of kdrun itself, with file, line, stage and what to report."""
     frames = traceback.extract_tb(error.__traceback__)
     own_frames = [f for f in frames if Path(f.filename).is_relative_to(_PACKAGE)]
     frame = own_frames[-1] if own_frames else frames[-1]
@@ -332,6 +340,6 @@ def _describe_defect(error: Exception, stage: str) -> str:
 
 
 def _peak_device_bytes(device: str) -> int | None:
-    """Return the most memory that tensors took of an accelerator that counts it, else None."""
+    """Return the peak bytes of tensors on the device; None if the device does not count them."""
     read_peak = getattr(torch.get_device_module(device), "max_memory_allocated", None)
     return int(read_peak()) if read_peak else None

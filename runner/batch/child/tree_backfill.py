@@ -1,7 +1,7 @@
-"""This file knows about what a tree says of its kernels that whoever wrote it need not: their cost.
+"""Fills in what a decomposer's tree may leave out about its kernels, such as their cost.
 
-Each kernel file is a problem in itself, so its own captured graph says what it is called, which
-weights it has, how its inputs lie in memory, and what it computes and moves.
+Each kernel file is a problem in itself. So its own captured graph gives the operation's name, the
+weights, the strides of inputs and outputs, and the FLOPs and bytes moved.
 """
 
 from dataclasses import dataclass
@@ -21,11 +21,11 @@ from runner.tree.partition import partition
 
 @dataclass(frozen=True, slots=True)
 class _KernelFacts:
-    """What is known about one kernel file."""
+    """Facts about one kernel file, from its captured graph."""
 
     operation: str | None
     workload: dict[str, Any]
-    """Attributes, identity and family."""
+    """Fields `attributes`, `identity` and `family` of the kernel's workload."""
     weights: dict[str, TensorSpec]
     inputs: list[TensorSpec]
     outputs: list[TensorSpec]
@@ -34,7 +34,7 @@ class _KernelFacts:
 
 
 def backfill_tree(directory: Path, mode: Mode) -> None:
-    """Fill in the tree of a decomposition that passed. Runs its code: call it in a child."""
+    """Complete the tree of a decomposition that passed. Runs its code, so call it in a child."""
     tree = Tree.read(directory)
     kernels: dict[str, _KernelFacts] = {}
     for path in dict.fromkeys(n.path for n in tree.nodes.values() if n.level == "kernel"):
@@ -46,7 +46,7 @@ def backfill_tree(directory: Path, mode: Mode) -> None:
 
 
 def _capture_kernel(file: Path, mode: Mode) -> _KernelFacts | None:
-    """None where the kernel cannot be captured: then what its author said is all there is."""
+    """Return the facts about a kernel file, or None if it cannot be captured."""
     from runner.graph.tracing.capture import capture
 
     try:
@@ -75,7 +75,7 @@ def _capture_kernel(file: Path, mode: Mode) -> _KernelFacts | None:
 def _fill_node(
     tree: Tree, name: str, kernels: dict[str, _KernelFacts], nodes: dict[str, Node]
 ) -> None:
-    """One node and all below it."""
+    """Add the completed node, and all nodes below it, to `nodes`."""
     node = tree.nodes[name]
     for child in node.children:
         _fill_node(tree, child, kernels, nodes)

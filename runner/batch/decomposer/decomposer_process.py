@@ -1,7 +1,7 @@
-"""This file knows about a decomposer: a command of somebody else's that takes a problem apart.
+"""Runs a decomposer: an external command that decomposes a problem.
 
-It runs in a child of its own (`run_command` is that child's work), in a working directory, with few
-environment variables, and everything that it started is ended with it.
+A child process (`run_command`) starts the command in its working directory, with few environment
+variables. When the command ends, everything that it started is ended too.
 """
 
 import os
@@ -20,40 +20,41 @@ from runner.errors import UsageError
 from runner.store.result import Decomposer, Document, RunOptions
 
 PASSED_VARIABLES = ("HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TERM")
-"""Environment variables that every decomposer gets, besides PATH and TMPDIR."""
+"""Environment variables that every decomposer gets besides PATH and TMPDIR, where they are set."""
 MAX_FILES = 20_000
 MAX_BYTES = 1 << 30
-"""In its working directory."""
+"""Bytes that a decomposer may write in its working directory, in at most MAX_FILES files."""
 SIZE_CHECK_INTERVAL_S = 1.0
-"""How often that is looked at."""
+"""Seconds between two checks of the working directory's size."""
 
 
 class DecomposerCommand(Document):
-    """One run of a decomposer's command, as its child is told it."""
+    """One run of a decomposer's command: the argument of `run_command`."""
 
     words: list[str]
     directory: Path
-    """Its working directory."""
+    """Working directory of the command."""
     brief: Path
-    """On its standard input."""
+    """File for the command's standard input."""
     environment: dict[str, str]
 
 
 class CommandOutcome(Document):
-    """How a command ended."""
+    """Description of how a command ended."""
 
     how: str | None = None
-    """In a few words; absent exactly where it was with exit code 0."""
+    """Phrase such as `ended with exit code 3`; None exactly when the exit code was 0."""
     started: bool = True
     timed_out: bool = False
     seconds: float = 0.0
 
 
 def select_decomposer(settings: Settings) -> Decomposer | None:
-    """The decomposer that the settings name.
+    """Return the decomposer that the settings name, or None.
 
     Raises:
-        UsageError: it, or a variable that it is to get, is not here where the work is done here.
+        UsageError: the command, or a variable to pass on, is missing on this machine, where the
+            work is done.
     """
     if settings.decomposer is None:
         if settings.decomposer_on_failure:
@@ -75,7 +76,7 @@ def select_decomposer(settings: Settings) -> Decomposer | None:
 
 
 def verify_flags(options: RunOptions) -> list[str]:
-    """What `kdrun verify` is told, to judge as these options do."""
+    """Return the flags with which `kdrun verify` judges as these options do; defaults are left out."""
     flag_values = {"--trials": (options.trials, 2), "--device": (options.device, "cpu")}
     arguments = [
         (name, str(value)) for name, (value, default) in flag_values.items() if value != default
@@ -86,7 +87,7 @@ def verify_flags(options: RunOptions) -> list[str]:
 def build_command(
     decomposer: Decomposer, directory: Path, paths: Mapping[str, Path]
 ) -> DecomposerCommand:
-    """What is run for one problem; `places` are what is put for `{problem}` and the others."""
+    """Return the command for one problem; `paths` replace `{problem}`, `{output}` and `{brief}`."""
     words = shlex.split(decomposer.command)
     for name, path in paths.items():
         words = [word.replace(f"{{{name}}}", str(path)) for word in words]
@@ -103,14 +104,14 @@ def build_command(
 def run_in_child(
     command: DecomposerCommand, record_directory: Path, log: Path, timeout_s: float
 ) -> CommandOutcome:
-    """Run a command to its end, or to the end of its time; what it printed is in the log."""
+    """Run a command in a child for at most `timeout_s`; its output goes to the log."""
     outcome = run_child(
         Request(
             function="runner.batch.decomposer.decomposer_process:run_command",
             argument=command.model_dump_json(),
             directory=record_directory,
             log=log,
-            memory_bytes=1 << 40,  # its child lifts the limit: a program's own may be large
+            memory_bytes=1 << 40,  # The child lifts the limit: a command may need a lot of memory.
             timeout_s=timeout_s,
         )
     )
@@ -126,7 +127,7 @@ def run_in_child(
 
 
 def run_command(argument: str) -> str:
-    """In the child: start the command, wait for it, and look at how much it writes."""
+    """Run in the child: start the command, wait for its end, and kill it if it writes too much."""
     command = DecomposerCommand.model_validate_json(argument)
     limit_memory(None)
     with command.brief.open("rb") as brief:
@@ -157,13 +158,13 @@ def run_command(argument: str) -> str:
 
 
 def find_excess(directory: Path) -> str | None:
-    """What a directory has too much of, or None."""
+    """Return a phrase if a directory holds too many files or bytes, else None."""
     files = size = 0
     for folder, _, names in os.walk(directory):
         for name in names:
             try:
                 size += os.lstat(f"{folder}/{name}").st_size
-            except OSError:  # gone meanwhile
+            except OSError:  # The file was removed meanwhile.
                 continue
             files += 1
     if files > MAX_FILES:
@@ -172,7 +173,7 @@ def find_excess(directory: Path) -> str | None:
 
 
 def _search_path() -> str:
-    """PATH, and before it where this kdrun is: the brief says to call it."""
+    """Return PATH with this kdrun's folder first, because the brief tells the command to call kdrun."""
     own_folder = str(Path(sys.executable).parent)
     return os.pathsep.join([own_folder, os.environ.get("PATH", os.defpath)])
 

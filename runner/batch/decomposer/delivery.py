@@ -1,6 +1,7 @@
-"""This file knows about what a decomposer delivers: what of it is taken over, and what is refused.
+"""Takes over the files that a decomposer delivers, and reports those that it refuses.
 
-Only files are taken, never links; the original is the problem's own file, whatever was delivered.
+Links are never followed or copied. `original.py` is always the problem's own file, whatever was
+delivered under that name.
 """
 
 import importlib.metadata
@@ -25,12 +26,12 @@ from runner.verify.reading_trees import mode_of, read_tree
 ORIGINAL = "original.py"
 _IGNORED_FOLDERS = {"__pycache__", ".git"}
 _UNDECIDED_FIELDS: dict[str, Any] = {"identity": None, "family": None, "attributes": {}}
-"""Fields that a delivered tree does not decide: each kernel's own program does, once it passed."""
+"""Fields reset in a delivered tree; they are filled from each kernel's program once it passed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProblemSource:
-    """The problem that is taken apart, as it was before anybody was at work."""
+    """The problem that a decomposer gets, as it was before the command ran."""
 
     name: str
     level: str
@@ -40,9 +41,9 @@ class ProblemSource:
 
 
 def copy_delivery(output: Path, build_directory: Path, source: ProblemSource) -> list[str]:
-    """Copy what was delivered to `built`, which is made anew; what is wrong with it, a line each.
+    """Copy a delivery into a new `build_directory`; return what is wrong with it, one line each.
 
-    Where nothing was delivered, or too much, `built` holds the original alone.
+    If nothing or too much was delivered, `build_directory` holds only the original.
     """
     shutil.rmtree(build_directory, ignore_errors=True)
     build_directory.mkdir(parents=True)
@@ -73,7 +74,7 @@ def copy_delivery(output: Path, build_directory: Path, source: ProblemSource) ->
 
 
 def _list_entries(output: Path) -> Iterator[tuple[Path, str]]:
-    """Everything below but folders, by its name in the directory; links are not followed."""
+    """Yield each file and link below a directory with its relative name; links are not followed."""
     for folder, folders, files in os.walk(output):
         links = [name for name in folders if Path(folder, name).is_symlink()]
         folders[:] = sorted(set(folders) - set(links) - _IGNORED_FOLDERS)
@@ -94,9 +95,10 @@ def _find_fault(path: Path, name: str) -> str | None:
 
 
 def complete_tree(build_directory: Path, source: ProblemSource, facts: Facts) -> Figures | None:
-    """Fill in what a delivered tree leaves out, so that every command can read it; its figures.
+    """Fill in metadata that a delivered tree leaves out, and return the decomposition's figures.
 
-    Nothing that a gate would compare. None where no tree can be read, which verification says.
+    Every kdrun command can read the tree then. Nothing that a gate compares is filled in. Returns
+    None if the tree cannot be read, which verification reports.
     """
     tree, _ = read_tree(build_directory)
     if tree is None:
@@ -143,20 +145,20 @@ def complete_tree(build_directory: Path, source: ProblemSource, facts: Facts) ->
     )
 
 
-# --- what is not its own --------------------------------------------------------------------------
+# --- files outside the decomposer's directory -----------------------------------------------------
 
 
 class FileGuard:
-    """Notices what a decomposer changes beside its working directory."""
+    """Detects changes that a decomposer makes outside its working directory."""
 
     def __init__(self, problem: Path, folders: Sequence[Path], exceptions: Sequence[Path]) -> None:
-        """`problem` and what is in `places` is not to be touched, but for what is below `but`."""
+        """Guard `problem` and the files in `folders`, except those below `exceptions`."""
         self.problem, self.folders, self.exceptions = problem, folders, exceptions
         self._original = problem.read_bytes()
         self._initial_state = self._read_state()
 
-    def revert_changes(self) -> list[str]:
-        """What was changed, a line each; the problem is as it was, and new files are gone."""
+    def collect_offences(self) -> list[str]:
+        """Return each change in one line; restore the problem file and delete new files."""
         offences = []
         if not self.problem.is_file() or self.problem.read_bytes() != self._original:
             self.problem.write_bytes(self._original)

@@ -1,6 +1,7 @@
-"""This file knows about a decomposer's rounds: brief, command, verdict, and again with the verdict.
+"""Runs a decomposer in rounds: each gets a brief, runs the command, and judges the delivery.
 
-What it delivers is judged by the gates that judge every directory, against the problem's own file.
+From the second round on, the brief contains the findings of the round before. Deliveries are judged
+by the same gates as any directory, against the problem's own file.
 """
 
 import time
@@ -24,19 +25,19 @@ if TYPE_CHECKING:
     ChildRunner = Callable[[Kind, Task, Path], Attempt]
 
 WORKPLACE = "decomposer"
-"""The command's working directory, in the scratch directory of its attempt."""
+"""Name of the command's working directory in the attempt's scratch directory."""
 COMMAND_SHARE = 0.8
-"""Of a round's time; the rest is for the verdict on it."""
+"""Share of a round's time that the command gets; the rest is for judging its delivery."""
 MIN_ROUND_S = 1.0
-"""For a round to be worth starting."""
+"""Seconds below which a round is not started."""
 FALLBACK_STATUSES = {"failed", "crashed"}
-"""How a computed decomposition ends where another way may do better."""
+"""Statuses of kdrun's own decomposition after which the decomposer is tried."""
 
 
 def decompose(task: Task, log: Path, run_in_child: "ChildRunner") -> "Attempt":
-    """Take a problem apart by whom the options name; built and judged, not yet committed.
+    """Decompose a problem by kdrun or by the decomposer that the options name; commit nothing.
 
-    `in_child` runs one of our own functions in a child.
+    `run_in_child` runs one of kdrun's own functions in a child.
     """
     decomposer = task.options.decomposer
     if decomposer is None:
@@ -64,7 +65,7 @@ def decompose(task: Task, log: Path, run_in_child: "ChildRunner") -> "Attempt":
 
 
 class _RoundLoop:
-    """All rounds for one problem."""
+    """The rounds of a decomposer for one problem, with their shared state."""
 
     def __init__(
         self,
@@ -82,7 +83,7 @@ class _RoundLoop:
         )
         self.started_s, self.deadline = started_s, started_s + task.timeout_s
         self.command_directory = task.scratch / ".command"
-        """Where the command's child leaves its record and its log: not where the command works."""
+        """Directory for the record and log of the command's child, outside the command's own directory."""
         self.command_directory.mkdir()
         self.part_log = self.command_directory / "log"
         self.workplace = task.scratch / WORKPLACE
@@ -93,7 +94,7 @@ class _RoundLoop:
         self.peak_bytes: int | None = None
 
     def run_rounds(self, facts_record: Record) -> Record | None:
-        """The verdict after the last round; None where the problem itself is broken."""
+        """Run the rounds and return the record of the last one; None if the problem itself is broken."""
         if facts_record.status == "error":
             return None
         facts = facts_record.facts or Facts(
@@ -117,7 +118,7 @@ class _RoundLoop:
             if share_s < MIN_ROUND_S:
                 break
             record, may_improve = self._run_round(number, share_s, source, facts, brief, problem)
-            # What was captured has all that it needs; for the rest, the memory was a guess.
+            # For a captured problem the memory was computed; otherwise it was a guess.
             lacked_memory = facts.capture is None and record.out_of_memory
             record = record.model_copy(update={"out_of_memory": lacked_memory})
             has_ended = record.status in {"passed", "error"}
@@ -126,7 +127,7 @@ class _RoundLoop:
         return record.model_copy(update={"figures": self.figures, "seconds": self.seconds})
 
     def summarize(self) -> Decomposed:
-        """For the result and the manifest."""
+        """Return the decomposer's command and rounds for the result and the manifest."""
         return Decomposed(
             command=self.decomposer.command,
             prompt_version=VERSION,
@@ -135,7 +136,7 @@ class _RoundLoop:
         )
 
     def _prepare(self, facts: Facts) -> tuple[delivery.ProblemSource, Brief, Path]:
-        """The working directory with a copy of the problem in it, and the brief."""
+        """Make the working directory; return the problem's source, the brief, and the problem's copy."""
         task = self.task
         problem = identify(task.problem)
         level, _, name = task.label.rpartition("/")
@@ -169,7 +170,7 @@ class _RoundLoop:
         brief: Brief,
         problem: Path,
     ) -> tuple[Record, bool]:
-        """The verdict on one run of the command, and whether another one may do better."""
+        """Run one round; return its record and whether another round may do better."""
         stage = f"decomposer: round {number} of {self.decomposer.rounds}"
         self.task.stage_file.write_text(stage, encoding="utf-8")
         findings = self.rounds[-1].findings if self.rounds else []
@@ -190,7 +191,7 @@ class _RoundLoop:
         outcome = decomposer_process.run_in_child(
             command, self.command_directory, self.part_log, share_s
         )
-        offences = [f"rules: the command {fault}" for fault in guard.revert_changes()]
+        offences = [f"rules: the command {fault}" for fault in guard.collect_offences()]
         self.append_part_log(
             f"round {number} of {self.decomposer.rounds}: {self.decomposer.command}"
         )
@@ -222,7 +223,7 @@ class _RoundLoop:
     def _record_missing_delivery(
         self, outcome: decomposer_process.CommandOutcome, faults: list[str]
     ) -> Record:
-        """How a problem stands for which there is nothing to judge."""
+        """Return the record of a round in which nothing was delivered."""
         command_end = f"the decomposer {outcome.how}" if outcome.how else "the decomposer ended"
         fault = faults[0].removeprefix("rules: ")
         reason = (
@@ -240,7 +241,7 @@ class _RoundLoop:
     def _judge_delivery(
         self, number: int, faults: list[str], outcome: decomposer_process.CommandOutcome
     ) -> Record:
-        """The verdict of the gates on what is in `built`, and of who looked at the delivery."""
+        """Verify the delivery in a child and return a record that also contains `faults`."""
         remaining_s = max(MIN_ROUND_S, self.deadline - time.monotonic())
         task = self.task.model_copy(update={"timeout_s": remaining_s})
         attempt = self.run_in_child("judge", task, self.part_log)
@@ -262,7 +263,7 @@ class _RoundLoop:
         )
 
     def append_part_log(self, title: str) -> None:
-        """Put what one child printed below what the others did."""
+        """Append one child's log to the problem's log, under a title."""
         if not self.part_log.is_file():
             return
         hide_credentials(self.part_log, extra_names=self.decomposer.pass_env)
