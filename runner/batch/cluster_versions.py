@@ -1,4 +1,4 @@
-"""This file knows about what runs on the nodes of a cluster: the same kdrun, Python and PyTorch."""
+"""Checks that every node of a cluster has the same kdrun, Python and PyTorch."""
 
 import importlib.metadata
 import platform
@@ -8,20 +8,22 @@ from runner.batch.cluster import list_nodes, summarize_error
 from runner.errors import ClusterError
 
 ANSWER_TIMEOUT_S = 120.0
-"""For every node to start a worker."""
+"""Seconds that the nodes get to start a worker and answer."""
 
 
 def installed_versions() -> dict[str, str]:
-    """What decides whether one machine's results are another's; imports none of it."""
+    """Return the versions that two machines must share, by package, without importing any."""
     return {
         "kdrun": __version__,
         "Python": ".".join(platform.python_version_tuple()[:2]),
-        "PyTorch": importlib.metadata.version("torch").partition("+")[0],  # built for CUDA or not
+        "PyTorch": importlib.metadata.version("torch").partition("+")[
+            0
+        ],  # Builds for CUDA and CPU count as the same.
     }
 
 
 def refuse_other_versions() -> None:
-    """Ask every node that can work what it would work with.
+    """Compare the versions on every node that has CPUs with those on this machine.
 
     Raises:
         ClusterError: a node has another version of something, has no kdrun, or does not answer.

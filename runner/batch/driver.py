@@ -37,9 +37,9 @@ NODE_CHECK_INTERVAL_S = 10.0
 """Seconds between two checks of the cluster's nodes."""
 NODE_WAIT_S = 300.0
 """Seconds to wait for a node with enough memory for a problem after the last such node is gone."""
-MAX_WAITING_GUESSES = 64
-"""Least number of problems of guessed size sent at a time to a cluster that can grow, so that its
-autoscaler sees the demand."""
+GROWING_GUESS_LIMIT = 64
+"""Jobs of guessed size sent at a time to a cluster that can grow, unless twice its cores are more;
+its autoscaler sees the demand from jobs that wait."""
 
 
 @dataclass(slots=True)
@@ -104,7 +104,7 @@ class Driver:
             if self.is_finishing:
                 state = "interrupted"
         except KeyboardInterrupt:
-            self.stop.is_immediate = True
+            self.stop.interrupt_raised = True
             state = "interrupted"
             self._cancel_all()
         except (ClusterError, StoreError):
@@ -152,7 +152,7 @@ class Driver:
             return True
         guesses = sum(not job.is_sized for job in self.sent_jobs.values())
         return guesses < max(
-            2 * self.cluster.cores, MAX_WAITING_GUESSES if settings.wait_for_nodes else 1
+            2 * self.cluster.cores, GROWING_GUESS_LIMIT if settings.wait_for_nodes else 1
         )
 
     def _send_job(self, job: ProblemJob) -> None:
@@ -330,7 +330,11 @@ class Driver:
                 self._evict_job(*unplaceable[label])
 
     def _evict_job(self, reference: Any, job: ProblemJob) -> None:
-        """Cancel a job that fits on no node, and record its problem as too large."""
+        """Cancel a job that fits on no node, and record its problem as too large.
+
+        Raises:
+            ClusterError: the cluster has no node at all.
+        """
         import ray
 
         ray.cancel(reference)

@@ -1,11 +1,11 @@
-"""This file knows about a run's log for programs: JSON, a line for each thing that happens.
+"""Writes a run's log for programs: one line of JSON for each event.
 
-Every line has `time`, `run` and `event`; where it is about a problem, `problem` and `stage`, too.
+Every line has `time`, `run` and `event`; a line about a problem also has `problem` and `stage`.
 
-`said`      something about the whole run, as `text`
-`stage`     a problem has come to a stage
+`said`      a message about the whole run, as `text`
+`stage`     a problem has reached a stage
 `repeated`  an attempt has ended and another will follow: the fields of a row's `repeats`
-`ended`     a problem has ended: its row, as the manifest has it
+`ended`     a problem has ended: the fields of its row in the manifest
 """
 
 import json
@@ -19,11 +19,11 @@ from runner.errors import unwritable
 from runner.store.manifest_row import Repeat, Row
 
 LOG_FILE = "log.jsonl"
-"""In a run's folder. A driver that goes on with the run goes on with the log."""
+"""Log file in a run's folder. A driver that resumes a run appends to it."""
 
 
 class EventLog:
-    """A watcher that writes them down."""
+    """A watcher that writes each event to a stream."""
 
     def __init__(self, stream: TextIO, run_id: str) -> None:
         self.stream = stream
@@ -50,15 +50,15 @@ class EventLog:
 
     def _write(self, event: str, **fields: Any) -> None:
         head = {"time": datetime.now(UTC).isoformat(), "run": self.run_id, "event": event}
-        with suppress(OSError):  # a disk that is full stops the run elsewhere, in one line
+        with suppress(OSError):  # A full disk is reported elsewhere, in one line.
             print(json.dumps(head | fields), file=self.stream, flush=True)
 
 
 def open_log(folder: Path) -> TextIO:
-    """A run's log, to be added to.
+    """Open a run's log for appending.
 
     Raises:
-        StoreError: it cannot be written.
+        StoreError: the log cannot be written.
     """
     path = folder / LOG_FILE
     try:

@@ -1,4 +1,4 @@
-"""This file knows about being stopped: Ctrl-C once, Ctrl-C again, and a scheduler's SIGTERM."""
+"""Handles signals that stop a run: Ctrl-C once, Ctrl-C again, and a scheduler's SIGTERM."""
 
 import os
 import signal
@@ -11,30 +11,33 @@ from types import FrameType
 from runner.errors import INTERRUPTED
 
 PATIENCE_S = 10.0
-"""For a start that was told to end to do so; then this process ends without it."""
+"""Seconds that an interrupted start of Ray gets to end; then this process ends itself."""
 
 
 @dataclass(slots=True)
 class StopRequest:
-    """How far a run is to be stopped."""
+    """State of a request to stop a run."""
 
     is_requested: bool = False
-    """Finish what runs, and start nothing."""
-    is_immediate: bool = False
-    """KeyboardInterrupt has been raised; what comes after it is not disturbed again."""
+    """Whether the run was asked to stop: running problems finish, and no other is started."""
+    interrupt_raised: bool = False
+    """Whether KeyboardInterrupt has been raised; later signals are ignored."""
 
 
 @contextmanager
 def listen_for_signals() -> Iterator[StopRequest]:
-    """Ctrl-C asks first and stops when it comes again. SIGTERM stops at once: who sends it, as a
-    scheduler does, kills soon after."""
+    """Handle signals and yield the request to stop.
+
+    The first Ctrl-C lets running problems finish, the second raises KeyboardInterrupt. SIGTERM
+    raises it at once, because a scheduler kills the process soon after sending it.
+    """
     stop = StopRequest()
 
     def interrupt(number: int, frame: FrameType | None) -> None:
-        if stop.is_immediate:
+        if stop.interrupt_raised:
             return
         if number == signal.SIGTERM or stop.is_requested:
-            stop.is_immediate = True
+            stop.interrupt_raised = True
             raise KeyboardInterrupt
         stop.is_requested = True
 
@@ -48,13 +51,13 @@ def listen_for_signals() -> Iterator[StopRequest]:
 
 @contextmanager
 def interruptible_start(patience_s: float = PATIENCE_S) -> Iterator[None]:
-    """Either signal ends what is started here, as KeyboardInterrupt and within seconds.
+    """Let Ctrl-C or SIGTERM interrupt the start of Ray within seconds, as KeyboardInterrupt.
 
-    Ray's C code waits for its processes without hearing a signal: a thread, which hears of it by
-    another way, ends this process when that takes too long, and with it whatever Ray it started.
-    Where that code keeps the interpreter, too, as it does until Ray's first server is up (which it
-    gives half a minute), the thread has to wait as well. Ray has handlers of its own for SIGTERM,
-    which exit with 15, and later with 1; that is told as what it is.
+    Ray's C code waits for its processes without handling signals. So a thread, which learns of the
+    signal through a pipe, ends this process after `patience_s`, and with it the Ray that it
+    started. Until Ray's first server is up, for which Ray allows half a minute, the C code also
+    holds the interpreter lock, and the thread has to wait. Ray's own handlers for SIGTERM exit with
+    code 15 or 1; such an exit becomes KeyboardInterrupt, too.
     """
     has_raised = False
     signal_arrived, block_ended = threading.Event(), threading.Event()

@@ -1,4 +1,4 @@
-"""This file knows about working without Ray: one problem, or directories, in a child of our own."""
+"""Decomposes or verifies one problem without Ray, in a child of this process."""
 
 import tempfile
 from dataclasses import dataclass
@@ -25,24 +25,24 @@ _LEVELS = tuple(LEVEL_FOLDER.values())
 
 @dataclass(frozen=True, slots=True)
 class LocalDecomposition:
-    """One problem, taken apart."""
+    """Outcome of decomposing one problem without Ray."""
 
     result: ProblemResult
     directory: Path
     log: Path | None
-    """What its process printed, where it printed anything."""
+    """Log of the child's output; None if it printed nothing."""
     earlier_stays: bool = False
-    """Whether the directory still holds an earlier decomposition, which passed."""
+    """Whether `directory` still holds an earlier decomposition that passed, and not this result."""
 
 
 def decompose(file: Path, settings: Settings, import_name: str | None = None) -> LocalDecomposition:
-    """Take one problem apart and verify it, with all the memory that there is.
+    """Decompose and verify one problem, with all the memory that is free.
 
     A broken problem file does not replace an earlier decomposition of the same name that passed.
-    `named` is what the file was written for, where that is `package.module:Class`.
+    `import_name` is the `package.module:Class` that the file was generated from, if any.
 
     Raises:
-        UsageError: there is nothing of that name, or no GPU for `--device cuda`.
+        UsageError: `import_name` does not exist, or there is no GPU for `--device cuda`.
         StoreError: the output directory cannot be written to.
     """
     problem = identify(file)
@@ -72,7 +72,7 @@ def decompose(file: Path, settings: Settings, import_name: str | None = None) ->
         package = import_name.partition(":")[0].partition(".")[0]
         hint = outcome.record.hint or f"is it spelled so in this version of {package}?"
         raise UsageError(f"{import_name}: {outcome.record.missing}", hint=hint)
-    if outcome.result is None:  # no space was left
+    if outcome.result is None:  # The disk was full.
         outcome = attempt.commit_failure(task, outcome, log.absolute())
     assert outcome.result is not None
     return LocalDecomposition(
@@ -85,17 +85,17 @@ def decompose(file: Path, settings: Settings, import_name: str | None = None) ->
 
 @dataclass(frozen=True, slots=True)
 class LocalVerification:
-    """One directory, judged again."""
+    """Outcome of verifying one directory without Ray."""
 
     directory: Path
     record: Record
     power: Power | None = None
-    """What became of wrong kernels, where they were asked for."""
+    """Verdicts on deliberately wrong kernels; None unless the settings ask for them."""
     power_file: Path | None = None
-    """File that lists every wrong kernel; None where none was asked for."""
+    """File with the list of wrong kernels; None if none was requested."""
 
     def to_json(self) -> dict[str, Any]:
-        """For people's programs."""
+        """Return the outcome for users' programs."""
         return {
             "directory": str(self.directory),
             "status": self.record.status,
@@ -108,14 +108,14 @@ class LocalVerification:
 def verify(
     directory: Path, settings: Settings, power_file: Path | None = None
 ) -> LocalVerification:
-    """Verify a decomposition directory, whoever wrote it; it is only read.
+    """Verify a decomposition directory, by whomever it was written, without writing to it.
 
-    `to`: a file for the list of wrong kernels.
+    `power_file` receives the list of wrong kernels.
 
     Raises:
-        UsageError: it is no decomposition directory at all, or there is no GPU for `--device cuda`.
-        DecompositionError: its tree is of another schema version.
-        StoreError: `to` cannot be written.
+        UsageError: it is no decomposition directory, or there is no GPU for `--device cuda`.
+        DecompositionError: its tree has another schema version.
+        StoreError: `power_file` cannot be written.
     """
     if not any((directory / part).exists() for part in (TREE_FILE, "original.py", *_LEVELS)):
         raise UsageError(
@@ -157,7 +157,7 @@ def verify(
 
 
 def _refuse_unwritable(file: Path) -> None:
-    """Try to write a file before the long work for it; leave it as it was."""
+    """Raise StoreError now if a file cannot be written later; leave the file as it is."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         existed = file.exists()

@@ -1,9 +1,9 @@
-"""This file knows about the manifest of a run under way: what it says, and when it is saved.
+"""Keeps a run's rows while it is under way, and writes its manifest.
 
-Writing it takes longer the more problems have ended. So it is written at once as long as that is
-quick, and later at most a small share of the time goes into it: what a result costs the driver
-does not grow with the run. A driver that dies leaves it that much behind; the results themselves
-are committed, and the same command finds them. What it keeps of them meanwhile is on disk.
+Writing the manifest takes longer the more problems have ended. While it is quick it is written
+after every result; later, writing takes at most a small share of the time, so that the cost of a
+result does not grow with the run. If the driver dies, the manifest may lack the latest results; the
+results themselves are committed, and the same command finds them. Rows are kept on disk.
 """
 
 import os
@@ -24,12 +24,12 @@ from runner.store.row_files import Rows
 from runner.store.runs import RunStore
 
 SAVING_SHARE = 0.05
-"""Of the time, that may go into saving."""
+"""Share of the time that may be spent on saving."""
 
 
 @dataclass(slots=True)
 class ManifestWriter:
-    """The rows of one run, and the manifest that says them."""
+    """The rows of one run, and the writer of its manifest."""
 
     run_id: str
     arguments: Mapping[str, Any]
@@ -38,17 +38,17 @@ class ManifestWriter:
     shared_store: RunStore | None
     cluster: Cluster
     cluster_job: Job | None
-    """This driver, where it was sent to a cluster."""
+    """Ray job that runs this driver; None if the run was not sent to a cluster."""
     labels: Sequence[str]
-    """Every problem that the run is about, in the order of the manifest's rows."""
+    """Labels of all problems of the run, in the order of the manifest's rows."""
     rows: Rows = field(init=False)
     ended_count: int = 0
-    """How many problems have ended here."""
+    """Number of problems whose end this driver has recorded."""
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     _other_manifest: Manifest | None = None
-    """What another driver of the same run said last, without its rows."""
+    """Latest manifest that another driver of the same run wrote, without its rows."""
     _stored_version: str | None = None
-    """Of the manifest in the store, as it was written from here."""
+    """Version of the stored manifest that this driver wrote last."""
     _due_s: float = 0.0
     _has_unsaved_rows: bool = False
 
@@ -56,10 +56,10 @@ class ManifestWriter:
         self.rows = Rows(self.store.run_directory(self.run_id), self.labels)
 
     def add(self, row: Row) -> None:
-        """One more problem has ended.
+        """Add the row of a problem that has ended.
 
         Raises:
-            StoreError: it cannot be kept.
+            StoreError: the row cannot be written to disk.
         """
         self.rows.put(row)
         self.ended_count += 1
@@ -70,10 +70,12 @@ class ManifestWriter:
             self.save("running")
 
     def save(self, state: RunState, forgotten_labels: Collection[str] = ()) -> Manifest:
-        """Write how the run stands; what another driver of it has to say is in the answer, too.
+        """Write the manifest and return it, merged with that of another driver of the same run.
+
+        Another driver's rows about `forgotten_labels` are dropped, because those problems are run again.
 
         Raises:
-            StoreError: it cannot be written.
+            StoreError: the manifest cannot be written.
         """
         started_s = time.monotonic()
 
@@ -103,7 +105,7 @@ class ManifestWriter:
             started = min(started, self._other_manifest.started)
             selected = max(self._other_manifest.selected, selected + self.rows.outside)
             other_cluster = self._other_manifest.cluster
-        # Not validated, which would read every row.
+        # Without validation, which would read every row from disk.
         return Manifest.model_construct(
             run_id=self.run_id,
             state=state,

@@ -1,4 +1,4 @@
-"""This file knows about the memory that a problem's process will take, and what it is given."""
+"""Computes the memory that a problem's process is expected to need and is granted."""
 
 from dataclasses import dataclass, replace
 
@@ -7,49 +7,50 @@ from runner.store.result import Document
 from runner.verify.options import EXAMINED_BYTES, QUICK_FLOPS, stays
 
 ESTIMATE_BYTES = 2 * GIB
-"""For capturing alone: nothing is computed, but a few models need their real parameters."""
+"""Bytes granted for capture: nothing is computed, but a few models need their real parameters."""
 LAZY_CODE_BYTES = 20 << 20
-"""Code that is loaded once something runs."""
+"""Bytes of code that is loaded only when the first operator runs."""
 EXTRA_FACTOR = 1.1
-"""What would have room with a little more memory is given that."""
+"""Factor by which the granted memory is raised if that makes room to keep the output."""
 MARGIN_SHARE = 0.1
 MARGIN_BYTES = GIB // 4
-"""Both on top of what is expected: too little is a second attempt."""
+"""Share and bytes that are both added to the expected memory; too little costs a second attempt."""
 WORKLOAD_BYTES = 1000 << 10
-"""Files, modules, code that oneDNN compiles: of one kernel file."""
+"""Bytes for one kernel file: its text, its module and the code that oneDNN compiles for it."""
 OPERATION_BYTES = 50 << 10
-"""What is known of one operation of the program."""
+"""Bytes for the description of one operation of the program."""
 STEP_BYTES = 5 << 10
-"""What was watched of one operation that a recurrent layer unrolls to, and its tensors' traces."""
+"""Bytes for one operation that a recurrent layer unrolls to: its record and its tensors' traces."""
 NO_BOUND = 1 << 60
-"""The most that a node has, where a larger one may still come."""
+"""Value of `max_bytes` where larger nodes may still join."""
 
 
 class Forecast(Document):
-    """What a captured program says about the memory that its verification will take."""
+    """Memory needs of a problem's verification, computed from its captured program."""
 
     forward_bytes: int
-    """At the worst moment of one forward pass, scratch included: the whole's, or a part's."""
+    """Bytes at the worst moment of a forward pass, of the whole model or of a part, scratch included."""
     inputs_bytes: int = 0
     outputs_bytes: int = 0
     weights_bytes: int = 0
-    """Part of the forward's; they may be streamed."""
+    """Bytes of weights, a part of `forward_bytes`; they may be streamed."""
     flops: int = 0
     operations: int = 0
-    """How many the program has."""
+    """Number of operations in the program."""
     workloads: int = 0
-    """How many of them differ."""
+    """Number of different operations (operator, attributes, shapes and dtypes)."""
     steps: int = 0
-    """How many more run at the steps of recurrent layers."""
+    """Number of operations that recurrent layers unroll to."""
     process_bytes: int
-    """Python, torch and the program itself, resident after it was captured."""
+    """Resident bytes of Python, torch and the program, after its capture."""
 
     @property
     def expected_bytes(self) -> int:
-        """The largest resident set of the process.
+        """Largest resident set expected of the process, in bytes.
 
-        A small output is kept while the other side runs; where that is quick, too, other inputs are
-        tried beside the given ones. A large output waits as digests, or on disk.
+        Original and composed model run one after the other. A small output of the first stays in
+        memory meanwhile; if the inputs are small and the model is quick, too, a second set of
+        inputs is also in memory. A large output is reduced to digests, or kept on disk.
         """
         total_bytes = self.process_bytes + LAZY_CODE_BYTES + self.forward_bytes
         total_bytes += self.workloads * WORKLOAD_BYTES + self.operations * OPERATION_BYTES
@@ -65,14 +66,14 @@ class Forecast(Document):
 
 @dataclass(frozen=True, slots=True)
 class MemoryRequest:
-    """Memory that a problem is given, of the most that a node has."""
+    """Memory that a problem is granted, and the most that it could be granted."""
 
     granted_bytes: int
     max_bytes: int
     expected_bytes: int | None = None
-    """Largest resident set that is expected; None before the program is captured."""
+    """Largest resident set expected, in bytes; None before the program is captured."""
     fits: bool = True
-    """Whether all there is would do, with streamed weights if need be."""
+    """Whether `max_bytes` would be enough, with streamed weights if needed."""
 
     @property
     def can_grow(self) -> bool:
@@ -85,10 +86,11 @@ class MemoryRequest:
     def for_model(
         self, expected_bytes: int, capture_bytes: int, weights_bytes: int = 0
     ) -> "MemoryRequest":
-        """For a process that is expected to take so much; capturing the program took some already.
+        """Return the request for a process that is expected to need `expected_bytes`.
 
-        Where all but its weights fits, they are streamed, in all the memory that there is. What
-        fits nowhere is given what capturing takes: it is taken apart, and not verified.
+        If only the weights do not fit, they are streamed and all available memory is granted. A
+        problem that fits on no node gets what its capture took (`capture_bytes`): it is decomposed
+        but not verified.
         """
         max_bytes = self.max_bytes
         fits = expected_bytes <= max_bytes
@@ -102,7 +104,7 @@ class MemoryRequest:
         )
 
     def with_double_memory(self) -> "MemoryRequest":
-        """Twice as much, as far as there is."""
+        """Return a request for twice as much, up to `max_bytes`."""
         return replace(self, granted_bytes=min(2 * self.granted_bytes, self.max_bytes))
 
     def with_max_memory(self) -> "MemoryRequest":
@@ -110,27 +112,27 @@ class MemoryRequest:
 
 
 def describe_largest_node(max_bytes: int) -> str:
-    """`, the largest node has 21.9 GiB`, where that is known."""
+    """Return `, the largest node has 21.9 GiB`; empty if larger nodes may still join."""
     return "" if max_bytes >= NO_BOUND else f", the largest node has {max_bytes / GIB:.1f} GiB"
 
 
 def describe_shortage(needed_bytes: int, max_bytes: int) -> str:
-    """`needs 31.2 GiB, the largest node has 21.9 GiB`."""
+    """Return `needs 31.2 GiB, the largest node has 21.9 GiB`."""
     return f"needs {needed_bytes / GIB:.1f} GiB{describe_largest_node(max_bytes)}"
 
 
 def request_with_margin(expected_bytes: int) -> int:
-    """What a process is given that is expected to take so much, where there is as much."""
+    """Return the bytes to request for a process that is expected to need `expected_bytes`."""
     return _round_up(max(int(expected_bytes * (1 + MARGIN_SHARE)) + MARGIN_BYTES, ESTIMATE_BYTES))
 
 
 def _round_up(request_bytes: int) -> int:
-    """To quarters of a GiB: Ray schedules by classes of equal requests."""
+    """Round up to quarters of a GiB, because Ray schedules equal requests together."""
     quarter_bytes = GIB // 4
     return -(-request_bytes // quarter_bytes) * quarter_bytes
 
 
 def count_threads(cores: int, node_bytes: int, request_bytes: int) -> int:
-    """Threads for a child: its share of the cores, given how many of its size the memory holds."""
+    """Return the threads for a child: its share of the cores if the node is full of such children."""
     concurrent_children = max(1, min(cores, node_bytes // max(1, request_bytes)))
     return max(1, cores // concurrent_children)

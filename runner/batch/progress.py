@@ -1,4 +1,4 @@
-"""This file knows about telling people how a run goes: a bar on a terminal, else plain lines."""
+"""Shows a run's progress on stderr: a bar on a terminal, else plain lines."""
 
 import sys
 import time
@@ -27,7 +27,7 @@ COLOURS = {
 
 @contextmanager
 def watch_run(total: int) -> Iterator[Watcher]:
-    """Somebody who tells it on stderr."""
+    """Yield a watcher that shows a run of `total` problems on stderr."""
     console = Console(stderr=True, highlight=False)
     if not console.is_terminal:
         yield ProgressLines(total)
@@ -38,7 +38,7 @@ def watch_run(total: int) -> Iterator[Watcher]:
 
 
 class ProgressLines:
-    """A line for each problem that ends."""
+    """A watcher that prints a line for each problem that ends."""
 
     def __init__(self, total: int) -> None:
         self.total = total
@@ -47,7 +47,7 @@ class ProgressLines:
         print(text, file=sys.stderr, flush=True)
 
     def on_stages(self, stages: Sequence[tuple[str, str]]) -> None:
-        """Nothing: a line says what has ended."""
+        """Do nothing: only ends are printed."""
 
     def on_retry(self, label: str, repeat: Repeat) -> None:
         self.on_message(format_retry(label, repeat))
@@ -58,7 +58,7 @@ class ProgressLines:
 
 
 class ProgressBar:
-    """How far the run is and, below, what is being worked on; ended problems scroll above."""
+    """A watcher that shows a progress bar above the running problems; ended ones scroll past above."""
 
     def __init__(self, total: int, console: Console) -> None:
         self.total = total
@@ -96,7 +96,7 @@ class ProgressBar:
 
 
 def format_line(row: Row, ended_count: int, total: int) -> str:
-    """`[ 3/36] passed     level1/relu  2.1 s  0.8 GiB`, and the reason where it did not."""
+    """Return `[ 3/36] passed     level1/relu  2.1 s  0.8 GiB`, or the reason if it did not pass."""
     width = len(str(total))
     head = f"[{ended_count:>{width}}/{total}] {row.status:<9}  {row.label}"
     if row.reason is not None:
@@ -106,5 +106,5 @@ def format_line(row: Row, ended_count: int, total: int) -> str:
 
 
 def format_retry(label: str, repeat: Repeat) -> str:
-    """Why a problem is tried again."""
+    """Return a line that says why a problem is retried."""
     return f"again      {label}: {repeat.cause}: {repeat.said}"

@@ -1,4 +1,4 @@
-"""This file knows about a run: what it is about, and who is told how it goes."""
+"""Defines a run, and the interface of the watchers that follow it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,48 +16,48 @@ from runner.store.runs import RunStore
 
 
 class Watcher(Protocol):
-    """Who is told how a run goes."""
+    """An object that is notified of a run's progress."""
 
     def on_message(self, text: str) -> None:
-        """Something about the run as a whole."""
+        """Receive a message about the whole run."""
 
     def on_stages(self, stages: Sequence[tuple[str, str]]) -> None:
-        """Label and stage of every problem that is being worked on."""
+        """Receive label and stage of every running problem."""
 
     def on_retry(self, label: str, repeat: Repeat) -> None:
-        """An attempt has ended, and another will follow."""
+        """Receive an attempt that ended and that another one follows."""
 
     def on_problem_end(self, row: Row, ended_count: int) -> None:
-        """One more problem has ended; `done` have in all."""
+        """Receive the row of a problem that ended, and the number of ended problems."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a run is about."""
+    """One run: its options, its settings and where its results go."""
 
     run_id: str
     store: DirectoryStore
     options: RunOptions
     data: str
     arguments: dict[str, Any]
-    """What it was asked for, as the manifest says it."""
+    """The settings as the manifest records them."""
     settings: Settings
     shared_store: RunStore | None = None
-    """Where results go from the output directory."""
+    """Store to which results are uploaded; None if they stay in the output directory."""
     is_remote: bool = False
-    """Machines that we know nothing about do the work: problems travel with their tasks."""
+    """Whether workers may not see our files, so that each task carries its problem file."""
     work_directory: Path | None = None
-    """Where they build what then goes to the store; None: in the output directory."""
+    """Directory in which workers build what they upload; None for the output directory."""
     cluster_job: Job | None = None
-    """This driver, where it was sent to a cluster."""
+    """Ray job that runs this driver; None if the run was not sent to a cluster."""
 
     @property
     def work_store(self) -> DirectoryStore:
-        """Where problems are worked on."""
+        """Directory store in which workers build decompositions."""
         return self.store if self.work_directory is None else DirectoryStore(self.work_directory)
 
     def build_task(self, item: PlanItem, memory_bytes: int, max_bytes: int, threads: int) -> Task:
-        """The problem as a worker is told it."""
+        """Return the task that a worker gets for a problem."""
         directory = self.work_store.directory(item.label)
         return Task(
             problem=item.problem.path,
@@ -86,7 +86,7 @@ class Run:
 
 
 def _read_bytes(file: Path) -> bytes | None:
-    """What is in it; None where it cannot be read, which the worker then says."""
+    """Return a file's content; None if it cannot be read, which the worker then reports."""
     try:
         return file.read_bytes()
     except OSError:
@@ -95,7 +95,7 @@ def _read_bytes(file: Path) -> bytes | None:
 
 @dataclass(frozen=True, slots=True)
 class WatcherGroup:
-    """Several, of whom each is told everything."""
+    """A watcher that passes everything on to several others."""
 
     watchers: Sequence[Watcher]
 

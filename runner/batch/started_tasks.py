@@ -1,6 +1,6 @@
-"""This file knows about which tasks have begun: Ray does not say, so each puts a note into its KV.
+"""Records which tasks have started, in Ray's key-value store, because Ray itself does not tell.
 
-A scratch directory would say it, too, but only to a driver that sees the worker's files.
+A task's scratch directory would show it too, but only to a driver that sees the worker's files.
 """
 
 from runner.batch.attempt import run_task
@@ -9,7 +9,7 @@ _NAMESPACE = b"kdrun"
 
 
 def record_start_and_run(start_key: str, task_json: str, log: str) -> str:
-    """What Ray runs: the attempt, noted before it begins."""
+    """Record this host as the one that runs the task, then run it; called by Ray."""
     import socket
 
     from ray.experimental import internal_kv
@@ -19,7 +19,7 @@ def record_start_and_run(start_key: str, task_json: str, log: str) -> str:
 
 
 def find_start_host(start_key: str) -> str | None:
-    """The host on which the noted attempt began; None where it has not."""
+    """Return the host on which an attempt started; None if it has not."""
     from ray.experimental import internal_kv
 
     host: bytes | None = internal_kv._internal_kv_get(start_key, namespace=_NAMESPACE)

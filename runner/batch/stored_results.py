@@ -1,4 +1,4 @@
-"""This file knows about runs and stores: what stands there, what is only here, what is wanted."""
+"""Opens the run store, plans against its results, and uploads or downloads results."""
 
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,13 +19,16 @@ from runner.store.result import ProblemResult, RunOptions
 from runner.store.runs import RunStore, Standing
 
 MAX_CONCURRENT = 4
-"""Problems that are checked or sent at once, each with as many files as a store takes."""
+"""Problems checked or uploaded concurrently, each with as many files at a time as a store allows."""
 MAX_RECENT_RUNS = 20
-"""Runs among which one that can be continued is looked for."""
+"""Number of latest runs among which an unfinished one is looked for."""
 
 
 def open_store(settings: Settings, *, patient: bool = True) -> RunStore | None:
-    """The store that the settings name, if they name one."""
+    """Return the store that the settings name, or None.
+
+    Requests of a store that is not `patient` fail after short time limits and few retries.
+    """
     if settings.store is None:
         return None
     address = Address(
@@ -38,10 +41,10 @@ def open_store(settings: Settings, *, patient: bool = True) -> RunStore | None:
 
 
 def claim_store(settings: Settings) -> RunStore | None:
-    """The same, made sure of before any work is started.
+    """Return the store that the settings name, after checking that results can be written there.
 
     Raises:
-        StoreError: results cannot be written there, in one line.
+        StoreError: results cannot be written there.
     """
     impatient = open_store(settings, patient=False)
     if impatient is not None:
@@ -50,11 +53,11 @@ def claim_store(settings: Settings) -> RunStore | None:
 
 
 def open_readable_store(settings: Settings) -> RunStore:
-    """A store to be read.
+    """Return the store that the settings name, after checking that it can be read.
 
     Raises:
-        UsageError: none is named.
-        StoreError: it is none, or cannot be read.
+        UsageError: the settings name no store.
+        StoreError: there is no store, or it cannot be read.
     """
     impatient, store = open_store(settings, patient=False), open_store(settings)
     if impatient is None or store is None:
@@ -64,7 +67,7 @@ def open_readable_store(settings: Settings) -> RunStore:
 
 
 def find_unfinished_run(store: RunStore, arguments: Mapping[str, Any]) -> Manifest | None:
-    """The last run, if it was asked for the same and was stopped before its end."""
+    """Return the latest run if it had the same arguments and was stopped before its end, else None."""
     recent_manifests = each(store.find_manifest, store.run_ids()[-MAX_RECENT_RUNS:])
     manifests = [manifest for manifest in recent_manifests if manifest is not None]
     last_manifest = max(manifests, key=lambda manifest: manifest.started, default=None)
@@ -83,9 +86,9 @@ def plan_with_store(
     resume: bool,
     only_failed: bool,
 ) -> list[PlanItem]:
-    """What to do about each problem, given what a store and the output directory hold.
+    """Return the plan for each problem, given the results in a store and in the output directory.
 
-    What passed here before, and is not in the store, only needs to be sent.
+    A result that passed, and is only in the output directory, is planned to be uploaded.
     """
     stored_results = store.all_standing(run_id, [label(problem) for problem in problems])
     damages = _find_damages(store, run_id, stored_results.values())
@@ -107,7 +110,7 @@ def plan_with_store(
 def send_results(
     store: RunStore, run_id: str, output: DirectoryStore, items: Sequence[PlanItem]
 ) -> list[PlanItem]:
-    """The items, with the store holding what only the output directory held."""
+    """Upload the results that only the output directory has, and return the updated items."""
 
     def send_item(item: PlanItem) -> PlanItem:
         if not item.is_only_local or item.earlier_result is None:
@@ -124,7 +127,9 @@ def send_results(
 
 
 def read_manifests(settings: Settings, run_id: str | None) -> tuple[str, list[Manifest]]:
-    """Manifests of one run or of all, of the store that is named or else of the output directory.
+    """Return the place of runs, and the manifest of one run or of all.
+
+    The place is the store that the settings name, or else the output directory.
 
     Raises:
         StoreError: no such store, or no such run.
@@ -138,7 +143,7 @@ def read_manifests(settings: Settings, run_id: str | None) -> tuple[str, list[Ma
 
 
 def status_command(settings: Settings, run_id: str) -> str:
-    """Return the command that shows a run which these settings find."""
+    """Return the `kdrun status` command that shows a run with these settings."""
     flags: list[str] = []
     if settings.store is not None:
         flags = ["--store", settings.store]
@@ -150,11 +155,11 @@ def status_command(settings: Settings, run_id: str) -> str:
 def pull_results(
     settings: Settings, run_id: str, destination: Path, report: Callable[[Pulled], None]
 ) -> list[Pulled]:
-    """Pull what the settings select of a run.
+    """Download the results of a run's problems that the settings select.
 
     Raises:
-        UsageError: it selects nothing.
-        StoreError: no such store, no such run, or no place for it here.
+        UsageError: the settings select nothing.
+        StoreError: no such store, no such run, or no space here.
     """
     store = open_readable_store(settings)
     manifest = store.manifest(run_id)

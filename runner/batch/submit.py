@@ -1,4 +1,4 @@
-"""This file knows about a whole `kdrun submit`: select, plan, connect, drive."""
+"""Runs a whole `kdrun submit`: selects problems, plans, connects to Ray, drives the run."""
 
 import sys
 import tempfile
@@ -46,16 +46,16 @@ MessagePrinter = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """What is to be done, before anything is started."""
+    """A planned run that has not started."""
 
     run: Run
     items: Sequence[PlanItem]
     origin: str
-    """Where the problems came from, in words."""
+    """Origin of the problems, for people."""
 
     @property
     def pending_items(self) -> list[PlanItem]:
-        """Items that no earlier result stands for."""
+        """Items of the problems to run: those without a valid earlier result."""
         return [item for item in self.items if item.earlier_result is None]
 
     def __str__(self) -> str:
@@ -66,22 +66,22 @@ class Submission:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """One problem of a plan, and what capturing it has shown."""
+    """One planned problem, and its memory needs as captured in a dry run."""
 
     item: PlanItem
     note: str = ""
     peak_bytes: int | None = None
-    """What its process is expected to take; None where nothing is run, or it is broken."""
+    """Bytes that its process is expected to need; None if it is not run, or cannot be captured."""
     memory_bytes: int | None = None
-    """What Ray will be asked for; present exactly when there is an estimate."""
+    """Bytes that Ray will be asked for; present exactly when `peak_bytes` is."""
 
 
 def prepare(settings: Settings, *, is_dry_run: bool = False) -> Submission:
-    """Select the problems, and plan what to do about each; a dry one leaves no trace in a store.
+    """Select the problems and plan the run; a dry run writes nothing to a store.
 
     Raises:
-        UsageError: nothing, or nothing that can be meant, is selected.
-        StoreError: results cannot be stored where they are to be.
+        UsageError: the settings select no problem, or contradict each other.
+        StoreError: results cannot be stored in the requested place.
         MissingPackageError: Ray, which all but a dry run needs, is not installed.
     """
     if not is_dry_run:
@@ -106,11 +106,11 @@ def plan_submission(
     data: str,
     is_dry_run: bool = False,
 ) -> Submission:
-    """What to do about problems that are selected.
+    """Return the planned run of the given problems.
 
     Raises:
-        UsageError: it cannot be meant.
-        StoreError: results cannot be stored where they are to be.
+        UsageError: the settings contradict each other or the problems.
+        StoreError: results cannot be stored in the requested place.
     """
     store = DirectoryStore(settings.output)
     options = run_options(settings)
@@ -121,7 +121,7 @@ def plan_submission(
         earlier_results = {label(p): result for p in problems if (result := store.result(label(p)))}
         items = plan(problems, earlier_results, store.damage, options, __version__, **selection)
     else:
-        shared_store.find_manifest(run_id)  # one that cannot be read is told now
+        shared_store.find_manifest(run_id)  # Fail now if the run's manifest cannot be read.
         items = plan_with_store(shared_store, run_id, store, problems, options, **selection)
     run = Run(
         run_id=run_id,
@@ -138,10 +138,12 @@ def plan_submission(
 
 
 def _work_directory(settings: Settings, run_id: str) -> Path | None:
-    """Where a cluster that is driven from outside builds results: it may not have our folders.
+    """Return the directory where a cluster driven by Ray's client builds results, else None.
+
+    Such a cluster may not have our folders.
 
     Raises:
-        UsageError: nobody but that cluster would ever see them.
+        UsageError: the settings name no store, so the results would stay on the cluster.
     """
     if not is_client(settings.address):
         return None
@@ -154,10 +156,10 @@ def _work_directory(settings: Settings, run_id: str) -> Path | None:
 
 
 def run_options(settings: Settings) -> RunOptions:
-    """The settings that decide what a verdict means.
+    """Return the settings on which verdicts depend.
 
     Raises:
-        UsageError: the decomposer that they name is not here.
+        UsageError: the decomposer that the settings name is missing on this machine.
     """
     return RunOptions(
         mode=settings.mode,
@@ -169,18 +171,18 @@ def run_options(settings: Settings) -> RunOptions:
 
 
 def submit(submission: Submission, settings: Settings, say: MessagePrinter) -> Manifest:
-    """Run it over a Ray, and return its manifest, which is written too.
+    """Upload earlier local results, drive the run over Ray, and return its written manifest.
 
     Raises:
         UsageError: another process drives this run.
-        ClusterError: no Ray, or not the one that was asked for.
+        ClusterError: no Ray, or one without the requested resources.
         StoreError: results cannot be written.
     """
     return drive(send_local_results(submission, say), settings, say)
 
 
 def send_local_results(submission: Submission, say: MessagePrinter) -> Submission:
-    """Say what is to be done, and let the store have what only the output directory had."""
+    """Print the plan, upload results that only the output directory has, and return the new plan."""
     run, items = submission.run, submission.items
     say(str(submission))
     if run.shared_store is None:
@@ -192,13 +194,13 @@ def send_local_results(submission: Submission, say: MessagePrinter) -> Submissio
 
 
 def drive(submission: Submission, settings: Settings, say: MessagePrinter) -> Manifest:
-    """Run what is left to run over a Ray.
+    """Drive the run's pending problems over Ray and return its manifest.
 
     Raises:
         UsageError: another process drives this run, or this machine lacks the device.
-        ClusterError: no Ray, or not the one that was asked for.
+        ClusterError: no Ray, or one without the requested resources.
         StoreError: results cannot be written.
-        KeyboardInterrupt: it was stopped before there was anything to stop.
+        KeyboardInterrupt: a signal came before the driver had started.
     """
     run, items = submission.run, submission.items
     folder = run.store.run_directory(run.run_id)
@@ -206,14 +208,15 @@ def drive(submission: Submission, settings: Settings, say: MessagePrinter) -> Ma
         if submission.pending_items:
             if settings.address is None and settings.device not in ("cpu", "auto"):
                 look_for_device(settings.device)
-                close_fork_server()  # the local Ray's workers have children of their own
+                close_fork_server()  # The workers of a local Ray start their own.
             stack.enter_context(hold_run_lock(folder, run.run_id))
         watchers: list[Watcher] = [EventLog(stack.enter_context(open_log(folder)), run.run_id)]
         cluster = no_cluster()
         if submission.pending_items:
             with interruptible_start():
                 cluster = stack.enter_context(connect(settings))
-            if not is_client(settings.address):  # whose nodes get ours, and which counts nothing
+            # A Ray Client session installs our code on its nodes and exports no metrics.
+            if not is_client(settings.address):
                 if settings.address is not None:
                     refuse_other_versions()
                 watchers.append(Metrics(run.run_id))
@@ -227,7 +230,7 @@ def drive(submission: Submission, settings: Settings, say: MessagePrinter) -> Ma
 
 
 def preview(submission: Submission, settings: Settings, say: MessagePrinter) -> list[Preview]:
-    """What a run would do, with the memory that each problem would ask this machine for."""
+    """Capture each pending problem on this machine and return the plan with memory needs."""
     say(str(submission))
     max_bytes = usable_bytes(settings.memory)
     return [_preview(submission.run, item, max_bytes) for item in submission.items]
@@ -242,7 +245,7 @@ def _preview(run: Run, item: PlanItem, max_bytes: int) -> Preview:
         if attempt is not None:
             memory = memory.with_max_memory()
         task = run.build_task(item, memory.granted_bytes, max_bytes, cores())
-        # A dry run leaves nothing behind, in the output directory either.
+        # A dry run writes nothing, not even to the output directory.
         with _temporary_directory() as scratch:
             task_aside = task.model_copy(update={"scratch": scratch / "scratch"})
             attempt = estimate(task_aside, scratch / "log")
@@ -265,7 +268,7 @@ def _temporary_directory() -> Iterator[Path]:
 
 
 def _choose_run_id(store: DirectoryStore, shared_store: RunStore | None, settings: Settings) -> str:
-    """That of the same run which was stopped before its end, or a new one."""
+    """Return the id of an unfinished run with the same arguments, or a new id."""
     if shared_store is not None and settings.resume:
         unfinished_run = find_unfinished_run(shared_store, settings.model_dump(mode="json"))
         if unfinished_run is not None:
@@ -274,7 +277,7 @@ def _choose_run_id(store: DirectoryStore, shared_store: RunStore | None, setting
 
 
 def _new_run_id(store: DirectoryStore) -> str:
-    """The time, readable and in order; a second run in one second waits its turn."""
+    """Return the time as an id, with a number if a run of the same second exists."""
     name = timestamp = f"{datetime.now(UTC):%Y%m%d-%H%M%S}"
     number = 1
     while store.run_directory(name).exists():
@@ -284,5 +287,5 @@ def _new_run_id(store: DirectoryStore) -> str:
 
 
 def print_to_stderr(text: str) -> None:
-    """How `say` speaks on the command line."""
+    """Print a message to stderr."""
     print(text, file=sys.stderr, flush=True)

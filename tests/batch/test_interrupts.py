@@ -13,10 +13,10 @@ from runner.batch.interrupts import interruptible_start, listen_for_signals
 def test_ctrl_c_asks_first_and_stops_when_it_comes_again_and_then_is_heard_no_more() -> None:
     with listen_for_signals() as stop:
         os.kill(os.getpid(), signal.SIGINT)
-        assert (stop.is_requested, stop.is_immediate) == (True, False)
+        assert (stop.is_requested, stop.interrupt_raised) == (True, False)
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
-        assert stop.is_immediate
+        assert stop.interrupt_raised
         os.kill(os.getpid(), signal.SIGINT)
 
 
@@ -24,7 +24,7 @@ def test_sigterm_stops_at_once_and_what_follows_does_not_disturb_it() -> None:
     with listen_for_signals() as stop:
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGTERM)
-        assert stop.is_immediate
+        assert stop.interrupt_raised
         os.kill(os.getpid(), signal.SIGTERM)
 
 

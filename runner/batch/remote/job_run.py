@@ -1,4 +1,4 @@
-"""This file knows about a run that was sent to this cluster, seen from its driver."""
+"""Drives a run that was sent to this cluster as a Ray job."""
 
 import shutil
 from dataclasses import replace
@@ -13,10 +13,10 @@ from runner.store.manifest import Manifest
 
 
 def drive_sent_run(folder: Path) -> Manifest:
-    """Do what the folder's job.json says.
+    """Drive the run that the folder's job.json describes, and return its manifest.
 
     Raises:
-        KdrunError: it cannot be done here.
+        KdrunError: the run cannot be driven here.
     """
     description = JobDescription.model_validate_json(
         (folder / JOB_FILE).read_text(encoding="utf-8")
@@ -41,7 +41,7 @@ def drive_sent_run(folder: Path) -> Manifest:
 
 
 def _refuse_unseen_run(submission: Submission, settings: Settings) -> None:
-    """The run's manifest was written before it was sent: who does not see it looks elsewhere."""
+    """Raise ClusterError if this machine does not see the manifest that the sender wrote."""
     run = submission.run
     if run.shared_store is not None:
         is_visible = run.shared_store.find_manifest(run.run_id) is not None

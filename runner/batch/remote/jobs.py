@@ -1,4 +1,4 @@
-"""This file knows about Ray's job API: our jobs on a cluster, sent, found, followed, stopped."""
+"""Submits, lists, follows and stops kdrun's jobs on a cluster through Ray's job API."""
 
 import json
 import logging
@@ -20,29 +20,29 @@ from runner.store.manifest import Job
 
 DASHBOARD_PORT = 8265
 METADATA = "kdrun"
-"""Of a job of ours: which run it is, and where its results go."""
+"""Key of a job's metadata with the run's id and the settings that locate its results."""
 ACTIVE = ("pending", "running")
 ANSWER_TIMEOUT_S = 30.0
-"""For a question to the cluster; a laptop that has slept finds its connections dead."""
+"""Seconds that a request may take; after a laptop has slept its old connections are dead."""
 MIN_CHECK_INTERVAL_S = 1.0
-"""How often a job that is followed is looked at."""
+"""Least number of seconds between two reads of a job that is followed."""
 LOG_BYTES_PER_S = 500_000
-"""What looking may cost: a long log is read whole each time, so less often."""
+"""Bytes of log to read per second at most; a whole log is read each time, so a long one less often."""
 RETRY_INTERVAL_S = 5.0
 MAX_SILENCE_S = 3600.0
-"""Without an answer, time asleep not counted, until a job is followed no more."""
+"""Seconds without an answer, not counting time asleep, after which following ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterJob:
-    """A job of ours, as its cluster tells of it."""
+    """A job of kdrun, as its cluster describes it."""
 
     job: Job
     run_id: str
     settings: Mapping[str, Any]
-    """Where its results go, as settings."""
+    """Settings that locate its results."""
     state: str
-    """pending, running, succeeded, failed, stopped."""
+    """One of pending, running, succeeded, failed, stopped."""
     message: str
     started: datetime | None
     ended: datetime | None
@@ -53,15 +53,15 @@ class ClusterJob:
 
 
 class JobClient:
-    """The jobs of one cluster."""
+    """Client of one cluster's job API."""
 
     def __init__(self, address: str) -> None:
-        """Reach it.
+        """Connect to the dashboard at an address.
 
         Raises:
-            UsageError: the address cannot be meant.
+            UsageError: the text is not an address of a dashboard.
             MissingPackageError: Ray's job client is not installed.
-            ClusterError: nobody answers there, or not Ray.
+            ClusterError: nothing answers there, or not Ray.
         """
         self.address = dashboard_url(address)
         self.client = _open_client(self.address)
@@ -69,12 +69,13 @@ class JobClient:
     def submit_job(
         self, run_id: str, package: Path, metadata: Mapping[str, Any], environment: dict[str, str]
     ) -> Job:
-        """Send a folder to be worked on; its job.json is read by `runner.batch.remote.job_entry`.
+        """Submit a folder as a job; `runner.batch.remote.job_entry` reads its job.json there.
 
         Raises:
-            ClusterError: it cannot be sent.
+            ClusterError: the job cannot be submitted.
         """
-        # No environment of ours is told to the shell; `exec`, so that signals reach the driver.
+        # `exec` replaces the shell, so that signals reach the driver. Variables go into env_vars
+        # and not into this command.
         job_id = package.name
         with self._translate_errors("send the job"):
             self.client.submit_job(
@@ -86,7 +87,7 @@ class JobClient:
         return Job(address=self.address, job_id=job_id)
 
     def list_jobs(self) -> list[ClusterJob]:
-        """Every job of ours that the cluster remembers, oldest first."""
+        """Return every job of kdrun that the cluster remembers, oldest first."""
         with self._translate_errors("list its jobs"):
             details_of_jobs = self.client.list_jobs()
         parsed_jobs = (_parse_job(self.address, details) for details in details_of_jobs)
@@ -94,10 +95,10 @@ class JobClient:
         return sorted(jobs, key=lambda job: job.started or datetime.now(UTC))
 
     def find_last_job(self, run_id: str) -> ClusterJob:
-        """The last job of a run.
+        """Return the last job of a run.
 
         Raises:
-            ClusterError: the cluster knows none.
+            ClusterError: the cluster knows no job of this run.
         """
         jobs = self.list_jobs()
         run_jobs = [job for job in jobs if job.run_id == run_id]
@@ -109,10 +110,10 @@ class JobClient:
         return run_jobs[-1]
 
     def read_job(self, job: Job) -> ClusterJob:
-        """How a job stands.
+        """Return the present state of a job.
 
         Raises:
-            ClusterError: it is not known (any more), or nobody answers.
+            ClusterError: the cluster does not know the job, or does not answer.
         """
         with self._translate_errors(f"tell of {job.job_id}"):
             details = self.client.get_job_info(job.job_id)
@@ -122,7 +123,7 @@ class JobClient:
         return cluster_job
 
     def read_log(self, job: Job) -> str:
-        """What its driver has said, without what Ray says before it."""
+        """Return the output of a job's driver so far, without Ray's own lines before it."""
         with self._translate_errors(f"show the log of {job.job_id}"):
             text = str(self.client.get_job_logs(job.job_id))
         _, separator, output = text.partition(f"Running entrypoint for job {job.job_id}: ")
@@ -131,18 +132,20 @@ class JobClient:
     def follow_job(
         self, job: Job, print_line: Callable[[str], None], say: Callable[[str], None]
     ) -> ClusterJob:
-        """Tell each line that its driver says, until the job has ended.
+        """Print each line of the driver's output until the job has ended; return its last state.
 
-        A lost connection is made again; only an hour without an answer ends it.
+        A lost connection is retried; following ends after an hour without an answer.
 
         Raises:
-            ClusterError: nobody answers any more, or the job is not known any more.
+            ClusterError: the cluster no longer answers, or no longer knows the job.
         """
         printed_length = 0
         silent_since: float | None = None
         while True:
             try:
-                cluster_job = self.read_job(job)  # before the log: what it says last is there then
+                cluster_job = self.read_job(
+                    job
+                )  # Read before the log, so that the log of an ended job is complete.
                 log = self.read_log(job)
             except _NoAnswerError as error:
                 if silent_since is None:
@@ -164,10 +167,10 @@ class JobClient:
             time.sleep(max(MIN_CHECK_INTERVAL_S, len(log) / LOG_BYTES_PER_S))
 
     def stop_job(self, job: Job, timeout_s: float) -> ClusterJob:
-        """End a job, as Ctrl-C ends a run, and wait until it has ended.
+        """Stop a job as SIGTERM stops a run, wait until it has ended, and return its last state.
 
         Raises:
-            ClusterError: it does not end.
+            ClusterError: the job does not end within `timeout_s`.
         """
         with self._translate_errors(f"stop {job.job_id}"):
             self.client.stop_job(job.job_id)
@@ -183,7 +186,7 @@ class JobClient:
 
     @contextmanager
     def _translate_errors(self, action: str) -> Iterator[None]:
-        """One question; whatever Ray's client raises is said in one line."""
+        """Turn every exception of Ray's client during one request into a one-line ClusterError."""
         from ray.exceptions import RayError
 
         try:
@@ -199,14 +202,14 @@ class JobClient:
 
 
 class _NoAnswerError(ClusterError):
-    """No answer, or one that was not Ray's: it may come back."""
+    """The cluster did not answer, or not as Ray does; a later request may succeed."""
 
 
 def dashboard_url(address: str) -> str:
-    """`http://head:8265`, from what people write for it.
+    """Return the dashboard's URL, such as `http://head:8265`, for an address as people write it.
 
     Raises:
-        UsageError: something else is meant.
+        UsageError: the text is not an address of a dashboard.
     """
     if address.startswith("ray://"):
         raise UsageError(
@@ -227,13 +230,13 @@ def dashboard_url(address: str) -> str:
 
 
 def is_local(address: str) -> bool:
-    """Whether an address is this machine's, as far as it can tell: a tunnel's end is, too."""
+    """Whether an address is this machine's; the local end of a tunnel also looks like that."""
     host = urlsplit(address if "://" in address else f"//{address}").hostname
     return host in ("localhost", "127.0.0.1", "::1", socket.gethostname())
 
 
 def _open_client(address: str) -> Any:
-    for package in ("ray", "aiohttp", "requests"):  # the last two: what Ray's job client imports
+    for package in ("ray", "aiohttp", "requests"):  # Ray's job client imports the last two.
         require_package(package, "cluster", f"--on-cluster {address}")
     parts = urlsplit(address)
     port = parts.port or (443 if parts.scheme == "https" else 80)
@@ -246,7 +249,7 @@ def _open_client(address: str) -> Any:
     from ray.job_submission import JobSubmissionClient
 
     class Client(JobSubmissionClient):  # type: ignore[misc, unused-ignore]
-        """Ray's, which would wait for ever for an answer."""
+        """Ray's client, with a time limit for answers, which it lacks."""
 
         def _do_request(self, method: str, endpoint: str, **options: Any) -> Any:
             return super()._do_request(
@@ -261,7 +264,7 @@ def _open_client(address: str) -> Any:
     try:
         with _unset_variables(
             "RAY_ADDRESS", "RAY_API_SERVER_ADDRESS"
-        ):  # they would win over the flag
+        ):  # They would override the flag.
             return Client(address)
     except authentication_error() as error:
         raise token_error(address) from error
@@ -280,7 +283,7 @@ def _unset_variables(*names: str) -> Iterator[None]:
 
 
 def _parse_job(address: str, details: Any) -> ClusterJob | None:
-    """What Ray tells of a job, where it is one of ours."""
+    """Return a job from Ray's description, or None if kdrun did not submit it."""
     try:
         metadata = json.loads((details.metadata or {})[METADATA])
         run_id = str(metadata.pop("run_id"))
@@ -302,7 +305,7 @@ def _parse_time(milliseconds: int | None) -> datetime | None:
 
 
 def _first_line(error: BaseException) -> str:
-    """One line of what may be an answer's whole page."""
+    """Return the first line of an error's message, which may be a whole HTML page."""
     text = re.sub(r"<[^>]*>", " ", str(error))
     first_line = next((line.strip() for line in text.splitlines() if line.strip()), "")
     return first_line[:200] or type(error).__name__

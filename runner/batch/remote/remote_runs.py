@@ -1,4 +1,4 @@
-"""This file knows about runs on a cluster, seen from the machine that sent them."""
+"""Sends runs to a cluster as Ray jobs, and follows and stops them from the sender's machine."""
 
 import os
 import re
@@ -23,16 +23,16 @@ from runner.store.manifest import Job, Manifest
 
 CREDENTIALS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 STORE_VARIABLES = ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3")
-"""What says, beside the settings, where a bucket is; nobody's secret."""
+"""Environment variables that, besides the settings, locate a bucket; none is secret."""
 STORE_SETTINGS = {"store", "s3_endpoint_url", "s3_addressing", "s3_checksums", "output"}
-"""What a job is given to remember, so that its results are found by its address alone."""
+"""Settings saved in a job's metadata, so that its results are found by the job's address alone."""
 STOP_WAIT_S = 60
-"""For a driver that is told to stop: it ends its problems and writes its manifest."""
+"""Seconds that a driver gets to end its problems and write its manifest when it is stopped."""
 
 
 @dataclass(frozen=True, slots=True)
 class DetachedRun:
-    """Who followed a run stopped following it."""
+    """A run that goes on after its user stopped following it."""
 
     run_id: str
     job: Job
@@ -46,10 +46,10 @@ class DetachedRun:
 
 
 def check_settings(settings: Settings) -> None:
-    """Refuse what cannot be a run on another cluster, before anything is asked.
+    """Check settings for a run on another cluster, before any request is sent.
 
     Raises:
-        UsageError: it cannot be meant.
+        UsageError: the settings contradict each other, or lack something.
     """
     assert settings.on_cluster is not None
     address = dashboard_url(settings.on_cluster)
@@ -67,11 +67,13 @@ def check_settings(settings: Settings) -> None:
 def submit(
     submission: Submission, settings: Settings, say: MessagePrinter
 ) -> Manifest | DetachedRun:
-    """Send a run to a cluster, follow what its driver says, and return what became of it.
+    """Send a run to a cluster, print its driver's output, and return the run's manifest.
+
+    Ctrl-C ends the following and not the run; then a DetachedRun is returned.
 
     Raises:
-        ClusterError: no cluster there, or the run's driver came to an end of its own.
-        UsageError: it is being worked on there already.
+        ClusterError: no cluster there, or the run's driver failed.
+        UsageError: a job of this run is active there already.
         StoreError: results cannot be written.
     """
     assert settings.on_cluster is not None
@@ -96,7 +98,7 @@ def submit(
 
 
 def follow(settings: Settings, run_id: str, say: MessagePrinter) -> Manifest | DetachedRun:
-    """Follow a run that was sent before, from its beginning."""
+    """Print the output of a run that was sent before, from its beginning, until it has ended."""
     client, cluster_job = find_job(settings, run_id)
     try:
         return _follow_to_end(
@@ -107,16 +109,16 @@ def follow(settings: Settings, run_id: str, say: MessagePrinter) -> Manifest | D
 
 
 def read_driver_log(settings: Settings, run_id: str) -> str:
-    """What the driver of a run has said until now."""
+    """Return the output of a run's driver so far."""
     client, cluster_job = find_job(settings, run_id)
     return client.read_log(cluster_job.job)
 
 
 def stop(settings: Settings, run_id: str) -> Manifest:
-    """End a run as Ctrl-C would, and return how it stands.
+    """Stop a run on a cluster and return its manifest.
 
     Raises:
-        UsageError: it has ended, or was not sent to a cluster.
+        UsageError: the run has ended, or was not sent to a cluster.
         ClusterError: no such run there, or it does not end.
     """
     if settings.on_cluster is None and (manifest := _read_manifest(settings, run_id)).job is None:
@@ -132,17 +134,17 @@ def stop(settings: Settings, run_id: str) -> Manifest:
 
 
 def list_runs(settings: Settings) -> list[ClusterJob]:
-    """Every run that was sent to the cluster which the settings name."""
+    """Return the jobs of all runs that were sent to the cluster that the settings name."""
     assert settings.on_cluster is not None
     return JobClient(settings.on_cluster).list_jobs()
 
 
 def find_job(settings: Settings, run_id: str) -> tuple[JobClient, ClusterJob]:
-    """A run's last job: at the address that is named, or else at the one in its manifest.
+    """Return a run's last job, at the address in the settings or else in its manifest.
 
     Raises:
-        UsageError: it was not sent to a cluster.
-        ClusterError: nobody answers there, or it is not known there.
+        UsageError: the run was not sent to a cluster.
+        ClusterError: the cluster does not answer, or does not know the run.
         StoreError: no such run.
     """
     if settings.on_cluster is not None:
@@ -162,7 +164,7 @@ def find_job(settings: Settings, run_id: str) -> tuple[JobClient, ClusterJob]:
 
 
 def settings_of(cluster_job: ClusterJob, settings: Settings) -> Settings:
-    """The settings, with the run's own store where they name none."""
+    """Return the settings, with the run's own store if they name none."""
     if settings.store is not None:
         return settings
     run_settings = {
@@ -182,7 +184,7 @@ def _send_job(client: JobClient, submission: Submission, settings: Settings) -> 
         "send_credentials": False,
         "run_id": run.run_id,
         "output": work_directory or output,
-        # What they select is in the parcel.
+        # The selected problems are in the job's folder.
         "data": None,
         "level": [],
         "problem": [],
@@ -217,12 +219,12 @@ def _send_job(client: JobClient, submission: Submission, settings: Settings) -> 
 
 
 def _new_job_id(run_id: str) -> str:
-    """New for each time that a run is sent; part of URLs and paths."""
+    """Return a new job id, unique for each submission and safe in URLs and paths."""
     return f"kdrun-{re.sub('[^A-Za-z0-9_.-]+', '-', run_id)}-{secrets.token_hex(3)}"
 
 
 def _job_environment(settings: Settings) -> dict[str, str]:
-    """What the driver and the workers there are told beside the settings; models' code is not."""
+    """Return environment variables for the driver and workers there; models' code does not see them."""
     environment = {name: os.environ[name] for name in STORE_VARIABLES if name in os.environ}
     environment["RAY_JOB_STOP_WAIT_TIME_S"] = str(STOP_WAIT_S)
     return environment | (_credentials() if settings.send_credentials else {})
@@ -241,7 +243,7 @@ def _credentials() -> dict[str, str]:
 def _follow_to_end(
     client: JobClient, job: Job, settings: Settings, run_id: str, say: MessagePrinter
 ) -> Manifest:
-    """Tell what the driver says, and judge by the manifest; what it ended with is an error here."""
+    """Print the driver's output until its end and return the manifest; raise its failure here."""
     failures: list[str] = []
 
     def print_line(line: str) -> None:
@@ -269,7 +271,7 @@ def _follow_to_end(
 
 
 def _initial_manifest(submission: Submission, job: Job) -> Manifest:
-    """The run as it stands when it is sent: whoever looks for it finds it, and its job."""
+    """Return the manifest of a run that is about to be sent, so that others find the run and its job."""
     run = submission.run
     now = datetime.now(UTC)
     return Manifest(
@@ -278,7 +280,7 @@ def _initial_manifest(submission: Submission, job: Job) -> Manifest:
         arguments=dict(run.arguments),
         versions={"kdrun": __version__},
         driver_host=urlsplit(job.address).hostname or "",
-        driver_pid=0,  # not known yet
+        driver_pid=0,  # The process does not exist yet.
         job=job,
         data=run.data,
         started=now,
@@ -290,7 +292,7 @@ def _initial_manifest(submission: Submission, job: Job) -> Manifest:
 
 
 def _close_manifest(settings: Settings, run_id: str) -> Manifest:
-    """The run's manifest, which says that it ended even where its driver could not."""
+    """Return the manifest of an ended run; mark it as interrupted if its driver could not."""
     manifest = _read_manifest(settings, run_id)
     if manifest.state == "running":
         now = datetime.now(UTC)
@@ -307,7 +309,7 @@ def _read_manifest(settings: Settings, run_id: str) -> Manifest:
 
 
 def _write_manifest(manifest: Manifest, settings: Settings, labels: Collection[str]) -> Manifest:
-    """Where the run's manifest is; `labels` are the problems that it is about."""
+    """Write the manifest of a run about the problems `labels`, and return it as written."""
     shared = open_store(settings)
     if shared is not None:
         return shared.save(manifest, labels)
