@@ -1,1 +1,1 @@
-"""Runs many problems: plans and resumes a run, drives it over Ray, works on each in a child process."""
+"""Runs many problems: plans a run, drives it over Ray, works on each problem in a child process."""

@@ -136,7 +136,7 @@ def connect(settings: Settings) -> Iterator[Cluster]:
         stack.callback(ray.shutdown)
         try:
             if address is not None and address != "auto":
-                # The probe uses private parts of Ray; without them `ray.init` finds the error later.
+                # The probe uses private parts of Ray; without them `ray.init` reports it later.
                 with _silence_stderr(), suppress(ImportError):
                     _probe_address(address)
             _initialize_ray(options, tries=1 if address else START_TRIES)
@@ -202,7 +202,7 @@ def _probe_address(address: str) -> None:
 
 @contextmanager
 def _silence_stderr() -> Iterator[None]:
-    """Redirect stderr to /dev/null, because Ray's C++ code writes there directly, and repeatedly."""
+    """Redirect stderr to /dev/null, because Ray's C++ code writes there, and repeatedly."""
     sys.stderr.flush()
     saved_stderr = os.dup(2)
     with Path(os.devnull).open("w") as null_device:
@@ -223,14 +223,14 @@ def token_error(server: str) -> ClusterError:
 
 
 def authentication_error() -> type[Exception] | tuple[()]:
-    """Return Ray's error for a missing or wrong token; an empty tuple before Ray 2.52, which has none."""
+    """Return Ray's error for a missing or wrong token; an empty tuple before Ray 2.52."""
     import ray.exceptions
 
     return getattr(ray.exceptions, "AuthenticationError", ())
 
 
 def _local_cores(settings: Settings) -> int:
-    """Return the cores of a local Ray: as many as let the requested number of workers run at once."""
+    """Return the cores of a local Ray: enough for the requested number of workers."""
     if settings.workers is None:
         return cores()
     return max(1, math.ceil(settings.workers * settings.num_cpus))
@@ -263,7 +263,7 @@ def _ray_directory() -> Iterator[str]:
 
 
 def _try_lock(path: Path) -> int | None:
-    """Lock a file and return the descriptor that holds the lock; None if another process holds it."""
+    """Lock a file and return the descriptor that holds the lock; None if that fails."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError:  # The file is another user's.
@@ -336,7 +336,7 @@ def describe_cluster(address: str | None) -> Cluster:
 
 
 def _refuse_missing_resources(cluster: Cluster, settings: Settings) -> None:
-    """Raise ClusterError if no node has what the settings request, unless the run waits for nodes."""
+    """Raise ClusterError if no node has the requested resources and the run waits for none."""
     if settings.wait_for_nodes:
         return
     is_local = cluster.address is None
@@ -369,7 +369,8 @@ def _refuse_version_mismatch(address: str | None, message: str) -> None:
     ray, python = (re.findall(rf"{name}: (\S+)", message) for name in ("Ray", "Python"))
     remote_versions, local_versions = zip(ray, python, strict=True)
     raise ClusterError(
-        f"Ray at {address} is another version: Ray {remote_versions[0]} on Python {remote_versions[1]} there, "
+        f"Ray at {address} is another version: "
+        f"Ray {remote_versions[0]} on Python {remote_versions[1]} there, "
         f"Ray {local_versions[0]} on Python {local_versions[1]} here",
         hint="install the same ones",
     )

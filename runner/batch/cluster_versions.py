@@ -50,7 +50,8 @@ def refuse_other_versions() -> None:
     )
     if unanswered:
         raise ClusterError(
-            f"{host_by_reference[unanswered[0]]}: no worker has answered for {ANSWER_TIMEOUT_S:.0f} s",
+            f"{host_by_reference[unanswered[0]]}: "
+            f"no worker has answered for {ANSWER_TIMEOUT_S:.0f} s",
             hint="do Ray's own tasks run there?",
         )
     local_versions = installed_versions()

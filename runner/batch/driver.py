@@ -30,7 +30,7 @@ from runner.store.manifest import Manifest, RunState
 from runner.store.manifest_row import Cause, Row
 
 MAX_LOST_IN_A_ROW = 4
-"""Problems that may lose their worker on live nodes with no answer in between; then Ray is broken."""
+"""Problems that lose their worker on live nodes, with no answer in between, if Ray is broken."""
 STAGE_CHECK_INTERVAL_S = 0.5
 """Seconds between two reads of the running problems' stages."""
 NODE_CHECK_INTERVAL_S = 10.0
@@ -77,7 +77,7 @@ class Driver:
         )
 
     def drive(self) -> Manifest:
-        """Run all pending problems and return the manifest; it says `interrupted` if a person stops the run.
+        """Run all pending problems and return the manifest, interrupted or finished.
 
         Raises:
             ClusterError: Ray itself is broken. Committed results are kept; the rest is not run.
@@ -311,7 +311,7 @@ class Driver:
         self.watcher.on_stages([(job.item.label, stage) for _, job, stage in self._read_stages()])
 
     def _check_nodes(self) -> None:
-        """Update the cluster's description, and end problems that have waited too long for a node."""
+        """Update the cluster's description; end problems that have waited too long for a node."""
         self.nodes_checked_s = now = time.monotonic()
         self.cluster = cluster = describe_cluster(self.cluster.address)
         if self.run.settings.wait_for_nodes:
@@ -361,7 +361,7 @@ class Driver:
         self.watcher.on_message(f"finishing {len(self.sent_jobs)} running; Ctrl-C again stops now")
 
     def _cancel_all(self) -> None:
-        """Cancel all jobs with their processes, remove their scratch directories, and record them."""
+        """Cancel all jobs with their processes, remove their scratch directories, record them."""
         import ray
 
         running = self._read_stages()

@@ -64,7 +64,7 @@ class ProblemJob:
         return self.count_repeats(cause) < limit
 
     def add_repeat(self, cause: Cause, message: str, attempt: Attempt | None) -> Repeat:
-        """Record that another attempt follows this one, with more memory if it ran out of memory."""
+        """Record that another attempt follows, with more memory if this one ran out of it."""
         self.repeats.append(
             Repeat(
                 cause=cause,

@@ -16,7 +16,7 @@ def cores() -> int:
 
 
 def available_bytes() -> int:
-    """Return the bytes that can be allocated without swapping, within the container's limit if any."""
+    """Return the bytes that can be allocated without swapping, within a container's limit."""
     meminfo = Path("/proc/meminfo")
     if meminfo.exists():
         fields = dict(line.split(":", 1) for line in meminfo.read_text().splitlines())

@@ -72,7 +72,7 @@ class ManifestWriter:
     def save(self, state: RunState, forgotten_labels: Collection[str] = ()) -> Manifest:
         """Write the manifest and return it, merged with that of another driver of the same run.
 
-        Another driver's rows about `forgotten_labels` are dropped, because those problems are run again.
+        Another driver's rows about `forgotten_labels` are dropped: those problems are run again.
 
         Raises:
             StoreError: the manifest cannot be written.

@@ -29,7 +29,7 @@ class Forecast(Document):
     """Memory needs of a problem's verification, computed from its captured program."""
 
     forward_bytes: int
-    """Bytes at the worst moment of a forward pass, of the whole model or of a part, scratch included."""
+    """Bytes at the worst moment of a forward pass, of the model or a part, scratch included."""
     inputs_bytes: int = 0
     outputs_bytes: int = 0
     weights_bytes: int = 0
@@ -133,6 +133,6 @@ def _round_up(request_bytes: int) -> int:
 
 
 def count_threads(cores: int, node_bytes: int, request_bytes: int) -> int:
-    """Return the threads for a child: its share of the cores if the node is full of such children."""
+    """Return the threads for a child: its share of the cores of a node full of such children."""
     concurrent_children = max(1, min(cores, node_bytes // max(1, request_bytes)))
     return max(1, cores // concurrent_children)

@@ -24,7 +24,7 @@ class PlanItem:
     stored_result: Standing | None = None
     """Result in the run's store, whether or not it is still valid; None if there is none."""
     differs: tuple[str, ...] = ()
-    """Fields in which the stored result, if another writer's, differs from the one that was sent."""
+    """Fields in which the stored result, if another writer's, differs from the uploaded one."""
 
     @property
     def is_only_local(self) -> bool:

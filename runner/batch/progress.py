@@ -58,7 +58,7 @@ class ProgressLines:
 
 
 class ProgressBar:
-    """A watcher that shows a progress bar above the running problems; ended ones scroll past above."""
+    """A watcher that shows a progress bar and, below it, the running problems."""
 
     def __init__(self, total: int, console: Console) -> None:
         self.total = total

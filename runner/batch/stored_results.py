@@ -19,7 +19,7 @@ from runner.store.result import ProblemResult, RunOptions
 from runner.store.runs import RunStore, Standing
 
 MAX_CONCURRENT = 4
-"""Problems checked or uploaded concurrently, each with as many files at a time as a store allows."""
+"""Problems checked or uploaded concurrently, each with as many files as a store allows."""
 MAX_RECENT_RUNS = 20
 """Number of latest runs among which an unfinished one is looked for."""
 
@@ -67,7 +67,7 @@ def open_readable_store(settings: Settings) -> RunStore:
 
 
 def find_unfinished_run(store: RunStore, arguments: Mapping[str, Any]) -> Manifest | None:
-    """Return the latest run if it had the same arguments and was stopped before its end, else None."""
+    """Return the latest run if it had the same arguments and was stopped early, else None."""
     recent_manifests = each(store.find_manifest, store.run_ids()[-MAX_RECENT_RUNS:])
     manifests = [manifest for manifest in recent_manifests if manifest is not None]
     last_manifest = max(manifests, key=lambda manifest: manifest.started, default=None)

@@ -61,7 +61,10 @@ class Submission:
     def __str__(self) -> str:
         passed_count = len(self.items) - len(self.pending_items)
         passed_text = f", {passed_count} passed before" if passed_count else ""
-        return f"{self.origin}: {len(self.items)} selected{passed_text}, {len(self.pending_items)} to run"
+        return (
+            f"{self.origin}: {len(self.items)} selected{passed_text}, "
+            f"{len(self.pending_items)} to run"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +185,7 @@ def submit(submission: Submission, settings: Settings, say: MessagePrinter) -> M
 
 
 def send_local_results(submission: Submission, say: MessagePrinter) -> Submission:
-    """Print the plan, upload results that only the output directory has, and return the new plan."""
+    """Print the plan, upload results that only the output directory has, return the new plan."""
     run, items = submission.run, submission.items
     say(str(submission))
     if run.shared_store is None:

@@ -1,4 +1,4 @@
-"""Problems that go wrong in one way each, and a fork_server that the tests of a file share."""
+"""Problems that go wrong in one way each, and a fork server that the tests of a file share."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

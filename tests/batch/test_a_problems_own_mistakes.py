@@ -47,7 +47,7 @@ Decomposed = Callable[..., str]
 
 @pytest.fixture(scope="module")
 def working_folder(tmp_path_factory: pytest.TempPathFactory) -> object:
-    """A folder of a user's, in which the file's fork_server starts; some names there are Python's."""
+    """A folder of a user's, where the file's fork server starts; some names there are Python's."""
     from runner.batch.child import child_process
 
     folder = tmp_path_factory.mktemp("work")

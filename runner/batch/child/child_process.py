@@ -253,7 +253,7 @@ def _child_environment(request: Request) -> dict[str, str]:
 
 
 def clean_environment(environment: dict[str, str]) -> dict[str, str]:
-    """Return the variables that a problem's code may see: none opens a store, cluster or account."""
+    """Return the variables that a problem's code may see; none opens a store or an account."""
     passed_variables = {
         name: value
         for name, value in environment.items()

@@ -48,7 +48,7 @@ def look_for_device(device_type: str) -> Device:
 
 
 def describe_device(device_type: str) -> str:
-    """Return JSON with the fields of Device, or with `error`; runs in a child, as it imports torch."""
+    """Return the fields of Device, or `error`, as JSON; runs in a child, because it imports torch."""
     import torch
 
     try:
@@ -65,7 +65,7 @@ def describe_device(device_type: str) -> str:
 
 
 def find_device(device_type: str) -> str:
-    """Return the device type to compute on; `auto` is torch's accelerator if there is one, else the CPU.
+    """Return the device type to compute on; `auto` is torch's accelerator, or the CPU without one.
 
     Raises:
         UsageError: torch finds no such device.
@@ -78,7 +78,8 @@ def find_device(device_type: str) -> str:
         return available_types[-1]
     if device_type not in available_types and not _has_device(device_type):
         raise UsageError(
-            f"--device {device_type}: torch finds no such device here (it finds: {', '.join(available_types)})",
+            f"--device {device_type}: torch finds no such device here "
+            f"(it finds: {', '.join(available_types)})",
             hint=explain_missing_gpu() if device_type == "cuda" else "use --device cpu",
         )
     return device_type

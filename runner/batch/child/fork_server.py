@@ -152,7 +152,7 @@ def serve_request(request: dict[str, Any], wake_read: int) -> dict[str, Any]:
 
 
 def _run_child(request: dict[str, Any], output_write: int) -> None:
-    """Run in the fork: set up a session and limits, call the function, write its answer, and exit."""
+    """Run in the fork: set session and limits, call the function, write its answer, and exit."""
     code = 1
     try:
         os.setsid()
@@ -192,9 +192,9 @@ def _run_child(request: dict[str, Any], output_write: int) -> None:
 def limit_memory(budget_bytes: int | None) -> None:
     """Limit this process to `budget_bytes` more than it has now; None removes the limit.
 
-    RLIMIT_DATA counts private writable memory, but not libraries, mapped files or the addresses that
-    CUDA reserves. Only the soft limit is set, so that a child can lift it and report that it was
-    reached.
+    RLIMIT_DATA counts private writable memory, but not libraries, mapped files or the addresses
+    that CUDA reserves. Only the soft limit is set, so that a child can lift it and report that it
+    was reached.
     """
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     if budget_bytes is None:

@@ -80,7 +80,7 @@ def _gives_finite_output(file: Path) -> bool:
 
 
 def _observe_kernel_inputs(problem: Problem, graph: Graph, directory: Path) -> dict[str, Arrived]:
-    """Return the numbers of each value that a kernel reads, by value name; empty if the model fails."""
+    """Return the numbers of each value that a kernel reads, by name; empty if the model fails."""
     program = Program(graph, recognize(graph))
     root = partition(program, problem.source_level, problem.name)
     kernels = list(root.kernels())
@@ -102,7 +102,7 @@ def _observe_kernel_inputs(problem: Problem, graph: Graph, directory: Path) -> d
     except Exception:  # The author's code may fail; kinds that need no run of it are tried then.
         traceback.print_exc()  # The traceback goes into the problem's log.
         return {}
-    # A fusion may take a view of a value before a kernel reads it: give the base the view's numbers.
+    # If a fusion reads a value only through a view, the value gets the view's numbers.
     for op in reversed(graph.operations):
         output_values = next((observed[name] for name in op.outputs if name in observed), None)
         if op.view and output_values is not None:
@@ -115,7 +115,7 @@ def _observe_kernel_inputs(problem: Problem, graph: Graph, directory: Path) -> d
 def _record_kernel_inputs(
     model: nn.Module, calls: Iterator[Part], observed: dict[str, Arrived]
 ) -> Iterator[None]:
-    """Record the numbers of the arguments of each kernel in the composed model, in `calls`' order."""
+    """Record the numbers of each kernel's arguments in the composed model, in `calls`' order."""
 
     def record_inputs(kernel: nn.Module, arguments: tuple[Any, ...]) -> None:
         for name, value in zip(next(calls).io.inputs, arguments, strict=True):

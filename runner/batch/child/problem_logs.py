@@ -55,7 +55,7 @@ def copy_log(log: Path, decomposition: Path) -> None:
 
 
 def read_log(settings: Settings, run_id: str, problem: str) -> bytes:
-    """Return a problem's log so far, from the store that the settings name or from the output folder.
+    """Return a problem's log so far, from the settings' store or else from the output folder.
 
     Raises:
         UsageError: no problem of the run has this name, or several have.

@@ -48,7 +48,7 @@ rows_of_all_formulas()  # Takes 0.15 s; done here, the fork server does it once 
 
 _PACKAGE = Path(__file__).parents[2]
 _COPIES_WHEN_APART = 3
-"""Number of processes that hold the model while a directory that kdrun did not write is verified."""
+"""Number of processes that hold the model while somebody else's directory is verified."""
 SMALL_OPERATIONS = 8
 """A problem without a source level and with at most this many operations counts as one fusion."""
 
@@ -141,7 +141,7 @@ def decompose(argument: str) -> str:
                 forecast=memory_forecast,
                 out_of_memory=needed_bytes <= task.most_memory_bytes,
             )
-        # Convolutions allocate scratch memory that they never touch, which costs the machine nothing.
+        # Convolutions allocate scratch memory that they never touch; it costs the machine nothing.
         allow_memory(metadata.estimated_allocation_bytes - metadata.estimated_peak_bytes)
         # Use no more than a run would grant, so that as many outputs are kept, and the peak is the
         # same, in a run and in `kdrun decompose`.
@@ -213,7 +213,10 @@ def _verify_and_record(
             return Record(status="too_large", reason=reason, stage="verify")
         apart_bytes = _COPIES_WHEN_APART * tree.metadata.estimated_peak_bytes
         if problem is None and apart_bytes > task.memory_bytes:
-            reason = f"{describe_shortage(apart_bytes, task.most_memory_bytes)}: several processes hold the model"
+            reason = (
+                f"{describe_shortage(apart_bytes, task.most_memory_bytes)}"
+                ": several processes hold the model"
+            )
             return Record(status="too_large", reason=reason, stage="verify")
     with stages("verify"):
         torch.empty(0, device=device)  # Initialise the device before a component's file runs.
@@ -251,14 +254,14 @@ def _verify_and_record(
 
 
 class Stages:
-    """Current stage of a child, written to a file for the parent, and the seconds that each stage took."""
+    """Current stage of a child, written to a file for the parent, and the seconds of each stage."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
         self.current_stage = "start"
         self.seconds: dict[str, float] = {}
         self.figures: Figures | None = None
-        """Figures of the decomposition that was written; kept whether or not its verification succeeds."""
+        """Figures of the decomposition that was written, even if its verification fails."""
         self.process_id = os.getpid()
 
     @contextmanager
@@ -278,7 +281,7 @@ class Stages:
         self.file.write_text(name, encoding="utf-8")
 
     def end_forked_copy(self) -> None:
-        """End this process if it is a fork that the problem's code made; it must not repeat our work."""
+        """End this process if the problem's code forked it, so that it does not repeat our work."""
         if os.getpid() != self.process_id:
             os._exit(0)
 
@@ -311,8 +314,8 @@ def _run_body(argument: str, body: Callable[[Task, Stages], Record]) -> str:
         elif out_of_memory(error):
             record = Record(
                 status="too_large",
-                reason=f"needs more than {task.memory_bytes / GIB:.1f} GiB in {stages.current_stage!r}"
-                + describe_largest_node(task.most_memory_bytes),
+                reason=f"needs more than {task.memory_bytes / GIB:.1f} GiB "
+                f"in {stages.current_stage!r}" + describe_largest_node(task.most_memory_bytes),
                 stage=stages.current_stage,
                 out_of_memory=True,
             )
@@ -334,7 +337,8 @@ def _describe_defect(error: Exception, stage: str) -> str:
     frame = own_frames[-1] if own_frames else frames[-1]
     message = f"{type(error).__name__}: {error}".partition("\n")[0]
     return (
-        f"a defect of kdrun, not of the model: {message} ({Path(frame.filename).name}:{frame.lineno}, "
+        f"a defect of kdrun, not of the model: {message} "
+        f"({Path(frame.filename).name}:{frame.lineno}, "
         f"in {stage!r}); report it with the problem file and its log"
     )
 

@@ -67,7 +67,7 @@ class Task(Document):
 
     @property
     def build_directory(self) -> Path:
-        """Directory in which the decomposition is written and verified before it moves to `directory`."""
+        """Directory where the decomposition is built and verified before it moves to `directory`."""
         return self.scratch / self.directory.name
 
     @property
@@ -82,7 +82,7 @@ class Record(Document):
     reason: str | None = None
     stage: str | None = None
     out_of_memory: bool = False
-    """Whether the child reached its memory limit; a higher limit, which some node can grant, may help."""
+    """Whether the child reached its memory limit; a higher one, if a node has it, may help."""
     forecast: Forecast | None = None
     """Memory that the problem is expected to need; None if its program was not captured."""
     asks_for_more: bool = False
@@ -92,7 +92,7 @@ class Record(Document):
     refused: str | None = None
     """Reason why this machine cannot do the task, such as a missing GPU; None if it can."""
     missing: str | None = None
-    """Message about the module or argument that the problem file lacks; None if nothing is missing."""
+    """Message about the module or argument that the problem file lacks; None if it lacks none."""
     hint: str | None = None
     """Advice for `missing`."""
     figures: Figures | None = None

@@ -76,7 +76,7 @@ def select_decomposer(settings: Settings) -> Decomposer | None:
 
 
 def verify_flags(options: RunOptions) -> list[str]:
-    """Return the flags with which `kdrun verify` judges as these options do; defaults are left out."""
+    """Return the flags with which `kdrun verify` judges as these options do, without defaults."""
     flag_values = {"--trials": (options.trials, 2), "--device": (options.device, "cpu")}
     arguments = [
         (name, str(value)) for name, (value, default) in flag_values.items() if value != default
@@ -173,7 +173,7 @@ def find_excess(directory: Path) -> str | None:
 
 
 def _search_path() -> str:
-    """Return PATH with this kdrun's folder first, because the brief tells the command to call kdrun."""
+    """Return PATH with this kdrun's folder first, because the brief says to call kdrun."""
     own_folder = str(Path(sys.executable).parent)
     return os.pathsep.join([own_folder, os.environ.get("PATH", os.defpath)])
 

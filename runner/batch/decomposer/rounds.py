@@ -83,7 +83,7 @@ class _RoundLoop:
         )
         self.started_s, self.deadline = started_s, started_s + task.timeout_s
         self.command_directory = task.scratch / ".command"
-        """Directory for the record and log of the command's child, outside the command's own directory."""
+        """Directory for the record and log of the command's child, outside the command's own."""
         self.command_directory.mkdir()
         self.part_log = self.command_directory / "log"
         self.workplace = task.scratch / WORKPLACE
@@ -94,7 +94,7 @@ class _RoundLoop:
         self.peak_bytes: int | None = None
 
     def run_rounds(self, facts_record: Record) -> Record | None:
-        """Run the rounds and return the record of the last one; None if the problem itself is broken."""
+        """Run the rounds and return the last one's record; None if the problem itself is broken."""
         if facts_record.status == "error":
             return None
         facts = facts_record.facts or Facts(
@@ -136,7 +136,7 @@ class _RoundLoop:
         )
 
     def _prepare(self, facts: Facts) -> tuple[delivery.ProblemSource, Brief, Path]:
-        """Make the working directory; return the problem's source, the brief, and the problem's copy."""
+        """Make the working directory; return the problem's source, the brief and the copy's path."""
         task = self.task
         problem = identify(task.problem)
         level, _, name = task.label.rpartition("/")

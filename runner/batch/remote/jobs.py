@@ -27,7 +27,8 @@ ANSWER_TIMEOUT_S = 30.0
 MIN_CHECK_INTERVAL_S = 1.0
 """Least number of seconds between two reads of a job that is followed."""
 LOG_BYTES_PER_S = 500_000
-"""Bytes of log to read per second at most; a whole log is read each time, so a long one less often."""
+"""Bytes of log to read per second at most; as each read is of the whole log, long logs are read
+less often."""
 RETRY_INTERVAL_S = 5.0
 MAX_SILENCE_S = 3600.0
 """Seconds without an answer, not counting time asleep, after which following ends."""

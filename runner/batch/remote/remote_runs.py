@@ -84,7 +84,8 @@ def submit(
             arguments = f"{run_id} --on-cluster {client.address}"
             raise UsageError(
                 f"run {run_id} is being worked on at {client.address}",
-                hint=f"`kdrun logs {arguments} --follow`, `kdrun stop {arguments}`, or another --run-id",
+                hint=f"`kdrun logs {arguments} --follow`, `kdrun stop {arguments}`, "
+                "or another --run-id",
             )
     submission = send_local_results(submission, say)
     if not submission.pending_items:
@@ -224,7 +225,7 @@ def _new_job_id(run_id: str) -> str:
 
 
 def _job_environment(settings: Settings) -> dict[str, str]:
-    """Return environment variables for the driver and workers there; models' code does not see them."""
+    """Return environment variables for the driver and workers there, but not for models' code."""
     environment = {name: os.environ[name] for name in STORE_VARIABLES if name in os.environ}
     environment["RAY_JOB_STOP_WAIT_TIME_S"] = str(STOP_WAIT_S)
     return environment | (_credentials() if settings.send_credentials else {})
@@ -271,7 +272,7 @@ def _follow_to_end(
 
 
 def _initial_manifest(submission: Submission, job: Job) -> Manifest:
-    """Return the manifest of a run that is about to be sent, so that others find the run and its job."""
+    """Return the manifest of a run that is about to be sent; it makes run and job known."""
     run = submission.run
     now = datetime.now(UTC)
     return Manifest(
