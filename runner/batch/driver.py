@@ -30,7 +30,7 @@ from runner.store.manifest import Manifest, RunState
 from runner.store.manifest_row import Cause, Row
 
 MAX_LOST_IN_A_ROW = 4
-"""Problems that lose their worker on live nodes, with no answer in between, if Ray is broken."""
+"""Number of problems in a row that lose their worker on live nodes before Ray counts as broken."""
 STAGE_CHECK_INTERVAL_S = 0.5
 """Seconds between two reads of the running problems' stages."""
 NODE_CHECK_INTERVAL_S = 10.0

@@ -48,7 +48,7 @@ def look_for_device(device_type: str) -> Device:
 
 
 def describe_device(device_type: str) -> str:
-    """Return the fields of Device, or `error`, as JSON; runs in a child, because it imports torch."""
+    """Return the fields of Device, or `error`, as JSON; runs in a child, as it imports torch."""
     import torch
 
     try:

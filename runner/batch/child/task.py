@@ -67,7 +67,7 @@ class Task(Document):
 
     @property
     def build_directory(self) -> Path:
-        """Directory where the decomposition is built and verified before it moves to `directory`."""
+        """Directory where the decomposition is built and verified before moving to `directory`."""
         return self.scratch / self.directory.name
 
     @property

@@ -136,7 +136,7 @@ class _RoundLoop:
         )
 
     def _prepare(self, facts: Facts) -> tuple[delivery.ProblemSource, Brief, Path]:
-        """Make the working directory; return the problem's source, the brief and the copy's path."""
+        """Make the working directory; return the problem's source, the brief and the copy."""
         task = self.task
         problem = identify(task.problem)
         level, _, name = task.label.rpartition("/")
