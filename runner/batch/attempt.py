@@ -111,9 +111,9 @@ def decompose(task: Task, log: Path) -> Attempt:
             task.build_directory.mkdir()
         attempt = rounds.decompose(task, log, _run_in_child)
         record = attempt.record
-        needs_another_attempt = record.asks_for_more or record.disk_full or record.refused
+        has_no_verdict = record.asks_for_more or record.disk_full or record.refused
         if (
-            needs_another_attempt
+            has_no_verdict
             or (record.out_of_memory and task.may_grow)
             or (record.missing and task.named)
         ):

@@ -147,9 +147,9 @@ def connect(settings: Settings) -> Iterator[Cluster]:
         except Exception as error:  # Ray raises exceptions of many types.
             _refuse_version_mismatch(address, str(error))
             line = str(error).strip().split("\n")[0].rstrip(".") or type(error).__name__
-            problem = f"no Ray at {address}" if address else "Ray does not start"
+            failure = f"no Ray at {address}" if address else "Ray does not start"
             hint = _port_hint(address) if address else "try it again"
-            raise ClusterError(f"{problem}: {line}", hint=hint) from error
+            raise ClusterError(f"{failure}: {line}", hint=hint) from error
         cluster = describe_cluster(address)
         _refuse_missing_resources(cluster, settings)
         yield cluster

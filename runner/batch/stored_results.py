@@ -192,8 +192,8 @@ def _use_local_result(item: PlanItem, output: DirectoryStore, options: RunOption
 
 
 def _find_damages(
-    store: RunStore, run_id: str, standing: Iterable[Standing]
+    store: RunStore, run_id: str, stored_results: Iterable[Standing]
 ) -> dict[str, str | None]:
-    passed = [damages.result for damages in standing if damages.result.status == "passed"]
+    passed = [stored.result for stored in stored_results if stored.result.status == "passed"]
     damages = each(lambda result: store.damage(run_id, result), passed, MAX_CONCURRENT)
     return dict(zip((result.label for result in passed), damages, strict=True))

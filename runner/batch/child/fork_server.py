@@ -49,9 +49,8 @@ def main(modules: list[str]) -> None:
         importlib.import_module(module)
     # `python -P` leaves out the working directory; added last, it cannot hide installed packages.
     sys.path.append(str(Path.cwd()))
-    python_path = os.environ.get("PYTHONPATH", "").split(
-        os.pathsep
-    )  # children work in other folders
+    # Children work in other folders, so relative entries are made absolute.
+    python_path = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     os.environ["PYTHONPATH"] = os.pathsep.join(str(Path(p).resolve()) for p in python_path if p)
     gc.freeze()  # Otherwise a child's first collection copies the pages of all imported modules.
     gc.enable()

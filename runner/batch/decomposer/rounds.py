@@ -34,23 +34,23 @@ FALLBACK_STATUSES = {"failed", "crashed"}
 """Statuses of kdrun's own decomposition after which the decomposer is tried."""
 
 
-def decompose(task: Task, log: Path, run_in_child: "ChildRunner") -> "Attempt":
+def decompose(task: Task, log: Path, run_child: "ChildRunner") -> "Attempt":
     """Decompose a problem by kdrun or by the decomposer that the options name; commit nothing.
 
-    `run_in_child` runs one of kdrun's own functions in a child.
+    `run_child` runs one of kdrun's own functions in a child.
     """
     decomposer = task.options.decomposer
     if decomposer is None:
-        return run_in_child("decompose", task, log)
+        return run_child("decompose", task, log)
     started_s = time.monotonic()
     if decomposer.on_failure:
-        computed = run_in_child("decompose", task, log)
+        computed = run_child("decompose", task, log)
         if computed.record.status not in FALLBACK_STATUSES or computed.record.out_of_memory:
             return computed
     else:
         log.unlink(missing_ok=True)
-    round_loop = _RoundLoop(task, decomposer, log, run_in_child, started_s)
-    facts_attempt = run_in_child("facts", task, round_loop.part_log)
+    round_loop = _RoundLoop(task, decomposer, log, run_child, started_s)
+    facts_attempt = run_child("facts", task, round_loop.part_log)
     round_loop.append_part_log("the facts for the brief")
     record = round_loop.run_rounds(facts_attempt.record)
     if record is None:
@@ -72,15 +72,10 @@ class _RoundLoop:
         task: Task,
         decomposer: Decomposer,
         log: Path,
-        run_in_child: "ChildRunner",
+        run_child: "ChildRunner",
         started_s: float,
     ) -> None:
-        self.task, self.decomposer, self.log, self.run_in_child = (
-            task,
-            decomposer,
-            log,
-            run_in_child,
-        )
+        self.task, self.decomposer, self.log, self.run_child = task, decomposer, log, run_child
         self.started_s, self.deadline = started_s, started_s + task.timeout_s
         self.command_directory = task.scratch / ".command"
         """Directory for the record and log of the command's child, outside the command's own."""
@@ -244,7 +239,7 @@ class _RoundLoop:
         """Verify the delivery in a child and return a record that also contains `faults`."""
         remaining_s = max(MIN_ROUND_S, self.deadline - time.monotonic())
         task = self.task.model_copy(update={"timeout_s": remaining_s})
-        attempt = self.run_in_child("judge", task, self.part_log)
+        attempt = self.run_child("judge", task, self.part_log)
         self.append_part_log(f"verdict {number} of {self.decomposer.rounds}")
         self.peak_bytes = max(self.peak_bytes or 0, attempt.peak_memory_bytes or 0)
         record = attempt.record

@@ -244,7 +244,7 @@ def _credentials() -> dict[str, str]:
 def _follow_to_end(
     client: JobClient, job: Job, settings: Settings, run_id: str, say: MessagePrinter
 ) -> Manifest:
-    """Print the driver's output until its end and return the manifest; raise its failure here."""
+    """Print the driver's output until its end and return the manifest; raise its failure."""
     failures: list[str] = []
 
     def print_line(line: str) -> None:
@@ -311,8 +311,8 @@ def _read_manifest(settings: Settings, run_id: str) -> Manifest:
 
 def _write_manifest(manifest: Manifest, settings: Settings, labels: Collection[str]) -> Manifest:
     """Write the manifest of a run about the problems `labels`, and return it as written."""
-    shared = open_store(settings)
-    if shared is not None:
-        return shared.save(manifest, labels)
+    store = open_store(settings)
+    if store is not None:
+        return store.save(manifest, labels)
     DirectoryStore(settings.output).write_manifest(manifest)
     return manifest
