@@ -26,11 +26,12 @@ ifeq ($(filter cpu cuda,$(DEVICE)),)
 $(error DEVICE=$(DEVICE): it is cpu or cuda)
 endif
 
-.PHONY: help run test test-oldest test-newest setup lint types bench corpus snapshots schemas gallery lock container clean
+.PHONY: help run test test-all test-oldest test-newest setup lint types bench corpus snapshots settings schemas gallery lock container clean
 
 help:
 	@echo "make run    take the samples apart on a local Ray, and show the results; DEVICE=cuda: on a GPU"
-	@echo "make test   run the tests"
+	@echo "make test   run the tests that are quick: six minutes on two cores"
+	@echo "make test-all  run all tests, those with clusters, kills and a browser too; CI does"
 	@echo "make test-oldest  run the core's tests with the oldest versions in pyproject.toml; test-newest: the newest"
 	@echo "make setup  make .venv with everything in it (run and test do so themselves)"
 	@echo "make lint   ruff"
@@ -38,6 +39,7 @@ help:
 	@echo "make bench  seconds of the engine and of the command line, against their goals"
 	@echo "make corpus  take models of public packages apart, and count what passes; CORPUS=second: the other ones"
 	@echo "make snapshots  write the emitted text that the tests keep anew, to be read as a change"
+	@echo "make settings  write docs/settings.md anew from the settings' descriptions"
 	@echo "make schemas  write docs/schemas anew from the models of tree, result and manifest"
 	@echo "make gallery    take three samples apart and picture them anew, for docs/gallery"
 	@echo "make lock   write configs/image.lock anew: the versions that the container image is built with"
@@ -48,8 +50,13 @@ run: $(INSTALLED)
 	$(BIN)/kdrun submit --data data/samples $(ON_DEVICE)
 	@echo "kdrun is in .venv: \`source .venv/bin/activate\`, then \`kdrun --help\`"
 
+PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --durations=10
+
 test: $(INSTALLED)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+	$(PYTEST) -m "not (cluster or kill or browser or long)"
+
+test-all: $(INSTALLED)
+	$(PYTEST)
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check runner tests benchmarks docs
@@ -81,6 +88,9 @@ $(CORPUS_ENV)/.installed: $(INSTALLED) $(CORPUS_PACKAGES)
 
 snapshots: $(INSTALLED)
 	$(BIN)/python tests/emit/snapshots.py
+
+settings: $(INSTALLED)
+	$(BIN)/python docs/make_settings.py
 
 schemas: $(INSTALLED)
 	$(BIN)/python docs/schemas/make.py

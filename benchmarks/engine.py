@@ -42,11 +42,11 @@ def main() -> int:
     options = arguments()
     core = on_one_core()
     from runner.errors import KdrunError
-    from runner.problems import data_root, select
+    from runner.problems import data_root, select_problems
 
     try:
         root = data_root(options.data)
-        problems = select(root, options.level)
+        problems = select_problems(root, options.level)
     except KdrunError as error:
         print(error, file=sys.stderr)
         return error.exit_code

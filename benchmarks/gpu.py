@@ -125,13 +125,17 @@ def main() -> int:
     )
     from runner.batch.child.device import look_for_device
     from runner.errors import KdrunError
-    from runner.problems import data_root, select
+    from runner.problems import data_root, select_problems
 
     clock = Clock(options.minutes)
     try:
         device = look_for_device(options.device)
         root = data_root()
-        problems = select(root, patterns=options.problem) if options.problem else default_problems()
+        problems = (
+            select_problems(root, patterns=options.problem)
+            if options.problem
+            else default_problems()
+        )
         options.output.mkdir(parents=True, exist_ok=True)
     except (KdrunError, OSError) as error:
         print(error, file=sys.stderr)
@@ -174,17 +178,17 @@ def arguments() -> argparse.Namespace:
 def default_problems() -> list[Problem]:
     """Return the named problems that are here, and then the samples."""
     from runner.errors import UsageError
-    from runner.problems import data_root, select
+    from runner.problems import data_root, select_problems
 
     root = data_root()
     found: list[Problem] = []
     for name in NAMED:
         try:
-            found += select(root, patterns=[name])
+            found += select_problems(root, patterns=[name])
         except UsageError:
             continue  # KernelBench is not here, which is said once
     paths = {problem.path for problem in found}
-    return found + [p for p in select(root.beside or root) if p.path not in paths]
+    return found + [p for p in select_problems(root.samples or root) if p.path not in paths]
 
 
 def run(problems: list[Problem], options: argparse.Namespace, clock: Clock, report: Report) -> None:

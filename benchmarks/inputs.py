@@ -113,10 +113,10 @@ def arguments() -> argparse.Namespace:
 
 def selected(data: list[str]) -> list[Path]:
     """The problem files that the command line names."""
-    from runner.problems import data_root, select
+    from runner.problems import data_root, select_problems
 
     if not data:
-        return [problem.path for problem in select(data_root(None), [3])]
+        return [problem.path for problem in select_problems(data_root(None), [3])]
     found: list[Path] = []
     for name in data:
         for path in map(Path, sorted(glob.glob(name))):  # noqa: PTH207, as a shell would
@@ -132,11 +132,11 @@ def judged(path: Path) -> Iterator[tuple[object, ...]]:
     import torch
 
     from runner.emit import decompose
-    from runner.graph.peak_memory import estimate
+    from runner.graph.peak_memory import estimate_problem
     from runner.problems import read_problem
 
     problem = read_problem(path)
-    needed = estimate(problem).peak.resident_bytes
+    needed = estimate_problem(problem).peak.resident_bytes
     if needed > MOST_BYTES:
         raise SystemExit(f"skipped: it needs {needed / 2**30:.1f} GiB")
     torch.set_num_threads(1)

@@ -79,11 +79,13 @@ def main() -> int:
         filter(None, [str(here), str(here.parent), os.environ.get("PYTHONPATH", "")])
     )
     from runner.errors import KdrunError
-    from runner.problems import data_root, select
+    from runner.problems import data_root, select_problems
 
     try:
         root = data_root(options.data)
-        problems = select(root, options.level, options.problem, options.start, options.count)
+        problems = select_problems(
+            root, options.level, options.problem, options.start, options.count
+        )
     except KdrunError as error:
         print(error, file=sys.stderr)
         return error.exit_code

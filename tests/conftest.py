@@ -1,11 +1,12 @@
 """Every test runs with the settings of no machine in particular; a real S3 server for those that
 want one."""
 
+import fcntl
 import os
 import random
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,26 @@ import pytest
 from commands import mounted
 from faulty_proxy import FaultyProxy
 from object_server import KEY, SECRET, WEED, Server
+
+SLOW = ("cluster", "kill", "browser", "long")
+"""Marks of tests that `make test` leaves out, and `make test-all` runs."""
+BUDGET_S = 5
+"""What a test without such a mark may take."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Fail a test that takes longer than the fast tests may, unless the machine is busy."""
+    report = yield
+    fast = not any(item.get_closest_marker(mark) for mark in SLOW)
+    busy = os.getloadavg()[0] > 2 * (os.cpu_count() or 1)
+    if call.when == "call" and report.passed and fast and call.duration > BUDGET_S and not busy:
+        report.outcome = "failed"
+        marks = ", ".join(SLOW)
+        report.longrepr = f"took {call.duration:.1f} s: make it faster, or mark it ({marks})"
+    return report
 
 
 @pytest.fixture(autouse=True)
@@ -72,13 +93,23 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def decomposed_samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with every sample's decomposition, `level3/resnet` and so on, for reading."""
+    """A folder with every sample's decomposition, `level3/resnet` and so on, for reading.
+
+    The workers of one run share it: the first one that needs it takes the samples apart.
+    """
     from runner.emit import decompose
     from runner.problems import read_problem
 
-    folder = tmp_path_factory.mktemp("decomposed")
-    for file in sorted((Path(__file__).parents[1] / "data/samples").glob("level*/*.py")):
-        decompose(read_problem(file), folder / file.parent.name / file.stem)
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "decomposed"
+    folder.mkdir(exist_ok=True)
+    done = folder / "done"
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not done.exists():
+            for file in sorted((Path(__file__).parents[1] / "data/samples").glob("level*/*.py")):
+                decompose(read_problem(file), folder / file.parent.name / file.stem)
+            done.touch()
     return folder
 
 

@@ -11,15 +11,15 @@ from runner.problems import (
     DataRoot,
     Problem,
     check_outputs,
-    idea,
     load_problem,
     read_problem,
     seed,
-    select,
+    select_problems,
+    summarize_problem,
 )
 
 ROOT = Path(__file__).parents[1] / "data/samples"
-SAMPLES = select(DataRoot(ROOT, "samples"))
+SAMPLES = select_problems(DataRoot(ROOT, "samples"))
 NAMED = [
     "level2/conv_bn_relu",
     "level2/linear_gelu",
@@ -50,14 +50,14 @@ def test_the_ones_that_people_look_for_are_there(name: str) -> None:
 
 
 def test_no_two_say_the_same() -> None:
-    assert len({idea(p) for p in SAMPLES}) == len(SAMPLES)
+    assert len({summarize_problem(p) for p in SAMPLES}) == len(SAMPLES)
 
 
 @sample
 def test_a_sample_names_its_idea_and_runs(problem: Problem) -> None:
     assert read_problem(problem.path) == problem
     assert problem.path.read_text(encoding="utf-8").startswith('"""')
-    assert len(idea(problem).split()) >= 5
+    assert len(summarize_problem(problem).split()) >= 5
 
     seed(0)
     loaded = load_problem(problem)
@@ -88,7 +88,7 @@ def test_a_sample_is_a_python_file_that_can_be_imported_by_itself() -> None:
 
 
 def test_gpt_oss_holds_the_published_20b_configuration_in_the_same_file() -> None:
-    (problem,) = select(DataRoot(ROOT, "samples"), [3], ["gpt_oss"])
+    (problem,) = select_problems(DataRoot(ROOT, "samples"), [3], ["gpt_oss"])
     loaded = load_problem(problem)
     small = loaded.init_args
     vars(loaded.module)["CONFIG"] = loaded.module.PUBLISHED_20B

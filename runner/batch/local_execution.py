@@ -13,7 +13,7 @@ from runner.batch.plan import label
 from runner.batch.submit import run_options
 from runner.config import Settings
 from runner.errors import UsageError, unwritable
-from runner.problems import identify
+from runner.problems import identify_problem
 from runner.store.directory import DirectoryStore
 from runner.store.result import ProblemResult
 from runner.tree.document import LEVEL_FOLDER, TREE_FILE, refuse_other_versions
@@ -45,7 +45,7 @@ def decompose(file: Path, settings: Settings, import_name: str | None = None) ->
         UsageError: `import_name` does not exist, or there is no GPU for `--device cuda`.
         StoreError: the output directory cannot be written to.
     """
-    problem = identify(file)
+    problem = identify_problem(file)
     store = DirectoryStore(settings.output)
     name = label(problem)
     directory = store.directory(name)

@@ -35,7 +35,13 @@ from runner.batch.stored_results import (
 )
 from runner.config import Settings
 from runner.errors import UsageError, require_package
-from runner.problems import Problem, data_root, origin, problem_files, select
+from runner.problems import (
+    Problem,
+    data_root,
+    describe_origin,
+    select_problems,
+    write_target_problems,
+)
 from runner.store.directory import DirectoryStore
 from runner.store.manifest import Manifest
 from runner.store.result import RunOptions
@@ -90,12 +96,12 @@ def prepare(settings: Settings, *, is_dry_run: bool = False) -> Submission:
     if not is_dry_run:
         require_package("ray", "cluster", "kdrun submit")
     root = data_root(settings.data)
-    patterns = problem_files(settings.problem, settings.output)
-    problems = select(root, settings.level, patterns, settings.start, settings.count)
+    patterns = write_target_problems(settings.problem, settings.output)
+    problems = select_problems(root, settings.level, patterns, settings.start, settings.count)
     return plan_submission(
         settings,
         problems,
-        origin=origin(root, problems),
+        origin=describe_origin(root, problems),
         data=str(root.path),
         is_dry_run=is_dry_run,
     )

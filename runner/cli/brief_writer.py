@@ -11,8 +11,8 @@ from runner.batch.machine import cores
 from runner.batch.submit import run_options
 from runner.config import Settings
 from runner.errors import ProblemError
-from runner.problems import find_problem, identify
-from runner.prompts import Brief, render
+from runner.problems import find_problem, identify_problem
+from runner.prompts import Brief, render_brief
 
 
 def brief(pattern: str, settings: Settings, output: Path | None) -> tuple[Brief, str | None]:
@@ -24,7 +24,7 @@ def brief(pattern: str, settings: Settings, output: Path | None) -> tuple[Brief,
         ProblemError: its file is broken.
     """
     file, _ = find_problem(pattern, None, None, settings.data, settings.output)
-    problem = identify(file)
+    problem = identify_problem(file)
     most = usable_bytes(settings.memory)
     place = output or Path(problem.name)
     with tempfile.TemporaryDirectory(prefix="kdrun-") as aside:
@@ -42,7 +42,7 @@ def brief(pattern: str, settings: Settings, output: Path | None) -> tuple[Brief,
         record = attempt.collect_facts(task, Path(aside) / "log").record
     if record.facts is None:
         raise ProblemError(problem.path, record.reason or record.status)
-    rendered = render(
+    rendered = render_brief(
         problem,
         record.facts,
         place.absolute(),

@@ -19,7 +19,7 @@ def problem_names(ctx: click.Context, param: click.Parameter, typed: str) -> lis
 
     def names(settings: Any) -> Iterator[str]:
         root = data_root(settings.data)
-        for place in filter(None, (root, root.beside)):
+        for place in filter(None, (root, root.samples)):
             for file in place.files():
                 level = file.parent.name
                 forms = (f"{level}/{file.stem}", f"{place.path.name}/{file.stem}")

@@ -23,17 +23,19 @@ def data() -> None:
 def data_list(config: Path | None, as_json: bool, **flags: Any) -> int:
     """List the problems of each level, with an idea of each in a line."""
     from runner.cli import run_tables
-    from runner.problems import data_root, idea, select
+    from runner.problems import data_root, select_problems, summarize_problem
 
     settings = settings_from(flags, config)
     root = data_root(settings.data)
-    listed = [(problem, idea(problem)) for problem in select(root, settings.level)]
+    listed = [
+        (problem, summarize_problem(problem)) for problem in select_problems(root, settings.level)
+    ]
     if as_json:
         click.echo(run_tables.problems_json(listed))
     else:
         click.echo(root, err=True)
-        if root.beside is not None:
-            click.echo(f"{root.beside}, by name as samples/NAME", err=True)
+        if root.samples is not None:
+            click.echo(f"{root.samples}, by name as samples/NAME", err=True)
         run_tables.problems(listed, new_console())
     return 0
 
@@ -56,8 +58,7 @@ def fetch(source: str | None, destination: Path | None) -> int:
     They go to data/kernelbench/, with this project's gpt_oss. Exit code 1 where the source lacks
     some.
     """
-    from runner.problems import KERNELBENCH
-    from runner.problems import fetch as fetch_dataset
+    from runner.problems import KERNELBENCH, fetch_dataset
 
     report = fetch_dataset(source, destination or KERNELBENCH)
     click.echo(f"{report.destination}: {report.written} written, {report.kept} there already")
@@ -75,8 +76,7 @@ def check(config: Path | None, **flags: Any) -> int:
 
     It is looked for where `kdrun data list` finds it.
     """
-    from runner.problems import check as check_dataset
-    from runner.problems import data_root
+    from runner.problems import check_dataset, data_root
 
     settings = settings_from(flags, config)
     root = data_root(settings.data)

@@ -15,7 +15,7 @@ from runner.batch.machine import GIB, available_bytes, cores, total_bytes
 from runner.batch.stored_results import open_store
 from runner.config import Settings
 from runner.errors import KdrunError, UsageError, unwritable
-from runner.problems import data_root, select
+from runner.problems import data_root, select_problems
 from runner.quantities import counted
 from runner.store.objects import SCHEME
 
@@ -126,7 +126,7 @@ def _require_writable(path: Path, setting: str) -> Path:
 
 def _dataset(settings: Settings) -> str:
     root = data_root(settings.data)
-    return f"{root}: {counted(len(select(root, settings.level)), 'problem')}"
+    return f"{root}: {counted(len(select_problems(root, settings.level)), 'problem')}"
 
 
 def _store(settings: Settings) -> str:

@@ -1,4 +1,4 @@
-"""What gets written: component files, steps, the composition test, the analysis."""
+"""Writes a decomposition: component files, steps, the composition test and the analysis."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 def decompose(problem: Problem, directory: Path, *, mode: Mode = "eval") -> Tree:
-    """Take a problem apart and write everything but the verdicts into `directory`.
+    """Decompose a problem and write everything but the verdicts into `directory`.
 
     The folder may exist. Runs the author's code, so call it in a disposable process.
 
     Raises:
         ProblemError: the author's code fails.
-        CaptureError: it runs, but its program could not be written down.
+        CaptureError: the model runs, but its program could not be captured.
     """
     from runner.emit.decomposition import decompose as run
 

@@ -1,4 +1,4 @@
-"""Writes component files: one workload each, standing alone, in KernelBench format."""
+"""Writes component files: standalone, in KernelBench format, one for each workload."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from runner.emit.code.line_breaks import WIDTH, fitted, indented
 from runner.emit.inputs.input_drawing import Arrived, Tame, inputs_text
 from runner.emit.naming.value_names import Namer, unique
 from runner.graph.ir import TensorSpec
-from runner.problems import within_package
+from runner.problems import path_within_package
 from runner.tree.document import LEVEL_FOLDER
 from runner.tree.interface import Program
 from runner.tree.part import Part
@@ -25,17 +25,20 @@ _MOST_TENSORS = 24
 _MOST_PARENTS = 3
 
 LARGE_BYTES = 8 << 30
-"""A file that holds more looks first whether the machine has it: without, it may take all down."""
+"""Size of inputs, outputs and weights above which a file checks the machine's memory first.
 
-# No `try`: people copy a component to begin an answer, and KernelBench's static checker refuses an
-# answer that has one. Without it, a failure is a traceback, and the exit code is 1 all the same.
+Without the check, running it might exhaust the memory of the machine.
+"""
+
+# The emitted text has no `try`: people start their answer from a copy of a component, and
+# KernelBench's static checker refuses answers with one. A failure is a traceback and exit code 1.
 _MAIN = """
 if __name__ == "__main__":%s
     run_tests()
     print("PASS")
 """
 
-_LARGE = """
+_MEMORY_CHECK = """
     gib = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
     assert gib > %(gib)s, f"needs %(gib)s GiB of memory, this machine has {gib:.1f}\""""
 
@@ -50,7 +53,7 @@ def run_tests():
 
 '''
 
-_TESTS_OF_SEVERAL = '''
+_TESTS_OF_OUTPUTS = '''
 def run_tests():
     """The outputs have the shapes and dtypes that this file documents."""
     torch.manual_seed(0)
@@ -65,19 +68,19 @@ def run_tests():
 
 @dataclass(frozen=True)
 class Emitter:
-    """What every written file needs to know."""
+    """Context that all writers share: the program, its names and its workloads."""
 
     program: Program
     namer: Namer
     source: str
-    """Name of the problem file, for docstrings."""
+    """Name of the problem file, for the docstrings of components."""
     workloads: Mapping[int, Workload]
-    tame: Mapping[str, Tame] = field(default_factory=dict)
-    """Component files that draw other numbers than usual ones."""
-    arrived: Mapping[str, Arrived] = field(default_factory=dict)
-    """The range of each value in one run of the model; those files draw from it."""
+    replacement_draws: Mapping[str, Tame] = field(default_factory=dict)
+    """Path of a component file -> how it draws its inputs, for files that draw unusual numbers."""
+    observed_ranges: Mapping[str, Arrived] = field(default_factory=dict)
+    """Range of each value in one run of the model, from which those files draw."""
     lines: Mapping[int, int | None] = field(default_factory=dict)
-    """Line of the problem file on which the call of each part stands, by the part's id()."""
+    """id() of a part -> line of the problem file with the part's call."""
 
     def workload(self, part: Part) -> Workload:
         return self.workloads[id(part)]
@@ -85,11 +88,11 @@ class Emitter:
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """A component file and what others must know to use it."""
+    """A component file: its workload, its text and its Model class."""
 
     workload: Workload
     text: str
-    written: Written
+    model_class: Written
 
     @property
     def path(self) -> str:
@@ -97,70 +100,72 @@ class Component:
 
 
 def write_component(emitter: Emitter, workload: Workload, parents: Sequence[str]) -> Component:
-    """Write the file of a workload from its first instance; `parents` are the files that use it."""
+    """Return a workload's file, from its first instance; `parents` names the files that use it."""
     part = workload.first
     classes = ClassWriter(emitter.program, emitter.namer, emitter.workload, part)
-    written = classes.model
-    made = functions(emitter, part, written.inputs)
+    model_class = classes.model
+    functions_text = problem_functions(emitter, part, model_class.inputs)
     classes_text = "\n\n\n".join(classes.texts)
-    run = main(emitter, part)
+    main_text = main_block(emitter, part)
     pieces = [
-        _docstring(emitter, workload, parents, written),
-        _imports(classes_text + made + run),
+        _docstring(emitter, workload, parents, model_class),
+        _imports(classes_text + functions_text + main_text),
         classes_text,
-        "\n" + made,
-        _tests(emitter.program, part),
+        "\n" + functions_text,
+        _tests_text(emitter.program, part),
     ]
-    return Component(workload, "\n\n".join(pieces) + "\n\n" + run, written)
+    return Component(workload, "\n\n".join(pieces) + "\n\n" + main_text, model_class)
 
 
-def _tests(program: Program, part: Part) -> str:
-    text = _TESTS if len(part.io.outputs) == 1 else _TESTS_OF_SEVERAL
-    filled = text % {"mode": program.graph.mode, "dtypes": _dtypes(program, part)}
+def _tests_text(program: Program, part: Part) -> str:
+    text = _TESTS if len(part.io.outputs) == 1 else _TESTS_OF_OUTPUTS
+    filled = text % {"mode": program.graph.mode, "dtypes": _dtypes_text(program, part)}
     return "\n".join(indented(filled.strip("\n").splitlines(), 0))
 
 
-def main(emitter: Emitter, part: Part) -> str:
-    """What a file does where it is run: its tests, if the machine can hold the part."""
-    gib = f"{_held_bytes(emitter, part) / 2**30:.1f}"
-    return _MAIN % (_LARGE % {"gib": gib} if is_large(emitter, part) else "")
+def main_block(emitter: Emitter, part: Part) -> str:
+    """Return the `__main__` block: a memory check if the part is large, then the tests."""
+    gib = f"{_boundary_bytes(emitter, part) / 2**30:.1f}"
+    return _MAIN % (_MEMORY_CHECK % {"gib": gib} if is_large(emitter, part) else "")
 
 
 def is_large(emitter: Emitter, part: Part) -> bool:
-    """Whether what goes in and comes out takes so much that its tests have to mind it."""
-    return _held_bytes(emitter, part) > LARGE_BYTES
+    """Return whether inputs, outputs and weights are so large that the file checks memory."""
+    return _boundary_bytes(emitter, part) > LARGE_BYTES
 
 
-def _held_bytes(emitter: Emitter, part: Part) -> int:
-    held = (*part.io.inputs, *part.io.outputs, *part.io.states)
-    return sum(emitter.program.spec(name).nbytes for name in held)
+def _boundary_bytes(emitter: Emitter, part: Part) -> int:
+    names = (*part.io.inputs, *part.io.outputs, *part.io.states)
+    return sum(emitter.program.spec(name).nbytes for name in names)
 
 
-def _imports(used: str) -> str:
+def _imports(code: str) -> str:
     lines = ["import torch"]
-    if "F." in used:
+    if "F." in code:
         lines.append("import torch.nn.functional as F")
     lines.append("from torch import nn")
-    standard = standard_imports(used)
-    return standard + "\n" * bool(standard) + "\n".join(lines) + "\n"
+    standard_text = standard_imports(code)
+    return standard_text + "\n" * bool(standard_text) + "\n".join(lines) + "\n"
 
 
-def standard_imports(used: str) -> str:
-    """Import statements for what a text uses of math and os."""
-    uses = {"math": "math.", "os": "os.sysconf"}
-    return "".join(f"import {name}\n" for name, use in uses.items() if use in used)
+def standard_imports(code: str) -> str:
+    """Return the import statements for the uses of math and os in a text."""
+    prefixes = {"math": "math.", "os": "os.sysconf"}
+    return "".join(f"import {name}\n" for name, prefix in prefixes.items() if prefix in code)
 
 
 def component_path(emitter: Emitter, part: Part) -> str:
-    """A part's file in the decomposition."""
+    """Return the path of a part's file in the decomposition."""
     return f"{LEVEL_FOLDER[part.level]}/{emitter.workload(part).name}.py"
 
 
-def functions(emitter: Emitter, part: Part, names: Sequence[str]) -> str:
-    """get_inputs, get_init_inputs and get_expected_output_shape."""
-    tame = emitter.tame.get(component_path(emitter, part))
+def problem_functions(emitter: Emitter, part: Part, names: Sequence[str]) -> str:
+    """Return the text of get_inputs, get_init_inputs and get_expected_output_shape."""
+    replacement_draw = emitter.replacement_draws.get(component_path(emitter, part))
     parts = emitter.workload(part).parts
-    statements = inputs_text(emitter.program, parts, names, tame, emitter.arrived)
+    statements = inputs_text(
+        emitter.program, parts, names, replacement_draw, emitter.observed_ranges
+    )
     lines = "\n".join(indented(statements, 4))
     shapes = ", ".join(str(tuple(emitter.program.spec(n).shape)) for n in part.io.outputs)
     expected = "\n".join(fitted(f"return [{shapes}]", 4))
@@ -170,7 +175,7 @@ def functions(emitter: Emitter, part: Part, names: Sequence[str]) -> str:
     )
 
 
-def _dtypes(program: Program, part: Part) -> str:
+def _dtypes_text(program: Program, part: Part) -> str:
     dtypes = [f"torch.{program.spec(n).dtype}" for n in part.io.outputs]
     if len(dtypes) == 1:
         return dtypes[0]
@@ -180,7 +185,7 @@ def _dtypes(program: Program, part: Part) -> str:
 
 
 def output_names(namer: Namer, part: Part) -> list[str]:
-    """Names of what a part gives back: the author's or torch's, else `output`; each once."""
+    """Return distinct names of a part's outputs: the author's or torch's, else `output`."""
     names: list[str] = []
     for value in part.io.outputs:
         names.append(unique(namer.result(value) or "output", names))
@@ -188,26 +193,28 @@ def output_names(namer: Namer, part: Part) -> list[str]:
 
 
 def _docstring(
-    emitter: Emitter, workload: Workload, parents: Sequence[str], written: Written
+    emitter: Emitter, workload: Workload, parents: Sequence[str], model_class: Written
 ) -> str:
     program, part = emitter.program, workload.first
-    places = len(workload.parts)
-    where = _find_source(emitter, part)
-    where += f" ({part.module_path})" if part.module_path else ""
-    where += f", the first of {places} places" if places > 1 else ""
+    instance_count = len(workload.parts)
+    source = _find_source(emitter, part)
+    source += f" ({part.module_path})" if part.module_path else ""
+    source += f", the first of {instance_count} places" if instance_count > 1 else ""
     has_layers = any(child.level == "layer" for child in part.children)
     operations = part.children if has_layers else part.kernels()
     lines = [
         f'"""{workload.name}',
         "",
-        *_row("Source", where),
-        *_row("Level", workload.level),
-        *_row("Parent", _some(parents, _MOST_PARENTS) or "none, this is the root"),
-        *_row("Operations", _listed([operation.stem for operation in operations])),
-        *_shapes(
-            "Input", zip(written.inputs, (program.spec(n) for n in part.io.inputs), strict=True)
+        *_docstring_row("Source", source),
+        *_docstring_row("Level", workload.level),
+        *_docstring_row("Parent", _join_first(parents, _MOST_PARENTS) or "none, this is the root"),
+        *_docstring_row(
+            "Operations", _count_repetitions([operation.stem for operation in operations])
         ),
-        *_shapes(
+        *_tensor_rows(
+            "Input", zip(model_class.inputs, (program.spec(n) for n in part.io.inputs), strict=True)
+        ),
+        *_tensor_rows(
             "Output",
             zip(
                 output_names(emitter.namer, part) if len(part.io.outputs) > 1 else [""],
@@ -215,11 +222,11 @@ def _docstring(
                 strict=True,
             ),
         ),
-        *_shapes(
+        *_tensor_rows(
             "Weight",
-            _alike(
+            _merge_weight_rows(
                 (w.local, program.spec(part.io.states[w.position]))
-                for w in written.weights
+                for w in model_class.weights
                 if not w.sibling
             ),
         ),
@@ -228,45 +235,50 @@ def _docstring(
     return "\n".join(lines)
 
 
-def _some(names: Sequence[str], most: int) -> str:
-    """`a, b, c and 2 more`."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+def _join_first(names: Sequence[str], limit: int) -> str:
+    """Return the first names and the number of the others: `a, b, c and 2 more`."""
+    rest_text = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + rest_text
 
 
-def _alike(weights: Iterable[tuple[str, TensorSpec]]) -> list[tuple[str, TensorSpec]]:
-    """Weights; where there are many, equal layers' share a row: `layers.{0..3}.wq.weight`."""
+def _merge_weight_rows(weights: Iterable[tuple[str, TensorSpec]]) -> list[tuple[str, TensorSpec]]:
+    """Return rows of weights; if there are many, layers share a row: `layers.{0..3}.wq.weight`."""
     rows = [(name.split("."), spec) for name, spec in weights]
     if len(rows) > _MOST_TENSORS:
-        for place in reversed(range(max(len(words) for words, _ in rows))):
-            rows = _merged(rows, place)
+        for position in reversed(range(max(len(words) for words, _ in rows))):
+            rows = _merge_rows(rows, position)
     return [(".".join(words), spec) for words, spec in rows]
 
 
-def _merged(
-    rows: Sequence[tuple[list[str], TensorSpec]], place: int
+def _merge_rows(
+    rows: Sequence[tuple[list[str], TensorSpec]], position: int
 ) -> list[tuple[list[str], TensorSpec]]:
-    """Rows; those that only differ in the number at one place of their names are one."""
+    """Return rows, merged if they only differ in the number at one position of their names."""
     numbers: dict[Hashable, list[str]] = {}
     names: dict[Hashable, tuple[list[str], TensorSpec]] = {}
     for words, spec in rows:
-        numbered = place < len(words) and words[place].isdigit()
+        has_number = position < len(words) and words[position].isdigit()
         key = (
-            *words[:place],
-            "" if numbered else tuple(words[place:][:1]),
-            *words[place + 1 :],
+            *words[:position],
+            "" if has_number else tuple(words[position:][:1]),
+            *words[position + 1 :],
             spec,
         )
         names.setdefault(key, (words, spec))
-        numbers.setdefault(key, []).extend(words[place : place + numbered])
+        numbers.setdefault(key, []).extend(words[position : position + has_number])
     return [
-        ([*words[:place], _span(found), *words[place + 1 :]] if found else words, spec)
-        for (words, spec), found in zip(names.values(), numbers.values(), strict=True)
+        (
+            [*words[:position], _number_span(group_numbers), *words[position + 1 :]]
+            if group_numbers
+            else words,
+            spec,
+        )
+        for (words, spec), group_numbers in zip(names.values(), numbers.values(), strict=True)
     ]
 
 
-def _span(numbers: Sequence[str]) -> str:
-    """`{0..3}` for 0, 1, 2, 3; `{0,2}` for others; a single one as it is."""
+def _number_span(numbers: Sequence[str]) -> str:
+    """Return `{0..3}` for 0, 1, 2, 3; `{0,2}` for numbers with gaps; a single number as it is."""
     if len(numbers) == 1:
         return numbers[0]
     values = [int(number) for number in numbers]
@@ -275,9 +287,9 @@ def _span(numbers: Sequence[str]) -> str:
     return f"{{{','.join(numbers)}}}"
 
 
-def _listed(operations: Sequence[str]) -> str:
-    """`linear, relu x 3, linear`: runs of one are counted, the middle of many is left out."""
-    runs = [(name, len(list(same))) for name, same in groupby(operations)]
+def _count_repetitions(operations: Sequence[str]) -> str:
+    """Return `linear, relu x 3, linear`: repetitions are counted, a long middle is left out."""
+    runs = [(name, len(list(group))) for name, group in groupby(operations)]
     words = [name if count == 1 else f"{name} x {count}" for name, count in runs]
     if len(words) > _MOST_OPERATIONS:
         half = _MOST_OPERATIONS // 2
@@ -285,8 +297,8 @@ def _listed(operations: Sequence[str]) -> str:
     return ", ".join(words)
 
 
-def _row(label: str, text: str) -> list[str]:
-    """A line of a docstring, or several: a word that does not fit beside the label goes below."""
+def _docstring_row(label: str, text: str) -> list[str]:
+    """Return a docstring's row as lines; a word too long to stand beside its label goes below."""
     indent = " " * _LABEL
     lines = wrap(
         text, WIDTH, initial_indent=indent, subsequent_indent=indent, break_long_words=False
@@ -296,24 +308,24 @@ def _row(label: str, text: str) -> list[str]:
     return [f"{label + ':':<{_LABEL}}{lines[0].lstrip()}", *lines[1:]]
 
 
-def _shapes(label: str, named: Iterable[tuple[str, TensorSpec]]) -> list[str]:
-    """A row for each tensor; one without a name is the only one."""
+def _tensor_rows(label: str, named_specs: Iterable[tuple[str, TensorSpec]]) -> list[str]:
+    """Return the lines of a row for each tensor; the name is empty if there is only one tensor."""
     lines = []
-    rows = list(named)
+    rows = list(named_specs)
     for name, spec in rows[:_MOST_TENSORS]:
         stride = "" if spec.contiguous else f", strides {list(spec.stride)}"
         title = f"{name}: " if name else ""
-        lines += _row(label, f"{title}{list(spec.shape)} {spec.dtype}{stride}")
+        lines += _docstring_row(label, f"{title}{list(spec.shape)} {spec.dtype}{stride}")
     if len(rows) > _MOST_TENSORS:
-        lines += _row(label, f"... and {len(rows) - _MOST_TENSORS} more rows")
+        lines += _docstring_row(label, f"... and {len(rows) - _MOST_TENSORS} more rows")
     return lines
 
 
 def _find_source(emitter: Emitter, part: Part) -> str:
-    """Return file and line of the call of a part: in the problem file, else in a package."""
+    """Return file and line of a part's call: in the problem file, else in a package."""
     if line := emitter.lines.get(id(part)):
         return f"{emitter.source}, line {line}"
     for i in reversed(part.operations):
         if origin := emitter.program.graph.operations[i].origin:
-            return f"{within_package(origin.file)}, line {origin.statement}"
+            return f"{path_within_package(origin.file)}, line {origin.statement}"
     return emitter.source

@@ -1,4 +1,4 @@
-"""This file knows about a decomposition's way from a problem to a directory of files."""
+"""Turns a problem into the files of its decomposition."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from runner.errors import CaptureError
 from runner.graph.cost import flops, moved_bytes
 from runner.graph.ir import Graph, Mode, TensorSpec
 from runner.graph.operations import constants
-from runner.graph.peak_memory import peak
+from runner.graph.peak_memory import estimate_peak
 from runner.graph.recognition.recognize import recognize
 from runner.problems import Problem, imported_packages
 from runner.tree.document import ROOT, Edge, Metadata, Node, Tree
@@ -36,23 +36,23 @@ from runner.tree.partition import partition
 from runner.tree.source_location import call_lines
 from runner.tree.workload import Workload, workloads
 
-_ELSEWHERE = "NumPy, SciPy and C code compute without torch: write it with torch's operations"
+_CAPTURE_HINT = "NumPy, SciPy and C code compute without torch: write it with torch's operations"
 
 
 def decompose(problem: Problem, directory: Path, *, mode: Mode = "eval") -> Tree:
-    """Take a problem apart and write everything but the verdicts into `directory`.
+    """Decompose a problem and write everything but the verdicts into `directory`.
 
     Runs the author's code, so call it in a disposable process.
 
     Raises:
         ProblemError: the author's code fails.
-        CaptureError: it runs, but its program could not be written down.
+        CaptureError: the model runs, but its program could not be captured.
     """
-    return write(problem, captured(problem, mode=mode), directory)
+    return write_decomposition(problem, capture_graph(problem, mode=mode), directory)
 
 
-def captured(problem: Problem, *, mode: Mode = "eval") -> Graph:
-    """The program of a problem; raises as `decompose` does."""
+def capture_graph(problem: Problem, *, mode: Mode = "eval") -> Graph:
+    """Return the normalised graph of a problem; raises as `decompose` does."""
     from runner.graph.normalize import normalize
     from runner.graph.tracing.capture import capture
 
@@ -61,39 +61,41 @@ def captured(problem: Problem, *, mode: Mode = "eval") -> Graph:
     except NotImplementedError as error:
         raise CaptureError(problem.path, str(error)) from error
     if graph.inputs and graph.specialisations:
-        unmoved = constants(graph, of_weights=True)
-        if unmoved.issuperset(graph.output_names()):
-            where = graph.specialisations[0]
-            reason = f"cannot be captured: no input reaches an output through torch ({where})"
-            raise CaptureError(problem.path, reason, hint=_ELSEWHERE)
+        constant_names = constants(graph, of_weights=True)
+        if constant_names.issuperset(graph.output_names()):
+            specialisation = graph.specialisations[0]
+            reason = (
+                f"cannot be captured: no input reaches an output through torch ({specialisation})"
+            )
+            raise CaptureError(problem.path, reason, hint=_CAPTURE_HINT)
     return graph
 
 
-def write(
+def write_decomposition(
     problem: Problem,
     graph: Graph,
     directory: Path,
-    tame: Mapping[str, Tame] | None = None,
-    arrived: Mapping[str, Arrived] | None = None,
+    replacement_draws: Mapping[str, Tame] | None = None,
+    observed_ranges: Mapping[str, Arrived] | None = None,
 ) -> Tree:
-    """Take a captured program apart, and write it as `decompose` does.
+    """Decompose a captured program and write it as `decompose` does.
 
-    `tame`: component files that gave NaN, or failed, on the numbers that they drew, and how each
-    draws others; `arrived`: what values were in a run of the model.
+    `replacement_draws`: path of a component file that failed or gave NaN on the inputs that it drew
+    -> how it draws them instead; `observed_ranges`: range of each value in one run of the model.
     """
     program = Program(graph, recognize(graph))
     root = partition(program, problem.source_level, problem.name)
-    known = workloads(program, root)
+    part_workloads = workloads(program, root)
     emitter = Emitter(
         program,
         Namer(program),
         problem.path.name,
-        known,
-        tame or {},
-        arrived or {},
+        part_workloads,
+        replacement_draws or {},
+        observed_ranges or {},
         call_lines(program, root),
     )
-    components = _components(emitter, root)
+    components = _write_components(emitter, root)
     texts = {c.path: c.text for c in components.values()}
     for step in write_steps(emitter, components):
         texts.update({f"steps/{step.name}/{file}": text for file, text in step.files.items()})
@@ -101,7 +103,7 @@ def write(
         emitter, root, components, graph.model_name
     )
     texts["verification/checks.py"] = CHECKS
-    tree = describe(emitter, root, problem, components)
+    tree = build_tree(emitter, root, problem, components)
     texts["decomposition_analysis.md"] = write_analysis(tree, program, root)
     texts["decomposition_log.json"] = write_log(emitter, root, tree)
     for path, text in texts.items():
@@ -112,14 +114,14 @@ def write(
     return tree
 
 
-def _components(emitter: Emitter, root: Part) -> dict[str, Component]:
-    """Every component file, by the workload's name."""
+def _write_components(emitter: Emitter, root: Part) -> dict[str, Component]:
+    """Return workload name -> component file."""
     parents: dict[str, list[str]] = {}
     for part in root.walk():
         for child in part.children:
-            of_child = parents.setdefault(emitter.workload(child).name, [])
-            if (name := emitter.workload(part).name) not in of_child:
-                of_child.append(name)
+            child_parents = parents.setdefault(emitter.workload(child).name, [])
+            if (name := emitter.workload(part).name) not in child_parents:
+                child_parents.append(name)
     components: dict[str, Component] = {}
     for part in root.walk():
         workload = emitter.workload(part)
@@ -133,12 +135,12 @@ def _components(emitter: Emitter, root: Part) -> dict[str, Component]:
 # --- the tree document ----------------------------------------------------------------------------
 
 
-def describe(
+def build_tree(
     emitter: Emitter, root: Part, problem: Problem, components: Mapping[str, Component]
 ) -> Tree:
-    """The tree document of a partitioned program."""
+    """Return the tree document of a partitioned program."""
     workloads_used = {w.name: w for w in emitter.workloads.values()}
-    described = {
+    kernel_descriptions = {
         name: describe_kernel(emitter.program, workload.first)
         for name, workload in workloads_used.items()
         if workload.level == "kernel"
@@ -155,17 +157,23 @@ def describe(
         ]
         children = [(f"{i}_" if i == ROOT else i, c, n) for i, c, n in children]
         ids[id(part)] = identity
-        nodes[identity] = _node(
-            emitter, part, identity, name, [i for i, _, _ in children], components, described
+        nodes[identity] = _tree_node(
+            emitter,
+            part,
+            identity,
+            name,
+            [i for i, _, _ in children],
+            components,
+            kernel_descriptions,
         )
         queue += children
     graph = emitter.program.graph
-    worst = peak(graph)
+    peak_memory = estimate_peak(graph)
     by_level = {"model": 0, "layer": 0, "fusion": 0, "kernel": 0}
     for workload in workloads_used.values():
         by_level[workload.level] += 1
-    used = {name for node in nodes.values() for name in node.weight_map.values()}
-    used |= {graph.tied.get(name, name) for name in used}
+    used_weights = {name for node in nodes.values() for name in node.weight_map.values()}
+    used_weights |= {graph.tied.get(name, name) for name in used_weights}
     return Tree(
         metadata=Metadata(
             source_file=problem.path.name,
@@ -178,18 +186,18 @@ def describe(
             mode=graph.mode,
             capture=graph.capture,
             specialisations=list(graph.specialisations),
-            estimated_peak_bytes=worst.resident_bytes,
-            estimated_allocation_bytes=worst.allocated_bytes,
+            estimated_peak_bytes=peak_memory.resident_bytes,
+            estimated_allocation_bytes=peak_memory.allocated_bytes,
             total_components=len(workloads_used),
             by_level=by_level,  # type: ignore[arg-type]
             unique_kernels=by_level["kernel"],
             kernel_instances=sum(1 for _ in root.kernels()),
             unused_weights=[
-                name for name in graph.state_names if graph.tied.get(name, name) not in used
+                name for name in graph.state_names if graph.tied.get(name, name) not in used_weights
             ],
         ),
         nodes=nodes,
-        data_flow=_edges(emitter, root, ids, graph),
+        data_flow=_data_flow(emitter, root, ids, graph),
     )
 
 
@@ -199,22 +207,22 @@ def _torch_version() -> str:
     return str(torch.__version__)
 
 
-def _node(
+def _tree_node(
     emitter: Emitter,
     part: Part,
     identity: str,
     name: str,
     children: list[str],
     components: Mapping[str, Component],
-    described: Mapping[str, Mapping[str, Any]],
+    kernel_descriptions: Mapping[str, Mapping[str, Any]],
 ) -> Node:
     program = emitter.program
     workload: Workload = emitter.workload(part)
-    written = components[workload.name].written
-    inputs = _named(written.inputs, program, part.io.inputs)
-    outputs = _named(output_names(emitter.namer, workload.first), program, part.io.outputs)
+    model_class = components[workload.name].model_class
+    inputs = _specs_by_name(model_class.inputs, program, part.io.inputs)
+    outputs = _specs_by_name(output_names(emitter.namer, workload.first), program, part.io.outputs)
     states = [program.spec(n) for n in part.io.states]
-    work = [program.graph.operations[i] for i in part.operations]
+    operations = [program.graph.operations[i] for i in part.operations]
     values = program.graph.values
     return Node(
         id=identity,
@@ -232,46 +240,49 @@ def _node(
         input_strides={name: list(spec.stride) for name, spec in inputs.items()},
         output_strides={name: list(spec.stride) for name, spec in outputs.items()},
         weight_shapes={
-            w.local: [] if w.sibling else list(states[w.position].shape) for w in written.weights
+            w.local: [] if w.sibling else list(states[w.position].shape)
+            for w in model_class.weights
         },
         weight_dtypes={
-            w.local: "int64" if w.sibling else states[w.position].dtype for w in written.weights
+            w.local: "int64" if w.sibling else states[w.position].dtype for w in model_class.weights
         },
-        weight_map={w.local: original_name(emitter, part, w) for w in written.weights},
+        weight_map={w.local: original_name(emitter, part, w) for w in model_class.weights},
         operations=[operation(kernel) for kernel in part.kernels()],
         groups=[[children[place] for place in group] for group in part.groups],
-        flops=sum(flops(op, values) for op in work),
-        bytes=moved_bytes(work, (*part.io.inputs, *part.io.states), part.io.outputs, values),
-        **described.get(workload.name, {}),
+        flops=sum(flops(op, values) for op in operations),
+        bytes=moved_bytes(operations, (*part.io.inputs, *part.io.states), part.io.outputs, values),
+        **kernel_descriptions.get(workload.name, {}),
     )
 
 
-def _named(names: Sequence[str], program: Program, values: Sequence[str]) -> dict[str, TensorSpec]:
+def _specs_by_name(
+    names: Sequence[str], program: Program, values: Sequence[str]
+) -> dict[str, TensorSpec]:
     return {name: program.spec(value) for name, value in zip(names, values, strict=True)}
 
 
-def _edges(emitter: Emitter, root: Part, ids: Mapping[int, str], graph: Graph) -> list[Edge]:
-    """The tensors between kernels: who reads a view of a tensor is joined to who computed it."""
+def _data_flow(emitter: Emitter, root: Part, ids: Mapping[int, str], graph: Graph) -> list[Edge]:
+    """Return the tensors between kernels; a reader of a view is linked to the tensor's producer."""
     program = emitter.program
     kernels = list(root.kernels())
-    maker = {i: ids[id(k)] for k in kernels for i in k.operations}
+    kernel_ids = {i: ids[id(k)] for k in kernels for i in k.operations}
     arguments = {i.name for i in graph.inputs}
     targets = [(name, ids[id(k)]) for k in kernels for name in k.io.inputs]
     targets += [(name, "output") for name in root.io.outputs]
 
     def source(name: str) -> str | None:
-        """Return the kernel that computed it; None for a weight or a constant."""
+        """Return the kernel that computed a value, or `input`; None for a weight or a constant."""
         while name not in arguments:
             i = program.producers.get(name)
-            if i is None or i in maker:
-                return None if i is None else maker[i]
+            if i is None or i in kernel_ids:
+                return None if i is None else kernel_ids[i]
             name = next(graph.operations[i].refs(), "")
         return "input"
 
     edges = []
     for name, target in targets:
-        spec, begin = program.spec(name), source(name)
-        about = {"tensor_name": emitter.namer.of(name), "shape": spec.shape, "dtype": spec.dtype}
-        if begin is not None:
-            edges.append(Edge.model_validate({"from": begin, "to": target} | about))
+        spec, producer = program.spec(name), source(name)
+        fields = {"tensor_name": emitter.namer.of(name), "shape": spec.shape, "dtype": spec.dtype}
+        if producer is not None:
+            edges.append(Edge.model_validate({"from": producer, "to": target} | fields))
     return edges

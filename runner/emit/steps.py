@@ -1,4 +1,4 @@
-"""Writes the steps: each parent, rewritten in terms of its children, computing the same."""
+"""Writes the steps: each rewrites one parent in terms of its children, which computes the same."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ from runner.emit.code.class_body import Call
 from runner.emit.code.class_writer import write_class
 from runner.emit.code.line_breaks import WIDTH
 from runner.emit.code.module_attributes import Weight
-from runner.emit.component import Component, Emitter, functions, main, standard_imports
+from runner.emit.component import (
+    Component,
+    Emitter,
+    main_block,
+    problem_functions,
+    standard_imports,
+)
 from runner.emit.naming.class_names import class_names
 from runner.emit.naming.value_names import child_names
 from runner.tree.document import LEVEL_NUMBER
@@ -34,22 +40,22 @@ def run_tests():
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A folder under `steps/`: file name -> text."""
+    """A folder under `steps/`: its name, and file name -> text."""
 
     name: str
     files: dict[str, str]
 
 
 def write_steps(emitter: Emitter, components: Mapping[str, Component]) -> list[Step]:
-    """One step for each parent workload, larger levels first."""
+    """Return one step for each workload with children, highest level first."""
     parents = [c for c in components.values() if c.workload.first.children]
     parents.sort(key=lambda c: -LEVEL_NUMBER[c.workload.level])
-    digits = max(2, len(str(len(parents))))  # so that a listing sorts them
+    digits = max(2, len(str(len(parents))))  # zeros in front let a directory listing sort them
     numbers = (f"{n:0{digits}}" for n in range(1, len(parents) + 1))
-    return [_step(emitter, n, p, components) for n, p in zip(numbers, parents, strict=True)]
+    return [_write_step(emitter, n, p, components) for n, p in zip(numbers, parents, strict=True)]
 
 
-def _step(
+def _write_step(
     emitter: Emitter, number: str, parent: Component, components: Mapping[str, Component]
 ) -> Step:
     part = parent.workload.first
@@ -60,65 +66,72 @@ def _step(
     names = child_names(part)
     calls = {
         id(child): Call(child, names[id(child)], classes[emitter.workload(child).name],
-                        children[emitter.workload(child).name].written.weights)
+                        children[emitter.workload(child).name].model_class.weights)
         for child in part.children
     }  # fmt: skip
-    inside = {i for child in part.children for i in child.operations}
-    units = schedule(emitter.program, part.children, set(part.operations) - inside)
+    child_operations = {i for child in part.children for i in child.operations}
+    units = schedule(emitter.program, part.children, set(part.operations) - child_operations)
     items = [calls[id(u)] if isinstance(u, Part) else u for u in units]
-    written = write_class(emitter.program, emitter.namer, "RefactoredModel", part, items)
-    imports = "\n".join(_import(name, classes[name]) for name in sorted(children, key=_natural))
-    made = functions(emitter, part, written.inputs)
-    run = main(emitter, part)
+    refactored = write_class(emitter.program, emitter.namer, "RefactoredModel", part, items)
+    imports = "\n".join(
+        _import_statement(name, classes[name]) for name in sorted(children, key=_natural_sort_key)
+    )
+    functions_text = problem_functions(emitter, part, refactored.inputs)
+    main_text = main_block(emitter, part)
     training = ", training=True" if emitter.program.graph.mode == "train" else ""
     text = "\n\n".join(
         [
             _TITLE.format(parent.workload.name, len(part.children)),
-            standard_imports(made + run)
+            standard_imports(functions_text + main_text)
             + "import runpy\nfrom pathlib import Path\n\nimport torch\n"
-            + ("import torch.nn.functional as F\n" if "F." in written.text + made else "")
+            + (
+                "import torch.nn.functional as F\n"
+                if "F." in refactored.text + functions_text
+                else ""
+            )
             + f"from torch import nn\n\n{imports}\n",
-            written.text,
-            "\n" + made,
+            refactored.text,
+            "\n" + functions_text,
             _TESTS.strip("\n") % training,
         ]
     )
-    weights = weight_map(emitter, part, parent.written.weights, written.weights)
+    weights = weight_map(emitter, part, parent.model_class.weights, refactored.weights)
     level = max((child.level for child in part.children), key=lambda level: LEVEL_NUMBER[level])
     return Step(
         f"step_{number}_{parent.workload.name}_to_{level}",
         {
             "original.py": parent.text,
-            "refactored.py": text + "\n\n" + run,
+            "refactored.py": text + "\n\n" + main_text,
             "weight_map.json": json.dumps(weights, indent=1) + "\n",
             **{f"children/{name}.py": child.text for name, child in children.items()},
         },
     )
 
 
-def _natural(name: str) -> list[tuple[int, str]]:
-    """`linear_64` before `linear_128`."""
+def _natural_sort_key(name: str) -> list[tuple[int, str]]:
+    """Return a key that sorts `linear_64` before `linear_128`."""
     return [
-        (0, p) if not p.isdigit() else (-1, p) if p[0] == "0" else (int(p), "")
-        for p in re.split(r"(\d+)", name)
+        (0, piece) if not piece.isdigit() else (-1, piece) if piece[0] == "0" else (int(piece), "")
+        for piece in re.split(r"(\d+)", name)
     ]
 
 
-def _import(name: str, cls: str) -> str:
+def _import_statement(name: str, cls: str) -> str:
     line = f"from children.{name} import Model as {cls}"
     if len(line) <= WIDTH:
         return line
-    opened = f"from children.{name} import ("
-    allowed = "  # noqa: E501" if len(opened) > WIDTH else ""
-    return f"{opened}{allowed}\n    Model as {cls},\n)"
+    opening = f"from children.{name} import ("
+    suppression = "  # noqa: E501" if len(opening) > WIDTH else ""
+    return f"{opening}{suppression}\n    Model as {cls},\n)"
 
 
 def weight_map(
     emitter: Emitter, part: Part, parent: tuple[Weight, ...], refactored: tuple[Weight, ...]
 ) -> dict[str, str | list[str]]:
-    """Name in the parent's class -> name in the refactored one, or names where several use it.
+    """Return weight name in the parent's class -> name or names in the refactored class.
 
-    Where the parent has several names for one weight as well, each use takes the next of them.
+    A weight with several uses has several names in the refactored class. If the parent has several
+    names for it too, each of them maps to the next use, and the last to all remaining uses.
     """
     uses: dict[str, list[str]] = {}
     for weight in refactored:
@@ -126,16 +139,21 @@ def weight_map(
     names: dict[str, list[str]] = {}
     for weight in parent:
         names.setdefault(original_name(emitter, part, weight), []).append(weight.local)
-    found: dict[str, str | list[str]] = {}
+    mapping: dict[str, str | list[str]] = {}
     for weight in parent:
         original = original_name(emitter, part, weight)
-        place, last = names[original].index(weight.local), len(names[original]) - 1
-        own = uses[original][place : None if place == last else place + 1] or uses[original][-1:]
-        found[weight.local] = own[0] if len(own) == 1 else own
-    return found
+        position, last_position = names[original].index(weight.local), len(names[original]) - 1
+        refactored_names = (
+            uses[original][position : None if position == last_position else position + 1]
+            or uses[original][-1:]
+        )
+        mapping[weight.local] = (
+            refactored_names[0] if len(refactored_names) == 1 else refactored_names
+        )
+    return mapping
 
 
 def original_name(emitter: Emitter, part: Part, weight: Weight) -> str:
-    """What an instance's weight is called in the author's model."""
+    """Return the name of an instance's weight in the author's model."""
     path = emitter.program.graph.states[part.io.states[weight.position]].path
     return f"{path.rpartition('.')[0]}.{weight.sibling}".lstrip(".") if weight.sibling else path

@@ -1,8 +1,8 @@
-"""What a model computes: capture, normalise, recognise; a graph of kernels and views."""
+"""Captures a PyTorch model, normalises its program and recognises its kernels, as a typed graph."""
 
 from runner.graph.ir import Graph, Mode
 from runner.graph.normalize import normalize
-from runner.graph.peak_memory import Estimate, estimate
+from runner.graph.peak_memory import Estimate, estimate_problem
 from runner.graph.recognition.recognize import Kernel, recognize
 
-__all__ = ["Estimate", "Graph", "Kernel", "Mode", "estimate", "normalize", "recognize"]
+__all__ = ["Estimate", "Graph", "Kernel", "Mode", "estimate_problem", "normalize", "recognize"]

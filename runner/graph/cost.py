@@ -1,4 +1,4 @@
-"""Floating-point operations and bytes moved, from the shapes that an operation reads and writes."""
+"""Counts an operation's floating-point operations and moved bytes from shapes alone."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from math import prod
@@ -8,15 +8,15 @@ from runner.graph.operations import field_name, kind, reads_only_shape
 
 Values = Mapping[str, TensorSpec]
 
-# Per element of the output; what is not listed counts one.
+# FLOPs per element of the output; an operator that is not listed counts one.
 _POINTWISE = {"to": 0, "_to_copy": 0, "type_as": 0, "tril": 0, "triu": 0, "where": 0,
               "masked_fill": 0, "addcmul": 2, "addcdiv": 2, "lerp": 3}  # fmt: skip
-# Per element of the input.
+# FLOPs per element of the input.
 _REDUCTION = {"var": 4, "std": 4, "var_mean": 4, "std_mean": 4, "logsumexp": 4, "norm": 2,
               "linalg_vector_norm": 2, "linalg_norm": 2, "frobenius_norm": 2}  # fmt: skip
-# Maximum, subtract, exp, sum, divide.
+# FLOPs per element: maximum, subtract, exp, sum, divide.
 _SOFTMAX = 5
-# What the statistics take, then subtract, multiply, scale, shift.
+# FLOPs per element: the statistics, then subtract, multiply, scale, shift.
 _NORMALIZATION = {"batch_norm": 4, "layer_norm": 8, "group_norm": 8, "instance_norm": 8,
                   "rms_norm": 4}  # fmt: skip
 _LOSS = {"mse_loss": 3, "l1_loss": 3, "smooth_l1_loss": 4, "huber_loss": 4, "kl_div": 4,
@@ -29,15 +29,16 @@ _INTERPOLATION = {"upsample_linear1d": 3, "upsample_bilinear2d": 8, "upsample_tr
 _MOVES_ONLY = {"embedding", "gather", "index", "index_select", "scatter", "index_put",
                "index_copy", "take", "masked_select", "masked_scatter", "nonzero",
                "one_hot"}  # fmt: skip
-# Of one unit of a recurrent cell at one step: sums of the gates, activations, the new state.
-_CELL = {"lstm": 13, "gru": 11, "rnn": 2}
+# FLOPs of one unit of a recurrent cell at one step: sums of the gates, activations, the new state.
+_CELL_FLOPS = {"lstm": 13, "gru": 11, "rnn": 2}
 
 
 def flops(op: Operation, values: Values) -> int:
-    """Floating point operations of one call; a multiply-add counts two, a transcendental one.
+    """Return the floating-point operations of one call.
 
-    Contractions are exact, biases included. Normalisations, softmax and reductions count a few an
-    element; moving, choosing and comparing data counts nothing.
+    A multiply-add counts two, a transcendental function one. Contractions are exact, biases
+    included. Normalisations, softmax and reductions count a few per element. Moving, selecting and
+    comparing data counts nothing.
     """
     label = kind(op)
     if label in {"view", "copy", "creation", "random"} or op.name in _MOVES_ONLY:
@@ -65,7 +66,7 @@ def _pooling(op: Operation, read: int, out: int) -> int:
     if op.name.startswith("upsample"):
         return _INTERPOLATION.get(op.name, 0) * out
     window = op.arg("kernel_size")
-    if window is None:  # adaptive: the windows cover the input once
+    if window is None:  # Adaptive pooling reads each input element once.
         return read
     sizes = [
         int(w) for w in (window if isinstance(window, tuple) else (window,)) if isinstance(w, int)
@@ -83,43 +84,43 @@ def _spec(arg: Arg, values: Values) -> TensorSpec:
 
 
 def _matmul(op: Operation, values: Values) -> int:
-    """a (..., m, k) by b (..., k, n)."""
-    left = _spec(op.args[0], values)
-    return 2 * values[op.outputs[0]].numel * (left.shape[-1] if left.shape else 1)
+    """Count a (..., m, k) @ b (..., k, n)."""
+    lhs = _spec(op.args[0], values)
+    return 2 * values[op.outputs[0]].numel * (lhs.shape[-1] if lhs.shape else 1)
 
 
 def _outer(op: Operation, values: Values) -> int:
     return values[op.outputs[0]].numel
 
 
-def _added(op: Operation, values: Values) -> int:
-    """c + a b: the third argument is b, of shape (..., k, n) or (k,)."""
-    right, out = _spec(op.args[2], values), values[op.outputs[0]]
-    inner = right.shape[-2] if len(right.shape) > 1 else right.shape[0]
-    batch = right.shape[0] if op.name == "addbmm" else 1
+def _addmm(op: Operation, values: Values) -> int:
+    """Count c + a @ b, where the third argument is b, of shape (..., k, n) or (k,)."""
+    rhs, out = _spec(op.args[2], values), values[op.outputs[0]]
+    inner = rhs.shape[-2] if len(rhs.shape) > 1 else rhs.shape[0]
+    batch = rhs.shape[0] if op.name == "addbmm" else 1
     return (2 * inner * batch + 1) * out.numel
 
 
 def _linear(op: Operation, values: Values) -> int:
-    """x (..., k) by weight (n, k), and a bias."""
+    """Count x (..., k) times weight (n, k), and the bias."""
     weight, out = _spec(op.args[1], values), values[op.outputs[0]]
     bias = out.numel if len(op.args) > 2 and op.args[2] is not None else 0
     return 2 * out.numel * weight.shape[-1] + bias
 
 
 def _convolution(op: Operation, values: Values) -> int:
-    """Weight (out, in / groups, *window), or (in, out / groups, *window) transposed."""
+    """Count with a weight (out, in / groups, *window); transposed: (in, out / groups, *window)."""
     data, weight, out = _spec(op.args[0], values), _spec(op.args[1], values), values[op.outputs[0]]
     transposed = "transpose" in op.name or op.arg("transposed") is True
-    swept = data.numel if transposed else out.numel
+    positions = data.numel if transposed else out.numel
     bias = out.numel if len(op.args) > 2 and op.args[2] is not None else 0
-    return 2 * swept * prod(weight.shape[1:]) + bias
+    return 2 * positions * prod(weight.shape[1:]) + bias
 
 
 def _attention(op: Operation, values: Values) -> int:
-    """q (..., l, e), k (..., s, e), v (..., s, f): scores, softmax, sum.
+    """Count scores, softmax and weighted sum of q (..., l, e), k (..., s, e), v (..., s, f).
 
-    With `is_causal`, the scores up to the diagonal; with a mask that comes in, all of them.
+    With `is_causal`, only scores up to the diagonal count; with a mask argument, all of them.
     """
     query, value = _spec(op.args[0], values), _spec(op.args[2], values)
     length, keys = query.shape[-2], value.shape[-2]
@@ -131,14 +132,17 @@ def _attention(op: Operation, values: Values) -> int:
 
 
 def _einsum(op: Operation, values: Values) -> int:
-    """Operands are contracted from the left, two at a time; a pair's letters are swept once."""
+    """Count an einsum that contracts its operands from the left, two at a time.
+
+    Each pair loops once over all letters that occur in it.
+    """
     equation, operands = op.args[0], op.args[1]
     assert isinstance(equation, str)
     assert isinstance(operands, tuple)
-    written, _, result = equation.replace(" ", "").partition("->")
+    inputs_text, _, result_text = equation.replace(" ", "").partition("->")
     sizes: dict[str, int] = {}
     terms: list[str] = []
-    for term, operand in zip(written.split(","), operands, strict=True):
+    for term, operand in zip(inputs_text.split(","), operands, strict=True):
         shape = _spec(operand, values).shape
         if "..." in term:
             free = len(shape) - len(term) + 3
@@ -147,14 +151,16 @@ def _einsum(op: Operation, values: Values) -> int:
             sizes[letter] = max(size, sizes.get(letter, 1))
         terms.append(term)
     batch = "".join(sorted(letter for letter in sizes if ord(letter) >= 0x100))
-    kept = set(result.replace("...", batch)) if "->" in equation else _implicit(terms)
+    result_letters = (
+        set(result_text.replace("...", batch)) if "->" in equation else _implicit(terms)
+    )
     total = 0 if len(terms) > 1 else prod(sizes[letter] for letter in set(terms[0]))
-    done = set(terms[0])
+    merged_letters = set(terms[0])
     for position, term in enumerate(terms[1:], start=1):
-        swept = done | set(term)
-        later = kept.union(*terms[position + 1 :])
-        total += prod(sizes[i] for i in swept) * (2 if swept - later else 1)
-        done = swept & later
+        loop_letters = merged_letters | set(term)
+        later_letters = result_letters.union(*terms[position + 1 :])
+        total += prod(sizes[i] for i in loop_letters) * (2 if loop_letters - later_letters else 1)
+        merged_letters = loop_letters & later_letters
     return total
 
 
@@ -166,7 +172,7 @@ def _implicit(terms: list[str]) -> set[str]:
 
 
 def _recurrent(op: Operation, values: Values) -> int:
-    """Each weight meets each element of the sequence once; then the cell's own arithmetic."""
+    """Count each weight once for each element of the sequence, and the cell's own arithmetic."""
     family = op.name.partition("_")[0]
     data = _spec(op.args[0], values)
     steps = prod(data.shape[:-1])
@@ -181,7 +187,7 @@ def _recurrent(op: Operation, values: Values) -> int:
             total += steps * shape[0]
     gates = {"lstm": 4, "gru": 3, "rnn": 1}[family]
     inputs = [values[n].shape for n in references(weights) if len(values[n].shape) > 1][::2]
-    return total + steps * _CELL[family] * sum(shape[0] // gates for shape in inputs)
+    return total + steps * _CELL_FLOPS[family] * sum(shape[0] // gates for shape in inputs)
 
 
 def _distances(op: Operation, values: Values) -> int:
@@ -189,7 +195,7 @@ def _distances(op: Operation, values: Values) -> int:
 
 
 def _bilinear(op: Operation, values: Values) -> int:
-    """x1 (..., i), x2 (..., j), weight (o, i, j), and a bias."""
+    """Count x1 (..., i), x2 (..., j), weight (o, i, j), and the bias."""
     weight, out = _spec(op.args[2], values), values[op.outputs[0]]
     bias = out.numel if len(op.args) > 3 and op.args[3] is not None else 0
     return out.numel * (2 * prod(weight.shape[1:]) + 2 * weight.shape[1]) + bias
@@ -198,7 +204,7 @@ def _bilinear(op: Operation, values: Values) -> int:
 _CONTRACTIONS: dict[str, Callable[[Operation, Values], int]] = {
     **dict.fromkeys(("matmul", "mm", "bmm", "mv", "dot", "vdot", "inner"), _matmul),
     **dict.fromkeys(("outer", "ger", "kron"), _outer),
-    **dict.fromkeys(("addmm", "baddbmm", "addbmm", "addmv"), _added),
+    **dict.fromkeys(("addmm", "baddbmm", "addbmm", "addmv"), _addmm),
     **dict.fromkeys(("conv1d", "conv2d", "conv3d", "convolution"), _convolution),
     **dict.fromkeys(("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"), _convolution),
     **dict.fromkeys(("lstm", "gru", "rnn_tanh", "rnn_relu"), _recurrent),
@@ -217,10 +223,11 @@ _CONTRACTIONS: dict[str, Callable[[Operation, Values], int]] = {
 def moved_bytes(
     operations: Iterable[Operation], reads: Iterable[str], writes: Iterable[str], values: Values
 ) -> int:
-    """Bytes that must cross memory: what `operations` read of `reads`, and `writes`, each once.
+    """Return the bytes that must cross memory: what is read of `reads`, and `writes`, each once.
 
-    Of a tensor that is read through views, the parts that they show; of a table, the rows that are
-    looked up; of a tensor that only lends its shape, nothing. What repeats elements counts once.
+    Of a tensor that is read through views, only the parts that the views show count; of a table,
+    the rows that are looked up; of a tensor that only lends its shape, nothing. Repeated elements
+    count once.
     """
     outside = dict.fromkeys(name for name in reads if name)
     base: dict[str, tuple[str, Hashable]] = {name: (name, ()) for name in outside}
@@ -228,70 +235,74 @@ def moved_bytes(
     for op in operations:
         if op.view:
             source = base.get(next(op.refs(), ""))
-            for place, name in enumerate(op.outputs):
+            for position, name in enumerate(op.outputs):
                 if source is not None and name:
-                    base[name] = source[0], (source[1], op.target, repr(op.args[1:]), place)
+                    base[name] = source[0], (source[1], op.target, repr(op.args[1:]), position)
             continue
         for name in dict.fromkeys(op.refs()):
             if name in base:
                 tensor, view = base[name]
                 part = _read_elements(op, name, values) * values[name].item_bytes
                 parts[tensor][view] = max(part, parts[tensor].get(view, 0))
-    read = sum(min(values[n].touched_bytes, sum(found.values())) for n, found in parts.items())
+    read = sum(
+        min(values[n].touched_bytes, sum(part_sizes.values())) for n, part_sizes in parts.items()
+    )
     return read + sum(values[name].touched_bytes for name in dict.fromkeys(writes) if name)
 
 
 def _read_elements(op: Operation, name: str, values: Values) -> int:
-    """Elements of one of its arguments that an operation reads."""
+    """Return how many elements of one of its arguments an operation reads."""
     spec, out = values[name], values.get(op.outputs[0])
     everything = spec.touched_bytes // spec.item_bytes
     first = op.args[0] if op.args else None
-    if reads_only_shape(op) or (op.name in _ONE_TENSOR and first != Ref(name)):
+    if reads_only_shape(op) or (op.name in _FIRST_TENSOR_READERS and first != Ref(name)):
         return 0
     if out is None or first != Ref(name):
         return everything
     if op.name in _LOOKUPS:
         return min(everything, out.numel)
-    if op.name in _UPDATES:  # what is written over need not be read
-        written = op.args[1]
-        return everything - values[written.name].numel if isinstance(written, Ref) else everything
+    if op.name in _UPDATES:  # Elements that are overwritten need not be read.
+        update = op.args[1]
+        return everything - values[update.name].numel if isinstance(update, Ref) else everything
     if op.name in {"nll_loss", "nll_loss_nd"}:
         return min(everything, spec.numel // spec.shape[1] if len(spec.shape) > 1 else 1)
     if (op.name.startswith("conv") and "transpose" not in op.name) or "pool" in op.name:
-        return min(everything, _below_windows(op, spec, out, values))
+        return min(everything, _elements_below_windows(op, spec, out, values))
     return everything
 
 
 _LOOKUPS = {"embedding", "index", "index_select", "gather", "take", "take_along_dim"}
-"""Operations that read as many elements of their first argument as they give back."""
+"""Operators that read as many elements of their first argument as they return."""
 _UPDATES = {"select_scatter", "slice_scatter", "diagonal_scatter"}
-_ONE_TENSOR = {"expand_as", "reshape_as", "type_as", "view_as"}
-"""Operations that read the numbers of their first argument alone."""
+_FIRST_TENSOR_READERS = {"expand_as", "reshape_as", "type_as", "view_as"}
+"""Operators that read the numbers of their first argument only."""
 
 
-def _below_windows(op: Operation, spec: TensorSpec, out: TensorSpec, values: Values) -> int:
-    """Elements of an input that the windows of a convolution or pool lie on."""
+def _elements_below_windows(
+    op: Operation, spec: TensorSpec, out: TensorSpec, values: Values
+) -> int:
+    """Return how many input elements lie under the windows of a convolution or pool."""
     weight, window, stride = op.arg("weight"), op.arg("kernel_size"), op.arg("stride")
     if isinstance(weight, Ref):
         window = values[weight.name].shape[2:]
     if not isinstance(window, tuple) or not isinstance(stride, tuple) or not stride:
         return spec.numel
     total = spec.numel
-    swept, made = spec.shape[-len(window) :], out.shape[-len(window) :]
-    for size, count, width, step in zip(swept, made, window, stride, strict=False):
+    input_sizes, output_sizes = spec.shape[-len(window) :], out.shape[-len(window) :]
+    for size, count, width, step in zip(input_sizes, output_sizes, window, stride, strict=False):
         if isinstance(width, int) and isinstance(step, int) and width < step:
             total = total // max(size, 1) * min(size, count * width)
     return total
 
 
-def largest_node(graph: Graph) -> tuple[int, str]:
-    """The operation that moves most, and how many bytes that is."""
-    found = (0, "nothing")
+def find_largest_node(graph: Graph) -> tuple[int, str]:
+    """Return the bytes that the largest operation moves, and its name with its module."""
+    largest = (0, "nothing")
     for op in graph.operations:
         if op.view:
             continue
         size = moved_bytes([op], op.refs(), op.outputs, graph.values)
-        if size > found[0]:
-            where = f" in {op.scopes[-1].path}" if op.scopes else ""
-            found = (size, field_name(op) + where)
-    return found
+        if size > largest[0]:
+            location = f" in {op.scopes[-1].path}" if op.scopes else ""
+            largest = (size, field_name(op) + location)
+    return largest

@@ -1,4 +1,4 @@
-"""This file knows about who reads whom, also when operations are put together into groups."""
+"""Records which operation reads which value, also for operations that are merged into groups."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import pairwise
@@ -9,7 +9,7 @@ from runner.graph.operations import is_random, reads_only_shape
 
 
 class Flow:
-    """A graph's data flow by operation index; made once, asked often."""
+    """A graph's data flow by operation index, computed once."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -22,42 +22,43 @@ class Flow:
         self.users: list[tuple[int, ...]] = []
         """For each operation, the operations that read its values."""
         for op in graph.operations:
-            made = (self.producer[name] for name in op.refs() if name in self.producer)
-            self.sources.append(tuple(dict.fromkeys(made)))
-            read = (i for name in op.outputs for i in self.consumers.get(name, ()))
-            self.users.append(tuple(dict.fromkeys(read)))
+            producers = (self.producer[name] for name in op.refs() if name in self.producer)
+            self.sources.append(tuple(dict.fromkeys(producers)))
+            readers = (i for name in op.outputs for i in self.consumers.get(name, ()))
+            self.users.append(tuple(dict.fromkeys(readers)))
         self._keep_drawing_in_order()
-        self.constant = self._closed(self._fixed)
-        """What depends on no input and no parameter: masks, tables, positions."""
-        self.of_state = self._closed(self._is_at_hand)
-        """What each kernel makes for itself: views of parameters, buffers and constants, and the
-        arithmetic of single numbers that the program writes down."""
-        inputs = {given.name for given in graph.inputs}
-        self.of_parameters = self._closed(
-            lambda op, found: (
+        self.constant = self._answer_in_order(self._is_constant)
+        """For each operation, whether it depends on no input and no parameter, as a mask does."""
+        self.is_local = self._answer_in_order(self._can_be_local)
+        """For each operation, whether every kernel that needs its value can make it again: views of
+        parameters, buffers and constants, and arithmetic on single numbers that the program writes
+        out."""
+        inputs = {graph_input.name for graph_input in graph.inputs}
+        self.is_input_free = self._answer_in_order(
+            lambda op, answers: (
                 not is_random(op)
                 and inputs.isdisjoint(op.refs())
-                and all(found[self.producer[n]] for n in op.refs() if n in self.producer)
+                and all(answers[self.producer[n]] for n in op.refs() if n in self.producer)
             )
         )
-        """What depends on no input."""
+        """For each operation, whether it depends on no input."""
 
     def _keep_drawing_in_order(self) -> None:
-        """Each operation that draws random numbers waits for the one that drew before it."""
+        """Make each operation that draws random numbers wait for the previous one that does."""
         random = [i for i, op in enumerate(self.operations) if is_random(op)]
         for before, after in pairwise(random):
             self.users[before] = tuple(dict.fromkeys((*self.users[before], after)))
             self.sources[after] = tuple(dict.fromkeys((*self.sources[after], before)))
 
-    def leaves(self, index: int, inside: Collection[int]) -> bool:
-        """Whether something outside `inside` reads a value of this operation."""
+    def escapes(self, index: int, inside: Collection[int]) -> bool:
+        """Return whether a value of this operation is returned or read outside of `inside`."""
         op = self.operations[index]
         return any(name in self.returned for name in op.outputs) or any(
             user not in inside for user in self.users[index]
         )
 
     def base(self, name: str) -> str:
-        """The value behind any number of views."""
+        """Return the value that a chain of views, of any length, shows."""
         while name in self.producer:
             op = self.operations[self.producer[name]]
             source = next(op.refs(), None)
@@ -66,27 +67,28 @@ class Flow:
             name = source
         return name
 
-    def _closed(self, rule: Callable[[Operation, list[bool]], bool]) -> list[bool]:
-        found: list[bool] = []
+    def _answer_in_order(self, rule: Callable[[Operation, list[bool]], bool]) -> list[bool]:
+        """Return a rule's answer for each operation; it reads the answers for earlier ones."""
+        answers: list[bool] = []
         for op in self.operations:
-            found.append(rule(op, found))
-        return found
+            answers.append(rule(op, answers))
+        return answers
 
-    def _is_at_hand(self, op: Operation, found: list[bool]) -> bool:
+    def _can_be_local(self, op: Operation, answers: list[bool]) -> bool:
         if self._is_number(op):
             return all(
-                found[self.producer[name]] if name in self.producer else self._is_literal(name)
+                answers[self.producer[name]] if name in self.producer else self._is_literal(name)
                 for name in op.refs()
             )
         source = next(op.refs(), None)
         if not op.view or source is None:
             return False
         return source in self.graph.states or (
-            source in self.producer and found[self.producer[source]]
+            source in self.producer and answers[self.producer[source]]
         )
 
     def _is_number(self, op: Operation) -> bool:
-        if not self.constant[self.producer[op.outputs[0]]] or not op.outputs[0]:
+        if not op.outputs[0] or not self.constant[self.producer[op.outputs[0]]]:
             return False
         single = all(self.graph.values[name].shape == () for name in op.outputs if name)
         return single and self.returned.isdisjoint(op.outputs)
@@ -95,20 +97,20 @@ class Flow:
         state = self.graph.states.get(name)
         return state is not None and state.recipe is None and state.literal is not None
 
-    def _fixed(self, op: Operation, found: list[bool]) -> bool:
+    def _is_constant(self, op: Operation, answers: list[bool]) -> bool:
         if is_random(op):
             return False
         for name in values_read(op):
             state = self.graph.states.get(name)
             if state is not None and state.kind != "parameter":
                 continue
-            if name not in self.producer or not found[self.producer[name]]:
+            if name not in self.producer or not answers[self.producer[name]]:
                 return False
         return True
 
 
 def values_read(op: Operation) -> Iterator[str]:
-    """The values whose numbers matter to an operation: not those that only lend it their shape."""
+    """Yield the values whose numbers, and not only whose shape, an operation reads."""
     for position, name in enumerate(op.refs()):
         if position == 0 and reads_only_shape(op):
             continue
@@ -117,27 +119,28 @@ def values_read(op: Operation) -> Iterator[str]:
         yield name
 
 
-class Readers(Protocol):
-    """A data flow of numbered steps, of operations or of kernels."""
+class NumberedFlow(Protocol):
+    """A data flow of numbered steps, which are operations or kernels."""
 
     users: list[tuple[int, ...]]
     """For each step, the steps that read its values."""
 
 
-class Contracted:
-    """A data flow with groups of steps put together, each as one node; it never has a cycle."""
+class GroupedFlow:
+    """A data flow in which groups of steps are merged into one node each, without a cycle."""
 
-    def __init__(self, flow: Readers) -> None:
+    def __init__(self, flow: NumberedFlow) -> None:
         self.flow = flow
         self.group_of: dict[int, int] = {}
         self.groups: list[set[int]] = []
 
     def add(self, members: Iterable[int]) -> int:
-        """A new group; it must be free and keep the order possible."""
+        """Make a group of steps that are in no group yet; return its number. `allows` must hold."""
         self.groups.append(set())
         return self.extend(len(self.groups) - 1, members)
 
     def extend(self, group: int, members: Iterable[int]) -> int:
+        """Add steps to a group and return the group's number."""
         for index in members:
             assert index not in self.group_of
             self.group_of[index] = group
@@ -145,27 +148,29 @@ class Contracted:
         return group
 
     def allows(self, members: Collection[int]) -> bool:
-        """Whether nothing that leaves the members comes back to them, by way of all groups so far.
+        """Return whether merging the members keeps the flow free of cycles.
 
-        Two groups that each are in order can still wait for each other, so paths go through groups.
+        A path that leaves the members and comes back makes a cycle. The search treats every
+        existing group as one node, since two groups that are fine by themselves can still wait for
+        each other.
         """
-        last = max(members)
+        last_member = max(members)
         users = self.flow.users
-        waiting = [user for index in members for user in users[index] if user not in members]
-        seen: set[int] = set()
-        while waiting:
-            index = waiting.pop()
-            if index in seen:
+        queue = [user for index in members for user in users[index] if user not in members]
+        visited: set[int] = set()
+        while queue:
+            index = queue.pop()
+            if index in visited:
                 continue
             group = self.group_of.get(index)
             node = {index} if group is None else self.groups[group]
-            seen |= node
-            if min(node) > last:
+            visited |= node
+            if min(node) > last_member:
                 continue
             for member in node:
                 for user in users[member]:
                     if user in members:
                         return False
-                    if user not in seen:
-                        waiting.append(user)
+                    if user not in visited:
+                        queue.append(user)
         return True

@@ -1,6 +1,6 @@
-"""This file knows about our graph: operations on values, with every shape, dtype and origin.
+"""Defines the graph: operations on values, each with its shape, dtype and place in the source.
 
-From here on nothing needs torch: normalising, recognising, partitioning, naming and emitting are
+After capture nothing needs torch: normalising, recognising, partitioning, naming and emitting are
 functions of this graph.
 """
 
@@ -21,7 +21,7 @@ ITEM_BYTES = {
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
-    """A tensor without its numbers; `dtype` without the `torch.`, `stride` in elements."""
+    """Shape, dtype (without `torch.`) and stride (in elements) of a tensor, without its numbers."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -41,7 +41,10 @@ class TensorSpec:
 
     @property
     def touched_bytes(self) -> int:
-        """Bytes of its own; an expanded tensor has what it repeats, windows that overlap once."""
+        """Bytes of memory that the tensor's elements occupy, each counted once.
+
+        An expanded dimension counts once, and so does memory that overlapping windows share.
+        """
         if not self.numel:
             return 0
         sizes = list(zip(self.shape, self.stride, strict=True))
@@ -53,17 +56,20 @@ class TensorSpec:
         return self.stride == row_major(self.shape) or self.numel <= 1
 
     @property
-    def steps(self) -> tuple[int, ...]:
-        """The strides that are ever taken: 0 where there is one element to stand on."""
+    def effective_strides(self) -> tuple[int, ...]:
+        """Strides that indexing uses: 0 for a dimension of size 1, whose stride never matters."""
         return tuple(0 if n == 1 else s for n, s in zip(self.shape, self.stride, strict=True))
 
     @property
-    def expanded(self) -> bool:
-        """Whether an element in memory stands in several places along some dimension."""
+    def is_expanded(self) -> bool:
+        """Whether some dimension repeats one element in memory (size above 1, stride 0)."""
         return any(is_expanded(n, s) for n, s in zip(self.shape, self.stride, strict=True))
 
-    def dense(self) -> "TensorSpec":
-        """What an operation on each element gives: its order of dimensions, without gaps."""
+    def as_dense(self) -> "TensorSpec":
+        """Return the spec of a pointwise operation's result for this input.
+
+        The dimensions lie in memory in the same order, without gaps.
+        """
         order = sorted(range(len(self.shape)), key=lambda d: (-self.stride[d], d))
         packed = row_major(tuple(self.shape[d] for d in order))
         stride = tuple(packed[order.index(d)] for d in range(len(order)))
@@ -75,12 +81,12 @@ class TensorSpec:
 
 
 def is_expanded(size: int, stride: int) -> bool:
-    """Whether one element in memory stands for all of a dimension."""
+    """Return whether a dimension repeats one element in memory."""
     return size > 1 and stride == 0
 
 
 def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Strides of a contiguous tensor, in elements."""
+    """Return the strides of a contiguous tensor of this shape, in elements."""
     strides: list[int] = []
     step = 1
     for size in reversed(shape):
@@ -91,26 +97,26 @@ def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """A value that is used as an argument."""
+    """Reference to a value of the graph, used as an argument."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """Something that is written as a name in Python: `torch.float32`, `torch.channels_last`."""
+    """Argument that is a Python expression: `torch.float32`, `torch.channels_last`."""
 
     text: str
 
 
 DEVICE = Symbol("device")
-"""The device that the model is on, as an argument: written as that of a tensor at hand."""
+"""The model's device as an argument; emitted code takes it from a tensor that it has."""
 CPU = Symbol('"cpu"')
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """The number in a tensor of one element, where the program reads it: `scale.item()`."""
+    """The number in a one-element tensor, which the program reads with `scale.item()`."""
 
     name: str
 
@@ -120,74 +126,74 @@ Arg = Union[None, bool, int, float, complex, str, "Ref", "Number", "Symbol", tup
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """One call of a module: its dotted path, its class, and which call of that path (0, 1, ...)."""
+    """One call of a module: its dotted path, its class, and the call's number (0, 1, ...)."""
 
     path: str
     cls: str
     call: int
     builtin: bool = False
-    """A module of torch.nn, not of the author."""
+    """True for a module of torch.nn, false for a class of the author's."""
     method: str = ""
-    """The method that was called by its name; empty for a call of the module itself."""
+    """Name of the method that was called directly; empty for a call of the module itself."""
 
     @property
-    def called(self) -> str:
-        """What was called: a class, or a method of it, as `Flow.inverse`."""
+    def callee(self) -> str:
+        """Name of the callee: a class, or one of its methods, such as `Flow.inverse`."""
         return f"{self.cls}.{self.method}" if self.method else self.cls
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where the author wrote it: a statement's first line, and the names that it assigns to."""
+    """Place of an operation in the author's source: first line and targets of the statement."""
 
     file: str
     statement: int
     targets: tuple[str, ...] = ()
     line: int | None = None
-    """Line in the problem file; None where a library's code ran."""
+    """Line in the problem file; None for an operation that a library's code runs."""
     calls: tuple[int | None, ...] = ()
-    """Lines of the forwards that lead to it, the model's first; None outside the problem file."""
+    """Line of each forward on the call stack, the model's first; None outside the problem file."""
     callers: tuple[tuple[str, int, tuple[str, ...]], ...] = ()
-    """File, first line and targets of the statements that led there, the model's own first."""
-    joined: str = ""
-    """The author's list of tensors that the statement joins: `parts` of `torch.cat(parts)`."""
+    """File, first line and targets of each calling statement, beginning with the model's own."""
+    joined_list: str = ""
+    """Name of the list of tensors that the statement joins: `parts` in `torch.cat(parts)`."""
     function: str = ""
-    """The function or method that the statement stands in."""
+    """Name of the function or method that contains the statement."""
     functions: tuple[tuple[str, str, int], ...] = ()
-    """File, name and line of the call of each function that the innermost forward is in here."""
+    """File, name and line of the call of each function between the innermost forward and here."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation of the program. An output that nothing names is ''."""
+    """One operation of the program. An output that the program does not name is ''."""
 
     target: str
-    """Operator and overload without namespace: `conv2d.default`, `add.Tensor`."""
+    """Operator and overload, without the namespace: `conv2d.default`, `add.Tensor`."""
     args: tuple[Arg, ...]
     kwargs: tuple[tuple[str, Arg], ...]
     outputs: tuple[str, ...]
     scopes: tuple[Scope, ...] = ()
     origin: Origin | None = field(default=None, repr=False, compare=False)
     view: bool = False
-    """Moves no data: its outputs share the first argument's storage."""
+    """True if no data moves: the outputs share the first argument's storage."""
     schema: tuple[str, ...] = ()
     """Names of the positional arguments."""
-    listed: bool = False
-    """Returns a list of tensors, also where it has one."""
+    returns_list: bool = False
+    """True if the operator returns a list of tensors, even a list of one."""
 
     @property
     def name(self) -> str:
-        """The operator without its overload: `conv2d`."""
+        """Name of the operator without its overload: `conv2d`."""
         return self.target.partition(".")[0]
 
     def refs(self) -> Iterator[str]:
-        """Values that it reads, in the order of its arguments, repetitions included."""
+        """Yield the names of the values that are read, in argument order, with repetitions."""
         yield from references(self.args)
         for _, value in self.kwargs:
             yield from references(value)
 
     def arg(self, name: str, default: Arg = None) -> Arg:
-        """An argument by the name that the operator's schema gives it."""
+        """Return the argument that has this name in the operator's schema."""
         if name in self.schema:
             position = self.schema.index(name)
             if position < len(self.args):
@@ -196,7 +202,7 @@ class Operation:
 
 
 def references(value: Arg) -> Iterator[str]:
-    """Names of the values in an argument, depth first."""
+    """Yield the names of the values in an argument, depth first."""
     if isinstance(value, (Ref, Number)):
         yield value.name
     elif isinstance(value, tuple):
@@ -205,7 +211,7 @@ def references(value: Arg) -> Iterator[str]:
 
 
 def substitute(value: Arg, replace: Callable[[str], Arg]) -> Arg:
-    """The argument with each value put through `replace`."""
+    """Return the argument with every value replaced by what `replace` returns for its name."""
     if isinstance(value, Ref):
         return replace(value.name)
     if isinstance(value, Number):
@@ -221,7 +227,7 @@ StateKind = Literal["parameter", "buffer", "constant"]
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How a tensor came about outside `forward`: the few operations that make it."""
+    """The few operations that made a tensor outside `forward`, in `__init__` or `get_inputs()`."""
 
     operations: tuple[Operation, ...]
     result: str
@@ -234,29 +240,29 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A tensor that the model owns."""
+    """A tensor that the model owns: a parameter, a buffer or a constant."""
 
     path: str
     """Dotted name in the model: `layer1.0.conv1.weight`."""
     kind: StateKind
     recipe: Recipe | None = None
     literal: str | None = None
-    """For a small constant: its numbers, as Python."""
+    """Python text with the numbers of a small constant."""
     in_checkpoint: bool = True
     """False for a buffer that was registered with `persistent=False`."""
     requires_grad: bool = True
-    """False for a parameter that is frozen: torch.matmul then multiplies in another way."""
+    """False for a frozen parameter, which torch.matmul multiplies in another way."""
     ones: int | None = None
-    """How many elements of a mask are true, where they have values: so many are chosen by it."""
+    """Number of true elements of a mask; so many elements the mask selects."""
 
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A tensor that the caller passes."""
+    """A tensor that the caller passes to the model."""
 
     name: str
     argument: str
-    """Name of the parameter of `forward` that holds it."""
+    """Name of the parameter of `forward` that holds the tensor."""
     recipe: Recipe | None = None
 
 
@@ -264,8 +270,8 @@ class Input:
 class Graph:
     """A model's forward at exact shapes.
 
-    `operations` are in the order in which they ran; each value is written once and never changed
-    (after `normalize`); `output` is the returned structure, with Ref where a tensor stands.
+    `operations` are in the order in which they ran. Each value is written once and never changed
+    (after `normalize`). `output` is the returned structure, with a Ref in the place of each tensor.
     """
 
     model_name: str
@@ -277,43 +283,44 @@ class Graph:
     values: dict[str, TensorSpec]
     output: object
     classes: dict[str, str] = field(default_factory=dict)
-    """Class of each module, by its dotted path."""
+    """Class name of each module, by its dotted path."""
     containers: frozenset[str] = frozenset()
-    """Dotted paths of modules that only hold others: lists, dicts, sequences, bare `nn.Module`s."""
+    """Paths of modules that only hold other modules: lists, dicts, sequences, bare `nn.Module`s."""
     state_names: tuple[str, ...] = ()
-    """Every parameter and buffer of the model, used or not."""
+    """Names of all parameters and buffers of the model, also of those that forward never reads."""
     tied: dict[str, str] = field(default_factory=dict)
-    """Name of a parameter or buffer -> the first name of the same tensor, where it has several."""
+    """Further name of a shared parameter or buffer -> the first name of the same tensor."""
     plain_call: bool = True
-    """Called with tensors alone, by position."""
+    """True if the model is called with positional tensors only."""
     specialisations: tuple[str, ...] = ()
-    """Where values steered the program, a sentence each: for other values it may be another."""
-    seen: dict[str, str] = field(default_factory=dict)
-    """Small integers and booleans of a program that values steered: Python that makes the like."""
+    """One sentence for each place where values decided the program's path."""
+    observed_values: dict[str, str] = field(default_factory=dict)
+    """Python text for small integer and boolean values that decided the program's path; running it
+    gives a tensor that decides in the same way."""
     on_cpu: frozenset[str] = frozenset()
-    """Values that stay on the CPU where the model is on a device."""
+    """Values that stay on the CPU when the model is on another device."""
     placement_known: bool = True
-    """Whether it could be found out where each value is while the model is on a device."""
+    """False if kdrun could not find out the device of each value of a model on a device."""
     notes: tuple[str, ...] = ()
-    """What was decided on the way, a sentence each, for the log."""
-    dropped: tuple[Operation, ...] = ()
-    """Dropouts that drop nothing in this mode: `normalize` takes them out of `operations`."""
+    """One sentence for the log about each decision of capture and normalisation."""
+    inactive_dropouts: tuple[Operation, ...] = ()
+    """Dropouts without effect in this mode, which `normalize` removed from `operations`."""
 
     def output_names(self) -> tuple[str, ...]:
-        """The returned tensors, in order, repetitions included."""
+        """Return the names of the returned tensors, in order, with repetitions."""
         return tuple(_leaves(self.output))
 
     def producers(self) -> dict[str, int]:
-        """Index of the operation that makes each value."""
+        """Return, for each value, the index of the operation that makes it."""
         return {name: i for i, op in enumerate(self.operations) for name in op.outputs if name}
 
     def consumers(self) -> dict[str, list[int]]:
-        """Indices of the operations that read each value, in order, without repetition."""
-        found: dict[str, list[int]] = {}
+        """Return, for each value, the indices of the operations that read it, in order."""
+        readers: dict[str, list[int]] = {}
         for i, op in enumerate(self.operations):
             for name in dict.fromkeys(op.refs()):
-                found.setdefault(name, []).append(i)
-        return found
+                readers.setdefault(name, []).append(i)
+        return readers
 
 
 def _leaves(structure: object) -> Iterator[str]:

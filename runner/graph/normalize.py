@@ -1,8 +1,8 @@
-"""This file knows about programs that mean the same: nothing in place, no-ops gone.
+"""Rewrites a graph into functional form: nothing in place, no operations without effect.
 
 requires: a graph as captured. ensures: each value is written once and never changed; no operation
-that only returns its argument; views that nothing reads are gone. Compute that nothing reads
-stays: the original runs it too. What Python alone reads, as a number, is a check, and gone.
+only returns its argument; no view is unread. Compute that nothing reads stays, since the original
+runs it too. A computation that only feeds a number to Python is a check, and is removed.
 """
 
 import re
@@ -25,21 +25,21 @@ from runner.graph.ir import (
 )
 from runner.graph.operations import constants, kind
 from runner.graph.recognition.scatters import written_back
-from runner.graph.tracing.convolutions import by_dimensions
+from runner.graph.tracing.convolutions import name_convolution
 
-# Operations that read only another tensor's shape or dtype: what says the same without it.
-LIKE_ANOTHER = {
+# Operators that read only another tensor's shape or dtype -> the equivalent without that tensor.
+TEMPLATE_OPERATORS = {
     "expand_as": ("expand.default", "size"),
     "view_as": ("view.default", "size"),
     "reshape_as": ("reshape.default", "shape"),
     "type_as": ("to.dtype", "dtype"),
 }
-# Operations that return their argument as it is.
+# Operators that return their argument unchanged.
 ALIASES = {
     "alias", "detach", "detach_", "lift_fresh", "lift_fresh_copy", "lift", "positive",
     "resolve_conj", "resolve_neg",
 }  # fmt: skip
-# Operations that only check.
+# Operators that only check something.
 CHECKS = {
     "_assert_tensor_metadata", "_assert_async", "_assert_scalar", "sym_constrain_range_for_size",
 }  # fmt: skip
@@ -47,67 +47,73 @@ DROPOUTS = {
     "dropout", "dropout_", "alpha_dropout", "alpha_dropout_", "feature_dropout", "feature_dropout_",
     "feature_alpha_dropout", "feature_alpha_dropout_",
 }  # fmt: skip
-# Operations that return their argument where it is already as they would make it.
+# Operators that return their argument unchanged if it already has the result's form.
 MAY_DO_NOTHING = {
     "contiguous", "to", "_to_copy", "type_as", "float", "reshape", "view", "expand", "expand_as",
     "view_as", "flatten", "slice", "squeeze", "broadcast_to",
 }  # fmt: skip
-# In place -> functional, where the name is not just without the underscore.
+# In-place -> functional name, where removing the underscore does not give it.
 FUNCTIONAL = {
     "fill_": "full_like",
     "zero_": "zeros_like",
     "squeeze_": "squeeze",
     "uniform_": "rand_like",
 }
-# In-place forms that only change how a tensor is read.
+# In-place operators that change a tensor's shape and strides only.
 VIEW_UPDATES = {"t_", "transpose_", "squeeze_", "unsqueeze_", "swapaxes_", "swapdims_"}
 _NUMBER = re.compile(r"torch\.tensor\((True|False|-?[\d.e+-]+),")
-"""How a tensor of no dimension is written."""
+"""Matches the Python text of a tensor without dimensions."""
 
 
 def normalize(graph: Graph) -> Graph:
-    """The same program without in-place operations and without operations that do nothing."""
-    return _without_dead_views(_Functional(graph).run())
+    """Return the same program without in-place operations and operations that do nothing."""
+    return _remove_dead_views(_Functionalizer(graph).run())
 
 
-def _full(
+def _scalar_tensor(
     number: Arg, dtype: str, name: str, kwargs: tuple[tuple[str, Arg], ...] = ()
 ) -> Operation:
-    """A tensor without dimensions that holds a number."""
+    """Return an operation that makes a tensor without dimensions that holds a number."""
     kwargs = (("dtype", Symbol(f"torch.{dtype}")), *kwargs)
     schema = ("size", "fill_value", "dtype")
     return Operation("full.default", ((), number), kwargs, (name,), schema=schema)
 
 
-class _Functional:
-    """Replays the program, keeping what each value is now and which views of it are out of date.
+class _Functionalizer:
+    """Replays the program and tracks each name's current value and which views are out of date.
 
-    A value that is a view remembers its base and the operation that reads it; writing through the
-    view writes the base (`x[:, 1] = y` is `x = select_scatter(x, y)`), and every other view of
-    that base is read anew when next used.
+    A value that is a view remembers its base and the operation that reads it. Writing through the
+    view writes the base (`x[:, 1] = y` is `x = select_scatter(x, y)`), and every other view of that
+    base is read again at its next use.
     """
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.values = dict(graph.values)
         self.current: dict[str, str] = {}
+        """For each name of the captured program, the value that it stands for now."""
         self.base: dict[str, tuple[str, Operation, int]] = {}
+        """For each view: its base, the operation that makes it, and which of its outputs it is."""
         self.version: dict[str, int] = {}
-        self.stamp: dict[str, int] = {}
+        """For each value that owns memory, the number of writes to it so far."""
+        self.read_version: dict[str, int] = {}
+        """For each view, the version of its base when it was last read."""
         self.operations: list[Operation] = []
         self.notes = list(graph.notes)
-        self.dropped: list[Operation] = []
-        self.written: set[str] = set()
+        self.inactive_dropouts: list[Operation] = []
+        self.written_names: set[str] = set()
         self.on_cpu = {*graph.on_cpu}
 
     def run(self) -> Graph:
         for op in self.graph.operations:
-            self._step(op)
-        output = _map_refs(self.graph.output, self._returned)
-        written = sorted(self.graph.states[n].path for n in self.written if n in self.graph.states)
-        if written:
+            self._rewrite(op)
+        output = _map_refs(self.graph.output, self._output_value)
+        written_paths = sorted(
+            self.graph.states[n].path for n in self.written_names if n in self.graph.states
+        )
+        if written_paths:
             self.notes.append(
-                f"forward updates state that later calls would see: {', '.join(written)}"
+                f"forward updates state that later calls would see: {', '.join(written_paths)}"
             )
         return replace(
             self.graph,
@@ -115,44 +121,44 @@ class _Functional:
             values=self.values,
             output=output,
             notes=tuple(self.notes),
-            dropped=tuple(self.dropped),
+            inactive_dropouts=tuple(self.inactive_dropouts),
             on_cpu=frozenset(self.on_cpu),
         )
 
-    def _returned(self, name: str) -> str:
-        """Return the value of an output; a number that forward() writes out is made by a kernel."""
-        value = source = self._now(name)
+    def _output_value(self, name: str) -> str:
+        """Return the value of an output; if forward() wrote a number there, append its creation."""
+        value = source = self._current_value(name)
         kwargs: tuple[tuple[str, Arg], ...] = ()
         while source in self.base and self.base[source][1].target == "to.device":
             source, kwargs = self.base[source][0], (("device", DEVICE),)
-        number = self._number(Ref(source))
+        number = self._literal_number(Ref(source))
         if isinstance(number, Ref):
             return value
-        made = self._fresh(value)
-        self._append(_full(number, self.values[value].dtype, made, kwargs))
-        return made
+        out = self._add_value(value)
+        self._append(_scalar_tensor(number, self.values[value].dtype, out, kwargs))
+        return out
 
-    def _step(self, op: Operation) -> None:
+    def _rewrite(self, op: Operation) -> None:
         source = op.args[0] if op.args else None
         if op.name in CHECKS or (op.name == "set_" and len(op.args) == 1):
-            return  # a tensor that gives its memory back is read no more
-        if self._counts_batches(op):
+            return  # A tensor that frees its memory is never read again.
+        if self._updates_batch_count(op):
             self._alias(op.outputs[0], source.name if isinstance(source, Ref) else "")
             return
-        if op.name in {"_to_copy", "to"} and not isinstance(source, Ref):  # a number of Python's
-            made = op.outputs[0]
-            op = replace(_full(source, self.values[made].dtype, made), origin=op.origin)
+        if op.name in {"_to_copy", "to"} and not isinstance(source, Ref):  # a Python number
+            out = op.outputs[0]
+            op = replace(_scalar_tensor(source, self.values[out].dtype, out), origin=op.origin)
         if op.name in ALIASES or self._does_nothing(op):
             assert isinstance(source, Ref)
             if op.name in DROPOUTS:
-                self.dropped.append(op)
+                self.inactive_dropouts.append(op)
             self._alias(op.outputs[0], source.name)
         elif op.name == "broadcast_tensors":
             self._broadcast(op)
-        elif op.name == "_unsafe_view":  # of what nobody else has: vmap makes it
-            self._step(replace(op, target="view.default", view=True))
+        elif op.name == "_unsafe_view":  # vmap makes it, of a tensor without other readers
+            self._rewrite(replace(op, target="view.default", view=True))
         elif op.name in VIEW_UPDATES:
-            self._step(
+            self._rewrite(
                 replace(
                     op, target=op.name.rstrip("_") + "." + op.target.partition(".")[2], view=True
                 )
@@ -162,20 +168,20 @@ class _Functional:
         elif op.name.endswith("_") and not op.name.endswith("__") and isinstance(source, Ref):
             self._write(op, source.name)
         else:
-            op = by_dimensions(self._by_shape(_in_full(op)))
-            self._append(replace(self._resolved(op), view=op.view))
+            op = name_convolution(self._replace_second_tensor(_complete_operation(op)))
+            self._append(replace(self._resolve_arguments(op), view=op.view))
             if op.view and isinstance(source, Ref):
                 for i, name in enumerate(op.outputs):
                     self.base[name] = (source.name, op, i)
-                    self.stamp[name] = self._version(source.name)
+                    self.read_version[name] = self._version(source.name)
 
     def _broadcast(self, op: Operation) -> None:
-        """Each tensor as it is, or expanded to the common shape."""
+        """Record each tensor as an alias of itself, or expand it to the common shape."""
         for name, result in zip(references(op.args), op.outputs, strict=True):
             if self.values[name] == self.values[result]:
                 self._alias(result, name)
             else:
-                self._step(
+                self._rewrite(
                     replace(
                         op,
                         target="expand.default",
@@ -183,21 +189,21 @@ class _Functional:
                         outputs=(result,),
                         view=True,
                         schema=("self", "size"),
-                        listed=False,
+                        returns_list=False,
                     )
                 )
 
-    def _by_shape(self, op: Operation) -> Operation:
-        """`x.view_as(y)` reads only y's shape, `x.type_as(y)` only its dtype: say that instead."""
-        if op.name not in LIKE_ANOTHER or not isinstance(op.args[1], Ref):
+    def _replace_second_tensor(self, op: Operation) -> Operation:
+        """Replace the second tensor of `x.view_as(y)` or `x.type_as(y)` by y's shape or dtype."""
+        if op.name not in TEMPLATE_OPERATORS or not isinstance(op.args[1], Ref):
             return op
-        target, name = LIKE_ANOTHER[op.name]
-        other = self.values[op.args[1].name]
-        said = Symbol(f"torch.{other.dtype}") if name == "dtype" else other.shape
-        return replace(op, target=target, args=(op.args[0], said), kwargs=(), schema=("self", name))
+        target, name = TEMPLATE_OPERATORS[op.name]
+        template = self.values[op.args[1].name]
+        form = Symbol(f"torch.{template.dtype}") if name == "dtype" else template.shape
+        return replace(op, target=target, args=(op.args[0], form), kwargs=(), schema=("self", name))
 
-    def _counts_batches(self, op: Operation) -> bool:
-        """nn.BatchNorm's own count of the batches that it was trained on, which nothing reads."""
+    def _updates_batch_count(self, op: Operation) -> bool:
+        """Return whether an operation updates nn.BatchNorm's batch count, which nothing reads."""
         state = self.graph.states.get(next(op.refs(), ""))
         return (
             op.name in {"add_", "add"}
@@ -216,43 +222,46 @@ class _Functional:
         return False
 
     def _alias(self, name: str, source: str) -> None:
-        """`name` is `source` from now on, for reading and for writing."""
+        """Make `name` another name of `source` for reading and writing."""
         same = Operation("alias.default", (Ref(source),), (), (name,), view=True)
-        self.current[name] = self._now(source)
+        self.current[name] = self._current_value(source)
         self.base[name] = (source, same, 0)
-        self.stamp[name] = self._version(source)
+        self.read_version[name] = self._version(source)
 
     # --- reading ----------------------------------------------------------------------------------
 
     def _version(self, name: str) -> int:
-        """How often the storage behind a value has been written, as far as this value must know."""
+        """Return the number of writes so far to the storage behind a value."""
         while name in self.base:
             name = self.base[name][0]
         return self.version.get(name, 0)
 
-    def _now(self, name: str) -> str:
-        """The value that `name` stands for at this point of the program."""
-        if name in self.base and self.stamp[name] != self._version(name):
+    def _current_value(self, name: str) -> str:
+        """Return the value that `name` stands for at this point of the program."""
+        if name in self.base and self.read_version[name] != self._version(name):
             parent, op, position = self.base[name]
             if op.name == "alias":
-                self.current[name] = self._now(parent)
+                self.current[name] = self._current_value(parent)
             else:
-                fresh = [self._fresh(o) for o in op.outputs]
-                args = (Ref(self._now(parent)), *op.args[1:])
+                fresh = [self._add_value(o) for o in op.outputs]
+                args = (Ref(self._current_value(parent)), *op.args[1:])
                 self._append(replace(op, args=args, outputs=tuple(fresh)))
                 self.current[name] = fresh[position]
-            self.stamp[name] = self._version(name)
+            self.read_version[name] = self._version(name)
         return self.current.get(name, name)
 
-    def _resolved(self, op: Operation) -> Operation:
-        args = tuple(substitute(a, lambda n: Ref(self._now(n))) for a in op.args)
-        kwargs = tuple((k, substitute(v, lambda n: Ref(self._now(n)))) for k, v in op.kwargs)
+    def _resolve_arguments(self, op: Operation) -> Operation:
+        args = tuple(substitute(a, lambda n: Ref(self._current_value(n))) for a in op.args)
+        kwargs = tuple(
+            (k, substitute(v, lambda n: Ref(self._current_value(n)))) for k, v in op.kwargs
+        )
         return replace(op, args=args, kwargs=kwargs)
 
     def _append(self, op: Operation) -> None:
         self.operations.append(op)
 
-    def _fresh(self, like: str, spec: TensorSpec | None = None) -> str:
+    def _add_value(self, like: str, spec: TensorSpec | None = None) -> str:
+        """Add a value with the spec of another one, or with `spec`, and return its name."""
         count = 1
         while f"{like}_new{count}" in self.values:
             count += 1
@@ -265,26 +274,26 @@ class _Functional:
     # --- writing ----------------------------------------------------------------------------------
 
     def _write(self, op: Operation, name: str) -> None:
-        """An in-place operation on `name`.
+        """Rewrite an in-place operation on `name`.
 
         The new value is computed, then written into every base that `name` is a view of.
         """
         spec = self.values[name]
-        resolved = self._resolved(self._as_many_as_chosen(op))
-        out = op.outputs[0] or self._fresh(name)
-        # torch.export's own, at the end; and the second half of `x[0] *= 2`.
-        if op.name == "copy_" and self._place(op.args[0]) == self._place(op.args[1]):
+        resolved = self._resolve_arguments(self._keep_row_count_open(op))
+        out = op.outputs[0] or self._add_value(name)
+        # torch.export adds such a copy at the end, and `x[0] *= 2` has one as its second half.
+        if op.name == "copy_" and self._shown_memory(op.args[0]) == self._shown_memory(op.args[1]):
             self._alias(out, name)
             return
-        before = self._now(name)
-        value = self._functional(resolved, before, out, spec)
+        before = self._current_value(name)
+        value = self._append_functional(resolved, before, out, spec)
         self._store(name, value, op)
         self._alias(out, name)
 
-    def _as_many_as_chosen(self, op: Operation) -> Operation:
-        """`x[mask] = y` for any number of rows: torch views a y of one row as no rows but a row.
+    def _keep_row_count_open(self, op: Operation) -> Operation:
+        """Let `x[mask] = y` assign any number of rows; torch views a one-row y as the row itself.
 
-        Of the values that the next inputs bring the mask chooses more, or none.
+        For other inputs the mask may select more rows, or none.
         """
         if op.name != "index_put_" or not isinstance(op.args[2], Ref):
             return op
@@ -295,15 +304,15 @@ class _Functional:
             return op
         if self.values[source].shape != (1, *self.values[name].shape):
             return op
-        row = self._fresh(name)
-        args, schema = (Ref(self._now(source)), 0), ("self", "dim")
+        row = self._add_value(name)
+        args, schema = (Ref(self._current_value(source)), 0), ("self", "dim")
         self._append(
             replace(view, target="squeeze.dim", args=args, outputs=(row,), schema=schema)
         )
         return replace(op, args=(*op.args[:2], Ref(row), *op.args[3:]))
 
-    def _place(self, arg: Arg) -> object:
-        """The memory that an argument shows: the tensor that owns it, and the views on the way."""
+    def _shown_memory(self, arg: Arg) -> object:
+        """Return the memory that an argument shows: its owner, and the views in between."""
         views: list[object] = []
         name = arg.name if isinstance(arg, Ref) else None
         while name in self.base:
@@ -312,21 +321,21 @@ class _Functional:
                 views.append((view.target, view.args[1:], view.kwargs, position))
         if not isinstance(arg, Ref) or name is None:
             return arg, views
-        shown, owner = self.values[arg.name], self.values[name]
-        if shown.contiguous and owner.contiguous and shown.numel == owner.numel:
-            return name, []  # all of it, in the order in which it lies
+        spec, owner = self.values[arg.name], self.values[name]
+        if spec.contiguous and owner.contiguous and spec.numel == owner.numel:
+            return name, []  # The whole memory, in the order of its elements.
         return name, views
 
-    def _functional(self, op: Operation, before: str, out: str, spec: TensorSpec) -> str:
+    def _append_functional(self, op: Operation, before: str, out: str, spec: TensorSpec) -> str:
         overload = op.target.partition(".")[2]
-        self.values[out] = spec.dense()
+        self.values[out] = spec.as_dense()
         if op.name in {"copy_", "set_"}:
-            return self._copied(op, out, spec)
+            return self._cast_source(op, out, spec)
         name = FUNCTIONAL.get(op.name, op.name[:-1])
         target, args, kwargs = f"{name}.{overload}", op.args, op.kwargs
         if op.name == "fill_":
-            if isinstance(args[1], Ref):  # a 0-d tensor, broadcast over the target
-                return self._copied(replace(op, args=(args[0], args[1])), out, spec)
+            if isinstance(args[1], Ref):  # A 0-d tensor is broadcast over the target.
+                return self._cast_source(replace(op, args=(args[0], args[1])), out, spec)
             target = "full_like.default"
         elif op.name == "zero_":
             target = "zeros_like.default"
@@ -335,9 +344,9 @@ class _Functional:
         )
         return out
 
-    def _copied(self, op: Operation, out: str, spec: TensorSpec) -> str:
-        """The source of a copy, in the target's shape and dtype; scattering it does the copying."""
-        source = self._number(op.args[1])
+    def _cast_source(self, op: Operation, out: str, spec: TensorSpec) -> str:
+        """Return the source of a copy in the target's shape and dtype, ready to be scattered."""
+        source = self._literal_number(op.args[1])
         if not isinstance(source, Ref):
             op = replace(op, args=(op.args[0], source))
             self._append(
@@ -346,9 +355,9 @@ class _Functional:
                 )
             )
             return out
-        value, have = source.name, self.values[source.name]
-        if have.dtype != spec.dtype:
-            cast = self._fresh(out, replace(have, dtype=spec.dtype).dense())
+        value, source_spec = source.name, self.values[source.name]
+        if source_spec.dtype != spec.dtype:
+            cast = self._add_value(out, replace(source_spec, dtype=spec.dtype).as_dense())
             self._append(
                 replace(
                     op,
@@ -359,38 +368,48 @@ class _Functional:
                 )
             )
             value = cast
-        if have.shape != spec.shape:
-            lead = len(spec.shape) - len(have.shape)
+        if source_spec.shape != spec.shape:
+            lead = len(spec.shape) - len(source_spec.shape)
             strides = (0,) * lead + tuple(
                 0 if a != b else s
-                for a, b, s in zip(have.shape, spec.shape[lead:], have.stride, strict=True)
+                for a, b, s in zip(
+                    source_spec.shape, spec.shape[lead:], source_spec.stride, strict=True
+                )
             )
-            wide = self._fresh(out, TensorSpec(spec.shape, spec.dtype, strides))
+            expanded = self._add_value(out, TensorSpec(spec.shape, spec.dtype, strides))
             self._append(
                 replace(
                     op,
                     target="expand.default",
                     args=(Ref(value), spec.shape),
-                    outputs=(wide,),
+                    outputs=(expanded,),
                     view=True,
                     schema=("self", "size"),
                 )
             )
-            value = wide
+            value = expanded
         return value
 
-    def _number(self, source: Arg) -> Arg:
-        """The 0 of `x[:1] = 0`, which was a tensor for a while."""
-        state = self.graph.states.get(self._now(source.name)) if isinstance(source, Ref) else None
-        found = _NUMBER.match(state.literal or "") if state and state.kind == "constant" else None
-        return source if found is None else literal_eval(found[1])
+    def _literal_number(self, source: Arg) -> Arg:
+        """Return the number that a constant tensor was written as: the 0 of `x[:1] = 0`."""
+        state = (
+            self.graph.states.get(self._current_value(source.name))
+            if isinstance(source, Ref)
+            else None
+        )
+        match = _NUMBER.match(state.literal or "") if state and state.kind == "constant" else None
+        return source if match is None else literal_eval(match[1])
 
     def _store(self, name: str, value: str, op: Operation) -> None:
         if name in self.base and self.base[name][1].target == "to.device":
-            del self.base[name]  # made on the CPU and moved: a copy, but where the model is on one
+            del self.base[name]  # `.to(device)` copies, except when the model is on the CPU
         if name not in self.base:
-            if op.name == "copy_" and op.origin is not None and value not in self._made_here(op):
-                copied = self._fresh(name)
+            if (
+                op.name == "copy_"
+                and op.origin is not None
+                and value not in self._statement_outputs(op)
+            ):
+                copied = self._add_value(name)
                 self._append(
                     replace(
                         op,
@@ -403,35 +422,38 @@ class _Functional:
                 value = copied
             self.version[name] = self.version.get(name, 0) + 1
             self.current[name] = value
-            self.written.add(name)
+            self.written_names.add(name)
             return
         parent, view, position = self.base[name]
         if view.name == "alias":
             self._store(parent, value, op)
-            self.current[name] = self._now(parent)
+            self.current[name] = self._current_value(parent)
         else:
             self._store(
                 parent,
-                self._scattered(parent, view, position, value, op),
+                self._scatter_into(parent, view, position, value, op),
                 replace(op, target="write_.default"),
             )
             self.current[name] = value
-        if self.values[self.current[name]].steps == self.values[name].steps:
-            self.stamp[name] = self._version(name)  # else it is read anew, at its own strides
+        if self.values[self.current[name]].effective_strides == self.values[name].effective_strides:
+            self.read_version[name] = self._version(name)  # else read again, at its own strides
 
-    def _made_here(self, op: Operation) -> Iterable[str]:
-        last = self.operations[-1] if self.operations else None
+    def _statement_outputs(self, op: Operation) -> Iterable[str]:
+        """Return the outputs of the last operation if it stands in the same statement."""
+        previous = self.operations[-1] if self.operations else None
         return (
-            last.outputs if last is not None and last.origin is op.origin and not last.view else ()
+            previous.outputs
+            if previous is not None and previous.origin is op.origin and not previous.view
+            else ()
         )
 
-    def _scattered(
+    def _scatter_into(
         self, parent: str, view: Operation, position: int, value: str, op: Operation
     ) -> str:
-        """The parent with `value` written where `view` reads it."""
-        before = self._now(parent)
+        """Return the parent with `value` written into the elements that `view` shows."""
+        before = self._current_value(parent)
         if view.name in {"real", "imag"}:
-            return self._with_component(before, view, value, op)
+            return self._scatter_component(before, view, value, op)
         shape = self.values[before].shape
         scatter = written_back(view, position, before, value, shape, self.graph.values)
         by_stride = scatter is not None and scatter[0].startswith("as_strided")
@@ -439,86 +461,88 @@ class _Functional:
             raise NotImplementedError(f"a write through {view.target}")
         target, args, schema, moves = scatter
         spec = self.values[before]
-        out = self._fresh(parent, spec if moves else spec.dense())
+        out = self._add_value(parent, spec if moves else spec.as_dense())
         self._append(
             Operation(target, args, (), (out,), op.scopes, op.origin, view=not moves, schema=schema)
         )
         return out
 
-    def _with_component(self, before: str, view: Operation, value: str, op: Operation) -> str:
-        """Complex numbers with `value` for their real or imaginary parts."""
-        whole, part = self.values[before], self.values[value]
+    def _scatter_component(self, before: str, view: Operation, value: str, op: Operation) -> str:
+        """Return complex numbers with `value` as their real or imaginary parts."""
+        spec, part = self.values[before], self.values[value]
         conjugated = (o.name == "_conj" for o in self.operations if before in o.outputs)
-        if not whole.dtype.startswith("complex") or any(conjugated):
+        if not spec.dtype.startswith("complex") or any(conjugated):
             raise NotImplementedError(f"a write through {view.target}")
-        pairs = replace(part, shape=(*whole.shape, 2))
-        apart = self._fresh(value, replace(pairs, stride=(*(2 * s for s in whole.stride), 1)))
-        written = self._fresh(value, self.values[apart].dense())
-        out = self._fresh(before, whole.dense())
-        place = Ref(apart), Ref(value), -1, int(view.name == "imag")
-        steps: tuple[tuple[str, tuple[Arg, ...], str], ...] = (
-            ("view_as_real.default", (Ref(before),), apart),
-            ("select_scatter.default", place, written),
-            ("view_as_complex.default", (Ref(written),), out),
+        pairs = replace(part, shape=(*spec.shape, 2))
+        pairs_name = self._add_value(
+            value, replace(pairs, stride=(*(2 * s for s in spec.stride), 1))
         )
-        for target, args, made in steps:
+        new_pairs = self._add_value(value, self.values[pairs_name].as_dense())
+        out = self._add_value(before, spec.as_dense())
+        place = Ref(pairs_name), Ref(value), -1, int(view.name == "imag")
+        steps: tuple[tuple[str, tuple[Arg, ...], str], ...] = (
+            ("view_as_real.default", (Ref(before),), pairs_name),
+            ("select_scatter.default", place, new_pairs),
+            ("view_as_complex.default", (Ref(new_pairs),), out),
+        )
+        for target, args, name in steps:
             schema, view_only = ("self", "src", "dim", "index")[: len(args)], len(args) == 1
-            made_here = Operation(target, args, (), (made,), op.scopes, op.origin, schema=schema)
-            self._append(replace(made_here, view=view_only))
+            new_op = Operation(target, args, (), (name,), op.scopes, op.origin, schema=schema)
+            self._append(replace(new_op, view=view_only))
         return out
 
 
-# What is there before anything is written is nobody's value: zeros, so that every run is the same.
-_FILLED = {"empty": "zeros", "empty_like": "zeros_like", "new_empty": "new_zeros"}
+# Uninitialised memory becomes zeros, so that every run gives the same numbers.
+_ZERO_FILLED = {"empty": "zeros", "empty_like": "zeros_like", "new_empty": "new_zeros"}
 
 
-def _in_full(op: Operation) -> Operation:
-    """Without values that nobody wrote, and with the argument that makes the overload."""
+def _complete_operation(op: Operation) -> Operation:
+    """Return the operation with zeros for uninitialised memory and a complete overload."""
     name, _, overload = op.target.partition(".")
     if name in {"empty_strided", "new_empty_strided"}:
         sizes = slice(0, 1 if name == "empty_strided" else 2)
         op = replace(op, args=op.args[sizes], schema=op.schema[sizes])
         return replace(op, target=f"{name.replace('empty_strided', 'zeros')}.default")
-    if name in _FILLED and overload in {"default", "memory_format"}:
+    if name in _ZERO_FILLED and overload in {"default", "memory_format"}:
         kwargs = tuple((k, v) for k, v in op.kwargs if k != "memory_format" or name == "empty_like")
-        return replace(op, target=f"{_FILLED[name]}.default", kwargs=kwargs)
+        return replace(op, target=f"{_ZERO_FILLED[name]}.default", kwargs=kwargs)
     if overload == "padding" and op.arg("padding") is None:
         return replace(op, kwargs=(*op.kwargs, ("padding", "valid")))
     return op
 
 
-def _map_refs(structure: Any, now: Callable[[str], str]) -> Any:
+def _map_refs(structure: Any, rename: Callable[[str], str]) -> Any:
     if isinstance(structure, Ref):
-        return Ref(now(structure.name))
+        return Ref(rename(structure.name))
     if isinstance(structure, dict):
-        return type(structure)((k, _map_refs(v, now)) for k, v in structure.items())
+        return type(structure)((k, _map_refs(v, rename)) for k, v in structure.items())
     if isinstance(structure, tuple) and hasattr(structure, "_fields"):
-        return type(structure)(*(_map_refs(v, now) for v in structure))
+        return type(structure)(*(_map_refs(v, rename) for v in structure))
     if isinstance(structure, (list, tuple)):
-        return type(structure)(_map_refs(v, now) for v in structure)
+        return type(structure)(_map_refs(v, rename) for v in structure)
     return structure
 
 
-def _without_dead_views(graph: Graph) -> Graph:
-    """Views, unread copies of state, unread constants and what makes no element are gone.
+def _remove_dead_views(graph: Graph) -> Graph:
+    """Remove views, copies of state, constants and empty tensors that nothing reads.
 
-    Compute stays, read or not, but for checks: `assert (x > 0).all()` takes the number in a tensor.
+    Compute stays, read or not, except checks: `assert (x > 0).all()` reads the number in a tensor.
     """
-    used = set(graph.output_names())
+    read_values = set(graph.output_names())
     checked: set[str] = set()
-    kept: list[Operation] = []
+    remaining: list[Operation] = []
     constant = constants(graph)
     for op in reversed(graph.operations):
         scattered = op.name.endswith("_scatter") or (op.name == "reshape" and op.view)
-        unread = not any(name in used for name in op.outputs)
-        made = [name for name in op.outputs if name]
-        nothing = all(graph.values[name].numel == 0 for name in made)
-        number = bool(graph.specialisations) and all(graph.values[n].numel == 1 for n in made)
-        if unread and (number or checked.issuperset(made)) and kind(op) != "random":
+        unread = not any(name in read_values for name in op.outputs)
+        outputs = [name for name in op.outputs if name]
+        empty = all(graph.values[name].numel == 0 for name in outputs)
+        single = bool(graph.specialisations) and all(graph.values[n].numel == 1 for n in outputs)
+        if unread and (single or checked.issuperset(outputs)) and kind(op) != "random":
             checked.update(op.refs())
             continue
-        if unread and (op.view or scattered or nothing or constant.issuperset(made)):
+        if unread and (op.view or scattered or empty or constant.issuperset(outputs)):
             continue
-        kept.append(op)
-        used.update(op.refs())
-    return replace(graph, operations=tuple(reversed(kept)))
+        remaining.append(op)
+        read_values.update(op.refs())
+    return replace(graph, operations=tuple(reversed(remaining)))

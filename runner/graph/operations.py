@@ -1,6 +1,6 @@
-"""This file knows about operators: what kind each one is, what its field calls it.
+"""Lists PyTorch's operators by the kind of work they do, with the name that engineers give each.
 
-A new operator is a new row.
+A new operator is a new row in a table.
 """
 
 from collections.abc import Mapping
@@ -60,7 +60,7 @@ NORMALIZATION = {
 }  # fmt: skip
 
 _POOLS = ("max", "avg", "adaptive_avg", "adaptive_max", "lp", "fractional_max")
-POOLING = {f"{how}_pool{n}d" for how in _POOLS for n in (1, 2, 3)} | {
+POOLING = {f"{variant}_pool{n}d" for variant in _POOLS for n in (1, 2, 3)} | {
     "max_pool1d_with_indices", "max_pool2d_with_indices", "max_pool3d_with_indices",
     "max_unpool2d", "upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d",
     "upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d", "upsample_bicubic2d",
@@ -74,7 +74,7 @@ CREATION = {
     "new_ones", "new_zeros", "ones", "ones_like", "scalar_tensor", "tril_indices", "triu_indices",
     "zeros", "zeros_like", "empty_like", "hann_window", "hamming_window",
 }  # fmt: skip
-_LIKE = {
+_SHAPE_READERS = {
     "full_like", "ones_like", "zeros_like", "empty_like", "new_empty", "new_full", "new_ones",
     "new_zeros",
 }  # fmt: skip
@@ -95,7 +95,7 @@ COPY = {
 
 DROPOUTS = {"dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout"}
 
-# Pointwise operations that the field knows as layers of their own.
+# Pointwise operations that count as layers in the field's vocabulary.
 ACTIVATIONS = {
     "celu", "elu", "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
     "leaky_relu", "log_sigmoid", "mish", "prelu", "relu", "relu6", "rrelu", "selu", "silu",
@@ -104,10 +104,10 @@ ACTIVATIONS = {
 
 
 def kind(op: Operation) -> str:
-    """What sort of work an operation is."""
+    """Return the kind of work that an operation does, such as `contraction` or `view`."""
     if op.view:
         return "view"
-    if reordered(op) is not None:
+    if einsum_permutation(op) is not None:
         return "copy"
     for label, table in _KINDS:
         if op.name in table:
@@ -117,8 +117,11 @@ def kind(op: Operation) -> str:
     return "other"
 
 
-def reordered(op: Operation) -> tuple[int, ...] | None:
-    """The order that an einsum of one operand puts its dimensions in: `bhwc -> bchw`."""
+def einsum_permutation(op: Operation) -> tuple[int, ...] | None:
+    """Return the permutation of dimensions of a one-operand einsum such as `bhwc -> bchw`.
+
+    Return None for every other operation.
+    """
     if op.name != "einsum" or not isinstance(op.args[0], str):
         return None
     before, _, after = op.args[0].replace(" ", "").partition("->")
@@ -145,23 +148,23 @@ SIZED_BY_VALUES = {
     "nonzero", "nonzero_numpy", "argwhere", "masked_select", "unique_dim", "unique_consecutive",
     "_unique", "_unique2", "bincount",
 }  # fmt: skip
-"""How many elements these give depends on the values that they read."""
+"""Operators whose number of output elements depends on the values that they read."""
 
 
 def is_sized_by_values(op: Operation, values: Mapping[str, TensorSpec]) -> bool:
-    """Whether the numbers that an operation reads decide the shape of its result."""
+    """Return whether the values that an operation reads decide the shape of its result."""
     if op.name in {"index", "_unsafe_index"}:
         return any(values[name].dtype in {"bool", "uint8"} for name in references(op.args[1]))
     return op.name in SIZED_BY_VALUES or op.target == "where.default"
 
 
 def reads_only_shape(op: Operation) -> bool:
-    """`zeros_like(x)`: the argument's numbers do not matter."""
-    return op.name in _LIKE
+    """Return whether an operation, such as `zeros_like(x)`, ignores its argument's numbers."""
+    return op.name in _SHAPE_READERS
 
 
 def is_random(op: Operation) -> bool:
-    """Draws from the generator, so that it may neither be repeated nor moved."""
+    """Return whether an operation draws random numbers, so that it may not be repeated or moved."""
     if op.name in DROPOUTS:
         return op.arg("train") is True
     if op.name in {"lstm", "gru", "rnn_tanh", "rnn_relu"}:
@@ -172,21 +175,24 @@ def is_random(op: Operation) -> bool:
 
 
 def constants(graph: Graph, *, of_weights: bool = False) -> set[str]:
-    """Values that depend on no input and no random number; on weights only if asked."""
+    """Return the values that depend on no input, no random number and no buffer or parameter.
+
+    With `of_weights`, values that depend on parameters and buffers count as constants, too.
+    """
     states = graph.states.items()
-    found = {name for name, state in states if of_weights or state.kind == "constant"}
+    constant_names = {name for name, state in states if of_weights or state.kind == "constant"}
     for op in graph.operations:
-        if not is_random(op) and found.issuperset(op.refs()):
-            found.update(name for name in op.outputs if name)
-    return found
+        if not is_random(op) and constant_names.issuperset(op.refs()):
+            constant_names.update(name for name in op.outputs if name)
+    return constant_names
 
 
 def is_named_activation(op: Operation) -> bool:
-    """An activation with an operator of its own, such as relu; not a primitive, such as exp."""
+    """Return whether an operation is an activation such as relu, not a primitive such as exp."""
     return op.name in ACTIVATIONS
 
 
-# What the field calls an operator, where that is not the operator's own name.
+# Operators whose name in the field differs from their name in PyTorch.
 FIELD_NAMES = {
     "linalg_vector_norm": "vector_norm", "_softmax": "softmax", "_log_softmax": "log_softmax",
     "cross_entropy_loss": "cross_entropy", "_to_copy": "cast", "to": "cast", "type_as": "cast",
@@ -206,7 +212,7 @@ FIELD_NAMES = {
 
 
 def field_name(op: Operation) -> str:
-    """The operation's name as kernel engineers say it: `conv2d`, `relu6`, `add`."""
+    """Return an operation's name in the words of kernel engineers: `conv2d`, `relu6`, `add`."""
     if op.name == "hardtanh" and op.args[1:] in ((0.0, 6.0), (0, 6)):
         return "relu6"
     if op.name in {"max", "min"} and op.target.endswith(".other"):

@@ -1,56 +1,57 @@
-"""This file knows about how much memory a forward takes at its worst moment.
+"""Estimates the memory that one forward pass needs at its worst moment.
 
-Three causes: tensors that something still reads, tensors that a running module's caller or a name
-in `forward` still holds, and the scratch that an operator takes while it runs. Beside the whole's
-forward stand a part's, which holds its inputs throughout, and the drawing of inputs.
+Three things hold memory: tensors that a later operation reads, tensors that the caller of a running
+module or a variable in `forward` still refers to, and the workspace of the running operator. The
+estimate also covers a small part that runs by itself, which holds its inputs throughout, and the
+drawing of inputs.
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
-from runner.graph.cost import flops, largest_node
+from runner.graph.cost import find_largest_node, flops
 from runner.graph.ir import Graph, Mode, Operation, Recipe, Scope, TensorSpec
-from runner.graph.workspace_memory import scratch
+from runner.graph.workspace_memory import estimate_workspace
 from runner.problems import Problem
 
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """The worst moment of one forward pass."""
+    """Memory at the worst moment of one forward pass."""
 
     resident_bytes: int
     allocated_bytes: int
-    """What a limit on allocations must allow for."""
+    """Bytes that a limit on allocations must permit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What one forward pass of a problem needs."""
+    """Memory and work that one forward pass of a problem needs."""
 
     peak: Peak
     inputs_bytes: int
     outputs_bytes: int
     weights_bytes: int
-    """Parameters and buffers, which are part of the peak."""
+    """Bytes of parameters and buffers, which are part of the peak."""
     parts_bytes: int
-    """At the worst moment of a small part that runs by itself."""
+    """Bytes at the worst moment of two operations in a row that run by themselves."""
     drawing_bytes: int
-    """While inputs that took some computing are made a second time, beside the first."""
+    """Bytes while computed inputs are made a second time, next to the first ones."""
     flops: int
     operations: int
     workloads: int
-    """Different operations: an operator on other shapes is another."""
+    """Number of different operations; the same operator on other shapes is another one."""
     steps: int
-    """Operations that recurrent layers unroll to while they run."""
+    """Number of operations that recurrent layers run when they unroll."""
     largest_node_bytes: int
-    """Inputs, weights and outputs of the largest single operation."""
+    """Bytes of inputs, weights and outputs of the largest single operation."""
     largest_node: str
-    """That operation, and the module that runs it: `linear in mlp.up`."""
+    """Name of that operation and the module that runs it: `linear in mlp.up`."""
 
 
-def estimate(problem: Problem, mode: Mode = "eval") -> Estimate:
-    """The memory that a problem will need, from its captured program; nothing is computed.
+def estimate_problem(problem: Problem, mode: Mode = "eval") -> Estimate:
+    """Return the memory that a problem will need, from its captured program; computes nothing.
 
     Raises:
         ProblemError: the author's code fails.
@@ -59,23 +60,23 @@ def estimate(problem: Problem, mode: Mode = "eval") -> Estimate:
     from runner.graph.normalize import normalize
     from runner.graph.tracing.capture import capture
 
-    return demands(normalize(capture(problem, mode)))
+    return estimate_graph(normalize(capture(problem, mode)))
 
 
-def demands(graph: Graph) -> Estimate:
-    """What a captured program needs."""
+def estimate_graph(graph: Graph) -> Estimate:
+    """Return the memory and work that a captured program needs."""
     values = graph.values
-    size, name = largest_node(graph)
+    size, name = find_largest_node(graph)
     return Estimate(
-        peak(graph),
-        sum(values[each.name].nbytes for each in graph.inputs),
-        sum(values[each].nbytes for each in {*graph.output_names()}),
+        estimate_peak(graph),
+        sum(values[item.name].nbytes for item in graph.inputs),
+        sum(values[item].nbytes for item in {*graph.output_names()}),
         sum(values[name].nbytes for name in _weights(graph)),
-        _parts_bytes(graph),
-        _drawing_bytes(graph),
+        _largest_part_bytes(graph),
+        _redrawing_bytes(graph),
         sum(flops(op, values) for op in graph.operations),
         len(graph.operations),
-        len({(op.name, *(values[name] for name in _named(op))) for op in graph.operations}),
+        len({(op.name, *(values[name] for name in _value_names(op))) for op in graph.operations}),
         sum(_steps(op, values) for op in graph.operations),
         size,
         name,
@@ -83,38 +84,38 @@ def demands(graph: Graph) -> Estimate:
 
 
 def _weights(graph: Graph) -> Iterable[str]:
-    """The tensors that the model owns; of tied ones, one."""
+    """Return the tensors that the model owns; tied names count as one tensor."""
     named = {graph.tied.get(s.path, s.path): name for name, s in graph.states.items()}
     return named.values()
 
 
-def peak(graph: Graph) -> Peak:
-    """Memory at the worst moment of one forward pass, parameters and inputs included.
+def estimate_peak(graph: Graph) -> Peak:
+    """Return the memory at the worst moment of one forward pass, parameters and inputs included.
 
     Views share their base's storage.
     """
     owner = _owners(graph)
-    until = _held_until(graph, owner)
+    last_uses = _lifetimes(graph, owner)
     inputs = [i.name for i in graph.inputs]
-    always = {*graph.states, *inputs}
-    alive = sum(graph.values[name].touched_bytes for name in (*_weights(graph), *inputs))
-    resident = allocated = alive
-    ending: dict[int, set[str]] = {}
-    for name, index in until.items():
-        if name not in always:
-            ending.setdefault(index, set()).add(name)
+    permanent = {*graph.states, *inputs}
+    alive_bytes = sum(graph.values[name].touched_bytes for name in (*_weights(graph), *inputs))
+    resident = allocated = alive_bytes
+    freed_after: dict[int, set[str]] = {}
+    for name, index in last_uses.items():
+        if name not in permanent:
+            freed_after.setdefault(index, set()).add(name)
     for index, op in enumerate(graph.operations):
         if not op.view:
-            alive += sum(graph.values[name].nbytes for name in op.outputs if name)
-            taken = scratch(op, graph.values)
-            resident = max(resident, alive + taken.resident_bytes)
-            allocated = max(allocated, alive + taken.allocated_bytes)
-        alive -= sum(graph.values[name].nbytes for name in ending.get(index, ()))
+            alive_bytes += sum(graph.values[name].nbytes for name in op.outputs if name)
+            workspace = estimate_workspace(op, graph.values)
+            resident = max(resident, alive_bytes + workspace.resident_bytes)
+            allocated = max(allocated, alive_bytes + workspace.allocated_bytes)
+        alive_bytes -= sum(graph.values[name].nbytes for name in freed_after.get(index, ()))
     return Peak(resident, allocated)
 
 
 def _owners(graph: Graph) -> dict[str, str]:
-    """The value that owns each value's memory."""
+    """Return, for each value, the value that owns its memory."""
     owner: dict[str, str] = {}
     for op in graph.operations:
         source = next(op.refs(), None)
@@ -125,118 +126,125 @@ def _owners(graph: Graph) -> dict[str, str]:
     return owner
 
 
-def _held_until(graph: Graph, owner: dict[str, str]) -> dict[str, int]:
-    """For each value that owns memory, the operation after which it is freed.
+def _lifetimes(graph: Graph, owner: dict[str, str]) -> dict[str, int]:
+    """Return, for each value that owns memory, the operation after which it is freed.
 
-    A module's caller holds what it passes until the module returns; a name in `forward` holds what
-    it was given until it is given something else, or `forward` returns.
+    A module's caller keeps its arguments alive until the module returns. A variable in `forward`
+    keeps its value alive until it is assigned again or `forward` returns.
     """
     ends: dict[Scope, int] = {}
     for index, op in enumerate(graph.operations):
         ends |= dict.fromkeys(op.scopes, index)
-    made_in: dict[str, tuple[Scope, ...]] = {}
-    until: dict[str, int] = {}
+    creation_scopes: dict[str, tuple[Scope, ...]] = {}
+    last_uses: dict[str, int] = {}
     for index, op in enumerate(graph.operations):
         for name in op.outputs:
             if name and owner[name] == name:
-                made_in[name] = op.scopes
-                until[name] = index
+                creation_scopes[name] = op.scopes
+                last_uses[name] = index
         for name in op.refs():
             base = owner.get(name, name)
-            entered = [scope for scope in op.scopes if scope not in made_in.get(base, ())]
-            last = max([index, *(ends[scope] for scope in entered)])
-            until[base] = max(until.get(base, 0), last)
-    for base, index in _named_until(graph, owner, ends):
-        until[base] = max(until.get(base, 0), index)
+            entered = [scope for scope in op.scopes if scope not in creation_scopes.get(base, ())]
+            end = max([index, *(ends[scope] for scope in entered)])
+            last_uses[base] = max(last_uses.get(base, 0), end)
+    for base, index in _variable_lifetimes(graph, owner, ends):
+        last_uses[base] = max(last_uses.get(base, 0), index)
     for name in graph.output_names():
-        until[owner.get(name, name)] = len(graph.operations)
-    return until
+        last_uses[owner.get(name, name)] = len(graph.operations)
+    return last_uses
 
 
-def _named_until(
+def _variable_lifetimes(
     graph: Graph, owner: dict[str, str], ends: dict[Scope, int]
 ) -> Iterator[tuple[str, int]]:
-    """What the author's statements give names to, and the operation after which it has none."""
-    holds: dict[tuple[Scope | None, str], str] = {}
+    """Yield each value that the author's code names, and the operation that ends the name."""
+    variables: dict[tuple[Scope | None, str], str] = {}
     for index, op in enumerate(graph.operations):
         after = graph.operations[index + 1] if index + 1 < len(graph.operations) else None
         statement = _statement(op)
         if statement is None or (after is not None and _statement(after) == statement):
-            continue  # a statement's result is that of its last operation
+            continue  # The last operation of a statement gives its result.
         assert op.origin is not None
         results, targets = [name for name in op.outputs if name], op.origin.targets
         if len(targets) != len(results):
             continue
         for name, target in zip(results, targets, strict=True):
             place = statement[0], target
-            if place in holds:
-                yield holds[place], index
-            holds[place] = owner[name]
-    for (scope, _), base in holds.items():
+            if place in variables:
+                yield variables[place], index
+            variables[place] = owner[name]
+    for (scope, _), base in variables.items():
         yield base, ends[scope] if scope else len(graph.operations) - 1
 
 
 def _statement(op: Operation) -> tuple[Scope | None, str, int] | None:
-    """Where the author wrote it: in which module's forward (None: the model's), and its place."""
+    """Return an operation's module of the author's (None: the model), its file and statement."""
     frame = next((scope for scope in reversed(op.scopes) if not scope.builtin), None)
     return (frame, op.origin.file, op.origin.statement) if op.origin else None
 
 
-def _named(op: Operation) -> list[str]:
+def _value_names(op: Operation) -> list[str]:
     return [*op.refs(), *filter(None, op.outputs)]
 
 
-def _parts_bytes(graph: Graph) -> int:
-    """Of two operations in a row, with what the first one is given: a part holds its inputs."""
+def _largest_part_bytes(graph: Graph) -> int:
+    """Return the most bytes that two operations in a row and their inputs take together."""
     owner = _owners(graph)
     producers = {name: op for op in graph.operations if not op.view for name in op.outputs if name}
-    most = 0
+    largest = 0
     for op in graph.operations:
         for name in op.refs() if not op.view else ():
-            first = producers.get(owner.get(name, name))
-            if first is not None:
-                held = {owner.get(each, each) for each in (*_named(first), *_named(op))}
-                most = max(most, sum(graph.values[each].nbytes for each in held))
-    return most
+            producer = producers.get(owner.get(name, name))
+            if producer is not None:
+                owners = {
+                    owner.get(value, value)
+                    for value in (*_value_names(producer), *_value_names(op))
+                }
+                largest = max(largest, sum(graph.values[value].nbytes for value in owners))
+    return largest
 
 
-def _drawing_bytes(graph: Graph) -> int:
-    """Zero where inputs are drawn and no more: those are not made twice."""
-    most = before = 0
-    for each in graph.inputs:
-        size = graph.values[each.name].nbytes
-        made = [op for op in each.recipe.operations if not op.view] if each.recipe else []
-        if each.recipe and len(made) > 1:
-            most = max(most, before + _making_bytes(each.recipe))
+def _redrawing_bytes(graph: Graph) -> int:
+    """Return the bytes while computed inputs are made a second time; 0 if all are only drawn."""
+    largest = before = 0
+    for model_input in graph.inputs:
+        size = graph.values[model_input.name].nbytes
+        computations = (
+            [op for op in model_input.recipe.operations if not op.view]
+            if model_input.recipe
+            else []
+        )
+        if model_input.recipe and len(computations) > 1:
+            largest = max(largest, before + _recipe_bytes(model_input.recipe))
         before += size
-    return before + most if most else 0
+    return before + largest if largest else 0
 
 
-def _making_bytes(recipe: Recipe) -> int:
-    """At the worst statement: what it reads, and everything that it makes on the way."""
+def _recipe_bytes(recipe: Recipe) -> int:
+    """Return the bytes that a recipe's worst statement reads and makes."""
     specs = recipe.specs
     owner: dict[str, str] = {}
     for op in recipe.operations:
         source = next(op.refs(), None)
         for name in op.outputs:
             owner[name] = owner.get(source, source) if op.view and source else name
-    most = 0
+    largest = 0
     for _, ops in groupby(recipe.operations, lambda op: op.origin and op.origin.statement):
-        held = {owner.get(name, name) for op in ops for name in _named(op)}
-        most = max(most, sum(specs[name].nbytes for name in held if name in specs))
-    return most
+        owners = {owner.get(name, name) for op in ops for name in _value_names(op)}
+        largest = max(largest, sum(specs[name].nbytes for name in owners if name in specs))
+    return largest
 
 
-_STEP = {"gru": 11, "rnn_tanh": 3, "rnn_relu": 3}
-"""Operations of one step of one layer; an LSTM is one operation of oneDNN."""
+_OPERATIONS_PER_STEP = {"gru": 11, "rnn_tanh": 3, "rnn_relu": 3}
+"""Operations of one step of one recurrent layer; an LSTM is one operation of oneDNN."""
 
 
 def _steps(op: Operation, values: dict[str, TensorSpec]) -> int:
-    """How many operations a recurrent layer runs, one after the other."""
-    if op.name not in _STEP:
+    """Return how many operations a recurrent layer runs, one after the other."""
+    if op.name not in _OPERATIONS_PER_STEP:
         return 0
     names = list(op.refs())
     sequence = values[names[0]].shape
     batch_first = op.arg("batch_first") is True and len(sequence) > 2
     layers = sum(len(values[name].shape) > 1 for name in names[2:]) // 2
-    return _STEP[op.name] * sequence[1 if batch_first else 0] * layers
+    return _OPERATIONS_PER_STEP[op.name] * sequence[1 if batch_first else 0] * layers

@@ -1,8 +1,8 @@
-"""Where each value of a program lives, and how it lies in memory, once the model is on a device.
+"""Finds out each value's device and memory layout once the model is on a device.
 
 Traced on a CPU, `torch.arange(n, device=x.device)` and `torch.arange(n)` are the same program, and
-a copy that only another device makes is none. So the forward is traced a second time with the model
-and its inputs on a simulated device, and both traces are read side by side.
+a copy that only another device makes does not appear. So the forward is traced a second time with
+the model and its inputs on a simulated device, and both traces are read side by side.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from torch.fx import Node as FxNode
 
 from runner.graph.ir import CPU, DEVICE, Operation, Symbol, TensorSpec
 from runner.graph.operations import kind
-from runner.graph.tracing.export_trace import Built, Placement, Traced, export
+from runner.graph.tracing.export_trace import BuiltProblem, Placement, TracedProgram, export
 from runner.problems import imported_packages
-from runner.problems.fake_execution import FakeTensors, move
+from runner.problems.fake_execution import FakeTensors, move_model
 from runner.problems.simulated_device import simulated_device
 from runner.torch_internals import (
     OpOverload,
@@ -37,44 +37,45 @@ from runner.torch_internals import (
     without_known_numbers,
 )
 
-_ASKS = re.compile(rb"\.device\b|\bis_(cuda|cpu|xpu|mps)\b|\bget_device\b|\baccelerator\b")
+_DEVICE_QUERY = re.compile(rb"\.device\b|\bis_(cuda|cpu|xpu|mps)\b|\bget_device\b|\baccelerator\b")
 _ON_DEVICE = "on_device"
-"""Key of a node's `meta`: what it gives where the model is on a device, as a fake tensor."""
+"""Key of a node's `meta`: the fake tensor that the node gives when the model is on a device."""
 _MOVES = {"to", "_to_copy", "type_as"}
-"""Operators that may give their argument on another device."""
-_LEFT_OUT_HERE = _MOVES | {"contiguous"}
-"""Operators that do nothing where a tensor is already as they make it, and may leave no trace."""
-_LAID_OUT_BY_DEVICE = {"scaled_dot_product_attention"}
-"""Operators whose result lies in another order on a CPU."""
+"""Operators that may return their argument on another device."""
+_MAY_BE_ABSENT_HERE = _MOVES | {"contiguous"}
+"""Operators that do nothing to a tensor that already fits, and may then leave no trace."""
+_DEVICE_LAYOUT_OPERATORS = {"scaled_dot_product_attention"}
+"""Operators whose result has another memory order on a CPU than on other devices."""
 
 
 def note_placement(
-    built: Built, traced: Traced, build: Callable[[FakeTensors], Built] | None
+    built: BuiltProblem, traced: TracedProgram, build: Callable[[FakeTensors], BuiltProblem] | None
 ) -> None:
     """Give each node of an exported program its value on a device, where that could differ.
 
-    Where it cannot be found out, or the forward does not run there, a note of the trace says so.
+    If the values cannot be found out, or the forward does not run on a device, add a note to the
+    trace.
     """
     file = built.loaded.problem.path
-    if not (_depends_on_device(traced) or _may_ask(file)):
+    if not (_depends_on_device(traced) or _may_query_device(file)):
         return
     try:
         try:
-            other = _traced(built, build)
+            device_trace = _trace_on_device(built, build)
         except Exception as error:
             if not _is_not_implemented(error):
                 raise
             with without_known_numbers():
-                other = _traced(built, build)
+                device_trace = _trace_on_device(built, build)
     except MemoryError:
         raise
-    except Exception as error:  # whatever the author's file or a library raises on that device
+    except Exception as error:  # The author's file or a library may raise anything there.
         mixes = mixes_devices(error)
         traced.placement = "mixed" if mixes else "unknown"
-        what = "does not run on a device" if mixes else "not shown to run on a device"
-        traced.notes.append(f"{what}: {_reason(error, str(file))}")
+        summary = "does not run on a device" if mixes else "not shown to run on a device"
+        traced.notes.append(f"{summary}: {_error_summary(error, str(file))}")
         return
-    if not _take_over(traced.module, other.module):
+    if not _copy_device_values(traced.module, device_trace.module):
         for node in _nodes(traced.module):
             node.meta.pop(_ON_DEVICE, None)
         traced.placement = "unknown"
@@ -82,24 +83,27 @@ def note_placement(
 
 
 def _is_not_implemented(error: BaseException | None) -> bool:
-    """Whether torch said so, be it that a library says it in its own words."""
+    """Return whether an error is, or was caused by, a NotImplementedError."""
     while error is not None and not isinstance(error, NotImplementedError):
         error = error.__cause__ or error.__context__
     return error is not None
 
 
-def _traced(built: Built, build: Callable[[FakeTensors], Built] | None) -> Traced:
-    with without_guards(), contextlib.redirect_stdout(io.StringIO()):  # printed at the first trace
+def _trace_on_device(
+    built: BuiltProblem, build: Callable[[FakeTensors], BuiltProblem] | None
+) -> TracedProgram:
+    # The author's prints already came out at the first trace.
+    with without_guards(), contextlib.redirect_stdout(io.StringIO()):
         return export(_on_device(built, build))
 
 
-def _may_ask(file: Path) -> bool:
-    """Whether the author's file, or a package that it imports, may look which device it is on."""
-    return bool(imported_packages(file)) or _ASKS.search(file.read_bytes()) is not None
+def _may_query_device(file: Path) -> bool:
+    """Return whether the author's file, or a package that it imports, may query the device."""
+    return bool(imported_packages(file)) or _DEVICE_QUERY.search(file.read_bytes()) is not None
 
 
-def _depends_on_device(traced: Traced) -> bool:
-    """Whether the forward makes or moves a tensor, or holds one that `.to()` leaves where it is."""
+def _depends_on_device(traced: TracedProgram) -> bool:
+    """Return whether the forward makes, moves or holds tensors whose device may differ."""
     if any(kind == "constant" for kind, _, _ in traced.placeholders):
         return True
     for node in _nodes(traced.module):
@@ -109,13 +113,13 @@ def _depends_on_device(traced: Traced) -> bool:
                 return True
         elif isinstance(target, OpOverload):
             name = target.overloadpacket.__name__
-            if "device" in node.kwargs or name in _MOVES | _LAID_OUT_BY_DEVICE:
+            if "device" in node.kwargs or name in _MOVES | _DEVICE_LAYOUT_OPERATORS:
                 return True
     return False
 
 
 def _nodes(module: Any) -> Iterator[FxNode]:
-    """The nodes of a graph, and of the graphs that it calls, in the order in which they stand."""
+    """Yield the nodes of a graph, and of the graphs that it calls, in program order."""
     for node in module.graph.nodes:
         yield node
         inner = _attribute(node) if node.op == "get_attr" else None
@@ -127,93 +131,102 @@ def _attribute(node: FxNode) -> Any:
     return functools.reduce(getattr, str(node.target).split("."), node.graph.owning_module)
 
 
-def _on_device(built: Built, build: Callable[[FakeTensors], Built] | None) -> Built:
-    """Model and inputs as a harness moves them: parameters and buffers, and each input tensor.
+def _on_device(
+    built: BuiltProblem, build: Callable[[FakeTensors], BuiltProblem] | None
+) -> BuiltProblem:
+    """Return the problem with its model and inputs moved to the simulated device.
 
-    `build` makes them anew, so that nothing is left of the first trace; without it, the model is
+    `build` builds them again, so that nothing of the first trace remains. Without it the model is
     copied, since only real numbers could build it.
     """
     fake, device = FakeTensors(), simulated_device()
-    other = build(fake) if build else replace(built, model=fake.copied(built.model))
-    move(other.model, fake, device)
+    device_problem = build(fake) if build else replace(built, model=fake.copy_model(built.model))
+    move_model(device_problem.model, fake, device)
     with fake:
         args, kwargs = tree_map(
             lambda leaf: leaf.to(device) if isinstance(leaf, torch.Tensor) else leaf,
-            (other.args, other.kwargs),
+            (device_problem.args, device_problem.kwargs),
         )
-    return replace(other, args=args, kwargs=kwargs)
+    return replace(device_problem, args=args, kwargs=kwargs)
 
 
-def _take_over(here: Any, there: Any) -> bool:
-    """Note what each node gives on the device; False where the programs are not the same.
+def _copy_device_values(module: Any, device_module: Any) -> bool:
+    """Store on each node its value on the device; return False if the two programs differ.
 
-    A move or a copy that only the device needs is put into the program: here it gives its argument.
-    What each node reads is as on the device: here a move's result and its argument are one value.
+    A move or copy that only the device's program has is inserted here, where it returns its
+    argument. Each node is rewired to read what its counterpart reads: here a move's result and its
+    argument are the same value.
     """
-    waiting = [node for node in _nodes(there) if not _only_checks(node)][::-1]
-    same: dict[FxNode, FxNode] = {}
-    """Node of the program on the device -> the same node here."""
-    added: dict[FxNode, FxNode] = {}
-    """Node that only the program on the device has -> what it reads."""
-    before: FxNode | None = None
-    for node in list(_nodes(here)):
-        if _only_checks(node):
+    queue = [node for node in _nodes(device_module) if not _is_assertion(node)][::-1]
+    counterparts: dict[FxNode, FxNode] = {}
+    """Node of the program on the device -> its counterpart here."""
+    device_only: dict[FxNode, FxNode] = {}
+    """Node that only the program on the device has -> the node that it reads."""
+    previous: FxNode | None = None
+    for node in list(_nodes(module)):
+        if _is_assertion(node):
             continue
-        while waiting and not (
-            _alike(node, waiting[-1]) and _reads_alike(node, waiting[-1], same, added)
+        while queue and not (
+            _is_same_operation(node, queue[-1])
+            and _reads_same_value(node, queue[-1], counterparts, device_only)
         ):
-            other = waiting.pop()
-            if before is None or _operator(other) not in _LEFT_OUT_HERE:
+            device_node = queue.pop()
+            if previous is None or _operator(device_node) not in _MAY_BE_ABSENT_HERE:
                 return False
-            same[other] = before = _added(other, same, before)
-            added[other] = other.all_input_nodes[0]
-        if not waiting:
+            counterparts[device_node] = previous = _insert_node(device_node, counterparts, previous)
+            device_only[device_node] = device_node.all_input_nodes[0]
+        if not queue:
             return False
-        other = waiting.pop()
+        device_node = queue.pop()
         leaves, structure = tree_flatten((node.args, node.kwargs))
-        other_leaves, _ = tree_flatten((other.args, other.kwargs))
-        if len(leaves) != len(other_leaves):
+        device_leaves, _ = tree_flatten((device_node.args, device_node.kwargs))
+        if len(leaves) != len(device_leaves):
             return False
-        node.meta[_ON_DEVICE] = other.meta.get("val")
+        node.meta[_ON_DEVICE] = device_node.meta.get("val")
         node.args, node.kwargs = tree_unflatten(
             [
-                same.get(other_leaf, leaf) if isinstance(other_leaf, FxNode) else leaf
-                for leaf, other_leaf in zip(leaves, other_leaves, strict=True)
+                counterparts.get(device_leaf, leaf) if isinstance(device_leaf, FxNode) else leaf
+                for leaf, device_leaf in zip(leaves, device_leaves, strict=True)
             ],
             structure,
         )
-        same[other] = before = node
-    return not waiting
+        counterparts[device_node] = previous = node
+    return not queue
 
 
-def _added(other: FxNode, same: dict[FxNode, FxNode], before: FxNode) -> FxNode:
-    source = same[other.all_input_nodes[0]]
-    with before.graph.inserting_after(before):
-        node = before.graph.call_function(other.target, (source,))  # type: ignore[arg-type]
-    node.meta = {**other.meta, "val": source.meta["val"], _ON_DEVICE: other.meta["val"]}
+def _insert_node(
+    device_node: FxNode, counterparts: dict[FxNode, FxNode], previous: FxNode
+) -> FxNode:
+    source = counterparts[device_node.all_input_nodes[0]]
+    with previous.graph.inserting_after(previous):
+        node = previous.graph.call_function(device_node.target, (source,))  # type: ignore[arg-type]
+    node.meta = {**device_node.meta, "val": source.meta["val"], _ON_DEVICE: device_node.meta["val"]}
     return node
 
 
-def _reads_alike(
-    node: FxNode, other: FxNode, same: Mapping[FxNode, FxNode], added: Mapping[FxNode, FxNode]
+def _reads_same_value(
+    node: FxNode,
+    device_node: FxNode,
+    counterparts: Mapping[FxNode, FxNode],
+    device_only: Mapping[FxNode, FxNode],
 ) -> bool:
-    """Whether a move's argument is the same value in both programs."""
+    """Return whether a move's argument is the same value in both programs."""
     if _operator(node) not in _MOVES:
         return True
-    source = other.all_input_nodes[0]
-    while source in added:
-        source = added[source]
-    return same[source] is node.all_input_nodes[0]
+    source = device_node.all_input_nodes[0]
+    while source in device_only:
+        source = device_only[source]
+    return counterparts[source] is node.all_input_nodes[0]
 
 
-def _only_checks(node: FxNode) -> bool:
+def _is_assertion(node: FxNode) -> bool:
     return _operator(node).startswith("_assert")
 
 
-def _alike(one: FxNode, other: FxNode) -> bool:
-    if one.op != other.op or one.op != "call_function":
-        return one.op == other.op
-    return one.target == other.target or {_operator(one), _operator(other)} <= _MOVES
+def _is_same_operation(node: FxNode, device_node: FxNode) -> bool:
+    if node.op != device_node.op or node.op != "call_function":
+        return node.op == device_node.op
+    return node.target == device_node.target or {_operator(node), _operator(device_node)} <= _MOVES
 
 
 def _operator(node: FxNode) -> str:
@@ -221,35 +234,36 @@ def _operator(node: FxNode) -> str:
     return target.overloadpacket.__name__ if isinstance(target, OpOverload) else ""
 
 
-def _reason(error: Exception, file: str) -> str:
-    """The error's first sentence, and the author's line that raised it."""
+def _error_summary(error: Exception, file: str) -> str:
+    """Return the first sentence of an error, with the line of the author's file that raised it."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
     lines = str(error).strip().splitlines()
-    said = lines[0].partition(". ")[0] if lines else type(error).__name__
-    if " object at 0x" in said:  # another address in each run, and about torch's own objects
-        said = f"{type(error).__name__} while it was traced there"
-    return f"line {frames[-1].lineno}: {said}" if frames else said
+    sentence = lines[0].partition(". ")[0] if lines else type(error).__name__
+    # An address differs between runs, and such a message is about torch's own objects.
+    if " object at 0x" in sentence:
+        sentence = f"{type(error).__name__} while it was traced there"
+    return f"line {frames[-1].lineno}: {sentence}" if frames else sentence
 
 
 def is_on_cpu(node: FxNode, position: int = 0) -> bool:
-    """Whether a node's result is on the CPU where the model is on a device."""
+    """Return whether a node's result stays on the CPU when the model is on a device."""
     value = node.meta.get(_ON_DEVICE)
     value = value[position] if isinstance(value, (list, tuple)) and value else value
     return isinstance(value, torch.Tensor) and value.device.type == "cpu"
 
 
 def is_copy_on_device(name: str, source: Any, after: torch.Tensor | None = None) -> bool:
-    """Whether a copy that a CPU need not make is one elsewhere, where the source lies otherwise."""
+    """Return whether an operator copies on a device, where the source's layout may differ."""
     before = source.meta.get(_ON_DEVICE)
     if not isinstance(before, torch.Tensor):
         return False
     if name == "contiguous":
         return not before.is_contiguous()
-    return after is not None and not viewable(before, after)
+    return after is not None and not can_view(before, after)
 
 
-def viewable(before: torch.Tensor, after: torch.Tensor) -> bool:
-    """Whether a tensor's strides allow to read it in another shape."""
+def can_view(before: torch.Tensor, after: torch.Tensor) -> bool:
+    """Return whether a tensor's strides allow to view it in another shape."""
     try:
         torch.empty_strided(before.shape, before.stride(), device="meta").view(after.shape)
     except RuntimeError:
@@ -257,33 +271,39 @@ def viewable(before: torch.Tensor, after: torch.Tensor) -> bool:
     return True
 
 
-def placed(
+def with_device(
     op: Operation, node: FxNode, values: Mapping[str, TensorSpec], placement: Placement
 ) -> Operation:
-    """Return the operation, of `node`, with the device that its result is made on or moved to."""
-    known, here = _ON_DEVICE in node.meta, is_on_cpu(node)
+    """Return the operation with the device that its result is made on or moved to."""
+    has_device_value, on_cpu = _ON_DEVICE in node.meta, is_on_cpu(node)
     sources = node.all_input_nodes
-    if op.name in _MOVES and known and here != is_on_cpu(sources[0]):
+    if op.name in _MOVES and has_device_value and on_cpu != is_on_cpu(sources[0]):
         cast = () if op.view else (Symbol(f"torch.{values[op.outputs[0]].dtype}"),)
-        moved = (op.args[0], CPU if here else DEVICE, *cast)
-        schema = ("self", "device", "dtype")[: len(moved)]
-        return replace(op, target="to.device", args=moved, kwargs=(), schema=schema)
-    met = any(not is_on_cpu(source) for source in sources)
-    if "device" not in node.kwargs or (met != here if known else met):
+        arguments = (op.args[0], CPU if on_cpu else DEVICE, *cast)
+        schema = ("self", "device", "dtype")[: len(arguments)]
+        return replace(op, target="to.device", args=arguments, kwargs=(), schema=schema)
+    reads_device_value = any(not is_on_cpu(source) for source in sources)
+    if "device" not in node.kwargs or (
+        reads_device_value != on_cpu if has_device_value else reads_device_value
+    ):
         return op
-    if not known and placement == "mixed":
+    if not has_device_value and placement == "mixed":
         return op
-    return replace(op, kwargs=(*op.kwargs, ("device", CPU if here else DEVICE)))
+    return replace(op, kwargs=(*op.kwargs, ("device", CPU if on_cpu else DEVICE)))
 
 
-def made_on_cpu(operations: Sequence[Operation], on_cpu: Collection[str]) -> Iterator[str]:
-    """A note on each tensor that forward makes on the CPU, whichever device the model is on."""
-    moved: set[str] = set()
+def describe_cpu_tensors(operations: Sequence[Operation], on_cpu: Collection[str]) -> Iterator[str]:
+    """Yield a note on each tensor that forward makes on the CPU also for a model on a device."""
+    moved_values: set[str] = set()
     for op in reversed(operations):
-        if op.target == "to.device" or moved.intersection(op.outputs):
-            moved.update(name for name in op.refs() if name in on_cpu)
+        if op.target == "to.device" or moved_values.intersection(op.outputs):
+            moved_values.update(name for name in op.refs() if name in on_cpu)
     for op in operations:
         if kind(op) in {"creation", "random"} and op.outputs[0] in on_cpu:
             line = f"line {op.origin.line}: " if op.origin and op.origin.line else ""
-            then = "then moved to the model's device" if op.outputs[0] in moved else "stays there"
-            yield f"{line}made on the CPU, and {then}"
+            destination = (
+                "then moved to the model's device"
+                if op.outputs[0] in moved_values
+                else "stays there"
+            )
+            yield f"{line}made on the CPU, and {destination}"

@@ -1,11 +1,11 @@
-"""Class names in snake case, terms of the field kept whole."""
+"""Converts class names to snake case, with the field's terms in one piece."""
 
 from __future__ import annotations
 
 import re
 
-# What the splitting at capitals would tear apart or leave joined. `WaveNet`, `GATv2`, `DiT`, `E2E`
-# and `mLSTM` need no entry.
+# Terms that splitting at capitals alone would cut wrongly. `WaveNet`, `GATv2`, `DiT`, `E2E` and
+# `mLSTM` need no entry, since the patterns below split them correctly.
 TERMS = {
     "ALiBi": "alibi", "AdaIN": "adain", "AdaLN": "adaln", "BiFPN": "bifpn", "BiGRU": "bigru",
     "BiLSTM": "bilstm", "BoTNet": "botnet", "CoAtNet": "coatnet", "ConvNeXt": "convnext",
@@ -23,7 +23,7 @@ _TERM = re.compile(
     + "|".join(sorted(map(re.escape, TERMS), key=len, reverse=True))
     + r")(?![a-z])(\d*(?:(?<=\d)D(?![a-z]))?)"
 )
-_WHOLE = (
+_NO_WORD_START = (
     r"(?<=\d)D(?![a-z])",  # Conv2D
     r"(?<=[A-Z]\d)[A-Z](?![a-z])",  # E2E, S4D
     r"(?<=[A-Za-z0-9])Net(?![a-z])",  # WaveNet, HRNet, Res2Net
@@ -31,15 +31,15 @@ _WHOLE = (
     r"(?<=[A-Z][a-z][a-z])T(?![a-z])",  # DeiT
     r"(?<=\b[a-z])[A-Z]{2}",  # mLSTM
 )
-"""Capitals that begin no word."""
+"""Patterns for capitals that do not begin a new word."""
 _WORDS = re.compile(
-    rf"(?!{'|'.join(_WHOLE)})(?:(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z](?!v\d)[a-z]))"
+    rf"(?!{'|'.join(_NO_WORD_START)})(?:(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z](?!v\d)[a-z]))"
 )
-"""Where a word begins: at a capital, but in `GATv2` and what `_WHOLE` lists."""
+"""Matches the start of a word: a capital, except in `GATv2` and as `_NO_WORD_START` lists."""
 
 
 def snake_case(name: str) -> str:
-    """`TransformerBlock` as `transformer_block`, `RMSNorm` as `rms_norm`, `ReLU6` as `relu6`."""
+    """Return a name in snake case: `RMSNorm` as `rms_norm`, `ReLU6` as `relu6`."""
     name = _TERM.sub(lambda m: f"_{TERMS[m[1]]}{m[2]}_", name)
     text = re.sub(r"\W+", "_", _WORDS.sub("_", name)).lower()
     return re.sub(r"_+", "_", text).strip("_")

@@ -1,6 +1,6 @@
-"""This file knows about what an operator takes while it runs, on top of its inputs and outputs.
+"""Estimates the memory that an operator takes while it runs, beyond its inputs and outputs.
 
-That of PyTorch 2.13 on a CPU with AVX-512, measured operator by operator.
+Measured operator by operator with PyTorch 2.13 on a CPU with AVX-512.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,59 +13,59 @@ Values = Mapping[str, TensorSpec]
 
 
 @dataclass(frozen=True, slots=True)
-class Scratch:
-    """What an operator takes on top of its inputs and outputs."""
+class Workspace:
+    """Memory that an operator takes beyond its inputs and outputs."""
 
     resident_bytes: int = 0
-    """At its worst moment, beyond the output, which is not all there yet."""
+    """Bytes at its worst moment, beyond the output, of which a part may not exist yet."""
     allocated_bytes: int = 0
-    """All that it asks for: some is given back before the rest is touched."""
+    """Sum of all bytes that it requests; some are freed before the rest is touched."""
 
 
-def scratch(op: Operation, values: Values) -> Scratch:
-    """What one operation takes while it runs."""
-    if op.name in _SCRATCH:
-        return _SCRATCH[op.name](op, values)
-    if op.name in _OF_FIRST_INPUT:
-        taken = int(_OF_FIRST_INPUT[op.name] * values[next(op.refs())].nbytes)
-        return Scratch(taken, taken)
-    return Scratch()
+def estimate_workspace(op: Operation, values: Values) -> Workspace:
+    """Return the memory that one operation takes while it runs."""
+    if op.name in _RULES:
+        return _RULES[op.name](op, values)
+    if op.name in _INPUT_MULTIPLES:
+        size = int(_INPUT_MULTIPLES[op.name] * values[next(op.refs())].nbytes)
+        return Workspace(size, size)
+    return Workspace()
 
 
-_OF_FIRST_INPUT = {
+_INPUT_MULTIPLES = {
     "logsumexp": 1, "cross_entropy_loss": 1, "mse_loss": 1, "smooth_l1_loss": 1, "huber_loss": 1,
     "l1_loss": 2, "kl_div": 3, "binary_cross_entropy": 1, "binary_cross_entropy_with_logits": 2,
     "triplet_margin_loss": 2, "cosine_similarity": 3, "cosine_embedding_loss": 1,
 }  # fmt: skip
-"""Operators that call others, as multiples of their first input."""
+"""Workspace of operators that call others, as multiples of their first input."""
 
 _BLOCK = 16
 """Channels that oneDNN keeps together."""
 
 
-def _convolution(op: Operation, values: Values) -> Scratch:
-    """oneDNN computes in a layout of its own: input and output are reordered, in full.
+def _convolution(op: Operation, values: Values) -> Workspace:
+    """Count the copies of input and output in oneDNN's own layout.
 
-    The reordered input is given back before the output is put into its place.
+    The reordered input is freed before the output is put into its place.
     """
     data, weight, out = (values[name] for name in (*list(op.refs())[:2], op.outputs[0]))
-    if not data.contiguous:  # channels last is what it takes as it is
-        return Scratch()
+    if not data.contiguous:  # oneDNN takes channels-last tensors without a copy.
+        return Workspace()
     transposed = "transpose" in op.name or op.arg("transposed") is True
-    if transposed and _over_one(op.arg("stride")):
-        taken = (1 if _over_one(op.arg("dilation")) else 2) * out.nbytes
-        return Scratch(taken, taken + data.nbytes)
+    if transposed and _exceeds_one(op.arg("stride")):
+        size = (1 if _exceeds_one(op.arg("dilation")) else 2) * out.nbytes
+        return Workspace(size, size + data.nbytes)
     ungrouped = weight.shape[0 if transposed else 1] == _channels(data, weight)
-    plain = not transposed and ungrouped and _channels(data, weight) < _BLOCK
-    source = 0 if plain else _blocked(data, weight)
-    result = _blocked(out, weight)
-    biased = isinstance(op.arg("bias"), Ref)
-    if transposed and biased:
-        return Scratch(source + result, source + result)
-    return Scratch(max(source + result - out.nbytes, result), source + result)
+    keeps_input_layout = not transposed and ungrouped and _channels(data, weight) < _BLOCK
+    source = 0 if keeps_input_layout else _blocked_bytes(data, weight)
+    result = _blocked_bytes(out, weight)
+    has_bias = isinstance(op.arg("bias"), Ref)
+    if transposed and has_bias:
+        return Workspace(source + result, source + result)
+    return Workspace(max(source + result - out.nbytes, result), source + result)
 
 
-def _over_one(value: object) -> bool:
+def _exceeds_one(value: object) -> bool:
     return any(
         n > 1 for n in (value if isinstance(value, tuple) else (value,)) if isinstance(n, int)
     )
@@ -75,42 +75,42 @@ def _channels(data: TensorSpec, weight: TensorSpec) -> int:
     return data.shape[-(len(weight.shape) - 1)]
 
 
-def _blocked(spec: TensorSpec, weight: TensorSpec) -> int:
-    """Bytes with the channels filled up to a block."""
+def _blocked_bytes(spec: TensorSpec, weight: TensorSpec) -> int:
+    """Return the bytes of a tensor whose channels are padded to whole blocks."""
     channels = _channels(spec, weight)
     return spec.nbytes // max(channels, 1) * (-(-channels // _BLOCK) * _BLOCK)
 
 
-def _matmul(op: Operation, values: Values) -> Scratch:
-    """A batch that is repeated for the other side is written out."""
+def _matmul(op: Operation, values: Values) -> Workspace:
+    """Count the copy of each side whose batch is broadcast to that of the other side."""
     out = values[op.outputs[0]]
     sides = [values[name] for name in list(op.refs())[:2]]
     if min(len(side.shape) for side in sides) < 3:
-        return Scratch()
-    copied = [side for side in sides if side.shape[:-2] != out.shape[:-2]]
-    taken = sum(prod((*out.shape[:-2], *side.shape[-2:])) * _item(side) for side in copied)
-    return Scratch(taken, taken)
+        return Workspace()
+    broadcast_sides = [side for side in sides if side.shape[:-2] != out.shape[:-2]]
+    size = sum(prod((*out.shape[:-2], *side.shape[-2:])) * _item(side) for side in broadcast_sides)
+    return Workspace(size, size)
 
 
-def _lstm(op: Operation, values: Values) -> Scratch:
-    """oneDNN orders the weights in its own way, for each call."""
-    taken = sum(values[name].nbytes for name in set(list(op.refs())[1:]))
-    return Scratch(taken, taken)
+def _lstm(op: Operation, values: Values) -> Workspace:
+    """Count oneDNN's copy of the weights in its own order, which it makes at each call."""
+    size = sum(values[name].nbytes for name in set(list(op.refs())[1:]))
+    return Workspace(size, size)
 
 
 def _item(spec: TensorSpec) -> int:
     return ITEM_BYTES.get(spec.dtype, 4)
 
 
-def _max_pooling(op: Operation, values: Values) -> Scratch:
-    """Where each maximum was, as int64, whether or not anybody asks."""
+def _max_pooling(op: Operation, values: Values) -> Workspace:
+    """Count the positions of the maxima (int64), which torch computes in any case."""
     if len([name for name in op.outputs if name]) > 1:
-        return Scratch()
-    taken = 8 * values[op.outputs[0]].numel
-    return Scratch(taken, taken)
+        return Workspace()
+    size = 8 * values[op.outputs[0]].numel
+    return Workspace(size, size)
 
 
-_SCRATCH: dict[str, Callable[[Operation, Values], Scratch]] = {
+_RULES: dict[str, Callable[[Operation, Values], Workspace]] = {
     **dict.fromkeys(("conv1d", "conv2d", "conv3d", "convolution"), _convolution),
     **dict.fromkeys(("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"), _convolution),
     "lstm": _lstm,

@@ -1,7 +1,13 @@
-"""Where models come from: one problem file, selecting them, fetching and checking the dataset."""
+"""Reads, selects and runs problem files, and fetches and checks the KernelBench dataset."""
 
-from runner.problems.author_errors import author_code, author_error, out_of_memory
-from runner.problems.dataset import CheckReport, FetchReport, check, fetch, known_level
+from runner.problems.author_errors import author_code, describe_author_error, is_out_of_memory
+from runner.problems.dataset import (
+    CheckReport,
+    FetchReport,
+    check_dataset,
+    fetch_dataset,
+    find_dataset_level,
+)
 from runner.problems.loading import (
     LoadedProblem,
     check_inputs,
@@ -9,30 +15,35 @@ from runner.problems.loading import (
     load_problem,
     seed,
 )
-from runner.problems.nested_values import members, plain
+from runner.problems.nested_values import members, to_plain_containers
 from runner.problems.package_model import (
-    example_of_init,
     find_problem,
-    problem_file,
-    problem_files,
+    resolve_problem_file,
+    suggest_init,
+    write_target_problems,
 )
 from runner.problems.package_targets import is_target
-from runner.problems.packages import imported_packages, is_checkout, known_as, within_package
+from runner.problems.packages import (
+    imported_packages,
+    is_checkout,
+    package_identity,
+    path_within_package,
+)
 from runner.problems.problem import (
     Problem,
     find_mistake,
     find_path,
-    idea,
-    identify,
+    identify_problem,
     read_problem,
+    summarize_problem,
 )
 from runner.problems.selection import (
     KERNELBENCH,
     DataRoot,
     data_root,
+    describe_origin,
     find_labels,
-    origin,
-    select,
+    select_problems,
 )
 
 __all__ = [
@@ -43,33 +54,33 @@ __all__ = [
     "LoadedProblem",
     "Problem",
     "author_code",
-    "author_error",
-    "check",
+    "check_dataset",
     "check_inputs",
     "check_outputs",
     "data_root",
-    "example_of_init",
-    "fetch",
+    "describe_author_error",
+    "describe_origin",
+    "fetch_dataset",
+    "find_dataset_level",
     "find_labels",
     "find_mistake",
     "find_path",
     "find_problem",
-    "idea",
-    "identify",
+    "identify_problem",
     "imported_packages",
     "is_checkout",
+    "is_out_of_memory",
     "is_target",
-    "known_as",
-    "known_level",
     "load_problem",
     "members",
-    "origin",
-    "out_of_memory",
-    "plain",
-    "problem_file",
-    "problem_files",
+    "package_identity",
+    "path_within_package",
     "read_problem",
+    "resolve_problem_file",
     "seed",
-    "select",
-    "within_package",
+    "select_problems",
+    "suggest_init",
+    "summarize_problem",
+    "to_plain_containers",
+    "write_target_problems",
 ]

@@ -1,4 +1,4 @@
-"""Tell a problem's author in one line where their code failed."""
+"""Describes in one line, for a problem's author, where their code failed."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pathlib import Path
 from types import TracebackType
 
 from runner.errors import KdrunError, MissingError, ProblemError
-from runner.problems.packages import within_package
+from runner.problems.packages import path_within_package
 from runner.problems.problem import Problem
 
 _OUT_OF_MEMORY = ("can't allocate memory", "cannot allocate memory", "out of memory", "bad_alloc")
-_PACKAGES = {
+_DISTRIBUTIONS = {
     "PIL": "pillow",
     "cv2": "opencv-python",
     "skimage": "scikit-image",
@@ -30,10 +30,10 @@ LONGEST_MESSAGE = 300
 
 @contextmanager
 def author_code(problem: Problem) -> Iterator[None]:
-    """Run the author's code: what it raises becomes a ProblemError that names the author's line.
+    """Run the author's code; an exception from it becomes a ProblemError with the author's line.
 
-    `sys.exit()` is an error of the file too. Running out of memory is nobody's fault: it leaves as
-    MemoryError. Our own errors pass unchanged.
+    `sys.exit()` counts as an error of the file. Running out of memory is not the author's mistake
+    and is raised as MemoryError. kdrun's own errors pass unchanged.
     """
     try:
         yield
@@ -42,32 +42,32 @@ def author_code(problem: Problem) -> Iterator[None]:
     except ModuleNotFoundError as error:
         raise _missing_module(problem, error) from error
     except (Exception, SystemExit) as error:
-        if out_of_memory(error):
-            raise MemoryError(one_line(str(error))) from error
-        if isinstance(error, ImportError) and (missing := _missing_name(problem, error)):
+        if is_out_of_memory(error):
+            raise MemoryError(shorten_message(str(error))) from error
+        if isinstance(error, ImportError) and (missing := _missing_attribute(problem, error)):
             raise missing from error
-        raise ProblemError(problem.path, author_error(problem, error)) from error
+        raise ProblemError(problem.path, describe_author_error(problem, error)) from error
 
 
-def author_error(problem: Problem, error: BaseException) -> str:
-    """One line for the author: the error, and the innermost line of their own file that led to it.
+def describe_author_error(problem: Problem, error: BaseException) -> str:
+    """Return one line with the error and the innermost line of the author's file that led to it.
 
     `RuntimeError: mat1 and mat2 shapes cannot be multiplied (4x3 and 5x7) (line 31, in forward)`.
-    Where a package that the file uses raised, its own line comes after that.
+    If a package that the file uses raised the error, the package's line follows.
     """
-    for link in _chain(error):
+    for link in _error_chain(error):
         if frame := _author_frame(problem.path, link.__traceback__):
             if isinstance(link, ModuleNotFoundError) and link.name:
                 missing = _missing_module(problem, link)
                 return f"{missing.what}; {missing.hint}" if missing.hint else missing.what
-            where = _where(problem.path, link.__traceback__)
-            return f"{_described(link, problem.path, frame[0])}{where}"
+            position = _format_position(problem.path, link.__traceback__)
+            return f"{_format_error(link, problem.path, frame[0])}{position}"
     package = _package_frame(problem.path, error.__traceback__)
-    return f"{_described(error, problem.path, None)}{f' ({package})' if package else ''}"
+    return f"{_format_error(error, problem.path, None)}{f' ({package})' if package else ''}"
 
 
-def out_of_memory(error: BaseException) -> bool:
-    """Whether memory is all that was missing, be it Python's, the allocator's or the GPU's."""
+def is_out_of_memory(error: BaseException) -> bool:
+    """Return whether an error means out of memory: Python's, the CPU allocator's or the GPU's."""
     if isinstance(error, MemoryError):
         return True
     text = str(error).lower()
@@ -78,113 +78,119 @@ def _missing_module(problem: Problem, error: ModuleNotFoundError) -> ProblemErro
     missing = error.name or ""
     package = missing.partition(".")[0]
     frame = _author_frame(problem.path, error.__traceback__)
-    where = f" (line {frame[0]})" if frame else ""
-    what = f"needs the module {missing!r}, which is not installed"
+    position = f" (line {frame[0]})" if frame else ""
+    problem_text = f"needs the module {missing!r}, which is not installed"
     if not package:
-        return ProblemError(problem.path, author_error(problem, error))
+        return ProblemError(problem.path, describe_author_error(problem, error))
     if package in sys.modules:
         version = getattr(sys.modules[package], "__version__", "")
-        have = f"{package} {version}".strip()
-        what = f"needs {missing!r}, which {have} does not have"
-        return _absent(problem, error, what, where)
-    beside = problem.path.parent
-    alone = f"a problem is one file: put what it uses of {package} into it"
-    if (beside / f"{package}.py").is_file():
-        what, hint = f"imports {package}.py, which lies beside it", alone
-    elif (beside / package).is_dir():
-        hint = f"{alone}, or run in the folder that holds {package}"
+        installed = f"{package} {version}".strip()
+        problem_text = f"needs {missing!r}, which {installed} does not have"
+        return _import_error(problem, error, problem_text, position)
+    folder = problem.path.parent
+    advice = f"a problem is one file: put what it uses of {package} into it"
+    if (folder / f"{package}.py").is_file():
+        problem_text, hint = f"imports {package}.py, which lies beside it", advice
+    elif (folder / package).is_dir():
+        hint = f"{advice}, or run in the folder that holds {package}"
     else:
-        hint = f"pip install {_PACKAGES.get(package, package)}"
-    return _absent(problem, error, what, where, hint)
+        hint = f"pip install {_DISTRIBUTIONS.get(package, package)}"
+    return _import_error(problem, error, problem_text, position, hint)
 
 
-def _missing_name(problem: Problem, error: ImportError) -> ProblemError | None:
-    """For `cannot import name 'Llama' from 'transformers'`."""
-    wanted = re.match(r"cannot import name '(\w+)' from '", str(error))
+def _missing_attribute(problem: Problem, error: ImportError) -> ProblemError | None:
+    """Return the error for `cannot import name 'Llama' from 'transformers'`; None for others."""
+    imported = re.match(r"cannot import name '(\w+)' from '", str(error))
     module = sys.modules.get(error.name or "")
-    if not wanted or module is None:
+    if not imported or module is None:
         return None
-    where = _where(problem.path, error.__traceback__)
-    close = difflib.get_close_matches(wanted[1], dir(module), n=1)
+    position = _format_position(problem.path, error.__traceback__)
+    close = difflib.get_close_matches(imported[1], dir(module), n=1)
     hint = f"is it {close[0]}?" if close else None
-    return _absent(problem, error, f"{error.name} has no {wanted[1]}", where, hint)
+    return _import_error(problem, error, f"{error.name} has no {imported[1]}", position, hint)
 
 
-def _absent(
-    problem: Problem, error: ImportError, what: str, where: str, hint: str | None = None
+def _import_error(
+    problem: Problem, error: ImportError, reason: str, position: str, hint: str | None = None
 ) -> ProblemError:
-    """Told apart: did an import of the file's own find nothing, or one of a package's."""
+    """Return a MissingError if the failing import is the file's own, not one inside a package."""
     if _package_frame(problem.path, error.__traceback__) is None:
-        return MissingError(problem.path, what, where, hint=hint)
-    return ProblemError(problem.path, what + where, hint=hint)
+        return MissingError(problem.path, reason, position, hint=hint)
+    return ProblemError(problem.path, reason + position, hint=hint)
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The error, then what it was raised from."""
-    seen: set[int] = set()
+def _error_chain(error: BaseException) -> Iterator[BaseException]:
+    """Yield the error, then the errors that caused it."""
+    visited: set[int] = set()
     link: BaseException | None = error
-    while link is not None and id(link) not in seen:
-        seen.add(id(link))
+    while link is not None and id(link) not in visited:
+        visited.add(id(link))
         yield link
         link = link.__cause__ or link.__context__
 
 
 def _author_frame(path: Path, traceback: TracebackType | None) -> tuple[int, str] | None:
-    """Line of the innermost frame that runs the author's file, and the function that it is in."""
+    """Return line and function of the innermost frame in the author's file; None without one."""
     line, function = None, ""
     while traceback is not None:
         code = traceback.tb_frame.f_code
         if code.co_filename == str(path):
             line = traceback.tb_lineno
-            if not code.co_name.startswith("<"):  # a lambda, a comprehension, the module
+            if not code.co_name.startswith("<"):  # not `<lambda>`, `<listcomp>` or `<module>`
                 function = code.co_name
         traceback = traceback.tb_next
     return None if line is None else (line, function)
 
 
-def _where(path: Path, traceback: TracebackType | None) -> str:
-    """` (line 5, in forward; zoo/model.py, line 31)`; nothing without the author's file."""
+def _format_position(path: Path, traceback: TracebackType | None) -> str:
+    """Return ` (line 5, in forward; zoo/model.py, line 31)`; "" if no frame is in the file."""
     if (frame := _author_frame(path, traceback)) is None:
         return ""
     line, function = frame
-    own = f"line {line}, in {function}" if function else f"line {line}"
+    author_line = f"line {line}, in {function}" if function else f"line {line}"
     package = _package_frame(path, traceback)
-    return f" ({own}; {package})" if package else f" ({own})"
+    return f" ({author_line}; {package})" if package else f" ({author_line})"
 
 
 def _package_frame(path: Path, traceback: TracebackType | None) -> str | None:
-    """Where the error came from, if that is a package between the author's file and torch."""
-    found = None
+    """Return file and line in a package if that code, called by the author's file, failed.
+
+    Frames of torch and of kdrun do not count.
+    """
+    location = None
     while traceback is not None:
         file = traceback.tb_frame.f_code.co_filename
         if file == str(path):
-            found = None
-        elif _is_of_a_package(file):
-            found = file, traceback.tb_lineno
+            location = None
+        elif _is_package_file(file):
+            location = file, traceback.tb_lineno
         traceback = traceback.tb_next
-    if found is None:
+    if location is None:
         return None
-    file, line = found
-    return f"{within_package(file)}, line {line}"
+    file, line = location
+    return f"{path_within_package(file)}, line {line}"
 
 
-def _is_of_a_package(file: str) -> bool:
+def _is_package_file(file: str) -> bool:
     import torch
 
-    ours = str(Path(__file__).parents[1]) + os.sep, str(Path(torch.__file__).parent) + os.sep
-    if file.startswith(("<", *ours)):
+    own_prefixes = (
+        str(Path(__file__).parents[1]) + os.sep,
+        str(Path(torch.__file__).parent) + os.sep,
+    )
+    if file.startswith(("<", *own_prefixes)):
         return False
     return "-packages" in file or not file.startswith(sysconfig.get_path("stdlib") + os.sep)
 
 
-def _described(error: BaseException, path: Path, line: int | None) -> str:
-    message = one_line(str(error))
+def _format_error(error: BaseException, path: Path, line: int | None) -> str:
+    message = shorten_message(str(error))
     if not message and isinstance(error, AssertionError) and line is not None:
         message = linecache.getline(str(path), line).strip()
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
-def one_line(message: str) -> str:
-    """The first paragraph: torch appends stack traces and advice below it."""
+def shorten_message(message: str) -> str:
+    """Return a message's first paragraph in one line; torch puts stack traces and advice below."""
     text = " ".join(message.strip().split("\n\n")[0].split())
     return text if len(text) <= LONGEST_MESSAGE else text[: LONGEST_MESSAGE - 1] + "…"

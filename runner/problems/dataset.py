@@ -1,7 +1,7 @@
-"""This file knows about the real dataset: where KernelBench comes from, and whether a copy is it.
+"""Fetches the KernelBench dataset and checks a copy of it against the manifest.
 
-Nothing of an untrusted source decides a path here: files are wanted by the manifest's names, taken
-by the manifest's sha256, and written under those names.
+An untrusted source never decides a path: files are looked up by the manifest's names, accepted by
+the manifest's sha256, and written under the manifest's names.
 """
 
 import hashlib
@@ -22,13 +22,13 @@ from http.client import HTTPException
 from pathlib import Path, PurePosixPath
 
 from runner.errors import DatasetError
-from runner.problems.selection import own_data
+from runner.problems.selection import own_data_paths
 from runner.untrusted_files import read_file
 
 COMMIT = "423217d9fda91e0c2d67e4a43bf62f96f6d104f1"
 ARCHIVE_URL = f"https://github.com/ScalingIntelligence/KernelBench/archive/{COMMIT}.tar.gz"
-OWN = "level3/gpt_oss.py"
-"""This project's own problem, beside level 3's 50."""
+OWN_PROBLEM = "level3/gpt_oss.py"
+"""File of this project's own problem, which is added to the 50 of level 3."""
 
 _DOWNLOAD_TIMEOUT_S = 60
 _LARGEST_DOWNLOAD_BYTES = 2**30
@@ -41,23 +41,23 @@ _BROKEN_ARCHIVE = (
 )
 
 Contents = Iterator[tuple[str, bytes]]
-"""`level1/1_...py` and its text, from wherever; a name may come more than once."""
+"""Pairs of a name, `level1/1_...py`, and the file's bytes; a name may come more than once."""
 
 
 @dataclass(frozen=True, slots=True)
 class FetchReport:
-    """What `fetch` did. Only files with the manifest's sha256 are ever written."""
+    """Result of `fetch_dataset`, which only ever writes files with the manifest's sha256."""
 
     destination: Path
     source: str
     written: int
-    """Files that were not there before, or not like this."""
+    """Number of files that were missing or different before."""
     kept: int
-    """Files that were there already, right as they are."""
+    """Number of files that were already there with the right content."""
     missing: tuple[str, ...] = ()
-    """Names that the source does not have."""
+    """Names that the source lacks."""
     changed: tuple[str, ...] = ()
-    """Names that the source has with another content than at the pinned commit."""
+    """Names whose content in the source differs from the pinned commit."""
 
     @property
     def complete(self) -> bool:
@@ -66,104 +66,115 @@ class FetchReport:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """How a directory differs from the dataset at the pinned commit."""
+    """Differences between a directory and the dataset at the pinned commit."""
 
     root: Path
     right: int
     missing: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     extra: tuple[str, ...] = ()
-    """Files that are neither the dataset's nor this project's own."""
+    """Files that belong neither to the dataset nor to this project."""
 
     @property
     def ok(self) -> bool:
         return not (self.missing or self.changed or self.extra)
 
 
-def manifest() -> dict[str, str]:
-    """Name, such as `level1/19_ReLU.py`, to sha256 of the 250 files, in numeric order."""
-    path = next((p for p in own_data("manifest.txt") if p.is_file()), None)
+def read_manifest() -> dict[str, str]:
+    """Return name (`level1/19_ReLU.py`) -> sha256 of the 250 files, in numeric order."""
+    path = next((p for p in own_data_paths("manifest.txt") if p.is_file()), None)
     if path is None:
         raise DatasetError("this kdrun has no data/manifest.txt", hint="install it again")
     lines = path.read_text(encoding="utf-8").splitlines()
     return dict(_manifest_row(line) for line in lines if line and not line.startswith("#"))
 
 
-def known_level(path: Path) -> str | None:
-    """The level at which the dataset has a file with these bytes, `level1`; None where it does not.
+def find_dataset_level(path: Path) -> str | None:
+    """Return the level (`level1`) whose dataset file has the same bytes; None if no file has.
 
-    Raises OSError where the file cannot be read.
+    Raises OSError if the file cannot be read.
     """
     digest = _sha256(read_file(path))
-    return next((name.partition("/")[0] for name, own in manifest().items() if own == digest), None)
+    return next(
+        (
+            name.partition("/")[0]
+            for name, expected in read_manifest().items()
+            if expected == digest
+        ),
+        None,
+    )
 
 
-def fetch(source: str | None, destination: Path) -> FetchReport:
-    """Put the dataset at the pinned commit, and this project's own problem, into `destination`.
+def fetch_dataset(source: str | None, destination: Path) -> FetchReport:
+    """Write the dataset at the pinned commit, and this project's own problem, to `destination`.
 
     `source` is a checkout, a (bare) git directory, or an archive (.tar.gz, .tgz, .tar, .zip); None
-    downloads. What is right there already is kept, and a complete copy does not read the source.
-    The directory changes as a whole or not at all. A source that lacks some files gives the others,
-    and the report names those.
+    downloads it. Files that are already right are kept, and if all are, the source is not read.
+    The directory is replaced completely or not at all. If the source lacks some files, the others
+    are written and the report names the missing ones.
 
-    Raises DatasetError for a source that cannot be read or has nothing of the dataset, and for a
-    destination that holds other files.
+    Raises DatasetError if the source cannot be read or has no file of the dataset, or if the
+    destination holds other files.
     """
     if source is not None and not Path(source).expanduser().exists():
         raise DatasetError(
             f"--from {source}: no such file or directory",
             hint="a checkout, a git directory or an archive of KernelBench",
         )
-    wanted = manifest()
-    own = _own()
-    before = _present(destination, wanted)
-    good = {n: text for n, text in before.items() if _sha256(text) == wanted.get(n)}
-    right_before = len(good) + (OWN in own and before.get(OWN) == own[OWN])
+    expected = read_manifest()
+    own_files = _own_problem()
+    present = _read_destination(destination, expected)
+    correct = {
+        name: content for name, content in present.items() if _sha256(content) == expected.get(name)
+    }
+    correct_before = len(correct) + (
+        OWN_PROBLEM in own_files and present.get(OWN_PROBLEM) == own_files[OWN_PROBLEM]
+    )
     changed: set[str] = set()
-    if len(good) < len(wanted):
-        found, changed = _sift(_contents(source), wanted)
-        if not found and not changed:
+    if len(correct) < len(expected):
+        accepted, changed = _select_matching(_contents(source), expected)
+        if not accepted and not changed:
             raise DatasetError(
                 f"{source or ARCHIVE_URL} has no KernelBench problems in it",
                 hint="it needs KernelBench/level1, level2 and level3",
             )
-        good |= found
-    files = good | own
-    if len(files) > right_before:
+        correct |= accepted
+    files = correct | own_files
+    if len(files) > correct_before:
         _replace(destination, files)
     return FetchReport(
         destination=destination,
         source=source or ARCHIVE_URL,
-        written=len(files) - right_before,
-        kept=right_before,
-        missing=tuple(n for n in wanted if n not in good and n not in changed),
-        changed=tuple(n for n in wanted if n not in good and n in changed),
+        written=len(files) - correct_before,
+        kept=correct_before,
+        missing=tuple(name for name in expected if name not in correct and name not in changed),
+        changed=tuple(name for name in expected if name not in correct and name in changed),
     )
 
 
-def check(root: Path) -> CheckReport:
+def check_dataset(root: Path) -> CheckReport:
     """Compare `root` with the manifest, file by file.
 
     Raises:
-        DatasetError: there is no directory, or no file of KernelBench in it.
+        DatasetError: `root` is no directory, or has no file of KernelBench in it.
     """
     if not root.is_dir():
         raise DatasetError(f"no dataset in {root}", hint="`kdrun data fetch` gets it")
-    wanted = manifest()
+    expected = read_manifest()
     files = _files(root)
-    if not wanted.keys() & files.keys():
+    if not expected.keys() & files.keys():
         raise DatasetError(
-            f"{root} is not KernelBench: it has none of its {len(wanted)} files",
+            f"{root} is not KernelBench: it has none of its {len(expected)} files",
             hint="`kdrun data fetch` gets it",
         )
-    expected = wanted | {name: _sha256(text) for name, text in _own().items()}
-    present = {n: _sha256(files[n].read_bytes()) for n in expected if n in files}
+    all_expected = expected | {name: _sha256(text) for name, text in _own_problem().items()}
+    present = {n: _sha256(files[n].read_bytes()) for n in all_expected if n in files}
     return CheckReport(
         root=root,
-        right=sum(present.get(name) == sha for name, sha in expected.items()),
-        missing=tuple(name for name in expected if name not in present),
-        changed=tuple(n for n, sha in expected.items() if n in present and present[n] != sha),
-        extra=tuple(name for name in files if name not in expected),
+        right=sum(present.get(name) == sha for name, sha in all_expected.items()),
+        missing=tuple(name for name in all_expected if name not in present),
+        changed=tuple(n for n, sha in all_expected.items() if n in present and present[n] != sha),
+        extra=tuple(name for name in files if name not in all_expected),
     )
 
 
@@ -172,61 +183,65 @@ def _manifest_row(line: str) -> tuple[str, str]:
     return name, sha256
 
 
-def _own() -> dict[str, bytes]:
-    path = next((p for p in own_data(f"samples/{OWN}") if p.is_file()), None)
-    return {OWN: path.read_bytes()} if path else {}
+def _own_problem() -> dict[str, bytes]:
+    path = next((p for p in own_data_paths(f"samples/{OWN_PROBLEM}") if p.is_file()), None)
+    return {OWN_PROBLEM: path.read_bytes()} if path else {}
 
 
-def _sha256(text: bytes) -> str:
-    return hashlib.sha256(text).hexdigest()
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def _files(root: Path) -> dict[str, Path]:
-    """Every file below, by its name from there; caches and the like are nobody's."""
+    """Return relative name -> path of every file below `root`, without caches and the like."""
     files = {p.relative_to(root): p for p in sorted(root.rglob("*")) if not p.is_dir()}
     return {n.as_posix(): p for n, p in files.items() if not _IGNORED.intersection(n.parts)}
 
 
-def _present(destination: Path, wanted: dict[str, str]) -> dict[str, bytes]:
-    """The destination's files; DatasetError where replacing the directory would lose any other."""
+def _read_destination(destination: Path, expected: dict[str, str]) -> dict[str, bytes]:
+    """Return the destination's files; DatasetError if replacing it would lose any other file."""
     if not destination.exists():
         return {}
     if not destination.is_dir():
         raise DatasetError(f"{destination} is not a directory")
     files = _files(destination)
-    others = [name for name in files if name not in wanted and name != OWN]
-    if others:
-        more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+    foreign = [name for name in files if name not in expected and name != OWN_PROBLEM]
+    if foreign:
+        more = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""
         raise DatasetError(
-            f"{destination} holds files that are not the dataset's: {others[0]}{more}",
+            f"{destination} holds files that are not the dataset's: {foreign[0]}{more}",
             hint="move them away first",
         )
     return {name: path.read_bytes() for name, path in files.items() if path.is_file()}
 
 
-def _sift(contents: Contents, wanted: dict[str, str]) -> tuple[dict[str, bytes], set[str]]:
-    """The wanted files, and the names that only came with another content."""
-    found: dict[str, bytes] = {}
+def _select_matching(
+    contents: Contents, expected: dict[str, str]
+) -> tuple[dict[str, bytes], set[str]]:
+    """Return the files that match the manifest, and names that only came with other content."""
+    accepted: dict[str, bytes] = {}
     changed: set[str] = set()
-    for name, text in contents:
-        if name in wanted and _sha256(text) == wanted[name]:
-            found[name] = text
-        elif name in wanted:
+    for name, content in contents:
+        if name in expected and _sha256(content) == expected[name]:
+            accepted[name] = content
+        elif name in expected:
             changed.add(name)
-    return found, changed - set(found)
+    return accepted, changed - set(accepted)
 
 
 def _replace(destination: Path, files: dict[str, bytes]) -> None:
     """Write a new directory beside the old one, then swap them."""
-    destination = destination.resolve()  # where it is a link, what it points to is replaced
+    destination = destination.resolve()  # of a link, the directory it points to is replaced
     try:
         destination.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=destination.parent, prefix=".kdrun-fetch-") as room:
-            new, old = Path(room, "new"), Path(room, "old")
-            for name, text in files.items():
+        with tempfile.TemporaryDirectory(
+            dir=destination.parent, prefix=".kdrun-fetch-"
+        ) as temporary:
+            new, old = Path(temporary, "new"), Path(temporary, "old")
+            for name, content in files.items():
                 path = new / name
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(text)
+                path.write_bytes(content)
             if destination.exists():
                 destination.rename(old)
             try:
@@ -257,23 +272,23 @@ def _download(url: str) -> bytes:
     hint = "where there is no network, --from takes a checkout, a git directory or an archive"
     try:
         with urllib.request.urlopen(url, timeout=_DOWNLOAD_TIMEOUT_S) as response:
-            text: bytes = response.read(_LARGEST_DOWNLOAD_BYTES + 1)
+            content: bytes = response.read(_LARGEST_DOWNLOAD_BYTES + 1)
     except urllib.error.HTTPError as error:
         raise DatasetError(
             f"cannot download {url}: {error.code} {error.reason}", hint=hint
         ) from error
-    except (OSError, HTTPException) as error:  # URLError is an OSError; so is a time-out
-        why = getattr(error, "reason", None) or error
-        why = getattr(why, "strerror", None) or why
-        raise DatasetError(f"cannot download {url}: {why}", hint=hint) from error
-    if len(text) > _LARGEST_DOWNLOAD_BYTES:
+    except (OSError, HTTPException) as error:  # URLError and time-outs are OSErrors
+        reason = getattr(error, "reason", None) or error
+        reason = getattr(reason, "strerror", None) or reason
+        raise DatasetError(f"cannot download {url}: {reason}", hint=hint) from error
+    if len(content) > _LARGEST_DOWNLOAD_BYTES:
         raise DatasetError(f"cannot download {url}: it is larger than 1 GiB", hint=hint)
-    return text
+    return content
 
 
 def _directory_contents(path: Path) -> Contents:
-    for place in (path / "KernelBench", path):
-        for file in sorted(place.glob("level[123]/*.py")):
+    for folder in (path / "KernelBench", path):
+        for file in sorted(folder.glob("level[123]/*.py")):
             if file.is_file():
                 yield f"{file.parent.name}/{file.name}", file.read_bytes()
 
@@ -288,9 +303,9 @@ def _has_commit(path: Path) -> bool:
 
 def _git_contents(path: Path) -> Contents:
     if not _has_commit(path):
-        why = _git(path, "rev-parse", "--git-dir").stderr.decode(errors="replace").strip()
-        if why:  # not a repository after all, or one that git does not trust
-            raise DatasetError(f"git cannot read {path}: {why.splitlines()[0]}")
+        reason = _git(path, "rev-parse", "--git-dir").stderr.decode(errors="replace").strip()
+        if reason:  # it is no repository, or git does not trust it
+            raise DatasetError(f"git cannot read {path}: {reason.splitlines()[0]}")
         raise DatasetError(
             f"{path} does not have KernelBench's commit {COMMIT[:7]}",
             hint=f"git -C {path} fetch origin {COMMIT}",
@@ -320,9 +335,9 @@ def _archive_contents(file: io.BytesIO, source: str) -> Contents:
     except DatasetError:
         raise
     except _BROKEN_ARCHIVE as error:
-        why = (str(error) or type(error).__name__).splitlines()[0].rstrip(": ")
+        reason = (str(error) or type(error).__name__).splitlines()[0].rstrip(": ")
         raise DatasetError(
-            f"{source} is not a whole .tar.gz, .tgz or .zip archive: {why}",
+            f"{source} is not a whole .tar.gz, .tgz or .zip archive: {reason}",
             hint="download it again",
         ) from error
 
@@ -346,10 +361,11 @@ def _zip_contents(file: io.BytesIO, source: str) -> Contents:
 
 
 def _member_name(member: str, source: str) -> str | None:
-    """`level1/1_...py`, or None for what is no problem. An archive that points outside is refused.
+    """Return a member's name as `level1/1_...py`; None if it is no Python file.
 
-    Links are never followed, neither by us nor by what is written: a link where a problem should be
-    is a missing problem (tar), or one with a wrong content (zip).
+    Raises DatasetError for a member outside of the archive's folder. Links are neither followed nor
+    written: a link in place of a problem is a missing problem (tar), or one with a wrong content
+    (zip).
     """
     path = PurePosixPath(member.replace("\\", "/"))
     if path.is_absolute() or ".." in path.parts:

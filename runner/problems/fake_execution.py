@@ -1,4 +1,4 @@
-"""Runs a model without values: its tensors have shapes, strides and a device, and no numbers."""
+"""Provides fake tensors, which have a shape, strides and a device but no values."""
 
 import copy
 from typing import Any
@@ -12,7 +12,7 @@ from runner.torch_internals import FakeCopyMode, FakeTensor, FakeTensorMode
 
 
 class FakeTensors(FakeTensorMode):
-    """Makes every tensor fake. The numbers of small constants stay on the CPU, where they are."""
+    """Fake tensor mode in which the values of small constants stay readable on the CPU."""
 
     avoid_device_init = True
 
@@ -21,24 +21,24 @@ class FakeTensors(FakeTensorMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is torch.ops.aten._to_copy.default and type(args[0]) is torch.Tensor:
-            # torch 2.9 would move the real tensor to the device, which cannot hold one.
+            # torch 2.9 would move the real tensor to the device, which has no memory for it.
             args = (self.from_tensor(args[0]), *args[1:])
         return super().__torch_dispatch__(func, types, args, kwargs)
 
-    def copied(self, model: nn.Module) -> nn.Module:
-        """A copy of a model of real tensors, with fake ones."""
+    def copy_model(self, model: nn.Module) -> nn.Module:
+        """Return a copy of a model, with fake tensors in place of its real ones."""
         with FakeCopyMode(self):  # type: ignore[no-untyped-call]
             return copy.deepcopy(model)
 
 
-class LeftAsMade(TorchFunctionMode):
-    """Leaves out what fills a tensor with numbers, where tensors have none."""
+class SkipFillMode(TorchFunctionMode):
+    """Mode that skips functions which only fill a tensor with values, if it is fake or meta."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
-        if func in _FILLING:
+        if func in _FILL_FUNCTIONS:
             tensor = args[0] if args else kwargs.get("tensor")
             if isinstance(tensor, FakeTensor):
                 tensor.constant = None
@@ -47,7 +47,7 @@ class LeftAsMade(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
-_FILLING = frozenset(
+_FILL_FUNCTIONS = frozenset(
     (
         *(getattr(torch.Tensor, name) for name in ("zero_", "fill_", "uniform_", "normal_")),
         *(function for name, function in vars(init).items() if name[-1] == "_" != name[0]),
@@ -55,30 +55,30 @@ _FILLING = frozenset(
 )
 
 
-def move(model: nn.Module, fake: FakeTensors, device: torch.device) -> None:
-    """Do what `model.to(device)` does, which torch refuses for fake parameters.
+def move_model(model: nn.Module, fake: FakeTensors, device: torch.device) -> None:
+    """Move a model's parameters and buffers as `model.to(device)` does; torch refuses fake ones.
 
-    Tensors in plain attributes that are neither parameters nor buffers stay where they are.
+    Tensors in plain attributes, neither parameters nor buffers, stay on their device.
     """
     moved: dict[int, FakeTensor] = {}
     for module in model.modules():
-        every: tuple[dict[str, Any], ...] = (module._parameters, module._buffers)
-        for held in every:
-            for name, tensor in held.items():
+        tables: tuple[dict[str, Any], ...] = (module._parameters, module._buffers)
+        for table in tables:
+            for name, tensor in table.items():
                 if isinstance(tensor, FakeTensor):
                     tensor.fake_device, tensor.constant = device, None
                 elif tensor is not None:
                     if id(tensor) not in moved:
-                        moved[id(tensor)] = on_device(tensor, fake, device)
-                    held[name] = moved[id(tensor)]
+                        moved[id(tensor)] = copy_to_device(tensor, fake, device)
+                    table[name] = moved[id(tensor)]
 
 
-def on_device(tensor: torch.Tensor, fake: FakeTensors, device: torch.device) -> FakeTensor:
-    """Return `tensor.to(device)` for a tensor without values, on torch's meta device."""
+def copy_to_device(tensor: torch.Tensor, fake: FakeTensors, device: torch.device) -> FakeTensor:
+    """Return a fake `tensor.to(device)` for a meta tensor, which has no values."""
     return FakeTensor(fake, torch.empty_like(tensor, requires_grad=False), device)
 
 
-def recurrent_by_shape(sequence: torch.Tensor, state: Any, *args: Any) -> tuple[torch.Tensor, ...]:
+def recurrent_outputs(sequence: torch.Tensor, state: Any, *args: Any) -> tuple[torch.Tensor, ...]:
     """Return tensors as `gru`, `lstm` or `rnn` returns them for these arguments, without values.
 
     `args`: params, has_biases, num_layers, dropout, train, bidirectional, batch_first.

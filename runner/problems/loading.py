@@ -1,6 +1,6 @@
-"""This file knows about running a problem's own code: its module, its model, its inputs.
+"""Runs a problem's own code: its module, its model and its input functions.
 
-Nothing here limits or isolates: the caller is a child process that did so before.
+Nothing here limits or isolates that code: the caller is a child process that already did.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from runner.errors import ProblemError
-from runner.problems.author_errors import LONGEST_MESSAGE, author_code, one_line
-from runner.problems.nested_values import plain
-from runner.problems.packages import NoFilesBeside
-from runner.problems.problem import Problem, parse
+from runner.problems.author_errors import LONGEST_MESSAGE, author_code, shorten_message
+from runner.problems.nested_values import to_plain_containers
+from runner.problems.packages import SiblingSkippingFinder
+from runner.problems.problem import Problem, parse_problem
 from runner.untrusted_files import read_file
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class LoadedProblem:
-    """A problem whose file ran: its module, its Model class, and what that class is built from."""
+    """A problem whose file has run: its module, its Model class, and that class's arguments."""
 
     problem: Problem
     module: ModuleType
@@ -38,25 +38,28 @@ class LoadedProblem:
     init_kwargs: dict[str, Any] = field(default_factory=dict)
 
     def build(self) -> torch.nn.Module:
-        """A new Model with its own arguments. ProblemError where its __init__ raises."""
+        """Return a new Model; ProblemError if its __init__ raises."""
         import torch
 
         with author_code(self.problem):
             model: object = self.Model(*self.init_args, **self.init_kwargs)
-        if not isinstance(model, torch.nn.Module):  # its __new__ decides
-            raise ProblemError(self.problem.path, f"Model() gives {_a(model)}, not an nn.Module")
+        if not isinstance(model, torch.nn.Module):  # __new__ may return anything
+            raise ProblemError(
+                self.problem.path, f"Model() gives {_type_name(model)}, not an nn.Module"
+            )
         return model
 
     def get_inputs(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """New positional and keyword inputs of forward().
+        """Return new positional and keyword inputs of forward().
 
-        ProblemError where the author's functions raise, or return what is no list (no dict).
+        Raises ProblemError if the author's functions raise, if get_inputs() returns no list, or if
+        get_input_kwargs() returns no dict.
         """
-        args = self._returned("get_inputs")
+        args = self._call("get_inputs")
         if not isinstance(args, list | tuple):
             raise ProblemError(
                 self.problem.path,
-                f"get_inputs() returned {_a(args)}, not a list",
+                f"get_inputs() returned {_type_name(args)}, not a list",
                 hint="return a list, in forward()'s order",
             )
         return tuple(args), self._input_kwargs()
@@ -64,16 +67,16 @@ class LoadedProblem:
     def _input_kwargs(self) -> dict[str, Any]:
         if not hasattr(self.module, "get_input_kwargs"):
             return {}
-        kwargs = self._returned("get_input_kwargs")
+        kwargs = self._call("get_input_kwargs")
         if not _is_kwargs(kwargs):
             raise ProblemError(
                 self.problem.path,
-                f"get_input_kwargs() returned {_a(kwargs)}, not a dict by parameter name",
+                f"get_input_kwargs() returned {_type_name(kwargs)}, not a dict by parameter name",
                 hint="return forward()'s keyword inputs by name, {} for none",
             )
         return dict(kwargs)
 
-    def _returned(self, function: str) -> Any:
+    def _call(self, function: str) -> Any:
         with author_code(self.problem):
             return getattr(self.module, function)()
 
@@ -81,8 +84,8 @@ class LoadedProblem:
 def seed(number: int) -> None:
     """Fix every source of randomness that a problem file may draw from.
 
-    Files draw at three moments: as they run, in Model's __init__, and in get_inputs(). KernelBench
-    seeds before each of the last two, so that either's values do not depend on the other's.
+    A file draws at three moments: when it runs, in Model's __init__, and in get_inputs().
+    KernelBench seeds before each of the last two, so that neither's values depend on the other.
     """
     import torch
 
@@ -93,28 +96,28 @@ def seed(number: int) -> None:
 
 
 def load_problem(problem: Problem) -> LoadedProblem:
-    """Run the problem's file as a module of its own, and ask it for Model's arguments.
+    """Run the problem's file as a module of its own, and get Model's arguments from it.
 
-    A list or tuple from get_init_inputs() is Model's positional arguments, as in KernelBench, all
-    of it; a dict is its keyword arguments. Works under a FakeTensorMode: tensors that the file
-    makes are fake then. Writes no bytecode; `inspect.getsource`, tracebacks and pickle find the
-    module by its real path and its name in sys.modules.
+    A list or tuple from get_init_inputs() holds Model's positional arguments, as in KernelBench; a
+    dict holds its keyword arguments. Under a FakeTensorMode, the tensors that the file makes are
+    fake. No bytecode is written; `inspect.getsource`, tracebacks and pickle find the module by its
+    real path and its name in sys.modules.
 
-    Raises ProblemError for whatever the author got wrong, MemoryError where only that was missing.
+    Raises ProblemError for any mistake of the author, MemoryError if memory ran out.
     """
     import torch
 
-    module = _run(problem)
-    model = _attribute(problem, module, "Model")
+    module = _run_file(problem)
+    model = _module_attribute(problem, module, "Model")
     if not (isinstance(model, type) and issubclass(model, torch.nn.Module)):
         raise ProblemError(
             problem.path, "Model is not an nn.Module", hint="write `class Model(nn.Module):`"
         )
     for function in ("get_inputs", "get_init_inputs"):
-        if not callable(_attribute(problem, module, function)):
+        if not callable(_module_attribute(problem, module, function)):
             raise ProblemError(problem.path, f"{function} is not a function")
     loaded = LoadedProblem(problem, module, model)
-    arguments = loaded._returned("get_init_inputs")
+    arguments = loaded._call("get_init_inputs")
     if _is_kwargs(arguments):
         loaded.init_kwargs = dict(arguments)
     elif isinstance(arguments, list | tuple):
@@ -122,7 +125,7 @@ def load_problem(problem: Problem) -> LoadedProblem:
     else:
         raise ProblemError(
             problem.path,
-            f"get_init_inputs() returned {_a(arguments)}, not a list",
+            f"get_init_inputs() returned {_type_name(arguments)}, not a list",
             hint="return Model's arguments as a list, or as a dict by name",
         )
     return loaded
@@ -131,51 +134,53 @@ def load_problem(problem: Problem) -> LoadedProblem:
 def check_inputs(
     problem: Problem, model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> None:
-    """ProblemError where forward() does not take the inputs, by number or by name."""
+    """Raise ProblemError if forward()'s signature does not accept these inputs."""
     import torch
 
     if model._forward_pre_hooks or type(model).__call__ is not torch.nn.Module.__call__:
-        return  # what forward() gets is not what is given
-    try:  # what decorates a forward() may give it more than it was given
+        return  # the hook or __call__ may change the inputs before forward() gets them
+    try:  # a decorator of forward() may pass it further arguments
         signature = inspect.signature(model.forward, follow_wrapped=False)
-    except (TypeError, ValueError):  # a scripted module has none
+    except (TypeError, ValueError):  # a scripted module has no signature
         return
     try:
         signature.bind(*args, **kwargs)
     except TypeError as error:
-        taken = ", ".join(map(str, signature.parameters.values())) or "nothing"
-        if len(taken) > LONGEST_MESSAGE:
-            taken = ", ".join(signature.parameters)
-        what = f"{type(model).__name__}.forward() {error}"
-        raise ProblemError(problem.path, what, hint=one_line(f"it takes {taken}")) from error
+        parameters = ", ".join(map(str, signature.parameters.values())) or "nothing"
+        if len(parameters) > LONGEST_MESSAGE:
+            parameters = ", ".join(signature.parameters)
+        reason = f"{type(model).__name__}.forward() {error}"
+        raise ProblemError(
+            problem.path, reason, hint=shorten_message(f"it takes {parameters}")
+        ) from error
 
 
 def check_outputs(problem: Problem, outputs: object) -> list[torch.Tensor]:
-    """The tensors that forward() returned, in nested tuples, lists and dicts, in order.
+    """Return the tensors in what forward() returned, however nested, in order.
 
-    ProblemError where there is none.
+    Raises ProblemError if there is none.
     """
-    tensors = list(_tensors(plain(outputs)))
+    tensors = list(_tensors(to_plain_containers(outputs)))
     if not tensors:
         raise ProblemError(
             problem.path,
-            f"forward() returned {_a(outputs)} with no tensor in it"
+            f"forward() returned {_type_name(outputs)} with no tensor in it"
             if isinstance(outputs, list | tuple | Mapping)
-            else f"forward() returned {_a(outputs)}, not a tensor",
+            else f"forward() returned {_type_name(outputs)}, not a tensor",
             hint="return a tensor, or a tuple of tensors",
         )
     return tensors
 
 
-def _run(problem: Problem) -> ModuleType:
+def _run_file(problem: Problem) -> ModuleType:
     source = _unchanged_source(problem)
-    parse(problem.path, source)
+    parse_problem(problem.path, source)
     name = _module_name(problem)
     module = ModuleType(name)
     module.__file__ = str(problem.path)
     linecache.checkcache(str(problem.path))
-    NoFilesBeside(problem.path.parent).install()
-    sys.modules[name] = module  # dataclasses, pickle and inspect look their module up by name
+    SiblingSkippingFinder(problem.path.parent).install()
+    sys.modules[name] = module  # dataclasses, pickle and inspect look modules up by name
     try:
         with author_code(problem):
             code = compile(source, str(problem.path), "exec", dont_inherit=True)
@@ -197,16 +202,16 @@ def _unchanged_source(problem: Problem) -> bytes:
 
 
 def _module_name(problem: Problem) -> str:
-    """The same in every new process; a second load in one process gets the next free name."""
+    """Return a name, the same in every new process; a second load gets the next free one."""
     base = f"problem_{re.sub(r'[^0-9A-Za-z_]', '_', problem.name)}_{problem.sha256[:8]}"
-    name, n = base, 1
+    name, number = base, 1
     while name in sys.modules:
-        n += 1
-        name = f"{base}_{n}"
+        number += 1
+        name = f"{base}_{number}"
     return name
 
 
-def _attribute(problem: Problem, module: ModuleType, name: str) -> object:
+def _module_attribute(problem: Problem, module: ModuleType, name: str) -> object:
     try:
         return getattr(module, name)
     except AttributeError:
@@ -230,8 +235,8 @@ def _is_kwargs(value: object) -> bool:
     return isinstance(value, dict) and all(isinstance(key, str) for key in value)
 
 
-def _a(value: object) -> str:
-    """What an author calls it: `None`, `a dict`, `an int`, `a Tensor`."""
+def _type_name(value: object) -> str:
+    """Return a value's type with its article: `None`, `a dict`, `an int`, `a Tensor`."""
     if value is None:
         return "None"
     name = type(value).__name__

@@ -1,4 +1,4 @@
-"""This file knows about what holds tensors: tuples, lists, mappings, dataclasses, plain objects."""
+"""Finds tensors inside containers: tuples, lists, mappings, dataclasses and other objects."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ _BASIC = (type(None), bool, int, float, complex, str)
 
 
 def members(value: object) -> dict[str, object] | None:
-    """What an object holds by name: a dataclass' fields, or the attributes that are of use here.
+    """Return name -> value of a dataclass's fields, or of another object's attributes.
 
-    None for what is no such object: a number, a string, a class, a function, a tensor of a class of
-    its own, anything of torch but a distribution.
+    Return None for a value that is no such object: a number, a string, a built-in container, a
+    class, a callable, a tensor, and any object of torch but a distribution.
     """
     if isinstance(value, (*_BASIC, type, Mapping, tuple, list)) or callable(value):
         return None
@@ -27,33 +27,36 @@ def members(value: object) -> dict[str, object] | None:
     return vars(value) if hasattr(value, "__dict__") else None
 
 
-def plain(value: object, *, inside: frozenset[int] = frozenset()) -> object:
-    """The same tensors in tuples, lists and dicts alone; an object is a dict of what it holds.
+def to_plain_containers(value: object, *, ancestors: frozenset[int] = frozenset()) -> object:
+    """Return a value with its tensors in tuples, lists and dicts only; objects become dicts.
 
-    Of an object that is no dataclass, what is neither tensor, number nor string is left out.
+    Of an object that is no dataclass, members other than tensors, numbers, strings and containers
+    are left out.
     """
-    if id(value) in inside:
-        return None  # an object that holds itself
-    inside = inside | {id(value)}
+    if id(value) in ancestors:
+        return None  # the object contains itself
+    ancestors = ancestors | {id(value)}
     if isinstance(value, Mapping):
-        return {key: plain(item, inside=inside) for key, item in value.items()}
+        return {key: to_plain_containers(item, ancestors=ancestors) for key, item in value.items()}
     if isinstance(value, tuple):
-        return tuple(plain(item, inside=inside) for item in value)
+        return tuple(to_plain_containers(item, ancestors=ancestors) for item in value)
     if isinstance(value, list):
-        return [plain(item, inside=inside) for item in value]
-    held = members(value)
-    if held is None:
+        return [to_plain_containers(item, ancestors=ancestors) for item in value]
+    attributes = members(value)
+    if attributes is None:
         return value
-    found = {key: plain(item, inside=inside) for key, item in held.items()}
+    converted = {
+        key: to_plain_containers(item, ancestors=ancestors) for key, item in attributes.items()
+    }
     if dataclasses.is_dataclass(value):
-        return found
-    return {key: item for key, item in found.items() if _of_use(item)}
+        return converted
+    return {key: item for key, item in converted.items() if _is_data(item)}
 
 
-def _of_use(value: object) -> bool:
+def _is_data(value: object) -> bool:
     return isinstance(value, (*_BASIC, dict, list, tuple)) or _is_tensor(value)
 
 
 def _is_tensor(value: object) -> bool:
-    """Whether a value is a tensor, told without an import of torch."""
+    """Return whether a value is a tensor, without importing torch."""
     return hasattr(type(value), "untyped_storage")

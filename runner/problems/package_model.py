@@ -1,8 +1,8 @@
-"""Write a problem file for a model in a package, `package.module:Class`.
+"""Writes a problem file for a model in a package, `package.module:Class`.
 
-The file imports the package, and says what its model is built from and what forward() takes. It is
-a problem as any other, and all that tells one such problem from another is in its text: what the
-class is given, and which version of the package it was.
+The file imports the package, builds the model from its arguments and draws forward()'s inputs. It
+is a problem like any other: its text holds all that distinguishes it, which are the arguments and
+the version of the package.
 """
 
 import importlib
@@ -13,80 +13,90 @@ from pathlib import Path
 from typing import Any
 
 from runner.errors import StoreError, UsageError
-from runner.problems.input_language import Given, parse_inputs
+from runner.problems.input_language import InputExpression, parse_inputs
 from runner.problems.package_targets import (
     Arguments,
-    Made,
-    Target,
+    ObjectExpression,
+    PackageTarget,
     is_target,
     parse_arguments,
     parse_target,
 )
-from runner.problems.packages import packages_of
+from runner.problems.packages import package_identities
 from runner.problems.problem import find_path
-from runner.problems.selection import data_root, select_one
+from runner.problems.selection import data_root, select_problem
 
 FOLDER = "problems"
-"""In an output directory: files that were written for models in packages."""
+"""Folder of an output directory for the problem files of models in packages."""
 WIDTH = 88
 
-_TAKEN = {
+_RESERVED_NAMES = {
     *("torch", "nn", "Mapping", "Model", "get_inputs", "get_input_kwargs", "get_init_inputs"),
     *("given", "made", "_given", "_made", "isinstance", "len", "list", "dict", "tuple", "type"),
 }
 
 
-def problem_files(patterns: Iterable[str], output: Path) -> list[str]:
-    """What selects problems, with a file written for each `package.module:function` among them."""
+def write_target_problems(patterns: Iterable[str], output: Path) -> list[str]:
+    """Return patterns with each `package.module:function` replaced by a file written for it.
+
+    Raises:
+        UsageError: two targets would be written to one file; or as `resolve_problem_file`.
+    """
     targets: dict[Path, str] = {}
-    found = []
+    resolved = []
     for pattern in patterns:
         if not is_target(pattern):
-            found.append(pattern)
+            resolved.append(pattern)
             continue
-        path = problem_file(pattern, None, None, output)
+        path = resolve_problem_file(pattern, None, None, output)
         if targets.setdefault(path, pattern) != pattern:
             raise UsageError(
                 f"--problem {pattern} and {targets[path]} would both be {path.stem}",
                 hint="give one of them another name, or submit them to different --output",
             )
-        found.append(str(path))
-    return found
+        resolved.append(str(path))
+    return resolved
 
 
 def find_problem(
     text: str, init: str | None, inputs: str | None, data: Path | None, output: Path
 ) -> tuple[Path, str | None]:
-    """Return the file of the one problem that a path, a name, a glob or `package.module:Class`
-    means; for the last, it is written into `output`, and returned with that text.
+    """Return the file of the problem that a path, name, glob or `package.module:Class` means.
+
+    For `package.module:Class`, the file is written into `output`, and the second value is `text`;
+    else that is None.
 
     Raises:
-        UsageError: it means none, or several; or as `problem_file`.
+        UsageError: no problem or several problems match; or as `resolve_problem_file`.
         StoreError: the file cannot be written.
     """
     if ":" in text and find_path(text) is None:
-        return problem_file(text, init, inputs, output), text
-    return problem_file(select_one(text, data_root(data)).path, init, inputs, output), None
+        return resolve_problem_file(text, init, inputs, output), text
+    return resolve_problem_file(
+        select_problem(text, data_root(data)).path, init, inputs, output
+    ), None
 
 
-def problem_file(what: Path | str, init: str | None, inputs: str | None, output: Path) -> Path:
-    """A problem file as it is; that of `package.module:Class` is written into `output`.
+def resolve_problem_file(
+    problem: Path | str, init: str | None, inputs: str | None, output: Path
+) -> Path:
+    """Return a path as it is; write a file for `package.module:Class` into `output`.
 
     Raises:
-        UsageError: a package that is not here, or arguments or inputs that cannot be meant.
+        UsageError: the package cannot be imported, or the arguments or inputs are invalid.
         StoreError: the file cannot be written.
     """
-    if isinstance(what, Path):
-        for flag, said, function in (
+    if isinstance(problem, Path):
+        for flag, value, function in (
             ("--init", init, "get_init_inputs()"),
             ("--inputs", inputs, "get_inputs()"),
         ):
-            if said is not None:
-                hint = f"{what.name} says that itself, in {function}"
+            if value is not None:
+                hint = f"{problem.name} says that itself, in {function}"
                 raise UsageError(f"{flag} is for package.module:Class", hint=hint)
-        return what
-    text = problem_text(what, init, inputs)
-    path = output / FOLDER / f"{what.partition(':')[2].replace('.', '_')}.py"
+        return problem
+    text = problem_text(problem, init, inputs)
+    path = output / FOLDER / f"{problem.partition(':')[2].replace('.', '_')}.py"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -95,59 +105,67 @@ def problem_file(what: Path | str, init: str | None, inputs: str | None, output:
     return path
 
 
-def problem_text(what: str, init: str | None, inputs: str | None) -> str:
-    """A problem file for `package.module:Class`: built from JSON, with inputs of our language.
+def problem_text(target_text: str, init: str | None, inputs: str | None) -> str:
+    """Return the text of a problem file for `package.module:Class`.
 
-    Without inputs, what is named is a function that returns a model and its inputs.
+    `init` is JSON; `inputs` is in the language of `--inputs`, or names a function that returns the
+    inputs. Without `inputs`, the target is a function that returns a model and its inputs.
     """
-    target = parse_target(what)
+    target = parse_target(target_text)
     arguments = parse_arguments(init) if init is not None else Arguments()
-    drawn: list[Given] | Target | None = None
+    input_source: list[InputExpression] | PackageTarget | None = None
     if inputs is not None:
-        drawn = parse_target(inputs, "--inputs ") if is_target(inputs) else parse_inputs(inputs)
-    file, called = _File(), Made(target, arguments)
-    body = _itself(file, called) if drawn is not None else _pair(file, called)
-    if isinstance(drawn, list):
-        body += _drawn(file, drawn)
-    elif drawn is not None:
-        body += _returned(str(drawn), f"{file.local(drawn)}()")
+        input_source = (
+            parse_target(inputs, "--inputs ") if is_target(inputs) else parse_inputs(inputs)
+        )
+    file, model_call = _ProblemFile(), ObjectExpression(target, arguments)
+    body = (
+        _model_class(file, model_call)
+        if input_source is not None
+        else _factory_model_class(file, model_call)
+    )
+    if isinstance(input_source, list):
+        body += _input_functions(file, input_source)
+    elif input_source is not None:
+        body += _factory_input_functions(str(input_source), f"{file.local_name(input_source)}()")
     else:
-        body += _returned(str(target), "_made()[1]")
-    packages = packages_of(file.modules)
-    known = ", ".join(f"{package} {known}" for package, known in packages.items())
-    head = f'"""{target}{f" of {known}" if known else ""}, as kdrun takes it apart."""'
+        body += _factory_input_functions(str(target), "_made()[1]")
+    packages = package_identities(file.modules)
+    identities = ", ".join(f"{package} {identity}" for package, identity in packages.items())
+    head = f'"""{target}{f" of {identities}" if identities else ""}, as kdrun takes it apart."""'
     code = "\n".join([*body, "", "", "def get_init_inputs():", "    return []", ""])
-    return "\n".join([head, "", *file.imports(code), "", "", code])
+    return "\n".join([head, "", *file.import_lines(code), "", "", code])
 
 
-def example_of_init(named: str, error: BaseException | None) -> str | None:
-    """Return what --init could say, where `error` is of calling a target without arguments.
+def suggest_init(target_text: str, error: BaseException | None) -> str | None:
+    """Return an example for --init if `error` says that a call of the target lacks arguments.
 
-    `{"in_features": ..., "out_features": ...}`: those that have no default.
+    The example lists the parameters without a default, `{"in_features": ..., "out_features": ...}`.
+    Return None for any other error.
     """
     if not isinstance(error, TypeError) or " missing " not in str(error):
         return None
     try:
-        target = parse_target(named)
-        found: Any = importlib.import_module(target.module)
+        target = parse_target(target_text)
+        function: Any = importlib.import_module(target.module)
         for name in target.name.split("."):
-            found = getattr(found, name)
-        if str(error).partition("(")[0].removesuffix(".__init__") != found.__qualname__:
-            return None  # something that it calls lacks an argument
-        parameters = inspect.signature(found).parameters.values()
-    except (ImportError, AttributeError, TypeError, ValueError):  # as of a functools.partial
-        return None
-    named_ones = {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}
-    wanted = [
+            function = getattr(function, name)
+        if str(error).partition("(")[0].removesuffix(".__init__") != function.__qualname__:
+            return None  # the error is about another function that the target calls
+        parameters = inspect.signature(function).parameters.values()
+    except (ImportError, AttributeError, TypeError, ValueError):
+        return None  # a functools.partial, for example, has no __qualname__
+    named_kinds = {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}
+    examples = [
         f'"{parameter.name}": ...'
         for parameter in parameters
-        if parameter.kind in named_ones and parameter.default is inspect.Parameter.empty
+        if parameter.kind in named_kinds and parameter.default is inspect.Parameter.empty
     ]
-    return f"{{{', '.join(wanted)}}}" if wanted else None
+    return f"{{{', '.join(examples)}}}" if examples else None
 
 
-class _File:
-    """What a file imports, and by which name it knows each."""
+class _ProblemFile:
+    """A problem file to be written: the names that it imports, and values as text that use them."""
 
     def __init__(self) -> None:
         self._names: dict[tuple[str, str], str] = {}
@@ -156,26 +174,26 @@ class _File:
     def modules(self) -> set[str]:
         return {module for module, _ in self._names}
 
-    def local(self, target: Target) -> str:
-        """How the file spells a target, which it imports."""
-        first, dot, rest = target.name.partition(".")
+    def local_name(self, target: PackageTarget) -> str:
+        """Return the expression for a target in the file, and import it."""
+        first, dot, attribute_path = target.name.partition(".")
         key = (target.module, first)
         if key not in self._names:
-            name, n = first, 1
-            while name in _TAKEN or name in self._names.values():
-                n += 1
-                name = f"{first}_{n}"
+            name, number = first, 1
+            while name in _RESERVED_NAMES or name in self._names.values():
+                number += 1
+                name = f"{first}_{number}"
             self._names[key] = name
-        return self._names[key] + dot + rest
+        return self._names[key] + dot + attribute_path
 
-    def imports(self, code: str) -> list[str]:
-        """The import statements of a file with this code."""
+    def import_lines(self, code: str) -> list[str]:
+        """Return the lines of the import statements of a file with this code."""
         lines = ["from collections.abc import Mapping", ""] if "Mapping" in code else []
         lines += ["import torch"] if "torch." in code else []
         modules: dict[str, list[str]] = {"torch": ["nn"]}
         for (module, name), local in self._names.items():
-            spelled = name if name == local else f"{name} as {local}"
-            modules.setdefault(module, []).append(spelled)
+            import_text = name if name == local else f"{name} as {local}"
+            modules.setdefault(module, []).append(import_text)
         for module in sorted(modules):
             names = sorted(modules[module])
             line = f"from {module} import {', '.join(names)}"
@@ -185,14 +203,14 @@ class _File:
                 lines.append(line)
         return lines
 
-    def lines(self, value: Any, before: str, after: str = "") -> list[str]:
-        """A value as Python, between what stands before and after it; opened where it is long."""
+    def value_lines(self, value: Any, before: str, after: str = "") -> list[str]:
+        """Return a value as lines of Python between two texts, one item a line if it is long."""
         opening, items, closing = self._parts(value)
         line = f"{before}{self._flat(value)}{after}"
         if len(line) <= WIDTH or not items:
             return [line]
         outside = " " * (len(before) - len(before.lstrip()))
-        inside = [self.lines(item, f"{outside}    {head}", ",") for head, item in items]
+        inside = [self.value_lines(item, f"{outside}    {head}", ",") for head, item in items]
         return [
             before + opening,
             *(line for lines in inside for line in lines),
@@ -204,69 +222,69 @@ class _File:
         return opening + ", ".join(head + self._flat(item) for head, item in items) + closing
 
     def _parts(self, value: Any) -> tuple[str, list[tuple[str, Any]], str]:
-        """What opens a value, what it holds, each after a head of its own, and what closes it."""
+        """Return a value's opening bracket, its items (prefix, item) and its closing bracket."""
         match value:
-            case Made(target, None):
-                return self.local(target), [], ""
-            case Made(target, Arguments(positional, named)):
+            case ObjectExpression(target, None):
+                return self.local_name(target), [], ""
+            case ObjectExpression(target, Arguments(positional, named)):
                 items = [("", item) for item in positional]
                 items += [(f"{name}=", item) for name, item in named.items()]
-                return f"{self.local(target)}(", items, ")"
+                return f"{self.local_name(target)}(", items, ")"
             case list():
                 return "[", [("", item) for item in value], "]"
             case dict():
-                return "{", [(f"{_constant(key)}: ", item) for key, item in value.items()], "}"
-        return _constant(value), [], ""
+                return "{", [(f"{_constant_text(key)}: ", item) for key, item in value.items()], "}"
+        return _constant_text(value), [], ""
 
 
-def _constant(value: object) -> str:
-    if isinstance(value, Given):
+def _constant_text(value: object) -> str:
+    if isinstance(value, InputExpression):
         return value.expression
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
 
 
-def _itself(file: _File, called: Made) -> list[str]:
+def _model_class(file: _ProblemFile, model_call: ObjectExpression) -> list[str]:
     return [
         "class Model(nn.Module):",
-        f'    """What {called.target} gives, itself."""',
+        f'    """What {model_call.target} gives, itself."""',
         "",
         "    def __new__(cls):",
-        *file.lines(called, "        return "),
+        *file.value_lines(model_call, "        return "),
     ]
 
 
-def _pair(file: _File, called: Made) -> list[str]:
-    """For a function that gives a model and its inputs."""
+def _factory_model_class(file: _ProblemFile, model_call: ObjectExpression) -> list[str]:
+    """Return the lines of a Model made by a function that returns a model and its inputs."""
     return [
         "def _made():",
-        *file.lines(called, "    made = "),
+        *file.value_lines(model_call, "    made = "),
         "    if isinstance(made, tuple) and len(made) == 2:",
         "        return made",
         "    raise TypeError(",
-        f'        f"{called.target} gives {{type(made).__name__}}, not (model, inputs): "',
+        f'        f"{model_call.target} gives {{type(made).__name__}}, not (model, inputs): "',
         '        "say what it takes with --inputs"',
         "    )",
         "",
         "",
         "class Model(nn.Module):",
-        f'    """The model that {called.target} gives, itself."""',
+        f'    """The model that {model_call.target} gives, itself."""',
         "",
         "    def __new__(cls):",
         "        return _made()[0]",
     ]
 
 
-def _drawn(file: _File, drawn: list[Given]) -> list[str]:
-    positional = [given for given in drawn if given.name is None]
-    named = {given.name: given for given in drawn if given.name is not None}
-    lines = ["", "", "def get_inputs():", *file.lines(positional, "    return ")]
+def _input_functions(file: _ProblemFile, inputs: list[InputExpression]) -> list[str]:
+    positional = [expression for expression in inputs if expression.name is None]
+    named = {expression.name: expression for expression in inputs if expression.name is not None}
+    lines = ["", "", "def get_inputs():", *file.value_lines(positional, "    return ")]
     if named:
-        lines += ["", "", "def get_input_kwargs():", *file.lines(named, "    return ")]
+        lines += ["", "", "def get_input_kwargs():", *file.value_lines(named, "    return ")]
     return lines
 
 
-def _returned(name: str, expression: str) -> list[str]:
-    """For inputs that a function gives."""
+def _factory_input_functions(name: str, expression: str) -> list[str]:
+    """Return the lines of input functions that use what a function returns."""
     return [
         *("", "", "def _given():"),
         f"    given = {expression}",

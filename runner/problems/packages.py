@@ -1,7 +1,7 @@
-"""Find the packages that problems import, and tell which version or source of each is here.
+"""Finds the packages that problems import, and the version or source hash of each.
 
-An installed package is known by its version. A checkout has none that says what is in it today: it
-is known by the sha256 of its Python files.
+An installed package is identified by its version. A checkout's version does not say what is in it
+today, so a checkout is identified by the sha256 of its Python files.
 """
 
 import ast
@@ -19,43 +19,51 @@ from types import ModuleType
 from runner.quantities import counted
 from runner.untrusted_files import read_file
 
-_INSTALLED = {"site-packages", "dist-packages"}
-_NO_PACKAGES = sys.stdlib_module_names | {"torch", "__future__"}
+_INSTALL_FOLDERS = {"site-packages", "dist-packages"}
+_BUILTIN_PACKAGES = sys.stdlib_module_names | {"torch", "__future__"}
 
 
-def is_here(module: str) -> bool:
-    """Whether a module's package can be found, by a child that starts in the working directory."""
+def is_importable(module: str) -> bool:
+    """Return whether a child process started in the working directory can import the package."""
     package = module.partition(".")[0]
-    return package in _NO_PACKAGES or _spec(package) is not None
+    return package in _BUILTIN_PACKAGES or _spec(package) is not None
 
 
-def known_as(package: str) -> str:
-    """`5.23.0`, or `sha256 1f2e3d4c5b6a of 12 files` for what is not installed; `missing`."""
-    spec = _spec(package) if package.isidentifier() else None  # of a.b, a would be imported
+def package_identity(package: str) -> str:
+    """Return an installed package's version, a checkout's hash and file count, or `missing`.
+
+    `5.23.0`, or `sha256 1f2e3d4c5b6a of 12 files`.
+    """
+    spec = _spec(package) if package.isidentifier() else None  # finding `a.b` would import `a`
     if spec is None:
         return "missing"
-    places = [Path(place) for place in spec.submodule_search_locations or [spec.origin or ""]]
-    if any(_INSTALLED & set(place.parts) for place in places) and (version := _version(package)):
+    locations = [
+        Path(location) for location in spec.submodule_search_locations or [spec.origin or ""]
+    ]
+    if any(_INSTALL_FOLDERS & set(location.parts) for location in locations) and (
+        version := _version(package)
+    ):
         return version
     digest, count = hashlib.sha256(), 0
-    for place in sorted(places):
-        for file in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
+    for location in sorted(locations):
+        for file in sorted(location.rglob("*.py")) if location.is_dir() else [location]:
             count += 1
-            digest.update(f"{file.relative_to(place.parent).as_posix()}\0".encode())
+            digest.update(f"{file.relative_to(location.parent).as_posix()}\0".encode())
             digest.update(file.read_bytes() + b"\0")
     return f"sha256 {digest.hexdigest()[:12]} of {counted(count, 'file')}"
 
 
-def is_checkout(known: str) -> bool:
-    """Whether a package that is known as this was not installed: no index has it."""
-    return known.startswith("sha256 ")
+def is_checkout(identity: str) -> bool:
+    """Return whether a package identity is that of a checkout, which no package index has."""
+    return identity.startswith("sha256 ")
 
 
-class NoFilesBeside(PathFinder):
-    """Finder of modules on `sys.path` that skips files beside a problem, which has to stand alone.
+class SiblingSkippingFinder(PathFinder):
+    """Finder of modules on `sys.path` that skips files in a problem's folder.
 
-    A file there may have the name of a package that others install. Folders may be packages of a
-    checkout, and what PYTHONPATH names is wanted.
+    A problem has to stand alone, and a file beside it may have the name of a package that is
+    installed elsewhere. Packages (folders) there are allowed, since they may be a checkout's, and
+    so is all of the folder if PYTHONPATH names it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -64,32 +72,32 @@ class NoFilesBeside(PathFinder):
     def find_spec(  # type: ignore[override]
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return what Python finds; None for a file in the folder."""
-        found = PathFinder.find_spec(name, path, target)
-        return None if path is None and found and self.skips(name, found) else found
+        """Return the module that Python finds; None if it is a file in the folder."""
+        spec = PathFinder.find_spec(name, path, target)
+        return None if path is None and spec and self.skips(name, spec) else spec
 
-    def skips(self, name: str, found: ModuleSpec) -> bool:
+    def skips(self, name: str, spec: ModuleSpec) -> bool:
         """Return whether a module is a file in the folder."""
-        if name in _NO_PACKAGES or not found.origin:
+        if name in _BUILTIN_PACKAGES or not spec.origin:
             return False
-        return Path(found.origin).parent.resolve() == self.folder
+        return Path(spec.origin).parent.resolve() == self.folder
 
     def install(self) -> None:
-        """Take the place of Python's own finder, or of that for an earlier problem."""
-        wanted = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-        allowed = self.folder in (Path(place).resolve() for place in wanted if place)
+        """Replace Python's own finder, or the finder of an earlier problem."""
+        python_path = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+        allowed = self.folder in (Path(entry).resolve() for entry in python_path if entry)
         sys.meta_path[:] = [
             (PathFinder if allowed else self)
-            if each is PathFinder or isinstance(each, NoFilesBeside)
-            else each
-            for each in sys.meta_path
+            if finder is PathFinder or isinstance(finder, SiblingSkippingFinder)
+            else finder
+            for finder in sys.meta_path
         ]
 
 
 def imported_packages(path: Path) -> dict[str, str]:
-    """What a Python file imports that is neither torch nor Python's own, and as what it is known.
+    """Return name -> identity of the packages that a Python file imports itself.
 
-    Only what the file's own text names: what those packages import in turn is theirs.
+    Torch and the standard library are left out, and so is what those packages import in turn.
     """
     names: set[str] = set()
     for node in ast.walk(ast.parse(read_file(path))):
@@ -97,18 +105,18 @@ def imported_packages(path: Path) -> dict[str, str]:
             names.update(alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             names.add(node.module.partition(".")[0])
-    return packages_of(names)
+    return package_identities(names)
 
 
-def packages_of(modules: set[str]) -> dict[str, str]:
-    """The packages of modules, torch and Python's own left out, and as what each is known."""
-    packages = {module.partition(".")[0] for module in modules} - _NO_PACKAGES
-    return {package: known_as(package) for package in sorted(packages)}
+def package_identities(modules: set[str]) -> dict[str, str]:
+    """Return name -> identity of modules' packages, without torch and the standard library."""
+    packages = {module.partition(".")[0] for module in modules} - _BUILTIN_PACKAGES
+    return {package: package_identity(package) for package in sorted(packages)}
 
 
 @functools.cache
-def within_package(file: str) -> str:
-    """`zoo/nets/net.py`: a file's path from its package on, the same wherever that is installed."""
+def path_within_package(file: str) -> str:
+    """Return a file's path from its top package on: `zoo/nets/net.py`, on any machine."""
     root = Path(file).parent
     while (root / "__init__.py").is_file():
         root = root.parent
@@ -116,23 +124,26 @@ def within_package(file: str) -> str:
 
 
 def _spec(package: str) -> ModuleSpec | None:
-    """Find a package, installed or in the working directory; import nothing. None: in neither."""
+    """Return the spec of a package, installed or in the working directory; None if in neither.
+
+    Nothing is imported.
+    """
     try:
-        found = importlib.util.find_spec(package)
+        spec = importlib.util.find_spec(package)
     except ValueError:  # it is being imported, or was put into sys.modules by hand
-        found = PathFinder.find_spec(package)
-    if found is not None and found.origin is not None:
-        return found
-    here = PathFinder.find_spec(package, [str(Path.cwd())])
-    hooks = [each for each in sys.meta_path if isinstance(each, NoFilesBeside)]
-    if here is None or any(hook.skips(package, here) for hook in hooks):
-        return found
-    return here if here.origin is not None else found or here
+        spec = PathFinder.find_spec(package)
+    if spec is not None and spec.origin is not None:
+        return spec
+    local_spec = PathFinder.find_spec(package, [str(Path.cwd())])
+    hooks = [finder for finder in sys.meta_path if isinstance(finder, SiblingSkippingFinder)]
+    if local_spec is None or any(hook.skips(package, local_spec) for hook in hooks):
+        return spec
+    return local_spec if local_spec.origin is not None else spec or local_spec
 
 
 def _version(package: str) -> str | None:
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
-        named = importlib.metadata.packages_distributions().get(package)
-        return importlib.metadata.version(named[0]) if named else None
+        distributions = importlib.metadata.packages_distributions().get(package)
+        return importlib.metadata.version(distributions[0]) if distributions else None

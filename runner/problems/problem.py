@@ -1,4 +1,4 @@
-"""Reads one problem file as text: its name, its level, whether it is a problem. Runs none of it."""
+"""Reads one problem file as text, without running it: its name, its level, its mistakes."""
 
 import ast
 import errno
@@ -25,22 +25,22 @@ _HINTS = {
     "[] for none",
 }
 _BINDERS = {"exec", "eval", "locals", "vars", "setattr"}
-LARGE = 1 << 20
-"""Bytes from which on a file is parsed only in a child: that may take gigabytes of memory."""
+LARGE_FILE_BYTES = 1 << 20
+"""Size in bytes from which a file is parsed only in a child, since that may take gigabytes."""
 _SENTENCE_END = re.compile(r"(?<!e\.g)(?<!i\.e)(?<!\s\d)[.!?](?=\s|$)")
 _PARAMETER_SECTION = re.compile(r"\s*(:param|:return|Args:|Arguments:|Parameters:|Returns:)")
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One problem file, by its content: cheap to make, sent between processes, never executed."""
+    """One problem file, identified by its content; cheap to make, and picklable."""
 
     path: Path
-    """Absolute."""
+    """Absolute path of the file."""
     name: str
     """The file's stem, such as `5_Matrix_scalar_multiplication`."""
     source_level: str
-    """`level1`, `level2` or `level3` by the folder that it lies in, else `custom`."""
+    """`level1`, `level2` or `level3`, after the file's folder; else `custom`."""
     sha256: str
 
     @property
@@ -49,30 +49,30 @@ class Problem:
         return None if self.source_level == CUSTOM else int(self.source_level.removeprefix("level"))
 
 
-def identify(path: Path) -> Problem:
-    """The problem at `path`, whatever its text is worth: what is broken shows when it is read.
+def identify_problem(path: Path) -> Problem:
+    """Return the problem at `path` without parsing it; mistakes show when it is read.
 
-    Raises ProblemError where there is no file to read.
+    Raises ProblemError if the file cannot be read.
     """
-    return _problem(path, _bytes(path))
+    return _problem(path, _read_bytes(path))
 
 
 def read_problem(path: Path) -> Problem:
-    """The problem at `path`, in KernelBench format as far as its text can tell. Needs no torch.
+    """Return the problem at `path`, checked for KernelBench format by its text. Needs no torch.
 
-    Raises ProblemError, with the line where there is one, for a file that is missing, not UTF-8,
-    not Python, or without `Model`, `get_inputs` or `get_init_inputs`: KernelBench's own evaluation
-    calls all three without asking.
+    Raises ProblemError, with the line if there is one, for a file that is missing, not UTF-8, not
+    Python, or without `Model`, `get_inputs` or `get_init_inputs`: KernelBench's own evaluation
+    calls all three without a check.
     """
-    source = _bytes(path)
-    parse(path, source)
+    source = _read_bytes(path)
+    parse_problem(path, source)
     return _problem(path, source)
 
 
 def find_mistake(path: Path) -> ProblemError | None:
-    """Return what `read_problem` finds wrong with the file; a large file is not looked at."""
+    """Return the error that `read_problem` raises, if any; None for a large file, unread."""
     with suppress(OSError):
-        if path.stat().st_size >= LARGE:
+        if path.stat().st_size >= LARGE_FILE_BYTES:
             return None
     try:
         read_problem(path)
@@ -82,11 +82,11 @@ def find_mistake(path: Path) -> ProblemError | None:
 
 
 def find_path(text: str) -> Path | None:
-    """Return the file or folder that a text names; None where there is none."""
+    """Return the existing file or folder at a path; None if there is none."""
     try:
         path = Path(text).expanduser()
         return path if path.exists() else None
-    except RuntimeError:  # `~nobody`: no such user
+    except RuntimeError:  # there is no such user, as in `~nobody`
         return None
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
@@ -94,35 +94,35 @@ def find_path(text: str) -> Path | None:
         raise
 
 
-def parse(path: Path, source: bytes) -> ast.Module:
-    """The syntax tree of a file in KernelBench format; ProblemError where it is not that."""
-    tree = _syntax(path, source)
+def parse_problem(path: Path, source: bytes) -> ast.Module:
+    """Return the syntax tree of a file in KernelBench format; ProblemError if it is another."""
+    tree = _parse_source(path, source)
     if not tree.body:
         raise ProblemError(path, "the file is empty", hint=_FORMAT)
-    names = set(_names(tree))
+    names = set(_defined_names(tree))
     for name in REQUIRED:
-        if name not in names and not _binds_names_as_it_runs(tree):
-            raise ProblemError(path, f"no {_spelled(name)}", hint=_missing_hint(name, tree))
+        if name not in names and not _may_hide_names(tree):
+            raise ProblemError(path, f"no {_definition_text(name)}", hint=_missing_hint(name, tree))
     return tree
 
 
-def idea(problem: Problem) -> str:
-    """One line about it: the first sentence of its or its Model's docstring, else its name."""
+def summarize_problem(problem: Problem) -> str:
+    """Return the first sentence of the file's or Model's docstring, else the name as words."""
     try:
-        tree = _syntax(problem.path, _bytes(problem.path))
+        tree = _parse_source(problem.path, _read_bytes(problem.path))
     except ProblemError:
-        return _in_words(problem.name)
+        return _name_as_words(problem.name)
     model = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Model"]
     documented: list[ast.Module | ast.ClassDef] = [tree, *model]
     for node in documented:
         sentence = _first_sentence(ast.get_docstring(node) or "")
-        if sentence and "://" not in sentence:  # where it was copied from is no idea
+        if sentence and "://" not in sentence:  # a source address describes nothing
             return sentence
-    return _in_words(problem.name)
+    return _name_as_words(problem.name)
 
 
 def source_level(path: PurePath) -> str:
-    """The level that a file's folder says it is of."""
+    """Return `level1`, `level2` or `level3` if the file's folder is called so, else `custom`."""
     folder = path.parent.name
     return folder if folder in {f"level{n}" for n in LEVELS} else CUSTOM
 
@@ -132,7 +132,7 @@ def _problem(path: Path, source: bytes) -> Problem:
     return Problem(path, path.stem, source_level(path), hashlib.sha256(source).hexdigest())
 
 
-def _bytes(path: Path) -> bytes:
+def _read_bytes(path: Path) -> bytes:
     try:
         return read_file(Path(path))
     except FileNotFoundError:
@@ -145,7 +145,7 @@ def _bytes(path: Path) -> bytes:
         raise ProblemError(path, f"cannot be read: {error.strerror or error}") from error
 
 
-def _syntax(path: Path, source: bytes) -> ast.Module:
+def _parse_source(path: Path, source: bytes) -> ast.Module:
     try:
         text = source.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -161,15 +161,15 @@ def _syntax(path: Path, source: bytes) -> ast.Module:
             warnings.simplefilter("ignore", DeprecationWarning)
             return ast.parse(text, filename=str(path))
     except SyntaxError as error:
-        where = f" (line {error.lineno})" if error.lineno else ""
-        raise ProblemError(path, f"{type(error).__name__}: {error.msg}{where}") from error
+        position = f" (line {error.lineno})" if error.lineno else ""
+        raise ProblemError(path, f"{type(error).__name__}: {error.msg}{position}") from error
     except (ValueError, RecursionError, MemoryError) as error:  # null bytes; nested too deeply
         raise ProblemError(path, f"not Python: {error}") from error
 
 
-def _names(tree: ast.Module) -> Iterator[str]:
-    """Yield the names that the module may have after it ran."""
-    for node in _module_level(tree):
+def _defined_names(tree: ast.Module) -> Iterator[str]:
+    """Yield the names that the module may define when it runs."""
+    for node in _module_nodes(tree):
         match node:
             case ast.ClassDef() | ast.FunctionDef():
                 yield node.name
@@ -179,7 +179,7 @@ def _names(tree: ast.Module) -> Iterator[str]:
                 yield name
 
 
-def _module_level(tree: ast.Module) -> Iterator[ast.AST]:
+def _module_nodes(tree: ast.Module) -> Iterator[ast.AST]:
     """Yield the nodes outside functions and classes that may bind a name of the module."""
     pending: list[ast.AST] = [*tree.body]
     while pending:
@@ -194,12 +194,13 @@ def _module_level(tree: ast.Module) -> Iterator[ast.AST]:
                 pending.extend(ast.iter_child_nodes(node))
 
 
-def _binds_names_as_it_runs(tree: ast.Module) -> bool:
-    """Return whether the text cannot tell the module's names: `exec`, `globals()["Model"] = ...`.
+def _may_hide_names(tree: ast.Module) -> bool:
+    """Return whether the module may define names that its text does not show.
 
-    In a function or class, `setattr`, `vars` and the like say nothing about the module.
+    It may by `exec`, by `globals()["Model"] = ...` and the like. In a function or class, `setattr`,
+    `vars` and the like do not define names of the module.
     """
-    for node in _module_level(tree):
+    for node in _module_nodes(tree):
         match node:
             case ast.Name(id=name) if name in _BINDERS:
                 return True
@@ -221,7 +222,7 @@ def _missing_hint(name: str, tree: ast.Module) -> str:
     return _HINTS[name]
 
 
-def _spelled(name: str) -> str:
+def _definition_text(name: str) -> str:
     return "class Model" if name == "Model" else f"{name}()"
 
 
@@ -230,5 +231,5 @@ def _first_sentence(docstring: str) -> str:
     return _SENTENCE_END.split(" ".join(paragraph.split()), maxsplit=1)[0].strip().rstrip(":")
 
 
-def _in_words(name: str) -> str:
+def _name_as_words(name: str) -> str:
     return " ".join(re.sub(r"^\d+_", "", name).replace("_", " ").split()) or name

@@ -1,4 +1,4 @@
-"""A device that torch knows and no machine has: fake tensors on it show where each value lives."""
+"""Provides a device without hardware, on which fake tensors show where each value would live."""
 
 import functools
 from typing import Any
@@ -13,19 +13,19 @@ NAME = "accel"
 
 @functools.cache
 def simulated_device() -> torch.device:
-    """Return the device, `accel:0`; that of another backend where one is installed for torch."""
-    found = torch.accelerator.current_accelerator()
+    """Return the device, `accel:0`, or that of another backend that is installed for torch."""
+    accelerator = torch.accelerator.current_accelerator()
     device = device_without_hardware(NAME)
     if device.type == NAME:
-        # A program that asks for an accelerator hears what it would hear without this one.
-        torch.accelerator.current_accelerator = lambda check_available=False: found
+        # A program that asks for the accelerator gets the same answer as without this device.
+        torch.accelerator.current_accelerator = lambda check_available=False: accelerator
     return device
 
 
-class NumbersToDevice(TorchFunctionMode):
-    """While this lasts, `torch.tensor([1.0], device=...)` and `x[[0, 1]]` work on the device.
+class NumbersOnDeviceMode(TorchFunctionMode):
+    """Mode in which `torch.tensor([1.0], device=...)` and `x[[0, 1]]` work on the fake device.
 
-    torch copies numbers to a device behind the back of fake tensors.
+    Without it, torch copies the numbers to the real device, past the fake tensor mode.
     """
 
     def __torch_function__(
@@ -38,19 +38,22 @@ class NumbersToDevice(TorchFunctionMode):
         kwargs = dict(kwargs or {})
         if func in {torch.tensor, torch.as_tensor, torch.asarray}:
             device = kwargs.pop("device", None)
-            made = func(*args, **kwargs)
-            return made if device is None else made.to(device)
+            tensor = func(*args, **kwargs)
+            return tensor if device is None else tensor.to(device)
         if func is torch.Tensor.new_tensor:
             like, *numbers = args
-            made = torch.tensor(*numbers, **{"dtype": like.dtype, **kwargs})
-            return made.to(kwargs.get("device") or like.device)
+            tensor = torch.tensor(*numbers, **{"dtype": like.dtype, **kwargs})
+            return tensor.to(kwargs.get("device") or like.device)
         if func in {torch.Tensor.__getitem__, torch.Tensor.__setitem__}:
-            place = args[1] if isinstance(args[1], tuple) else (args[1],)
-            place = tuple(torch.tensor(i) if _is_index(i) else i for i in place)
-            return func(args[0], place, *args[2:])
+            subscripts = args[1] if isinstance(args[1], tuple) else (args[1],)
+            subscripts = tuple(
+                torch.tensor(subscript) if _is_index(subscript) else subscript
+                for subscript in subscripts
+            )
+            return func(args[0], subscripts, *args[2:])
         return func(*args, **kwargs)
 
 
 def _is_index(value: object) -> bool:
-    """Whether it is a list of numbers; any other list means to torch what a tuple means."""
+    """Return whether a subscript is a list of numbers; torch treats other lists as tuples."""
     return isinstance(value, list) and {*map(type, value)} in ({int}, {bool})

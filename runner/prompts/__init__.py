@@ -1,9 +1,9 @@
-"""What an agent or a person is told who takes a problem apart by hand: the brief, and its facts.
+"""Writes the brief for an agent or a person who decomposes a problem by hand, and its facts.
 
 Importing this package does not import torch.
 """
 
-from runner.prompts.brief import VERSION, Brief, render, round_after
+from runner.prompts.brief import VERSION, Brief, render_brief, render_later_round
 from runner.prompts.facts import Facts
 
-__all__ = ["VERSION", "Brief", "Facts", "render", "round_after"]
+__all__ = ["VERSION", "Brief", "Facts", "render_brief", "render_later_round"]

@@ -1,7 +1,7 @@
-"""This file knows about saying many facts in few lines, without leaving out a shape.
+"""Formats many facts in few lines, without leaving out a shape.
 
-Equal operations are counted already. Here operations that differ in one or two sizes are one line,
-and module paths that differ in a number are one path.
+The facts come with equal operations already merged and counted. Here, operations that differ in one
+or two sizes share a line, and module paths that differ in a number share a path.
 """
 
 from collections import Counter, defaultdict
@@ -9,199 +9,228 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, groupby
 
-from runner.prompts.facts import Fact, Tensor
+from runner.prompts.facts import Fact, TensorFacts
 
 LEAST_ALIKE = 4
-"""So many operations that differ in one or two sizes are one line."""
+"""Fewest operations that share a line if they differ in one or two sizes."""
 _SYMBOLS = ("N", "M")
 _MOST_PLACES = 8
 
 
-def lines(facts: Sequence[Fact], dtype: str) -> Iterator[str]:
-    """A line for each fact, or for several that differ in sizes alone, in the order of the first.
+def format_lines(facts: Sequence[Fact], dtype: str) -> Iterator[str]:
+    """Yield a line for each fact, or for several that only differ in sizes, in order of the first.
 
-    `dtype` is the one that goes without saying.
+    `dtype` is the usual one, which is not written.
     """
-    forms = [_Form.of(fact, dtype) for fact in facts]
-    alike = _alike(facts, forms)
-    for number, (fact, form) in enumerate(zip(facts, forms, strict=True)):
-        if number not in alike:
-            yield _line([fact], form.shown({}), "")
-        elif number == alike[number].members[0]:
-            yield _line(
-                [facts[n] for n in alike[number].members], *_together(form, alike[number], facts)
+    forms = [_FactForm.of(fact, dtype) for fact in facts]
+    groups = _group_similar(facts, forms)
+    for index, (fact, form) in enumerate(zip(facts, forms, strict=True)):
+        if index not in groups:
+            yield _format_line([fact], form.format_shapes({}), "")
+        elif index == groups[index].members[0]:
+            yield _format_line(
+                [facts[member] for member in groups[index].members],
+                *_format_group(form, groups[index], facts),
             )
 
 
-def paths(places: Iterable[str]) -> str:
-    """`blocks.{0-11}.attn.qkv`: every path once, as few as they can be."""
-    merged = _merged([tuple(path.split(".")) for path in dict.fromkeys(places) if path])
+def format_paths(places: Iterable[str]) -> str:
+    """Return module paths without repetition, merged where numbers differ: `blocks.{0-11}.qkv`."""
+    merged = _merge_paths([tuple(path.split(".")) for path in dict.fromkeys(places) if path])
     more = f" and {len(merged) - _MOST_PLACES} more" if len(merged) > _MOST_PLACES else ""
     return ", ".join(merged[:_MOST_PLACES]) + more
 
 
-def tensors(many: Sequence[Tensor], dtype: str) -> str:
-    """`x 4x197x384, mask 4x1x128x128 bool`."""
-    return ", ".join(_shape(one, dtype, list(map(str, one.shape))) for one in many) or "nothing"
+def format_tensors(tensors: Sequence[TensorFacts], dtype: str) -> str:
+    """Return tensors as text: `x 4x197x384, mask 4x1x128x128 bool`."""
+    return (
+        ", ".join(_format_tensor(tensor, dtype, list(map(str, tensor.shape))) for tensor in tensors)
+        or "nothing"
+    )
 
 
-# --- what differs in sizes alone ------------------------------------------------------------------
+# --- facts that only differ in sizes --------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class _Form:
-    """A fact's tensors with their sizes taken out: equal neighbours are one with a count."""
+class _FactForm:
+    """A fact's tensors with equal neighbours merged, and all their counts and sizes in one row."""
 
-    inputs: tuple[Tensor, ...]
-    weights: tuple[Tensor, ...]
-    outputs: tuple[Tensor, ...]
+    inputs: tuple[TensorFacts, ...]
+    weights: tuple[TensorFacts, ...]
+    outputs: tuple[TensorFacts, ...]
     dtype: str
     numbers: tuple[int, ...]
-    """For each tensor its count, negative so that no size is mistaken for it, then its sizes."""
+    """For each tensor its count, negated so that it never equals a size, then its sizes."""
 
     @classmethod
-    def of(cls, fact: Fact, dtype: str) -> "_Form":
-        kinds: list[tuple[Tensor, ...]] = []
+    def of(cls, fact: Fact, dtype: str) -> "_FactForm":
+        kinds: list[tuple[TensorFacts, ...]] = []
         numbers: list[int] = []
-        for tensors in (fact.inputs, fact.weights, fact.outputs):
-            runs = [(one, len(list(same))) for one, same in groupby(tensors)]
-            kinds.append(tuple(one for one, _ in runs))
-            for one, count in runs:
-                numbers += [-count, *one.shape]
+        for side in (fact.inputs, fact.weights, fact.outputs):
+            runs = [(tensor, len(list(same))) for tensor, same in groupby(side)]
+            kinds.append(tuple(tensor for tensor, _ in runs))
+            for tensor, count in runs:
+                numbers += [-count, *tensor.shape]
         return cls(kinds[0], kinds[1], kinds[2], dtype, tuple(numbers))
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What has to be the same of all that are in one line."""
+        """Properties of the tensors, except sizes, that all facts of one line have in common."""
         return tuple(
-            (kind, one.name, one.dtype, len(one.shape), one.stride and "stride")
+            (kind, tensor.name, tensor.dtype, len(tensor.shape), tensor.stride and "stride")
             for kind in ("inputs", "weights", "outputs")
-            for one in getattr(self, kind)
+            for tensor in getattr(self, kind)
         )
 
-    def shown(self, symbols: dict[int, str]) -> str:
-        """`4x197x384 → 4x197x1152; weight 1152x384`, with symbols where they are given."""
-        waiting = (symbols.get(p, str(abs(n))) for p, n in enumerate(self.numbers))
+    def format_shapes(self, symbols: dict[int, str]) -> str:
+        """Return `4x197x384 → 4x197x1152; weight 1152x384`.
 
-        def some(tensors: Sequence[Tensor]) -> str:
-            said = []
-            for one in tensors:
-                count, sizes = next(waiting), [next(waiting) for _ in one.shape]
-                said.append(
-                    ("" if count == "1" else f"{count} × ") + _shape(one, self.dtype, sizes)
+        `symbols`: position in `numbers` -> symbol that is written instead of the number.
+        """
+        number_texts = (
+            symbols.get(position, str(abs(number))) for position, number in enumerate(self.numbers)
+        )
+
+        def format_side(tensors: Sequence[TensorFacts]) -> str:
+            texts = []
+            for tensor in tensors:
+                count, sizes = next(number_texts), [next(number_texts) for _ in tensor.shape]
+                texts.append(
+                    ("" if count == "1" else f"{count} × ")
+                    + _format_tensor(tensor, self.dtype, sizes)
                 )
-            return ", ".join(said)
+            return ", ".join(texts)
 
-        inputs, weights, outputs = some(self.inputs), some(self.weights), some(self.outputs)
+        inputs, weights, outputs = (
+            format_side(self.inputs),
+            format_side(self.weights),
+            format_side(self.outputs),
+        )
         flow = f"{inputs or 'nothing'} → {outputs or 'nothing'}"
         return f"{flow}; {weights}" if weights else flow
 
 
 @dataclass(frozen=True, slots=True)
-class _Alike:
+class _SimilarFacts:
+    """Facts that share a line."""
+
     members: tuple[int, ...]
+    """Indices of the facts."""
     positions: tuple[frozenset[int], ...]
-    """For each symbol, where it stands."""
+    """For each symbol, its positions in the numbers of a form."""
     values: tuple[tuple[int, ...], ...]
-    """For each member, the value of each symbol."""
+    """For each member, the value of each symbol; negative for a count."""
 
 
-_Line = tuple[tuple[frozenset[int], ...], tuple[object, ...]]
-"""Where operations of one line differ, and what is the same of all."""
+_LineKey = tuple[tuple[frozenset[int], ...], tuple[object, ...]]
+"""Key of a line: positions of its symbols, and all that its operations have in common."""
 
 
-def _alike(facts: Sequence[Fact], forms: Sequence[_Form]) -> dict[int, _Alike]:
-    """For each fact that is in a line with others: with which, and where they differ."""
-    found: dict[int, _Alike] = {}
-    for symbols in (1, 2):
-        groups: defaultdict[_Line, list[tuple[int, tuple[int, ...]]]] = defaultdict(list)
-        for number, (fact, form) in enumerate(zip(facts, forms, strict=True)):
-            if number in found:
+def _group_similar(facts: Sequence[Fact], forms: Sequence[_FactForm]) -> dict[int, _SimilarFacts]:
+    """Return the group of each fact that shares a line with others, by the fact's index."""
+    group_of: dict[int, _SimilarFacts] = {}
+    for symbol_count in (1, 2):
+        candidates: defaultdict[_LineKey, list[tuple[int, tuple[int, ...]]]] = defaultdict(list)
+        for index, (fact, form) in enumerate(zip(facts, forms, strict=True)):
+            if index in group_of:
                 continue
-            where: dict[int, frozenset[int]] = {
+            positions_of: dict[int, frozenset[int]] = {
                 value: frozenset(p for p, n in enumerate(form.numbers) if n == value)
                 for value in dict.fromkeys(form.numbers)
             }
-            for chosen in combinations(where, symbols):
-                positions = tuple(where[value] for value in chosen)
-                free = frozenset().union(*positions)
-                rest = tuple(n for p, n in enumerate(form.numbers) if p not in free)
-                same = (fact.name, fact.spelling, fact.lines, form.key, rest)
-                groups[positions, same].append((number, chosen))
-        for (positions, _), members in sorted(groups.items(), key=lambda group: -len(group[1])):
-            left = [(number, chosen) for number, chosen in members if number not in found]
-            if len(left) >= LEAST_ALIKE:
-                numbers, values = zip(*left, strict=True)
-                one = _Alike(numbers, positions, values)
-                found.update(dict.fromkeys(numbers, one))
-    return found
+            for combination in combinations(positions_of, symbol_count):
+                positions = tuple(positions_of[value] for value in combination)
+                replaced = frozenset().union(*positions)
+                fixed = tuple(n for p, n in enumerate(form.numbers) if p not in replaced)
+                common = (fact.name, fact.spelling, fact.lines, form.key, fixed)
+                candidates[positions, common].append((index, combination))
+        for (positions, _), members in sorted(candidates.items(), key=lambda group: -len(group[1])):
+            remaining = [
+                (index, combination) for index, combination in members if index not in group_of
+            ]
+            if len(remaining) >= LEAST_ALIKE:
+                indices, values = zip(*remaining, strict=True)
+                similar = _SimilarFacts(indices, positions, values)
+                group_of.update(dict.fromkeys(indices, similar))
+    return group_of
 
 
-def _together(form: _Form, alike: _Alike, facts: Sequence[Fact]) -> tuple[str, str]:
-    """The shapes with symbols, and the values of those."""
+def _format_group(form: _FactForm, group: _SimilarFacts, facts: Sequence[Fact]) -> tuple[str, str]:
+    """Return a group's shapes with symbols, and the text of the symbols' values."""
     symbols = {
-        p: name
-        for name, positions in zip(_SYMBOLS, alike.positions, strict=False)
-        for p in positions
+        position: name
+        for name, positions in zip(_SYMBOLS, group.positions, strict=False)
+        for position in positions
     }
     counts: Counter[tuple[int, ...]] = Counter()
-    for number, values in zip(alike.members, alike.values, strict=True):
-        counts[values] += len(facts[number].places)
-    names = _SYMBOLS[: len(alike.positions)]
-    said = [
-        _pair(map(str, map(abs, values))) + (f" ×{count}" if count > 1 else "")
+    for index, values in zip(group.members, group.values, strict=True):
+        counts[values] += len(facts[index].places)
+    names = _SYMBOLS[: len(group.positions)]
+    value_texts = [
+        _tuple_text(map(str, map(abs, values))) + (f" ×{count}" if count > 1 else "")
         for values, count in counts.items()
     ]
-    return form.shown(symbols), f"; {_pair(names)} = {', '.join(said)}"
+    return form.format_shapes(symbols), f"; {_tuple_text(names)} = {', '.join(value_texts)}"
 
 
-def _pair(said: Iterable[str]) -> str:
-    texts = list(said)
+def _tuple_text(items: Iterable[str]) -> str:
+    texts = list(items)
     return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
 
 
 # --- one line -------------------------------------------------------------------------------------
 
 
-def _line(facts: Sequence[Fact], shown: str, sizes: str) -> str:
+def _format_line(facts: Sequence[Fact], shapes: str, symbol_values: str) -> str:
     name, spelling = facts[0].name, facts[0].spelling
     places = [place for fact in facts for place in fact.places]
     lines = sorted({line for fact in facts for line in fact.lines})
-    itself = spelling.partition("(")[0] == name
-    called = spelling if itself else name
-    times = f" ×{len(places)}" if len(places) > 1 else ""
-    made_of = f" = {spelling}" if spelling and not itself else ""
-    at = f"line {', '.join(map(str, lines))}" if lines else ""
-    where = ", ".join(filter(None, (paths(places), at)))
-    return f"- {called}{times}{made_of}: {shown}{sizes}" + (f"  [{where}]" if where else "")
+    is_primitive = spelling.partition("(")[0] == name
+    title = spelling if is_primitive else name
+    count_text = f" ×{len(places)}" if len(places) > 1 else ""
+    definition = f" = {spelling}" if spelling and not is_primitive else ""
+    line_text = f"line {', '.join(map(str, lines))}" if lines else ""
+    source = ", ".join(filter(None, (format_paths(places), line_text)))
+    return f"- {title}{count_text}{definition}: {shapes}{symbol_values}" + (
+        f"  [{source}]" if source else ""
+    )
 
 
-def _shape(one: Tensor, dtype: str, sizes: Sequence[str]) -> str:
-    said = [one.name, "x".join(sizes) or "scalar", one.dtype if one.dtype != dtype else ""]
-    if one.stride is not None:
-        said.append(f"stride {one.stride}")
-    return " ".join(filter(None, said))
+def _format_tensor(tensor: TensorFacts, dtype: str, sizes: Sequence[str]) -> str:
+    words = [
+        tensor.name,
+        "x".join(sizes) or "scalar",
+        tensor.dtype if tensor.dtype != dtype else "",
+    ]
+    if tensor.stride is not None:
+        words.append(f"stride {tensor.stride}")
+    return " ".join(filter(None, words))
 
 
 # --- paths ----------------------------------------------------------------------------------------
 
 
-def _merged(parts: Sequence[tuple[str, ...]]) -> list[str]:
-    """Paths by their first name; numbers that are followed by the same are one."""
-    below: dict[str, list[tuple[str, ...]]] = {}
+def _merge_paths(parts: Sequence[tuple[str, ...]]) -> list[str]:
+    """Return paths as texts, with numbers merged if the same paths follow them."""
+    tails_by_name: dict[str, list[tuple[str, ...]]] = {}
     for path in parts:
-        below.setdefault(path[0], []).append(path[1:])
-    same: dict[tuple[str, ...], list[str]] = {}
-    for name, rest in below.items():
-        deeper = [path for path in rest if path]
-        tails = [f".{tail}" for tail in _merged(deeper)] if deeper else []
-        tails = ["", *tails] if len(deeper) < len(rest) else tails
-        same.setdefault((*tails, "" if name.isdecimal() else name), []).append(name)
-    return [f"{_range(names)}{tail}" for (*tails, _), names in same.items() for tail in tails]
+        tails_by_name.setdefault(path[0], []).append(path[1:])
+    names_by_tails: dict[tuple[str, ...], list[str]] = {}
+    for name, tails_of_name in tails_by_name.items():
+        nonempty = [path for path in tails_of_name if path]
+        tails = [f".{tail}" for tail in _merge_paths(nonempty)] if nonempty else []
+        tails = ["", *tails] if len(nonempty) < len(tails_of_name) else tails
+        names_by_tails.setdefault((*tails, "" if name.isdecimal() else name), []).append(name)
+    return [
+        f"{_number_range(names)}{tail}"
+        for (*tails, _), names in names_by_tails.items()
+        for tail in tails
+    ]
 
 
-def _range(names: Sequence[str]) -> str:
-    """`{0-5,8}`."""
+def _number_range(names: Sequence[str]) -> str:
+    """Return a single name as it is, several numbers as ranges: `{0-5,8}`."""
     if len(names) == 1:
         return names[0]
     runs: list[list[int]] = []

@@ -1,4 +1,4 @@
-"""This file knows about gathering a problem's facts: capture it, or else look at a plain run."""
+"""Collects a problem's facts by capturing its program, or else by observing a plain run."""
 
 from collections.abc import Iterable
 
@@ -6,19 +6,19 @@ from runner.errors import CaptureError
 from runner.graph.ir import Arg, Graph, Mode, Number, Operation, Ref, Symbol, TensorSpec
 from runner.graph.normalize import normalize
 from runner.graph.operations import constants
-from runner.graph.peak_memory import peak
+from runner.graph.peak_memory import estimate_peak
 from runner.graph.recognition.recognize import recognize
 from runner.graph.tracing import module_calls
 from runner.graph.tracing.capture import capture
 from runner.problems import Problem
-from runner.prompts.facts import Fact, Facts, Tensor, equal_together
+from runner.prompts.facts import Fact, Facts, TensorFacts, merge_equal
 from runner.tree.interface import Interface, Program, interface
 
 _LONGEST_SPELLING = 200
 
 
-def facts_of(problem: Problem, mode: Mode = "eval") -> Facts:
-    """Capture a problem and say what it does. Runs the author's code: call it in a child.
+def collect_facts(problem: Problem, mode: Mode = "eval") -> Facts:
+    """Return the facts of a problem. Runs the author's code, so call it in a child process.
 
     Raises:
         ProblemError: the author's code fails.
@@ -29,74 +29,77 @@ def facts_of(problem: Problem, mode: Mode = "eval") -> Facts:
         except NotImplementedError as error:
             raise CaptureError(problem.path, str(error)) from error
     except CaptureError as error:
-        return _seen(problem, mode, error.what)
+        return _observe_facts(problem, mode, error.what)
     program = Program(graph, recognize(graph))
-    used = {name for op in graph.operations for name in op.refs()}
-    paths = {graph.states[name].path for name in used if name in graph.states}
+    read_names = {name for op in graph.operations for name in op.refs()}
+    paths = {graph.states[name].path for name in read_names if name in graph.states}
     return Facts(
         capture=graph.capture,
         inputs=tuple(_tensor(graph.values[i.name], i.argument) for i in graph.inputs),
         outputs=tuple(_tensor(graph.values[name]) for name in graph.output_names()),
-        operations=equal_together(_operations(program)),
+        operations=merge_equal(_operation_facts(program)),
         states=len(graph.state_names),
         unused=tuple(name for name in graph.state_names if name not in paths),
         specialisations=graph.specialisations,
-        peak_bytes=peak(graph).resident_bytes,
+        peak_bytes=estimate_peak(graph).resident_bytes,
     )
 
 
-def _operations(program: Program) -> Iterable[Fact]:
-    """A fact for each kernel that depends on an input or a weight: what must be found again."""
+def _operation_facts(program: Program) -> Iterable[Fact]:
+    """Yield a fact for each kernel that depends on an input or a weight.
+
+    A decomposition has to contain each of these kernels.
+    """
     graph = program.graph
-    fixed = constants(graph, of_weights=False)
+    constant_names = constants(graph, of_weights=False)
     for number, kernel in enumerate(program.kernels):
         operations = [graph.operations[i] for i in kernel.members]
-        if all(fixed.issuperset(filter(None, op.outputs)) for op in operations):
+        if all(constant_names.issuperset(filter(None, op.outputs)) for op in operations):
             continue
-        ends = interface(program, kernel.members)
+        boundary = interface(program, kernel.members)
         scopes = program.scopes[number]
         place = scopes[-1].path if scopes else ""
         lines = {op.origin.line for op in operations if op.origin and op.origin.line}
         yield Fact(
             name=kernel.operation,
-            spelling=_spelled([op for op in operations if not op.view]),
-            inputs=tuple(_tensor(graph.values[name]) for name in ends.inputs),
-            weights=tuple(_weights(graph, ends, place)),
-            outputs=tuple(_tensor(graph.values[name]) for name in ends.outputs),
+            spelling=_spell_operations([op for op in operations if not op.view]),
+            inputs=tuple(_tensor(graph.values[name]) for name in boundary.inputs),
+            weights=tuple(_weights(graph, boundary, place)),
+            outputs=tuple(_tensor(graph.values[name]) for name in boundary.outputs),
             places=(place,),
             lines=tuple(sorted(lines)),
         )
 
 
-def _weights(graph: Graph, ends: Interface, place: str) -> Iterable[Tensor]:
-    for name in ends.states:
+def _weights(graph: Graph, boundary: Interface, place: str) -> Iterable[TensorFacts]:
+    for name in boundary.states:
         yield _tensor(graph.values[name], graph.states[name].path.removeprefix(f"{place}."))
 
 
-def _tensor(spec: TensorSpec, name: str = "") -> Tensor:
+def _tensor(spec: TensorSpec, name: str = "") -> TensorFacts:
     stride = None if spec.contiguous else spec.stride
-    return Tensor(name=name, shape=spec.shape, dtype=spec.dtype, stride=stride)
+    return TensorFacts(name=name, shape=spec.shape, dtype=spec.dtype, stride=stride)
 
 
-def _spelled(operations: list[Operation]) -> str:
-    """`square, mean(dim=-1, keepdim=True), add(1e-06), rsqrt, mul, mul`."""
-    text = ", ".join(map(_called, operations))
+def _spell_operations(operations: list[Operation]) -> str:
+    """Return `square, mean(dim=-1, keepdim=True), add(1e-06), rsqrt, mul, mul`."""
+    text = ", ".join(map(_spell_operation, operations))
     return text if len(text) <= _LONGEST_SPELLING else text[: _LONGEST_SPELLING - 1] + "…"
 
 
-def _called(op: Operation) -> str:
-    given = [
-        (op.schema[n] if n < len(op.schema) else "", arg)
-        for n, arg in enumerate(op.args)
+def _spell_operation(op: Operation) -> str:
+    positional = [
+        (op.schema[position] if position < len(op.schema) else "", arg)
+        for position, arg in enumerate(op.args)
         if not _is_tensor(arg) and arg is not None
     ]
-    said = [(name, arg) for name, arg in (*given, *op.kwargs) if not _is_tensor(arg)]
-    inside = ", ".join(
+    arguments = [(name, arg) for name, arg in (*positional, *op.kwargs) if not _is_tensor(arg)]
+    argument_text = ", ".join(
         f"{name}={_literal(arg)}" if name and name != "other" else _literal(arg)
-        for name, arg in said
+        for name, arg in arguments
         if name not in ("cudnn_enabled", "cudnn_enable") and arg is not None
     )
-    return f"{op.name}({inside})" if inside else op.name
+    return f"{op.name}({argument_text})" if argument_text else op.name
 
 
 def _is_tensor(arg: Arg) -> bool:
@@ -113,23 +116,23 @@ def _literal(arg: Arg) -> str:
     return repr(arg)
 
 
-def _seen(problem: Problem, mode: Mode, reason: str) -> Facts:
-    """What a plain run shows of a program that could not be written down."""
-    seen = module_calls.observe(problem, mode)
+def _observe_facts(problem: Problem, mode: Mode, reason: str) -> Facts:
+    """Return the facts that a plain run shows of a program that could not be captured."""
+    observed = module_calls.observe_module_calls(problem, mode)
     return Facts(
         capture=None,
         reason=reason.removeprefix("cannot be captured: "),
-        inputs=tuple(map(_tensor, seen.inputs)),
-        outputs=tuple(map(_tensor, seen.outputs)),
-        calls=equal_together(map(_call, seen.calls)),
-        states=seen.states,
+        inputs=tuple(map(_tensor, observed.inputs)),
+        outputs=tuple(map(_tensor, observed.outputs)),
+        calls=merge_equal(map(_call_fact, observed.calls)),
+        states=observed.states,
     )
 
 
-def _call(call: module_calls.Call) -> Fact:
+def _call_fact(call: module_calls.ModuleCall) -> Fact:
     return Fact(
         name=call.cls,
-        spelling=call.said,
+        spelling=call.extra_repr,
         inputs=tuple(map(_tensor, call.inputs)),
         weights=tuple(_tensor(spec, name) for name, spec in call.weights),
         outputs=tuple(map(_tensor, call.outputs)),

@@ -1,8 +1,8 @@
-"""This file knows about the facts of a problem: what its program does, at which exact shapes.
+"""Holds the facts of a problem: the operations of its program, at their exact shapes.
 
-They are what somebody needs who takes the problem apart by hand. Equal operations are one fact with
-a count; where the program could not be written down, its modules' calls, seen in a plain run, stand
-for its operations, and the facts say so.
+A person or agent who decomposes the problem by hand needs them. Equal operations are merged into
+one fact with all their places. If the program could not be captured, the facts hold the module
+calls of a plain run instead of operations.
 """
 
 from collections.abc import Iterable
@@ -11,72 +11,74 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 
-class _Document(BaseModel):
+class _FactsDocument(BaseModel):
+    """Base of the facts: frozen, without unknown fields."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Tensor(_Document):
-    """A tensor without its numbers."""
+class TensorFacts(_FactsDocument):
+    """Name, shape, dtype and strides of a tensor."""
 
     name: str = ""
-    """Of an input the argument, of a weight its path in the module that holds the operation."""
+    """Argument of a model's input, path of a weight below the operation's module; else ""."""
     shape: tuple[int, ...]
     dtype: str
     stride: tuple[int, ...] | None = None
-    """In elements; present exactly where it is not contiguous."""
+    """Strides in elements; present exactly if the tensor is not contiguous."""
 
 
-class Fact(_Document):
-    """One operation, or one call of a module, with all that are equal to it."""
+class Fact(_FactsDocument):
+    """One operation or module call, together with all equal ones."""
 
     name: str
-    """What its field calls it: `conv2d`, `rms_norm`; of a module's call the class."""
+    """Usual name of the operation, `conv2d` or `rms_norm`; class of a called module."""
     spelling: str = ""
-    """The primitives that it consists of, with their attributes."""
-    inputs: tuple[Tensor, ...]
-    weights: tuple[Tensor, ...] = ()
-    outputs: tuple[Tensor, ...]
+    """Primitives that the operation consists of, or the arguments of the module, as text."""
+    inputs: tuple[TensorFacts, ...]
+    weights: tuple[TensorFacts, ...] = ()
+    outputs: tuple[TensorFacts, ...]
     places: tuple[str, ...]
-    """Module path of each instance, in the order in which they run; empty for the model's own."""
+    """Module path of each instance, in execution order; "" for the model itself."""
     lines: tuple[int, ...] = ()
-    """Lines of the problem file that compute it."""
+    """Lines of the problem file that compute the operation."""
 
 
-class Facts(_Document):
-    """What is known about a problem's program."""
+class Facts(_FactsDocument):
+    """Facts of a problem's program as a whole."""
 
     capture: Literal["fake", "real_parameters", "concrete"] | None
-    """The rung of capture that worked; None where none did."""
+    """Capture strategy that worked; None if none did."""
     reason: str | None = None
-    """Why it could not be captured; present exactly where it was not."""
-    inputs: tuple[Tensor, ...] = ()
-    outputs: tuple[Tensor, ...] = ()
+    """Reason why the program could not be captured; present exactly if it was not."""
+    inputs: tuple[TensorFacts, ...] = ()
+    outputs: tuple[TensorFacts, ...] = ()
     operations: tuple[Fact, ...] = ()
-    """In the order in which the first of each runs."""
+    """Operations, in the order in which the first instance of each runs."""
     calls: tuple[Fact, ...] = ()
-    """Where there are no operations: the calls of its modules."""
+    """Calls of modules in a plain run; empty if the program was captured."""
     states: int = 0
-    """Parameters and buffers."""
+    """Number of parameters and buffers."""
     unused: tuple[str, ...] = ()
-    """Parameters and buffers that no operation reads."""
+    """Names of the parameters and buffers that no operation reads."""
     specialisations: tuple[str, ...] = ()
-    """Where values steered the program."""
+    """Sentences on where input values decided the course of the program."""
     peak_bytes: int | None = None
-    """Alive at the worst moment of one forward pass; None where that is not known."""
+    """Bytes resident at the worst moment of one forward pass; None if not captured."""
 
 
-def equal_together(facts: Iterable[Fact]) -> tuple[Fact, ...]:
-    """The facts with equal ones as one, in the order of the first of each."""
-    found: dict[Fact, list[Fact]] = {}
+def merge_equal(facts: Iterable[Fact]) -> tuple[Fact, ...]:
+    """Return the facts with equal ones merged, in the order of the first of each."""
+    facts_by_content: dict[Fact, list[Fact]] = {}
     for fact in facts:
-        same = fact.model_copy(update={"places": (), "lines": ()})
-        found.setdefault(same, []).append(fact)
+        content = fact.model_copy(update={"places": (), "lines": ()})
+        facts_by_content.setdefault(content, []).append(fact)
     return tuple(
-        same.model_copy(
+        content.model_copy(
             update={
                 "places": tuple(place for fact in facts for place in fact.places),
                 "lines": tuple(sorted({line for fact in facts for line in fact.lines})),
             }
         )
-        for same, facts in found.items()
+        for content, facts in facts_by_content.items()
     )

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from rich.text import Text
 from rich.tree import Tree as Drawing
 
-from runner.emit.pages.diagram import GUIDE, Branch, branches
-from runner.emit.pages.outline import Outline, stem
+from runner.emit.pages.diagram import GUIDE, Branch, build_branches
+from runner.emit.pages.outline import Outline, workload_name
 from runner.quantities import counted, flops, size
 from runner.tree.document import ROOT, Level, Tree
 
@@ -50,7 +50,7 @@ def draw(tree: Tree, width: int, *, everything: bool = False) -> Drawing:
     each instance, and all columns.
     """
     width = sys.maxsize if everything else width
-    root = _within(branches(Outline(tree), everything=everything), width)
+    root = _within(build_branches(Outline(tree), every_instance=everything), width)
     lines = {id(branch): _line(branch) for branch in root.walk()}
     rows = zip(*(line.columns for line in lines.values() if line.columns), strict=True)
     widths = [max(map(len, column)) for column in rows]
@@ -95,10 +95,10 @@ def _line(branch: Branch) -> _Line:
     title = len(node.level) + 1 + len(branch.title)
     text.stylize("bold", len(node.level), title)
     text.stylize("dim", title)
-    if item.in_a_row > 1:
-        text.stylize("not dim yellow", title, title + len(f" × {item.in_a_row}"))
+    if item.run_length > 1:
+        text.stylize("not dim yellow", title, title + len(f" × {item.run_length}"))
     work = f"{flops(node.flops)}, {size(node.bytes)}" if node.level == "kernel" else ""
-    return _Line(branch, text, (branch.shapes, stem(node) if item.equal else "", work))
+    return _Line(branch, text, (branch.shapes, workload_name(node) if item.equal else "", work))
 
 
 def summary(tree: Tree) -> str:

@@ -235,7 +235,7 @@ class Structure:
             if inner.scope is not None and id(inner) not in self.fused:
                 holder = holder_of(inner.scope)
                 held_by = holder if holder in self.containers else ""
-                groups.setdefault((inner.scope.called, held_by), []).append(inner)
+                groups.setdefault((inner.scope.callee, held_by), []).append(inner)
         for (cls, holder), calls in groups.items():
             chained = len(calls) > 1 and all(_feeds(self.flow, a, b) for a, b in pairwise(calls))
             if chained and not _concatenated(self.flow, calls):
@@ -303,7 +303,7 @@ class Structure:
 def _own_class(region: Region) -> str:
     """The author's class of a call; empty for a container."""
     scope = region.scope
-    return "" if scope is None or is_container(scope) else scope.called
+    return "" if scope is None or is_container(scope) else scope.callee
 
 
 def wrapped(region: Region) -> str:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from runner.graph.dataflow import Contracted
+from runner.graph.dataflow import GroupedFlow
 from runner.graph.ir import Scope
 from runner.graph.terms import snake_case
 from runner.tree.document import Level
@@ -34,7 +34,7 @@ class PartMaker:
         self.program, self.graph, self.kernels = program, program.graph, program.kernels
         self.flow = flow
         self.wrappers = wrappers
-        self.drawn_together = Contracted(flow)
+        self.drawn_together = GroupedFlow(flow)
         self.calls = Counter(program.scopes)
         self.methods: dict[str, set[str]] = {}
         """By class: the methods that are called by name, the empty one for calls of modules."""
@@ -74,7 +74,7 @@ class PartMaker:
         """
         assert region.scope is not None
         cls, method = region.scope.cls, region.scope.method
-        inside = f"{snake_case(wrapped(region))}_" if region.scope.called in self.wrappers else ""
+        inside = f"{snake_case(wrapped(region))}_" if region.scope.callee in self.wrappers else ""
         several = len(self.methods[cls]) > 1 and method
         return inside + snake_case(cls) + (f"_{snake_case(method).strip('_')}" if several else "")
 

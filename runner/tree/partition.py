@@ -234,7 +234,7 @@ class _Partition:
         kernels = list(region.kernels())
         contractions = [self.kernels[k].operation for k in kernels if self.flow.contractions[k]]
         assert region.scope is not None
-        if region.scope.called in self.structure.classes or not self.make.may_be_fusion(kernels):
+        if region.scope.callee in self.structure.classes or not self.make.may_be_fusion(kernels):
             return False
         head = set(contractions) == {"linear"} and any(self.flow.exits(k)[2] for k in kernels)
         return len(contractions) <= (_HEAD_CONTRACTIONS if head else 1)

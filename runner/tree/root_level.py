@@ -23,7 +23,7 @@ def why_a_model(
         return "what goes out is no feature map like what comes in"
     modules = [r for r in root.walk() if id(r) not in straight]
     scopes = [r.scope for r in modules if r.scope is not None and not is_container(r.scope)]
-    classes = Counter(scope.called for scope in scopes)
+    classes = Counter(scope.callee for scope in scopes)
     first = program.spec(program.graph.inputs[0].name).shape if program.graph.inputs else ()
     if len(first) == 4 and first[1] <= 4 and bool(modules):
         return "its input is an image"

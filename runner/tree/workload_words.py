@@ -219,7 +219,7 @@ def _layouts(specs: Sequence[TensorSpec], whose: str) -> Iterator[str]:
 
 def _layout(spec: TensorSpec) -> str:
     order = sorted(range(len(spec.shape)), key=lambda d: (-spec.stride[d], d))
-    if spec.dense().stride != spec.stride:
+    if spec.as_dense().stride != spec.stride:
         return f"strides{_spelled(spec.stride)}"
     if len(order) in {4, 5} and order == [0, *range(2, len(order)), 1]:
         return "channels_last"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from runner.problems import imported_packages, known_as, out_of_memory
+from runner.problems import imported_packages, is_out_of_memory, package_identity
 from runner.tree.document import LEVEL_FOLDER, TREE_FILE, Tree
 from runner.untrusted_files import read_file
 from runner.verify.advice import MOST_KERNELS, advice
@@ -48,7 +48,7 @@ def judge(
         directory = directory.resolve()
         return _judge(directory, options, Findings(on_gate), own=own)
     except (RuntimeError, OSError) as error:
-        if out_of_memory(error):
+        if is_out_of_memory(error):
             raise MemoryError(str(error)) from error
         raise
 
@@ -92,7 +92,7 @@ def _judge(
             if known := _other_torch(layout.tree.metadata.torch_version):
                 findings.warn(f"taken apart with torch {known}; here it is {_release()}")
             for package, known in layout.tree.metadata.packages.items():
-                if known != (here := known_as(package)):
+                if known != (here := package_identity(package)):
                     findings.warn(f"taken apart with {package} {known}; here it is {here}")
         if isinstance(files, ForeignFiles):
             if not steered and not options.seed:

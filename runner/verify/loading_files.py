@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from runner.errors import KdrunError
-from runner.problems import LoadedProblem, Problem, load_problem, out_of_memory, read_problem
+from runner.problems import LoadedProblem, Problem, is_out_of_memory, load_problem, read_problem
 from runner.torch_internals import pop_modes, stack_depths
 from runner.untrusted_files import read_file
 from runner.verify.runtime.output_leaves import ValuesNeeded
@@ -45,7 +45,7 @@ def foreign_code(what: str, directory: Path) -> Iterator[None]:
     except (CannotJudge, ValuesNeeded, MemoryError):
         raise
     except (Exception, SystemExit) as error:
-        if out_of_memory(error):
+        if is_out_of_memory(error):
             raise MemoryError(_one_line(str(error))) from error
         said = _described(error, directory)
         raise CannotJudge(said if said.startswith(f"{what}: ") else f"{what}: {said}") from error

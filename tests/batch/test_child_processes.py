@@ -227,11 +227,12 @@ def test_a_server_that_still_imports_is_ended_at_once(
 def test_a_child_dies_with_the_process_that_wanted_it(tmp_path: Path) -> None:
     program = f"""
 from pathlib import Path
-from runner.batch import child
-child.PRELOADED = ()
+from runner.batch.child import child_process
+child_process.PRELOADED = ()
 here = Path({str(tmp_path)!r})
-child.run_child(child.Request("child_functions:leave_a_daemon_and_hang", str(here / "pid"), here,
-                              here / "log", 1 << 28, 600))
+child_process.run_child(child_process.Request(
+    "child_functions:leave_a_daemon_and_hang", str(here / "pid"), here, here / "log", 1 << 28, 600
+))
 """
     wanted = subprocess.Popen([sys.executable, "-c", program])
     while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():

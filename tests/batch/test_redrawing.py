@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from runner.batch.child.input_repair import rewrite_inputs
-from runner.emit.decomposition import captured, decompose
+from runner.emit.decomposition import capture_graph, decompose
 from runner.problems import read_problem
 
 FILE = """\
@@ -47,7 +47,7 @@ def test_a_file_draws_numbers_that_it_can_take(tmp_path: Path, name: str) -> Non
     problem = read_problem(file)
     decompose(problem, out := tmp_path / "out")
     (component,) = (out / "level_1_fusion").glob(f"{name}*.py")
-    rewrite_inputs(problem, captured(problem), out, [str(component.relative_to(out))])
+    rewrite_inputs(problem, capture_graph(problem), out, [str(component.relative_to(out))])
     module = runpy.run_path(str(component))
     torch.manual_seed(5)
     assert module["Model"]()(*module["get_inputs"]()).isfinite().all(), component.read_text()

@@ -14,7 +14,7 @@ from runner.batch.child.task import Task, TaskTarget
 from runner.batch.machine import GIB
 from runner.batch.plan import PlanItem
 from runner.batch.stored_results import find_unfinished_run, plan_with_store
-from runner.problems import Problem, identify
+from runner.problems import Problem, identify_problem
 from runner.store import (
     Address,
     DirectoryStore,
@@ -153,7 +153,7 @@ def test_the_same_command_goes_on_with_the_last_run_if_it_was_stopped(
 @pytest.fixture
 def stored(tmp_path: Path, store: RunStore, write: Callable[[str], Path]) -> Problem:
     """A problem whose result is in the store, and nothing of it here."""
-    problem = identify(write("whole"))
+    problem = identify_problem(write("whole"))
     directory = tmp_path / "made"
     directory.mkdir()
     (directory / "original.py").write_text("class Model: ...\n")

@@ -23,7 +23,7 @@ from object_server import BUCKET, WEED, Server
 from stored_runs import KDRUN, MEMORY, environment, without_times, write
 
 from runner import __version__
-from runner.problems import identify
+from runner.problems import identify_problem
 from runner.store import Address, Figures, ProblemResult, RunOptions, RunStore
 from runner.store.result import RESULT_FILE, hash_files
 from runner.store.runs import differences
@@ -59,7 +59,7 @@ def made_before(tmp_path_factory: pytest.TempPathFactory) -> Path:
         estimated_peak_bytes=1,
     )
     for n in range(PROBLEMS):
-        problem = identify(write(folder / "data", f"{n}_problem"))
+        problem = identify_problem(write(folder / "data", f"{n}_problem"))
         directory = folder / "output/level2" / problem.name
         for k in range(FILES):
             path = directory / ("steps/step_1" if k % 2 else "level_0_kernel") / f"k{k}.py"

@@ -131,12 +131,17 @@ def without_measurements(text: str) -> str:
     return re.sub(r"[\d.]+ (s|GiB)\b", r"N \1", text)
 
 
-def test_links_lead_somewhere() -> None:
-    for target in re.findall(r"\]\(([^)]+)\)", README):
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)]+)\)", FENCED.sub("", page.read_text(encoding="utf-8"))):
         file, _, heading = target.partition("#")
         if not target.startswith("https://"):
-            assert (ROOT / file).is_file(), target
-            text = (ROOT / file).read_text(encoding="utf-8")
+            place = page.parent / file if file else page
+            assert place.exists(), target
+            text = place.read_text(encoding="utf-8") if place.suffix == ".md" else ""
             assert heading in {*map(anchor, re.findall(r"^#+ (.*)", text, re.MULTILINE)), ""}
 
 

@@ -1,6 +1,7 @@
 """Settings from four sources, each wrong in its own way."""
 
 import re
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from runner.cli.decomposition import submit
 from runner.config import Settings, load
 from runner.errors import ConfigError, KdrunError, UsageError
 
-DEFAULT = Path(__file__).parents[2] / "configs" / "default.yaml"
+ROOT = Path(__file__).parents[2]
+DEFAULT = ROOT / "configs" / "default.yaml"
 
 
 @pytest.fixture(autouse=True)
@@ -41,6 +43,13 @@ def test_the_default_file_says_every_setting_and_its_default() -> None:
     written = yaml.safe_load(DEFAULT.read_text())
     assert list(written) == list(Settings.model_fields)
     assert load({}, DEFAULT).model_dump() == load({}).model_dump()
+
+
+def test_the_settings_page_says_what_the_settings_say() -> None:
+    page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    assert page == runpy.run_path(str(ROOT / "docs" / "make_settings.py"))["page"](), (
+        "make settings"
+    )
 
 
 def test_the_working_directory_s_default_file_is_read(monkeypatch: pytest.MonkeyPatch) -> None:

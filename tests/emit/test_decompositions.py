@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from models import MODELS, NO_INIT, Decomposed, output_of, runnable
 
-from runner.emit.decomposition import captured
+from runner.emit.decomposition import capture_graph
 from runner.errors import CaptureError
 from runner.graph.recognition.recognize import recognize
 from runner.problems import read_problem
@@ -176,7 +176,7 @@ def test_each_kernel_file_runs_the_workload_that_the_tree_identifies(
     kernels = [n for n in Tree.read(directory).nodes.values() if n.level == "kernel"]
     assert kernels
     for node in kernels:
-        graph = captured(read_problem(directory / node.path))
+        graph = capture_graph(read_problem(directory / node.path))
         program = Program(graph, recognize(graph))
         assert digest(program, partition(program, "level1", "kernel")) == node.identity, node.path
 

@@ -2,8 +2,8 @@
 
 from small_trees import kernel, node, tree_of
 
-from runner.emit.pages.block_dataflow import block_to_follow, steps
-from runner.emit.pages.diagram import text_tree
+from runner.emit.pages.block_dataflow import choose_block, dataflow_steps
+from runner.emit.pages.diagram import draw_tree
 from runner.emit.pages.outline import Outline
 
 
@@ -20,7 +20,7 @@ def block(size: int, name: str = "") -> dict:
 
 
 def drawn(*children: dict, most: int = 40) -> list[str]:
-    return list(text_tree(Outline(tree_of(node("model", "net", *children))), most))
+    return list(draw_tree(Outline(tree_of(node("model", "net", *children))), most))
 
 
 def test_equal_layers_are_one_line_with_their_count() -> None:
@@ -81,9 +81,9 @@ def test_lines_that_do_not_fit_are_counted() -> None:
 
 
 def followed(outline: Outline, most: int = 10) -> tuple[str, list[tuple[str, tuple[str, ...]]]]:
-    found = block_to_follow(outline, most)
+    found = choose_block(outline, most)
     assert found is not None
-    return found.id, [(step.part, step.reads) for step in steps(outline, found, most)]
+    return found.id, [(step.part, step.reads) for step in dataflow_steps(outline, found, most)]
 
 
 def test_the_flow_is_that_of_the_repeated_layer() -> None:
@@ -115,14 +115,14 @@ def test_what_leaves_the_block_is_marked() -> None:
         *(("0.1", "1", "z"), ("1", "output", "logits")),
     )
     outline = Outline(tree)
-    found = list(steps(outline, tree.root, 10))
+    found = list(dataflow_steps(outline, tree.root, 10))
     assert [step.gives.endswith("→ output") for step in found] == [False, False, True]
 
 
 def test_a_straight_line_has_no_flow_told() -> None:
     line = node("model", "net", kernel("relu"), kernel("exp"))
     flow = (("input", "0", "x"), ("0", "1", "y"), ("1", "output", "z"))
-    assert block_to_follow(Outline(tree_of(line, *flow)), 10) is None
+    assert choose_block(Outline(tree_of(line, *flow)), 10) is None
 
 
 def test_a_block_of_too_many_kernels_has_the_flow_between_its_children_told() -> None:

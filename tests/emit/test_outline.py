@@ -10,11 +10,11 @@ from runner.emit.pages.outline import (
     MOST_ALIKE,
     MOST_ROWS,
     MOST_TURNS,
-    Item,
     Outline,
-    Row,
-    names,
-    shapes,
+    OutlineItem,
+    OutlineRow,
+    author_names,
+    format_shapes,
     title,
 )
 from runner.tree.document import Node
@@ -24,17 +24,17 @@ def outline_of(*children: dict[str, Any]) -> Outline:
     return Outline(tree_of(node("model", "net", *children)))
 
 
-def rows_of(*children: dict[str, Any]) -> list[Row]:
+def rows_of(*children: dict[str, Any]) -> list[OutlineRow]:
     outline = outline_of(*children)
     return outline.rows(outline.tree.root)
 
 
-def told(rows: list[Row]) -> list[tuple[int, list[tuple[str, int]]]]:
+def told(rows: list[OutlineRow]) -> list[tuple[int, list[tuple[str, int]]]]:
     """Of each row its count, and of each item in it the first name and how many stand in a row."""
-    return [(row.count, [(item.first.name, item.in_a_row) for item in row.items]) for row in rows]
+    return [(row.count, [(item.first.name, item.run_length) for item in row.items]) for row in rows]
 
 
-def item_of(**about: Any) -> Item:
+def item_of(**about: Any) -> OutlineItem:
     children = [kernel("add_8x16_fp32", **about)]
     return rows_of(*children)[0].items[0]
 
@@ -124,7 +124,7 @@ def test_each_child_is_in_exactly_one_row(seed: int) -> None:
     rows = outline.rows(root)
     placed = [n.id for row in rows for item in row.items for n in item.nodes]
     assert sorted(placed) == sorted(root.children)
-    assert all(len(item.nodes) == row.count * item.in_a_row for row in rows for item in row.items)
+    assert all(len(item.nodes) == row.count * item.run_length for row in rows for item in row.items)
 
 
 @pytest.mark.parametrize(
@@ -150,32 +150,32 @@ def test_a_title_is_a_name_without_sizes(file: str, said: str) -> None:
 
 
 def test_an_authors_name_is_told_where_it_says_more() -> None:
-    assert names(item_of(name="residual")) == "residual"
-    assert names(item_of(name="add_2")) == ""
+    assert author_names(item_of(name="residual")) == "residual"
+    assert author_names(item_of(name="add_2")) == ""
     (row,) = rows_of(kernel("lstm_8x4_bidirectional_fp32", name="lstm"))
-    assert names(row.items[0]) == ""
+    assert author_names(row.items[0]) == ""
     (row,) = rows_of(kernel("add", name="skip_0"), kernel("add", name="skip_1"))
-    assert names(row.items[0]) == "skip_0, skip_1"
+    assert author_names(row.items[0]) == "skip_0, skip_1"
 
 
 def test_shapes_are_told_with_their_dtype_once() -> None:
     both = item_of(inputs=([8, 16], [8, 16], [4]), outputs=([8, 32],))
-    assert shapes(both) == "8x16 × 2, 4 → 8x32 fp32"
-    assert shapes(item_of(inputs=(), outputs=([],))) == "nothing → scalar fp32"
+    assert format_shapes(both) == "8x16 × 2, 4 → 8x32 fp32"
+    assert format_shapes(item_of(inputs=(), outputs=([],))) == "nothing → scalar fp32"
 
 
 def test_shapes_of_several_dtypes_are_told_each_with_its_own() -> None:
     embedding = kernel("embedding_16x4_fp32", inputs=([8],), outputs=([8, 4],))
     embedding["input_dtypes"] = {"x0": "int64"}
     (row,) = rows_of(embedding)
-    assert shapes(row.items[0]) == "8 i64 → 8x4 fp32"
+    assert format_shapes(row.items[0]) == "8 i64 → 8x4 fp32"
 
 
 def test_shapes_of_several_sizes_are_ranges() -> None:
-    grown = Item(
+    grown = OutlineItem(
         tuple(
             Node.model_validate(kernel(f"k{n}", inputs=([2, n, 64 // n],)) | {"id": str(n)})
             for n in (4, 8, 16)
         )
     )
-    assert shapes(grown) == "2x(4…16)x(16…4) → 8x16 fp32"
+    assert format_shapes(grown) == "2x(4…16)x(16…4) → 8x16 fp32"

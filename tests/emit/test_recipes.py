@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from runner.emit.inputs.tensor_recipes import Recipes
-from runner.graph.tracing.provenance import Recorder
+from runner.graph.tracing.provenance import ProvenanceRecorder
 
 SNIPPETS = {
     "positions filled by slices": """
@@ -69,7 +69,7 @@ def remade(source: str, name: str) -> tuple[str, torch.Tensor, torch.Tensor]:
     file = f"<{name}>"
     linecache.cache[file] = (len(source), None, source.splitlines(True), file)
     theirs: dict[str, object] = {"torch": torch, "F": F}
-    recorder = Recorder()
+    recorder = ProvenanceRecorder()
     with recorder:
         exec(compile(source, file, "exec"), theirs)
     expected = theirs["result"]
@@ -105,7 +105,7 @@ def test_names_slices_and_updates_are_those_of_the_author() -> None:
 
 
 def test_what_two_tensors_have_in_common_is_computed_once() -> None:
-    recorder = Recorder()
+    recorder = ProvenanceRecorder()
     with recorder:
         angles = torch.outer(torch.arange(4.0), torch.arange(3.0))
         cos, sin = torch.cos(angles), torch.sin(angles)
@@ -118,7 +118,7 @@ def test_what_two_tensors_have_in_common_is_computed_once() -> None:
 
 
 def test_random_tensors_are_never_shared() -> None:
-    recorder = Recorder()
+    recorder = ProvenanceRecorder()
     with recorder:
         a = torch.rand(3) + 1
         b = torch.rand(3) + 1

@@ -15,7 +15,7 @@ from runner.emit.code.operation_code import ATOM, Text, spell, subscript
 from runner.graph.ir import CPU, DEVICE, Arg, Operation, Ref, Symbol, substitute
 from runner.graph.normalize import normalize
 from runner.graph.tracing.capture import capture
-from runner.graph.tracing.provenance import Recorder
+from runner.graph.tracing.provenance import ProvenanceRecorder
 from runner.problems import read_problem
 from runner.torch_internals import DataDependentOutputException, FakeTensorMode
 
@@ -206,7 +206,7 @@ def spelled(line: Line) -> str:
             if (merged := subscript(run, value)) is not None:
                 text, runs[op.outputs[0]] = merged, run
         for i, name in enumerate(op.outputs):
-            texts[name] = Text(f"{text.at(ATOM)}[{i}]") if op.listed else text
+            texts[name] = Text(f"{text.at(ATOM)}[{i}]") if op.returns_list else text
     return texts[line.result].text
 
 
@@ -429,7 +429,7 @@ RECIPES = {
 
 @pytest.mark.parametrize("rule", RECIPES)
 def test_a_recipe_draws_the_same_numbers(rule):
-    recorder = Recorder()
+    recorder = ProvenanceRecorder()
     torch.manual_seed(3)
     with recorder:
         tensor = eval(rule, {"torch": torch})

@@ -123,7 +123,7 @@ def test_a_concrete_trace_knows_modules_and_lines_too(program: Program) -> None:
 
 def test_small_values_that_steer_are_remembered(program: Program) -> None:
     graph = program("rows = torch.nonzero(x[:, 0] > -9).flatten()\nreturn x[rows]")
-    assert graph.seen["flatten"] == "torch.tensor([0, 1, 2, 3], dtype=torch.int64)"
+    assert graph.observed_values["flatten"] == "torch.tensor([0, 1, 2, 3], dtype=torch.int64)"
 
 
 def test_a_seed_in_forward_goes_with_the_numbers_that_it_decides(program: Program) -> None:

@@ -4,7 +4,7 @@ import pytest
 from programs import Program
 
 from runner.graph import Graph
-from runner.graph.cost import flops, largest_node, moved_bytes
+from runner.graph.cost import find_largest_node, flops, moved_bytes
 
 
 def total(graph: Graph) -> int:
@@ -194,4 +194,4 @@ def test_the_largest_node_is_named_with_its_module(program: Program) -> None:
         "return self.mlp(x).sum()",
         init="self.mlp = nn.Sequential(nn.Linear(8, 64), nn.ReLU())",
     )
-    assert largest_node(graph) == (4 * (4 * 8 + 64 * 8 + 64 + 4 * 64), "linear in mlp.0")
+    assert find_largest_node(graph) == (4 * (4 * 8 + 64 * 8 + 64 + 4 * 64), "linear in mlp.0")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from programs import Program, names
 
 from runner.graph import Graph, recognize
-from runner.graph.dataflow import Contracted, Flow
+from runner.graph.dataflow import Flow, GroupedFlow
 from runner.graph.ir import Input, Operation, Ref, State, TensorSpec
 
 
@@ -350,7 +350,7 @@ def chain(*reads: tuple[str, tuple[str, ...]]) -> Graph:
 
 def test_two_groups_that_would_wait_for_each_other_are_refused() -> None:
     flow = Flow(chain(("exp", "x"), ("exp", "x"), ("neg", ("v0",)), ("neg", ("v1",))))
-    contracted = Contracted(flow)
+    contracted = GroupedFlow(flow)
     assert contracted.allows({0, 3})
     assert contracted.allows({1, 2})
     contracted.add({0, 3})
@@ -359,8 +359,8 @@ def test_two_groups_that_would_wait_for_each_other_are_refused() -> None:
 
 def test_a_group_that_waits_for_itself_is_refused() -> None:
     flow = Flow(chain(("exp", "x"), ("neg", ("v0",)), ("add", ("v0", "v1"))))
-    assert not Contracted(flow).allows({0, 2})
-    assert Contracted(flow).allows({0, 1, 2})
+    assert not GroupedFlow(flow).allows({0, 2})
+    assert GroupedFlow(flow).allows({0, 1, 2})
 
 
 def test_random_numbers_are_drawn_in_the_authors_order(program: Program) -> None:

@@ -10,14 +10,14 @@ import pytest
 import torch
 from programs import Program, Write
 
-from runner.graph import Graph, estimate
-from runner.graph.peak_memory import Peak, demands, peak
-from runner.graph.workspace_memory import scratch
+from runner.graph import Graph, estimate_problem
+from runner.graph.peak_memory import Peak, estimate_graph, estimate_peak
+from runner.graph.workspace_memory import estimate_workspace
 
 
 def scratch_of(graph: Graph) -> tuple[int, int]:
     """Resident and allocated, of the program's one operation that takes any."""
-    taken = [scratch(op, graph.values) for op in graph.operations]
+    taken = [estimate_workspace(op, graph.values) for op in graph.operations]
     (found,) = [each for each in taken if each.allocated_bytes]
     return found.resident_bytes, found.allocated_bytes
 
@@ -25,7 +25,7 @@ def scratch_of(graph: Graph) -> tuple[int, int]:
 def test_the_peak_is_where_most_is_alive(program: Program) -> None:
     # x (128 B) always; exp, then exp and its view with abs: 3 x 128; exp is gone when neg is made
     graph = program("y = x.exp().view(8, 4).abs()\nreturn y.neg()")
-    assert peak(graph).resident_bytes == 3 * 128
+    assert estimate_peak(graph).resident_bytes == 3 * 128
 
 
 def test_what_is_returned_and_what_is_owned_stays_alive(program: Program) -> None:
@@ -33,7 +33,7 @@ def test_what_is_returned_and_what_is_owned_stays_alive(program: Program) -> Non
         "y = x.exp()\nz = (y + self.w).abs()\nreturn y, z.neg()",
         init="self.w = nn.Parameter(torch.zeros(4, 8))",
     )
-    assert peak(graph).resident_bytes == (2 + 1 + 2) * 128
+    assert estimate_peak(graph).resident_bytes == (2 + 1 + 2) * 128
 
 
 def test_a_tied_weight_is_held_once(program: Program) -> None:
@@ -43,11 +43,11 @@ def test_a_tied_weight_is_held_once(program: Program) -> None:
         inputs="torch.randint(0, 8, (2,))",
         init=init + "self.b.weight = self.a.weight",
     )
-    assert peak(graph).resident_bytes == 2 * 8 + 8 * 4 * 4 + 2 * 4 * 4 + 2 * 8 * 4
+    assert estimate_peak(graph).resident_bytes == 2 * 8 + 8 * 4 * 4 + 2 * 4 * 4 + 2 * 8 * 4
 
 
 def test_a_result_that_nothing_reads_is_freed_at_once(program: Program) -> None:
-    assert peak(program("x.exp()\nx.abs()\nreturn x.neg()")).resident_bytes == 2 * 128
+    assert estimate_peak(program("x.exp()\nx.abs()\nreturn x.neg()")).resident_bytes == 2 * 128
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_result_that_nothing_reads_is_freed_at_once(program: Program) -> None:
 def test_a_name_holds_what_it_was_given_until_it_is_given_something_else(
     forward: str, tensors: int, program: Program
 ) -> None:
-    assert peak(program(forward)).resident_bytes == tensors * 128
+    assert estimate_peak(program(forward)).resident_bytes == tensors * 128
 
 
 def test_names_of_a_module_s_forward_are_gone_when_it_returns(program: Program) -> None:
@@ -78,24 +78,24 @@ def test_names_of_a_module_s_forward_are_gone_when_it_returns(program: Program) 
         classes=held,
         init="self.one, self.two = Held(), Held()",
     )
-    assert peak(graph).resident_bytes == 5 * 128  # x, what two is given, and its own three
+    assert estimate_peak(graph).resident_bytes == 5 * 128  # x, what two is given, and its own three
 
 
 def test_a_program_that_computes_nothing_takes_its_inputs(program: Program) -> None:
-    estimated = demands(program("return x"))
+    estimated = estimate_graph(program("return x"))
     assert (estimated.peak.resident_bytes, estimated.parts_bytes) == (128, 0)
 
 
 def test_a_part_by_itself_holds_what_it_is_given(program: Program) -> None:
     graph = program("x = x.exp()\nx = x.abs()\nx = x.neg()\nreturn x.sin()")
-    assert peak(graph).resident_bytes == 3 * 128
-    assert demands(graph).parts_bytes == 3 * 128
+    assert estimate_peak(graph).resident_bytes == 3 * 128
+    assert estimate_graph(graph).parts_bytes == 3 * 128
     graph = program("return (x.sum(1) + 1).neg()")
-    assert demands(graph).parts_bytes == 128 + 2 * 4 * 4
+    assert estimate_graph(graph).parts_bytes == 128 + 2 * 4 * 4
 
 
 def test_inputs_that_are_drawn_and_no_more_are_not_made_twice(program: Program) -> None:
-    assert demands(program("return x + 1", inputs="torch.randn(4, 8)")).drawing_bytes == 0
+    assert estimate_graph(program("return x + 1", inputs="torch.randn(4, 8)")).drawing_bytes == 0
 
 
 def test_inputs_that_took_computing_are_made_again_beside_the_first(program: Program) -> None:
@@ -103,7 +103,7 @@ def test_inputs_that_took_computing_are_made_again_beside_the_first(program: Pro
         "return x @ y", arguments="x, y", inputs="torch.randn(8, 8), torch.randn(8, 8).tril() * 2"
     )
     whole = 4 * 8 * 8
-    assert demands(graph).drawing_bytes == 2 * whole + (1 + 3) * whole
+    assert estimate_graph(graph).drawing_bytes == 2 * whole + (1 + 3) * whole
 
 
 @pytest.mark.parametrize(("cell", "operations"), [("GRU", 11), ("RNN", 3), ("LSTM", 0)])
@@ -115,11 +115,11 @@ def test_a_recurrent_layer_unrolls_to_operations_at_each_step(
         init=f"self.r = nn.{cell}(8, 4, num_layers=2, bidirectional=True, batch_first=True)",
         inputs="torch.randn(2, 5, 8)",
     )
-    assert demands(graph).steps == operations * 5 * 4
+    assert estimate_graph(graph).steps == operations * 5 * 4
 
 
 def test_an_operator_on_the_same_shapes_is_one_workload(program: Program) -> None:
-    estimated = demands(program("return x.exp().exp().sum(1).exp()"))
+    estimated = estimate_graph(program("return x.exp().exp().sum(1).exp()"))
     assert (estimated.operations, estimated.workloads) == (4, 3)
 
 
@@ -132,8 +132,8 @@ def test_a_caller_holds_what_it_passes_until_its_module_returns(program: Program
             return y.neg()
     """
     inside = {"classes": textwrap.dedent(two), "init": "self.two = Two()"}
-    assert peak(program("return self.two(x.exp())", **inside)).resident_bytes == 4 * 128
-    assert peak(program("return x.exp().abs().neg()")).resident_bytes == 3 * 128
+    assert estimate_peak(program("return self.two(x.exp())", **inside)).resident_bytes == 4 * 128
+    assert estimate_peak(program("return x.exp().abs().neg()")).resident_bytes == 3 * 128
 
 
 def test_a_convolution_reorders_its_input_and_its_output(program: Program) -> None:
@@ -145,7 +145,7 @@ def test_a_convolution_reorders_its_input_and_its_output(program: Program) -> No
     given, gives = 4 * 16 * 100, 4 * 32 * 64
     assert scratch_of(graph) == (gives, given + gives)
     weight = 4 * 32 * 16 * 9
-    assert peak(graph) == Peak(given + weight + 2 * gives, 2 * given + weight + 2 * gives)
+    assert estimate_peak(graph) == Peak(given + weight + 2 * gives, 2 * given + weight + 2 * gives)
 
 
 def test_the_input_of_a_convolution_with_few_channels_stays_as_it_is(program: Program) -> None:
@@ -173,7 +173,7 @@ def test_channels_last_is_taken_as_it_is(program: Program) -> None:
         init="self.conv = nn.Conv2d(16, 32, 3, bias=False)",
         inputs="torch.randn(1, 16, 10, 10).to(memory_format=torch.channels_last)",
     )
-    assert not any(scratch(op, graph.values).allocated_bytes for op in graph.operations)
+    assert not any(estimate_workspace(op, graph.values).allocated_bytes for op in graph.operations)
 
 
 def test_both_sides_of_a_product_over_broadcast_batches_are_written_out(program: Program) -> None:
@@ -192,7 +192,7 @@ def test_an_estimate_computes_nothing(write: Write) -> None:
         init="self.w = nn.Parameter(torch.zeros(1 << 20, 1 << 20))",
         inputs="torch.randn(1 << 20, 1)",
     )
-    found = estimate(problem)
+    found = estimate_problem(problem)
     assert found.largest_node == "matmul"
     assert found.peak.resident_bytes == found.largest_node_bytes == 4 * ((1 << 40) + (2 << 20))
 
@@ -249,7 +249,7 @@ def test_operators_take_what_is_said_of_them(write: Write) -> None:
     )
     for name, taken in json.loads(done.stdout).items():
         module, shape = OPERATORS[name]
-        said = estimate(
+        said = estimate_problem(
             write("return self.m(x)", init=f"self.m = {module}", inputs=f"torch.ones{shape}")
         )
         assert taken == pytest.approx(said.peak.resident_bytes, rel=0.1), name

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from runner.graph.tracing.recurrent_shapes import unrolled_never
+from runner.graph.tracing.recurrent_shapes import skip_unrolling
 
 LAYERS = {
     "gru": nn.GRU,
@@ -47,12 +47,12 @@ def test_shapes_and_strides_are_those_of_the_real_layer(
     with torch.no_grad():
         output, state = layer(x)
         real = [output, *(state if isinstance(state, tuple) else (state,))]
-        with unrolled_never():
+        with skip_unrolling():
             assert exported(layer, x) == [(t.shape, t.stride()) for t in real]
 
 
 def test_a_long_sequence_costs_no_more_than_a_short_one() -> None:
-    with FakeTensorMode(), torch.no_grad(), unrolled_never():
+    with FakeTensorMode(), torch.no_grad(), skip_unrolling():
         layer, x = nn.GRU(8, 8, num_layers=6, bidirectional=True), torch.randn(100_000, 1, 8)
         start = time.perf_counter()
         torch.export.export(in_a_model(layer), (x,), strict=False)
@@ -64,6 +64,6 @@ def test_real_tensors_are_computed_as_ever_and_nothing_stays_behind() -> None:
     before = dict(torch.ops.aten.gru.input.py_kernels)
     with torch.no_grad():
         expected, _ = layer(x)
-        with unrolled_never():
+        with skip_unrolling():
             assert torch.equal(layer(x)[0], expected)
     assert torch.ops.aten.gru.input.py_kernels == before

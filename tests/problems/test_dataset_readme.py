@@ -5,7 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from runner.problems import KERNELBENCH, DataRoot, idea, load_problem, read_problem, select
+from runner.problems import (
+    KERNELBENCH,
+    DataRoot,
+    load_problem,
+    read_problem,
+    select_problems,
+    summarize_problem,
+)
 from runner.problems.dataset import COMMIT
 
 CHECKOUT = Path(__file__).parents[2]
@@ -23,7 +30,10 @@ def test_the_example_of_the_format_is_a_problem_that_runs(tmp_path: Path) -> Non
     path = tmp_path / "example.py"
     path.write_text(example, encoding="utf-8")
     problem = read_problem(path)
-    assert idea(problem) == "Linear layer whose output is squared: its idea, in one sentence"
+    assert (
+        summarize_problem(problem)
+        == "Linear layer whose output is squared: its idea, in one sentence"
+    )
     loaded = load_problem(problem)
     args, kwargs = loaded.get_inputs()
     assert loaded.build()(*args, **kwargs).shape == (32, 256)
@@ -31,7 +41,7 @@ def test_the_example_of_the_format_is_a_problem_that_runs(tmp_path: Path) -> Non
 
 
 def test_it_counts_the_samples_right() -> None:
-    levels = [p.level for p in select(DataRoot(CHECKOUT / "data/samples", "samples"))]
+    levels = [p.level for p in select_problems(DataRoot(CHECKOUT / "data/samples", "samples"))]
     assert counts("data/samples") == [*(levels.count(n) for n in (1, 2, 3)), len(levels)]
 
 
@@ -39,12 +49,12 @@ def test_it_counts_the_dataset_right() -> None:
     root = CHECKOUT / KERNELBENCH
     if not root.is_dir():
         pytest.skip("needs the real dataset: kdrun data fetch")
-    levels = [p.level for p in select(DataRoot(root, "kernelbench"))]
+    levels = [p.level for p in select_problems(DataRoot(root, "kernelbench"))]
     assert counts("data/kernelbench") == [*(levels.count(n) for n in (1, 2, 3)), len(levels)]
 
 
 def test_it_names_the_pinned_commit_and_files_that_exist() -> None:
     assert COMMIT in TEXT
-    level3 = {p.name for p in select(DataRoot(CHECKOUT / "data/samples", "samples"), [3])}
+    level3 = {p.name for p in select_problems(DataRoot(CHECKOUT / "data/samples", "samples"), [3])}
     row = TEXT.split("| 3 | `simple_transformer`")[1].split("\n")[0]
     assert set(re.findall(r"`(\w+)`", row)) <= level3

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from runner.errors import DatasetError
-from runner.problems import check, dataset, fetch
-from runner.problems.dataset import OWN, manifest
+from runner.problems import check_dataset, dataset, fetch_dataset
+from runner.problems.dataset import OWN_PROBLEM, read_manifest
 
 ROOT = Path(__file__).parents[2]
 FILES = {
@@ -25,13 +25,13 @@ FILES = {
     "level3/1_Net.py": b"# net\n",
 }
 REST = {"README.md": b"read me\n", "src/eval.py": b"# evaluation\n", "level9/1_Odd.py": b"# odd\n"}
-PARTS = [*FILES, OWN]
+PARTS = [*FILES, OWN_PROBLEM]
 
 
 @pytest.fixture(autouse=True)
 def small_manifest(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = {name: hashlib.sha256(text).hexdigest() for name, text in FILES.items()}
-    monkeypatch.setattr(dataset, "manifest", lambda: rows)
+    monkeypatch.setattr(dataset, "read_manifest", lambda: rows)
 
 
 def lay_out(folder: Path, files: dict[str, bytes]) -> Path:
@@ -101,15 +101,15 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def assert_fetched(destination: Path) -> None:
-    own = (ROOT / "data/samples" / OWN).read_bytes()
-    assert contents(destination) == FILES | {OWN: own}
-    assert check(destination).ok
+    own = (ROOT / "data/samples" / OWN_PROBLEM).read_bytes()
+    assert contents(destination) == FILES | {OWN_PROBLEM: own}
+    assert check_dataset(destination).ok
     assert [p.name for p in destination.parent.iterdir()] == [destination.name]
 
 
 def refusal(source: Path | str, destination: Path) -> str:
     with pytest.raises(DatasetError) as caught:
-        fetch(str(source), destination)
+        fetch_dataset(str(source), destination)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -134,7 +134,7 @@ def make_bare_folder(tmp_path: Path) -> Path:
 def test_every_kind_of_source_gives_the_same_files(
     make: Callable[[Path], Path], tmp_path: Path, destination: Path
 ) -> None:
-    report = fetch(str(make(tmp_path)), destination)
+    report = fetch_dataset(str(make(tmp_path)), destination)
     assert (report.written, report.kept, report.complete) == (len(PARTS), 0, True)
     assert_fetched(destination)
 
@@ -142,7 +142,7 @@ def test_every_kind_of_source_gives_the_same_files(
 def test_a_checkout_gives_the_pinned_commit_not_what_is_checked_out(
     checkout: Path, destination: Path
 ) -> None:
-    assert fetch(str(checkout), destination).complete
+    assert fetch_dataset(str(checkout), destination).complete
     assert_fetched(destination)
 
 
@@ -154,7 +154,7 @@ def test_a_git_directory_gives_the_pinned_commit(
     if layout == "bare":
         source = tmp_path / "bare.git"
         git(tmp_path, "clone", "--quiet", "--bare", str(checkout), str(source))
-    assert fetch(str(source), destination).complete
+    assert fetch_dataset(str(source), destination).complete
     assert_fetched(destination)
 
 
@@ -171,7 +171,7 @@ def test_a_checkout_without_the_commit_gives_its_files_by_content(
     checkout: Path, destination: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dataset, "COMMIT", "0" * 40)
-    report = fetch(str(checkout), destination)
+    report = fetch_dataset(str(checkout), destination)
     assert (report.changed, report.complete) == (("level1/1_Relu.py",), False)
 
 
@@ -191,7 +191,7 @@ def test_without_a_source_it_is_downloaded(
     server: str, destination: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dataset, "ARCHIVE_URL", f"{server}/kb.tar.gz")
-    assert fetch(None, destination).source == f"{server}/kb.tar.gz"
+    assert fetch_dataset(None, destination).source == f"{server}/kb.tar.gz"
     assert_fetched(destination)
 
 
@@ -202,34 +202,37 @@ def test_a_download_that_fails_says_what_to_do_instead(
     url = f"{server}/elsewhere" if why == "404" else "http://127.0.0.1:1/kb.tar.gz"
     monkeypatch.setattr(dataset, "ARCHIVE_URL", url)
     with pytest.raises(DatasetError, match=f"cannot download {url}: .*--from takes a checkout"):
-        fetch(None, destination)
+        fetch_dataset(None, destination)
     assert not destination.exists()
 
 
 def test_a_complete_copy_does_not_read_its_source(tmp_path: Path, destination: Path) -> None:
     source = make_tar(tmp_path)
-    fetch(str(source), destination)
+    fetch_dataset(str(source), destination)
     source.write_bytes(b"")
-    report = fetch(str(source), destination)
+    report = fetch_dataset(str(source), destination)
     assert (report.written, report.kept) == (0, len(PARTS))
 
 
 def test_a_mistyped_source_is_refused_though_the_copy_is_complete(
     tmp_path: Path, destination: Path
 ) -> None:
-    fetch(str(make_tar(tmp_path)), destination)
+    fetch_dataset(str(make_tar(tmp_path)), destination)
     assert "--from /nowhere/at/all: no such file" in refusal("/nowhere/at/all", destination)
 
 
 def test_a_damaged_copy_is_made_whole(tmp_path: Path, destination: Path) -> None:
     source = str(make_tar(tmp_path))
-    fetch(source, destination)
+    fetch_dataset(source, destination)
     (destination / "level1/1_Relu.py").write_text("# edited\n")
     (destination / "level2/1_Conv.py").unlink()
-    (destination / OWN).write_text("# of an older kdrun\n")
-    found = check(destination)
-    assert (found.changed, found.missing) == (("level1/1_Relu.py", OWN), ("level2/1_Conv.py",))
-    assert (fetch(source, destination).written, check(destination).ok) == (3, True)
+    (destination / OWN_PROBLEM).write_text("# of an older kdrun\n")
+    found = check_dataset(destination)
+    assert (found.changed, found.missing) == (
+        ("level1/1_Relu.py", OWN_PROBLEM),
+        ("level2/1_Conv.py",),
+    )
+    assert (fetch_dataset(source, destination).written, check_dataset(destination).ok) == (3, True)
 
 
 def test_a_file_of_somebody_else_is_never_lost(tmp_path: Path, destination: Path) -> None:
@@ -244,9 +247,9 @@ def test_a_file_of_somebody_else_is_never_lost(tmp_path: Path, destination: Path
 def test_check_lists_what_is_neither_the_datasets_nor_ours(
     tmp_path: Path, destination: Path
 ) -> None:
-    fetch(str(make_tar(tmp_path)), destination)
+    fetch_dataset(str(make_tar(tmp_path)), destination)
     lay_out(destination, {"level1/extra.py": b"", "level1/__pycache__/x.pyc": b""})
-    report = check(destination)
+    report = check_dataset(destination)
     assert (report.extra, report.right, report.ok) == (("level1/extra.py",), len(PARTS), False)
 
 
@@ -255,16 +258,16 @@ def test_checking_nothing_says_how_to_get_it(tmp_path: Path) -> None:
     (tmp_path / "other/level1/mine.py").touch()
     for folder in ("nowhere", "other"):
         with pytest.raises(DatasetError, match="`kdrun data fetch` gets it"):
-            check(tmp_path / folder)
+            check_dataset(tmp_path / folder)
 
 
 def test_a_source_with_some_files_gives_those_and_names_the_others(
     tmp_path: Path, destination: Path
 ) -> None:
     some = {"level1/1_Relu.py": b"# another one\n", "level3/1_Net.py": FILES["level3/1_Net.py"]}
-    report = fetch(str(tar(tmp_path / "kb.tar.gz", members(some))), destination)
+    report = fetch_dataset(str(tar(tmp_path / "kb.tar.gz", members(some))), destination)
     assert (report.changed, report.missing) == (("level1/1_Relu.py",), ("level2/1_Conv.py",))
-    assert set(contents(destination)) == {"level3/1_Net.py", OWN}
+    assert set(contents(destination)) == {"level3/1_Net.py", OWN_PROBLEM}
 
 
 def test_a_source_that_is_nothing_of_it_is_refused(tmp_path: Path, destination: Path) -> None:
@@ -303,7 +306,7 @@ def test_an_archive_that_points_outside_is_refused(
 
 
 def test_the_manifest_has_250_files_in_numeric_order() -> None:
-    rows = manifest()
+    rows = read_manifest()
     levels = [name.split("/")[0] for name in rows]
     assert [levels.count(f"level{n}") for n in (1, 2, 3)] == [100, 100, 50]
     assert all(len(sha256) == 64 for sha256 in rows.values())

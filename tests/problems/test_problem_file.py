@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from runner.errors import ProblemError
-from runner.problems import find_mistake, idea, read_problem
+from runner.problems import find_mistake, read_problem, summarize_problem
 
 Write = Callable[..., Path]
 
@@ -45,8 +45,10 @@ def test_a_relative_path_becomes_absolute(write: Write, monkeypatch: pytest.Monk
 
 def test_reading_needs_no_torch(write: Write) -> None:
     code = (
-        "import sys; from pathlib import Path; from runner.problems import read_problem, idea\n"
-        f"print(idea(read_problem(Path({str(write())!r})))); sys.exit('torch' in sys.modules)"
+        "import sys; from pathlib import Path\n"
+        "from runner.problems import read_problem, summarize_problem\n"
+        f"print(summarize_problem(read_problem(Path({str(write())!r}))))\n"
+        "sys.exit('torch' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.strip()) == (0, "Doubling, as small as a problem can be")
@@ -189,7 +191,7 @@ def test_a_large_file_is_left_to_a_child(tmp_path: Path) -> None:
 
 def test_the_idea_is_the_first_sentence_of_the_docstring(write: Write) -> None:
     path = write("Doubling, as small as a problem can be.", "Doubles, e.g. 2.5. Nothing else.")
-    assert idea(read_problem(path)) == "Doubles, e.g. 2.5"
+    assert summarize_problem(read_problem(path)) == "Doubles, e.g. 2.5"
 
 
 def test_the_idea_may_stand_in_the_models_docstring(write: Write) -> None:
@@ -202,10 +204,10 @@ def test_the_idea_may_stand_in_the_models_docstring(write: Write) -> None:
             1,
         )
     )
-    assert idea(read_problem(path)) == "Doubles its input"
+    assert summarize_problem(read_problem(path)) == "Doubles its input"
 
 
 def test_without_a_docstring_the_name_is_the_idea(write: Write) -> None:
     path = write(name="12_Matmul_with__scaling_.py")
     path.write_text(path.read_text().split("\n", 1)[1])
-    assert idea(read_problem(path)) == "Matmul with scaling"
+    assert summarize_problem(read_problem(path)) == "Matmul with scaling"

@@ -6,7 +6,15 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from runner.problems import KERNELBENCH, DataRoot, Problem, check, idea, load_problem, select
+from runner.problems import (
+    KERNELBENCH,
+    DataRoot,
+    Problem,
+    check_dataset,
+    load_problem,
+    select_problems,
+    summarize_problem,
+)
 
 ROOT = Path(__file__).parents[2] / KERNELBENCH
 
@@ -17,11 +25,11 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def problems() -> list[Problem]:
-    return select(DataRoot(ROOT, "kernelbench"))
+    return select_problems(DataRoot(ROOT, "kernelbench"))
 
 
 def test_it_is_the_pinned_commit_with_our_own_problem_beside_it() -> None:
-    report = check(ROOT)
+    report = check_dataset(ROOT)
     assert (report.ok, report.right) == (True, 251)
 
 
@@ -34,8 +42,8 @@ def test_it_is_selected_in_numeric_order(problems: list[Problem]) -> None:
 
 def test_every_problem_has_a_one_line_idea(problems: list[Problem]) -> None:
     for problem in problems:
-        assert 3 <= len(idea(problem)) < 300, problem.name
-        assert "\n" not in idea(problem)
+        assert 3 <= len(summarize_problem(problem)) < 300, problem.name
+        assert "\n" not in summarize_problem(problem)
 
 
 FAMILIES = [
@@ -51,7 +59,7 @@ FAMILIES = [
 
 @pytest.mark.parametrize("pattern", FAMILIES)
 def test_files_of_every_habit_load_at_full_size(pattern: str) -> None:
-    (problem,) = select(DataRoot(ROOT, "kernelbench"), patterns=[pattern])
+    (problem,) = select_problems(DataRoot(ROOT, "kernelbench"), patterns=[pattern])
     if "einops" in problem.path.read_text(encoding="utf-8"):
         pytest.importorskip("einops", reason="level3/48 and 49 import einops")
     with FakeTensorMode(allow_non_fake_inputs=True):

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from runner.errors import UsageError
-from runner.problems import DataRoot, data_root, find_labels, origin, select
-from runner.problems.selection import select_one
+from runner.problems import DataRoot, data_root, describe_origin, find_labels, select_problems
+from runner.problems.selection import select_problem
 
 NAMES = {
     "level1": ["1_Matmul", "2_Relu", "10_Softmax"],
@@ -28,7 +28,7 @@ def root(tmp_path: Path) -> DataRoot:
 
 
 def names(root: DataRoot, *args: object, **kwargs: object) -> list[str]:
-    return [p.name for p in select(root, *args, **kwargs)]  # type: ignore[arg-type]
+    return [p.name for p in select_problems(root, *args, **kwargs)]  # type: ignore[arg-type]
 
 
 def refusal(root: DataRoot, *args: object, **kwargs: object) -> str:
@@ -116,7 +116,7 @@ def test_a_path_adds_a_file_from_anywhere(
 ) -> None:
     (tmp_path / "mine.py").write_text("# mine\n")
     monkeypatch.chdir(tmp_path)
-    problems = select(root, [1], ["1_*", "mine.py"])
+    problems = select_problems(root, [1], ["1_*", "mine.py"])
     assert [(p.source_level, p.name) for p in problems] == [
         ("level1", "1_Matmul"),
         ("custom", "mine"),
@@ -191,7 +191,7 @@ def test_a_directory_of_problems_may_be_flat(tmp_path: Path) -> None:
 def test_a_level_folder_is_a_flat_directory_of_that_level(root: DataRoot) -> None:
     level = data_root(root.path / "level2")
     assert (level.flat, level.levels()) == (True, [2])
-    assert [p.source_level for p in select(level)] == ["level2", "level2"]
+    assert [p.source_level for p in select_problems(level)] == ["level2", "level2"]
 
 
 def test_a_kernelbench_checkout_is_a_directory_of_problems(root: DataRoot) -> None:
@@ -257,13 +257,13 @@ def beside(root: DataRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> D
 def test_samples_stay_reachable_by_name_beside_the_dataset(
     beside: DataRoot, pattern: str, expected: list[str]
 ) -> None:
-    found = [p.path.parts[-3:] for p in select(beside, patterns=[pattern])]
+    found = [p.path.parts[-3:] for p in select_problems(beside, patterns=[pattern])]
     assert ["/".join(parts).removesuffix(".py") for parts in found] == expected
 
 
 def test_all_problems_beside_the_samples_are_the_dataset(beside: DataRoot) -> None:
-    assert {p.path.parts[-3] for p in select(beside)} == {"kernelbench"}
-    assert "data/samples" not in str(data_root(Path("data/kernelbench")).beside)
+    assert {p.path.parts[-3] for p in select_problems(beside)} == {"kernelbench"}
+    assert "data/samples" not in str(data_root(Path("data/kernelbench")).samples)
 
 
 def test_a_sample_and_a_problem_of_one_level_and_name_are_refused(beside: DataRoot) -> None:
@@ -275,7 +275,7 @@ def test_where_the_selected_problems_lie_is_said(beside: DataRoot, tmp_path: Pat
     (tmp_path / "mine.py").touch()
 
     def said(*patterns: str) -> str:
-        return origin(beside, select(beside, patterns=patterns))
+        return describe_origin(beside, select_problems(beside, patterns=patterns))
 
     assert said("9_*") == f"KernelBench in {data / 'kernelbench'}"
     assert said("vit*") == f"the samples in {data / 'samples'}"
@@ -286,7 +286,7 @@ def test_where_the_selected_problems_lie_is_said(beside: DataRoot, tmp_path: Pat
     samples = data / "samples"
     assert said("mine.py", "vit*") == f"the samples in {samples} and 1 file named by path"
     relative = data_root(Path("data/samples"))
-    assert origin(relative, select(relative)) == "problems in data/samples"
+    assert describe_origin(relative, select_problems(relative)) == "problems in data/samples"
 
 
 def test_what_nobody_has_is_looked_for_in_both(beside: DataRoot) -> None:
@@ -297,9 +297,9 @@ def test_what_nobody_has_is_looked_for_in_both(beside: DataRoot) -> None:
 
 
 def test_one_problem_is_found_or_the_several_are_listed(beside: DataRoot) -> None:
-    assert select_one("*VIT", beside).name == "21_ViT"
+    assert select_problem("*VIT", beside).name == "21_ViT"
     with pytest.raises(UsageError) as caught:
-        select_one("level2/*", beside)
+        select_problem("level2/*", beside)
     assert str(caught.value) == (
         "level2/*: means 2 problems: level2/1_Conv_Relu, level2/2_Gemm_Gelu; name one of them"
     )

@@ -10,16 +10,16 @@ import torch
 
 from runner.errors import KdrunError, MissingError, ProblemError, UsageError
 from runner.problems import (
-    author_error,
     check_inputs,
-    example_of_init,
+    describe_author_error,
     imported_packages,
     is_target,
-    known_as,
     load_problem,
-    problem_file,
-    problem_files,
+    package_identity,
     read_problem,
+    resolve_problem_file,
+    suggest_init,
+    write_target_problems,
 )
 from runner.problems.package_model import problem_text
 
@@ -103,7 +103,7 @@ def zoo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def ran(what: str, init: str | None = None, inputs: str | None = None) -> torch.Tensor:
     """What the model gives on its inputs."""
-    loaded = load_problem(read_problem(problem_file(what, init, inputs, Path("output"))))
+    loaded = load_problem(read_problem(resolve_problem_file(what, init, inputs, Path("output"))))
     model = loaded.build()
     args, kwargs = loaded.get_inputs()
     check_inputs(loaded.problem, model, args, kwargs)
@@ -206,15 +206,15 @@ def test_the_source_of_a_checkout_is_part_of_what_the_problem_is(zoo: Path) -> N
 def test_an_installed_package_is_known_by_its_version() -> None:
     import pydantic
 
-    assert known_as("pydantic") == pydantic.VERSION
-    assert known_as("yaml")[0].isdigit()  # its distribution is PyYAML
-    assert known_as("no_such_thing") == "missing"
-    assert known_as("zoo.nets") == "missing"  # only a package's own name is asked for
+    assert package_identity("pydantic") == pydantic.VERSION
+    assert package_identity("yaml")[0].isdigit()  # its distribution is PyYAML
+    assert package_identity("no_such_thing") == "missing"
+    assert package_identity("zoo.nets") == "missing"  # only a package's own name is asked for
 
 
 def test_the_packages_of_a_file_are_those_that_it_imports(zoo: Path) -> None:
-    path = problem_file("zoo:Net", CONFIG, "float32[2,4]", Path("output"))
-    assert imported_packages(path) == {"zoo": known_as("zoo")}
+    path = resolve_problem_file("zoo:Net", CONFIG, "float32[2,4]", Path("output"))
+    assert imported_packages(path) == {"zoo": package_identity("zoo")}
     path.write_text("import math, torch.nn\nfrom torch import nn\n")
     assert imported_packages(path) == {}
 
@@ -289,19 +289,21 @@ def test_what_does_not_resolve_or_fit_is_told_in_one_line(
 def test_what_was_named_and_is_not_there_is_told_apart_from_what_a_package_lacks(
     zoo: Path, target: str, own: bool
 ) -> None:
-    problem = read_problem(problem_file(target, None, "float32[2]", Path("output")))
+    problem = read_problem(resolve_problem_file(target, None, "float32[2]", Path("output")))
     with pytest.raises(ProblemError) as caught:
         load_problem(problem)
     assert isinstance(caught.value, MissingError) == own
 
 
 def test_an_error_in_a_packages_forward_is_told_with_its_line(zoo: Path) -> None:
-    problem = read_problem(problem_file("zoo:Net", CONFIG, "float32[2,5]", Path("output")))
+    problem = read_problem(resolve_problem_file("zoo:Net", CONFIG, "float32[2,5]", Path("output")))
     loaded = load_problem(problem)
     args, _ = loaded.get_inputs()
     with pytest.raises(RuntimeError) as raised:
         loaded.build()(*args)
-    said = author_error(problem, raised.value).replace("addmm: ", "")  # torch 2.15 names it
+    said = describe_author_error(problem, raised.value).replace(
+        "addmm: ", ""
+    )  # torch 2.15 names it
     assert said == (
         "RuntimeError: mat1 and mat2 shapes cannot be multiplied (2x5 and 4x4) "
         "(zoo/nets/net.py, line 19)"
@@ -344,16 +346,16 @@ def test_what_has_no_name_of_its_own_has_no_example_of_its_arguments(
 
     with pytest.raises(TypeError) as raised:
         zoo_parts.Part()
-    assert example_of_init("zoo.parts:Part", raised.value) is None
-    assert example_of_init("zoo.nosuch:Part", raised.value) is None
+    assert suggest_init("zoo.parts:Part", raised.value) is None
+    assert suggest_init("zoo.nosuch:Part", raised.value) is None
 
 
 def test_a_file_says_itself_what_it_is_built_from(zoo: Path) -> None:
     with pytest.raises(UsageError, match=r"--init is for package.module:Class; my.py says that"):
-        problem_file(Path("my.py"), "[]", None, Path("output"))
+        resolve_problem_file(Path("my.py"), "[]", None, Path("output"))
     with pytest.raises(UsageError, match=r"--inputs is for package.module:Class; my.py says that"):
-        problem_file(Path("my.py"), None, "float32[2]", Path("output"))
-    assert problem_file(Path("my.py"), None, None, Path("output")) == Path("my.py")
+        resolve_problem_file(Path("my.py"), None, "float32[2]", Path("output"))
+    assert resolve_problem_file(Path("my.py"), None, None, Path("output")) == Path("my.py")
 
 
 def test_what_is_a_target_and_what_is_a_file(zoo: Path) -> None:
@@ -366,7 +368,7 @@ def test_what_is_a_target_and_what_is_a_file(zoo: Path) -> None:
 
 
 def test_a_selection_may_name_functions_in_packages(zoo: Path) -> None:
-    found = problem_files(["resnet*", "zoo.nets.net:small"], Path("output"))
+    found = write_target_problems(["resnet*", "zoo.nets.net:small"], Path("output"))
     assert found == ["resnet*", "output/problems/small.py"]
     assert read_problem(Path(found[1])).source_level == "custom"
 
@@ -374,7 +376,7 @@ def test_a_selection_may_name_functions_in_packages(zoo: Path) -> None:
 def test_two_functions_of_one_name_would_be_one_problem(zoo: Path) -> None:
     (zoo / "zoo/other.py").write_text("from .nets.net import small\n")
     with pytest.raises(UsageError, match="would both be small; give one of them another name"):
-        problem_files(["zoo.nets.net:small", "zoo.other:small"], Path("output"))
+        write_target_problems(["zoo.nets.net:small", "zoo.other:small"], Path("output"))
 
 
 def test_a_word_of_pythons_own_is_no_name(zoo: Path) -> None:

@@ -10,9 +10,9 @@ import pytest
 
 from runner.cli import main
 from runner.problems import read_problem
-from runner.prompts import VERSION, Facts, render, round_after
+from runner.prompts import VERSION, Facts, render_brief, render_later_round
 from runner.prompts.brief import MOST_FINDINGS
-from runner.prompts.fact_collection import facts_of
+from runner.prompts.fact_collection import collect_facts
 from runner.verify import VerifyOptions, verify
 
 ROOT = Path(__file__).parents[2]
@@ -44,7 +44,7 @@ def get_init_inputs():
 
 
 def test_the_example_in_the_brief_passes_every_gate(tmp_path: Path) -> None:
-    said = render(read_problem(VIT_BLOCK), FACTS, DIRECTORY).method
+    said = render_brief(read_problem(VIT_BLOCK), FACTS, DIRECTORY).method
     files = dict(re.findall(r"^`(\w+[\w/.]+)`[^\n]*\n\n```\w+\n(.*?)```", said, re.M | re.S))
     linear = files["level_0_kernel/linear_64x256_on_8_fp32.py"]
     files["level_0_kernel/relu_8x256_fp32.py"] = (
@@ -70,7 +70,7 @@ def test_the_example_in_the_brief_passes_every_gate(tmp_path: Path) -> None:
 
 def test_the_brief_holds_all_that_the_job_needs() -> None:
     problem = read_problem(VIT_BLOCK)
-    text = render(problem, facts_of(problem), DIRECTORY).text()
+    text = render_brief(problem, collect_facts(problem), DIRECTORY).text()
 
     assert f"kdrun brief {VERSION}" in text
     assert VIT_BLOCK.read_text().strip() in text
@@ -83,7 +83,7 @@ def test_the_brief_holds_all_that_the_job_needs() -> None:
 
 def test_the_brief_for_a_small_model_is_short() -> None:
     problem = read_problem(VIT_BLOCK)
-    text = render(problem, facts_of(problem), DIRECTORY).text()
+    text = render_brief(problem, collect_facts(problem), DIRECTORY).text()
 
     assert len(text.replace(str(ROOT), "/kdrun")) < 18_000  # as long, wherever kdrun lies
 
@@ -91,7 +91,7 @@ def test_the_brief_for_a_small_model_is_short() -> None:
 def test_each_source_level_is_told_what_its_root_is() -> None:
     def asked(level: int) -> str:
         path = next((ROOT / f"data/samples/level{level}").glob("*.py"))
-        return render(read_problem(path), FACTS, DIRECTORY).task
+        return render_brief(read_problem(path), FACTS, DIRECTORY).task
 
     assert "the whole problem is **one kernel**" in asked(1)
     assert "the root is **a fusion**" in asked(2)
@@ -99,14 +99,16 @@ def test_each_source_level_is_told_what_its_root_is() -> None:
 
 
 def test_options_that_change_the_verdict_are_in_the_brief() -> None:
-    brief = render(read_problem(VIT_BLOCK), FACTS, DIRECTORY, mode="train", flags=["--trials", "4"])
+    brief = render_brief(
+        read_problem(VIT_BLOCK), FACTS, DIRECTORY, mode="train", flags=["--trials", "4"]
+    )
 
     assert f"kdrun verify --trials 4 {DIRECTORY}" in brief.task
     assert '{"mode": "train"}' in brief.task
 
 
 def test_what_could_not_be_written_down_is_said() -> None:
-    task = render(read_problem(VIT_BLOCK), FACTS, DIRECTORY).task
+    task = render_brief(read_problem(VIT_BLOCK), FACTS, DIRECTORY).task
 
     assert "could not write this program down: too odd." in task
     assert "A plain run calls no module." in task
@@ -115,17 +117,17 @@ def test_what_could_not_be_written_down_is_said() -> None:
 def test_values_that_steer_have_to_be_in_the_tree() -> None:
     facts = Facts(capture="concrete", specialisations=("line 3: x.sum() > 0 was True",))
 
-    task = render(read_problem(VIT_BLOCK), facts, DIRECTORY).task
+    task = render_brief(read_problem(VIT_BLOCK), facts, DIRECTORY).task
 
     assert '`"specialisations"`' in task
     assert "line 3: x.sum() > 0 was True" in task
 
 
 def test_a_later_round_is_told_the_first_findings() -> None:
-    brief = render(read_problem(VIT_BLOCK), FACTS, DIRECTORY)
+    brief = render_brief(read_problem(VIT_BLOCK), FACTS, DIRECTORY)
     findings = [f"rules: x{n}.py: is wrong" for n in range(MOST_FINDINGS + 3)]
 
-    text = round_after(brief, DIRECTORY, 2, 3, findings)
+    text = render_later_round(brief, DIRECTORY, 2, 3, findings)
 
     assert text.startswith(brief.text())
     assert "Round 2 of 3" in text

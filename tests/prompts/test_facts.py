@@ -9,8 +9,8 @@ import pytest
 from runner.errors import ProblemError
 from runner.problems import read_problem
 from runner.prompts import Facts, condensation
-from runner.prompts.fact_collection import facts_of
-from runner.prompts.facts import Fact, Tensor, equal_together
+from runner.prompts.fact_collection import collect_facts
+from runner.prompts.facts import Fact, TensorFacts, merge_equal
 
 FILE = """\
 import torch
@@ -57,26 +57,26 @@ def ask(tmp_path: Path) -> Ask:
         path = tmp_path / "problem.py"
         body, start = indent(dedent(forward), 8 * " "), indent(dedent(init), 8 * " ")
         path.write_text(FILE.format(forward=body, init=start, inputs=inputs, arguments=names))
-        return facts_of(read_problem(path))
+        return collect_facts(read_problem(path))
 
     return facts
 
 
 def fact(name: str, *shapes: tuple[int, ...], place: str = "", line: int = 1) -> Fact:
-    tensors = tuple(Tensor(shape=shape, dtype="float32") for shape in shapes)
+    tensors = tuple(TensorFacts(shape=shape, dtype="float32") for shape in shapes)
     return Fact(
         name=name, inputs=tensors[:-1], outputs=tensors[-1:], places=(place,), lines=(line,)
     )
 
 
 def lines(*facts: Fact) -> list[str]:
-    return list(condensation.lines(equal_together(facts), "float32"))
+    return list(condensation.format_lines(merge_equal(facts), "float32"))
 
 
 def test_each_operation_says_its_shapes_weights_module_and_line(ask: Ask) -> None:
     facts = ask("return self.fc(x)", init="self.fc = nn.Linear(8, 3)")
 
-    assert list(condensation.lines(facts.operations, "float32")) == [
+    assert list(condensation.format_lines(facts.operations, "float32")) == [
         "- linear: 4x8 → 4x3; weight 3x8, bias 3  [fc, line 22]"
     ]
 
@@ -87,7 +87,7 @@ def test_equal_operations_of_repeated_blocks_are_counted(ask: Ask) -> None:
         init="self.blocks = nn.ModuleList(Block(8) for _ in range(6))",
     )
 
-    said = list(condensation.lines(facts.operations, "float32"))
+    said = list(condensation.format_lines(facts.operations, "float32"))
 
     assert len(said) == 4
     assert said[1] == "- linear ×6: 4x8 → 4x8; weight 8x8, bias 8  [blocks.{0-5}.fc, line 13]"
@@ -97,7 +97,7 @@ def test_equal_operations_of_repeated_blocks_are_counted(ask: Ask) -> None:
 def test_a_formula_says_what_spells_it(ask: Ask) -> None:
     facts = ask("return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)")
 
-    (said,) = condensation.lines(facts.operations, "float32")
+    (said,) = condensation.format_lines(facts.operations, "float32")
 
     assert said.startswith(
         "- rms_norm = pow(exponent=2), mean(dim=(-1,), keepdim=True), add(1e-06)"
@@ -109,7 +109,7 @@ def test_strides_and_other_dtypes_are_said(ask: Ask) -> None:
         "return F.embedding(y, x.t())", inputs="torch.randn(4, 8), torch.randint(8, (2, 3))"
     )
 
-    (said,) = condensation.lines(facts.operations, "float32")
+    (said,) = condensation.format_lines(facts.operations, "float32")
 
     assert "2x3 int64" in said
     assert "8x4 stride (1, 8)" in said
@@ -124,7 +124,7 @@ def test_what_depends_on_no_input_is_no_fact_of_its_own(ask: Ask) -> None:
 def test_weights_that_nothing_reads_are_named(ask: Ask) -> None:
     facts = ask("return x + 1", init="self.a = nn.Linear(2, 2)\nself.b = nn.Linear(2, 2)")
 
-    assert condensation.paths(facts.unused) == "a.weight, a.bias, b.weight, b.bias"
+    assert condensation.format_paths(facts.unused) == "a.weight, a.bias, b.weight, b.bias"
 
 
 def test_values_that_steer_are_told(ask: Ask) -> None:
@@ -143,7 +143,7 @@ def test_a_program_that_cannot_be_written_down_says_why_and_what_a_run_shows(ask
     assert facts.capture is None
     assert facts.reason is not None
     assert "sparse" in facts.reason.lower()
-    assert list(condensation.lines(facts.calls, "float32")) == [
+    assert list(condensation.format_lines(facts.calls, "float32")) == [
         "- Linear = in_features=8, out_features=8, bias=True: 8x8 → 8x8; weight 8x8, bias 8  [fc]"
     ]
 
@@ -191,4 +191,4 @@ def test_how_many_inputs_there_are_may_be_what_differs() -> None:
     ],
 )
 def test_paths_that_differ_in_a_number_are_one(paths: list[str], said: str) -> None:
-    assert condensation.paths(paths) == said
+    assert condensation.format_paths(paths) == said

@@ -14,7 +14,7 @@ from kernelbench_harness import Verdict, judge, problems, refusals
 
 from runner.cli import cli
 from runner.emit import decompose
-from runner.problems import DataRoot, Problem, read_problem, select
+from runner.problems import DataRoot, Problem, read_problem, select_problems
 from runner.report.catalogue import collect
 from runner.report.export import export
 from runner.report.kernelbench import limits, precision, problem_text
@@ -23,7 +23,7 @@ from runner.tree.document import Node, Tree
 
 ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "data/samples"
-SOME = select(DataRoot(SAMPLES, "samples"))[::4]  # all 71 take half a minute
+SOME = select_problems(DataRoot(SAMPLES, "samples"))[::4]  # all 71 take half a minute
 EXPORTED = ("level1/argmax_over_dim", "level2/conv_bn_relu", "level3/attention_block")
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 CHEAP = 10_000_000

@@ -13,7 +13,7 @@ from outlines import drawn
 from runner.graph.normalize import normalize
 from runner.graph.recognition.recognize import recognize
 from runner.graph.tracing.capture import capture
-from runner.problems import KERNELBENCH, DataRoot, select
+from runner.problems import KERNELBENCH, DataRoot, select_problems
 from runner.tree.interface import Program
 from runner.tree.naming import LONGEST_NAME
 from runner.tree.part import Part
@@ -38,7 +38,7 @@ class Taken:
 @cache
 def level3() -> tuple[Taken, ...]:
     found = []
-    for problem in select(DataRoot(ROOT, "kernelbench"), levels=[3]):
+    for problem in select_problems(DataRoot(ROOT, "kernelbench"), levels=[3]):
         graph = normalize(capture(problem))
         program = Program(graph, recognize(graph))
         root = partition(program, "level3", problem.name)

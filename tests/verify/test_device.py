@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from runner.problems.fake_execution import FakeTensors, move
+from runner.problems.fake_execution import FakeTensors, move_model
 from runner.problems.simulated_device import simulated_device
 from runner.verify import VerifyOptions
 from runner.verify.findings import Findings
@@ -188,7 +188,7 @@ def test_a_recurrent_layer_is_not_unrolled(layer):
     with fake, torch.no_grad(), ByShape(), Counting() as counting:
         model, sequence = layer(16, 8, 2, bidirectional=True), torch.empty(512, 2, 16)
         on_cpu = model(sequence)
-        move(model, fake, device)
+        move_model(model, fake, device)
         moved = model(sequence.to(device))
         with pytest.raises(RuntimeError, match="device"):
             model(sequence)
@@ -237,7 +237,7 @@ def test_a_moved_model_keeps_shared_parameters_and_lists_of_them():
     with fake:
         model = Tied()
 
-    move(model, fake, simulated_device())
+    move_model(model, fake, simulated_device())
 
     assert model.two.weight is model.one.weight is model.weights[0]
     assert {p.device.type for p in model.parameters()} == {"accel"}

@@ -132,20 +132,18 @@ def test_a_tensor_that_a_parent_makes_beforehand_breaks_the_rules(
 
 
 @pytest.mark.parametrize("path", [REFACTORED, COMPOSED])
-def test_a_tensor_from_nowhere_is_told_where_it_is_used(fusion, judged, complaints, path):
-    text = "import numpy\n\nHIDDEN = numpy.zeros((2, 3, 8, 8), 'f4')"
+def test_a_tensor_that_no_component_made_is_told(fusion, judged, complaints, path):
     spoil(
         fusion,
         path,
-        above(path, text),
-        init("self.made = lambda: torch.from_numpy(HIDDEN)"),
+        above(path, "HIDDEN = torch.zeros(2, 3, 8, 8)"),
+        init("self.made = lambda: HIDDEN.view(2, 3, 8, 8)"),
         ("self.conv(x)", "self.conv(self.made())"),
     )
 
     said = complaints(judged(fusion, trials=1), "rules")[path]
 
-    assert "gives" in said
-    assert "a tensor that no component made" in said
+    assert "computes zeros before the forward" in said
 
 
 @pytest.mark.parametrize("path", [REFACTORED, COMPOSED])
@@ -191,7 +189,7 @@ def test_an_original_that_is_found_in_memory_computes_for_nobody(fusion, judged,
 
     said = complaints(judged(fusion, trials=1), "rules")[REFACTORED]
 
-    assert "outside of its children" in said
+    assert "uses sys" in said
 
 
 def test_an_original_by_import_is_no_module(fusion, judged, complaints, monkeypatch):

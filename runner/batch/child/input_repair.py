@@ -17,7 +17,7 @@ from typing import Any, get_args
 import torch
 from torch import nn
 
-from runner.emit.decomposition import write
+from runner.emit.decomposition import write_decomposition
 from runner.emit.inputs.input_drawing import Arrived, Tame
 from runner.graph.ir import Graph
 from runner.graph.recognition.recognize import recognize
@@ -43,7 +43,7 @@ def rewrite_inputs(
     chosen_kinds: dict[str, Tame] = {}
     remaining_files = set(bad_files)
     for kind in get_args(Tame):
-        write(
+        write_decomposition(
             problem,
             graph,
             directory,
@@ -55,7 +55,7 @@ def rewrite_inputs(
         remaining_files -= finite_files
         if not remaining_files:
             return
-    write(
+    write_decomposition(
         problem,
         graph,
         directory,

@@ -27,14 +27,14 @@ from runner.batch.memory_request import (
     describe_shortage,
     request_with_margin,
 )
-from runner.emit.decomposition import captured, write
+from runner.emit.decomposition import capture_graph, write_decomposition
 from runner.errors import DecompositionError, KdrunError, ProblemError, UsageError
-from runner.graph import estimate as capture_and_estimate
-from runner.graph.peak_memory import Estimate, demands
+from runner.graph import estimate_problem as capture_and_estimate
+from runner.graph.peak_memory import Estimate, estimate_graph
 from runner.graph.recognition.formula_search import rows_of_all_formulas
-from runner.problems import Problem, example_of_init, out_of_memory, read_problem
+from runner.problems import Problem, is_out_of_memory, read_problem, suggest_init
 from runner.prompts.brief import MOST_FINDINGS
-from runner.prompts.fact_collection import facts_of
+from runner.prompts.fact_collection import collect_facts
 from runner.store.result import Figures
 from runner.tree.document import Tree
 from runner.verify import VerifyOptions, write_reports
@@ -104,7 +104,7 @@ def facts(argument: str) -> str:
         with stages("load"):
             problem = read_problem(task.problem)
         with stages("capture"):
-            return Record(status="passed", facts=facts_of(problem, task.options.mode))
+            return Record(status="passed", facts=collect_facts(problem, task.options.mode))
 
     return _run_body(argument, body)
 
@@ -117,12 +117,12 @@ def decompose(argument: str) -> str:
         with stages("load"):
             problem = read_problem(task.problem)
         with stages("capture"):
-            graph = captured(problem, mode=task.options.mode)
-            memory_forecast = _forecast_from_estimate(problem, demands(graph))
+            graph = capture_graph(problem, mode=task.options.mode)
+            memory_forecast = _forecast_from_estimate(problem, estimate_graph(graph))
         if larger_request := request_more_memory(task, memory_forecast):
             return larger_request
         with stages("decompose"):
-            tree = write(problem, graph, task.build_directory)
+            tree = write_decomposition(problem, graph, task.build_directory)
         metadata = tree.metadata
         stages.figures = Figures(
             components=metadata.total_components,
@@ -295,7 +295,7 @@ def _run_body(argument: str, body: Callable[[Task, Stages], Record]) -> str:
         record = body(task, stages)
     except ProblemError as error:
         record = record_from_error(error, stages.current_stage)
-        if task.named and (example := example_of_init(task.named, error.__cause__)):
+        if task.named and (example := suggest_init(task.named, error.__cause__)):
             missing = {"missing": str(error.__cause__), "hint": f"give --init '{example}'"}
             record = record.model_copy(update=missing)
     except UsageError as error:
@@ -311,7 +311,7 @@ def _run_body(argument: str, body: Callable[[Task, Stages], Record]) -> str:
             message = str(error).partition("\n")[0]
             reason = f"needs more memory than the device has free: {message}"
             record = Record(status="too_large", reason=reason, stage=stages.current_stage)
-        elif out_of_memory(error):
+        elif is_out_of_memory(error):
             record = Record(
                 status="too_large",
                 reason=f"needs more than {task.memory_bytes / GIB:.1f} GiB "

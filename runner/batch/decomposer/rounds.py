@@ -14,8 +14,8 @@ from runner.batch.child.task import Record, Task, request_more_memory
 from runner.batch.decomposer import decomposer_process, delivery
 from runner.batch.machine import resident_bytes
 from runner.batch.memory_request import Forecast, describe_shortage
-from runner.problems import identify
-from runner.prompts import VERSION, Brief, Facts, render, round_after
+from runner.problems import identify_problem
+from runner.prompts import VERSION, Brief, Facts, render_brief, render_later_round
 from runner.prompts.brief import MOST_FINDINGS
 from runner.store.result import Decomposed, Decomposer, Figures, Round
 
@@ -133,7 +133,7 @@ class _RoundLoop:
     def _prepare(self, facts: Facts) -> tuple[delivery.ProblemSource, Brief, Path]:
         """Make the working directory; return the problem's source, the brief and the copy."""
         task = self.task
-        problem = identify(task.problem)
+        problem = identify_problem(task.problem)
         level, _, name = task.label.rpartition("/")
         source = delivery.ProblemSource(
             name=name,
@@ -146,11 +146,11 @@ class _RoundLoop:
         self.output.mkdir()
         problem_copy = self.workplace / f"{name}.py"
         problem_copy.write_bytes(source.text)
-        brief = render(
+        brief = render_brief(
             problem,
             facts,
             self.output,
-            place=problem_copy,
+            visible_path=problem_copy,
             mode=task.options.mode,
             flags=decomposer_process.verify_flags(task.options),
         )
@@ -170,7 +170,7 @@ class _RoundLoop:
         self.task.stage_file.write_text(stage, encoding="utf-8")
         findings = self.rounds[-1].findings if self.rounds else []
         text = (
-            round_after(brief, self.output, number, self.decomposer.rounds, findings)
+            render_later_round(brief, self.output, number, self.decomposer.rounds, findings)
             if self.rounds
             else brief.text()
         )

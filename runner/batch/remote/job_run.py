@@ -8,7 +8,7 @@ from runner.batch.remote.job_package import JOB_FILE, JobDescription
 from runner.batch.submit import Submission, drive, plan_submission, print_to_stderr
 from runner.config import Settings
 from runner.errors import ClusterError
-from runner.problems import identify
+from runner.problems import identify_problem
 from runner.store.manifest import Manifest
 
 
@@ -22,7 +22,7 @@ def drive_sent_run(folder: Path) -> Manifest:
         (folder / JOB_FILE).read_text(encoding="utf-8")
     )
     settings = Settings.model_validate(description.settings)
-    problems = [identify(file) for file in description.problem_files(folder)]
+    problems = [identify_problem(file) for file in description.problem_files(folder)]
     submission = plan_submission(
         settings, problems, origin=description.origin, data=description.data
     )

@@ -370,7 +370,7 @@ class _Writer:
         return [f"for {each} in {several}:", f"    {variable} = {call}({arguments}){comment}"]
 
     def _listed(self, item: Item) -> bool:
-        return not isinstance(item, Call) and self.program.graph.operations[item].listed
+        return not isinstance(item, Call) and self.program.graph.operations[item].returns_list
 
     def _read(self, name: str) -> str:
         return self.statements.value(name, self.names.__getitem__)

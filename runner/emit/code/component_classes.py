@@ -18,7 +18,7 @@ from runner.emit.code.number_arguments import Template, template
 from runner.emit.naming.class_names import ENDS, Variant, told_apart
 from runner.emit.naming.constructor_names import written_numbers
 from runner.emit.naming.value_names import RESERVED, Namer, camel, child_names, identifier, unique
-from runner.emit.pages.outline import words_of
+from runner.emit.pages.outline import variant_words
 from runner.graph.ir import Ref, substitute
 from runner.tree.interface import Program
 from runner.tree.module_regions import is_container
@@ -109,7 +109,7 @@ class ClassWriter:
         name = f"{plain}__{len(self._definitions)}"
         workloads = [self.workload(part).name for part in parts]
         instances = [part for each in workloads for part in self._instances[each]]
-        variant = Variant(instances, [words_of(each).split() for each in workloads])
+        variant = Variant(instances, [variant_words(each).split() for each in workloads])
         assert shared is not None
         self._definitions[name] = _Definition(plain, variant, base, shared, told)
         for place, (part, each) in enumerate(zip(parts, variants, strict=True)):

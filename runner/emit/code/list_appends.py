@@ -34,10 +34,10 @@ def growing_lists(
     groups: dict[tuple[str, str], list[tuple[int, tuple[str, ...]]]] = {}
     for s, item in enumerate(statements):
         op = _join(namer.program, item)
-        if op is None or op.origin is None or not op.origin.joined:
+        if op is None or op.origin is None or not op.origin.joined_list:
             continue
         members = tuple(op.refs())
-        groups.setdefault((op.origin.joined, members[0]), []).append((s, members))
+        groups.setdefault((op.origin.joined_list, members[0]), []).append((s, members))
     lists = []
     for (name, _), joins in groups.items():
         members = joins[-1][1]

@@ -136,7 +136,7 @@ class Statements:
         work, others = self._operations(item), self._operations(reader)
         if any(map(is_random, (*work, *others))):
             return False
-        if not isinstance(item, Call) and work[0].listed:
+        if not isinstance(item, Call) and work[0].returns_list:
             return False
         if not isinstance(item, Call) and not isinstance(reader, Call):
             return _statement(work[0]) == _statement(others[0])
@@ -145,7 +145,9 @@ class Statements:
                 return False
             first = next(op for op in others if not op.view)
             return work[0].view and _statement(work[0]) == _statement(first)
-        joins = not isinstance(item, Call) and work[0].origin is not None and work[0].origin.joined
+        joins = (
+            not isinstance(item, Call) and work[0].origin is not None and work[0].origin.joined_list
+        )
         if joins or (_container(item) is not None and _container(item) == _container(reader)):
             return False
         line = self._line(work)

@@ -92,7 +92,7 @@ def inputs_text(
     rules = {
         name: (
             own[it.value].recipe
-            if it.value in own and it.value not in program.graph.seen
+            if it.value in own and it.value not in program.graph.observed_values
             else constant_recipe(program, it.value)
         )
         for name, it in usual.items()
@@ -177,9 +177,9 @@ class _Draw:
     def one(self, name: str) -> str:
         """An expression that draws a tensor like this value, with its shape, dtype and strides."""
         spec = self.program.spec(name)
-        if name in self.program.graph.seen:
-            return _as_laid_out(self.program.graph.seen[name], spec)
-        if self.tame == "definite" and _is_square(spec.shape) and not spec.expanded:
+        if name in self.program.graph.observed_values:
+            return _as_laid_out(self.program.graph.observed_values[name], spec)
+        if self.tame == "definite" and _is_square(spec.shape) and not spec.is_expanded:
             return _as_laid_out(self.numbers(self.usual[name], spec, spec.shape).text, spec)
         return self._laid_out(self.usual[name], spec).text
 
@@ -204,7 +204,7 @@ class _Draw:
         statements, texts = [], {}
         for value in begin:
             leaf = Usual(part, value, self.program.distributions[value])
-            seen = value in self.program.graph.seen
+            seen = value in self.program.graph.observed_values
             spec = self.program.spec(value)
             texts[value] = Text(self.one(value)) if seen else self._laid_out(leaf, spec)
             if read.count(value) > 1:
@@ -233,7 +233,7 @@ class _Draw:
         program = self.program
         part, value, d = (usual := self.usual[name]).part, usual.value, usual.distribution
         number = self._is_number(value)
-        if name in program.graph.seen or (number and (self.tame or not d.structured)):
+        if name in program.graph.observed_values or (number and (self.tame or not d.structured)):
             return None
         if _chosen(program, part, value) is not None:
             return None
@@ -276,7 +276,7 @@ class _Draw:
     def _is_drawn(self, name: str) -> bool:
         """Whether a value that others are made from is drawn, because it has no structure."""
         program = self.program
-        if name in program.graph.seen:
+        if name in program.graph.observed_values:
             return True
         if name in program.fixed or program.is_state(name):
             return program.is_state(name) and program.graph.states[name].kind == "parameter"
@@ -395,7 +395,7 @@ def _same_line(op: Operation, other: Operation) -> bool:
 
 
 def _as_laid_out(value: str, spec: TensorSpec) -> str:
-    if spec.contiguous or spec.expanded:  # into what is expanded nothing can be copied
+    if spec.contiguous or spec.is_expanded:  # into what is expanded nothing can be copied
         return value
     made = f"torch.empty_strided({spec.shape}, {spec.stride}, dtype=torch.{spec.dtype})"
     return f"{made}.copy_({value})"
@@ -418,7 +418,9 @@ def _windows(draw: _Draw, part: Part, names: Sequence[str]) -> tuple[list[str], 
     program = draw.program
     lines: list[str] = []
     windows: dict[str, str] = {}
-    apart = [n for n in names if n not in program.graph.seen and has_gaps(program.spec(n))]
+    apart = [
+        n for n in names if n not in program.graph.observed_values and has_gaps(program.spec(n))
+    ]
     for source, group in windows_of_one(program, apart):
         specs = {name: program.spec(name) for name in group}
         length = max(begin + extent(specs[name]) for name, begin in group.items())

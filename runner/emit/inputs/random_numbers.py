@@ -5,7 +5,12 @@ from __future__ import annotations
 import math
 
 from runner.emit.code.literals import ATOM, PRODUCT, SUM, UNARY, Text
-from runner.graph.distributions import FEW, Distribution, pointwise, rectified
+from runner.graph.distributions import (
+    MIN_ZERO_SHARE,
+    Distribution,
+    apply_pointwise,
+    normal_before_relu,
+)
 
 PLAIN_SPREAD = 1.5
 """Within so many times of 1, either way, a standard deviation is not worth writing."""
@@ -19,8 +24,8 @@ def like(d: Distribution, size: str, as_tuple: str, dtype: str) -> Text:
         if value == "torch.zeros":
             return Text(f"torch.zeros({size}{dtype})")
         return Text(f"torch.full({as_tuple}, {float(rounded(d.mean))}{dtype})")
-    if d.low >= 0 and d.zeros > FEW:
-        mean, std = rectified(d)
+    if d.low >= 0 and d.zeros > MIN_ZERO_SHARE:
+        mean, std = normal_before_relu(d)
         inner = _scaled(normal, mean, std)
         if d.high < mean + 4 * std:
             return Text(f"{inner.at(ATOM)}.clamp(0, {d.high:g})")
@@ -35,12 +40,12 @@ def like(d: Distribution, size: str, as_tuple: str, dtype: str) -> Text:
     if d.low >= 0:
         return _positive(d, normal)
     if d.high <= 0:
-        text = _positive(d.times(-1.0), normal)
+        text = _positive(d.scale(-1.0), normal)
         return Text(f"-{text.at(UNARY)}", UNARY)
     if d.low >= -1 and d.high <= 1 and d.std > 0.2:
         inner = _scaled(normal, math.atanh(max(min(d.mean, 0.98), -0.98)), _before_tanh(d.std))
         return Text(f"torch.tanh({inner.text})")
-    if FEW * 2 < d.zeros < 1:
+    if MIN_ZERO_SHARE * 2 < d.zeros < 1:
         std = d.std / math.sqrt(1 - d.zeros)
         inner = _scaled(normal, d.mean / (1 - d.zeros), std)
         kept = f"(torch.rand({size}) > {rounded(d.zeros)})"
@@ -51,7 +56,7 @@ def like(d: Distribution, size: str, as_tuple: str, dtype: str) -> Text:
 def like_in_place(d: Distribution, normal: str) -> Text:
     """The same, nearly, in the memory of one tensor."""
     positive = d.low >= 0
-    mean, std = rectified(d) if positive and d.zeros > FEW else (d.mean, d.std)
+    mean, std = normal_before_relu(d) if positive and d.zeros > MIN_ZERO_SHARE else (d.mean, d.std)
     text = normal
     if not 1 / PLAIN_SPREAD <= std <= PLAIN_SPREAD:
         text += f".mul_({rounded(std)})"
@@ -60,12 +65,12 @@ def like_in_place(d: Distribution, normal: str) -> Text:
     if positive and d.high < math.inf:
         return Text(f"{text}.clamp_(0, {d.high:g})")
     if positive:
-        return Text(text + (".relu_()" if d.zeros > FEW else ".abs_()"))
+        return Text(text + (".relu_()" if d.zeros > MIN_ZERO_SHARE else ".abs_()"))
     return Text(text)
 
 
 def is_positive(d: Distribution) -> bool:
-    return d.low >= 0 and d.zeros <= FEW
+    return d.low >= 0 and d.zeros <= MIN_ZERO_SHARE
 
 
 def _positive(d: Distribution, normal: str) -> Text:
@@ -83,7 +88,7 @@ def _before_tanh(std: float) -> float:
     low, high = 0.0, 8.0
     for _ in range(20):
         middle = (low + high) / 2
-        made = pointwise(Distribution(square=middle**2), math.tanh)
+        made = apply_pointwise(Distribution(square=middle**2), math.tanh)
         low, high = (middle, high) if made.std < std else (low, middle)
     return low
 

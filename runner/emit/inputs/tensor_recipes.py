@@ -73,7 +73,7 @@ class Recipes:
                 lines += self._named_arguments(op, plan, position)
                 text = spell(op, self._value)
             targets = [self._name(output, plan, position) for output in op.outputs]
-            star = "," if op.listed and len(targets) == 1 else ""
+            star = "," if op.returns_list and len(targets) == 1 else ""
             lines.append(f"{', '.join(targets)}{star} = {text.text}")
         if plan.is_pure:
             self._remember(operations)
@@ -219,7 +219,7 @@ class _Plan:
     def stays_inside(self, position: int) -> bool:
         """Whether the operation's value is part of the one statement that reads it."""
         op = self.operations[position]
-        if len(op.outputs) != 1 or op.listed:
+        if len(op.outputs) != 1 or op.returns_list:
             return False
         readers = self.readers.get(op.outputs[0], [])
         if op.outputs[0] == self.result:

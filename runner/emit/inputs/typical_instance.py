@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from runner.graph.distributions import Distribution, mixed
+from runner.graph.distributions import Distribution, mix
 from runner.tree.interface import Program
 from runner.tree.part import Part
 
@@ -36,7 +36,7 @@ def usual_inputs(program: Program, parts: Sequence[Part]) -> dict[str, Usual]:
         known = {value: program.distributions[value] for _, value in found}
         sorts: dict[object, list[tuple[Part, str]]] = {}
         for part, value in found:
-            sorts.setdefault(known[value].sort, []).append((part, value))
+            sorts.setdefault(known[value].draw_key, []).append((part, value))
         alike = max(sorts.values(), key=len)
         alike.sort(key=lambda item: known[item[1]].std)
         near: list[tuple[Part, str]] = max(
@@ -44,10 +44,10 @@ def usual_inputs(program: Program, parts: Sequence[Part]) -> dict[str, Usual]:
             key=lambda run: (len(run), any(part is parts[0] for part, _ in run)),
         )
         part, value = near[(len(near) - 1) // 2]
-        whole = mixed([(1.0, known[v]) for _, v in near])
+        whole = mix([(1.0, known[v]) for _, v in near])
         least, most = (known[v].std for _, v in (near[0], near[-1]))
         if whole.std:
-            scaled = whole.times(math.sqrt(least * most) / whole.std)
+            scaled = whole.scale(math.sqrt(least * most) / whole.std)
             whole = replace(scaled, low=whole.low, high=whole.high)
         usual[name] = Usual(part, value, whole)
     return usual

@@ -174,7 +174,7 @@ class Namer:
     def _names(self, name: str, op: Operation) -> Iterator[str]:
         if name in self.authors:
             yield self.authors[name]
-        if len(op.outputs) > 1 or op.listed:
+        if len(op.outputs) > 1 or op.returns_list:
             yield from self._one_of_several(name, op)
             return
         if role := self._roles.get(name):
@@ -359,7 +359,7 @@ class Namer:
             return ""
         if tuple(op.refs()) != part.io.inputs:
             return ""
-        return identifier(op.origin.joined) if op.origin.joined else ""
+        return identifier(op.origin.joined_list) if op.origin.joined_list else ""
 
     def _operands(self, part: Part) -> dict[str, str]:
         """The names of what a kernel reads, where its field has some for that."""

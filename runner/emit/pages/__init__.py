@@ -1,1 +1,1 @@
-"""Writes the analysis page and the decision log, and the rows in which people see a tree."""
+"""Writes the analysis page and the decision log, and groups a tree's nodes into rows."""

@@ -1,4 +1,4 @@
-"""Write `decomposition_log.json`: why each part stands where it does and is called what it is."""
+"""Writes `decomposition_log.json`: the reasons for the level and the name of each part."""
 
 from __future__ import annotations
 
@@ -34,19 +34,24 @@ def write_log(emitter: Emitter, root: Part, tree: Tree) -> str:
                 "module": op.scopes[-1].path if op.scopes else "",
                 "source_line": op.origin.line if op.origin is not None else None,
             }
-            for op in graph.dropped
+            for op in graph.inactive_dropouts
         ],
         "levels": [
-            {"level": level, "why": why, "nodes": nodes} for (level, why), nodes in levels.items()
+            {"level": level, "why": reason, "nodes": nodes}
+            for (level, reason), nodes in levels.items()
         ],
-        "names": [{"why": why, "components": list(found)} for why, found in names.items()],
-        "kernels": [{"component": name, "operations": found} for name, found in kernels.items()],
+        "names": [
+            {"why": reason, "components": list(components)} for reason, components in names.items()
+        ],
+        "kernels": [
+            {"component": name, "operations": operations} for name, operations in kernels.items()
+        ],
     }
-    return "{\n" + ",\n".join(_lines(document)) + "\n}\n"
+    return "{\n" + ",\n".join(_json_fields(document)) + "\n}\n"
 
 
-def _lines(document: Mapping[str, object]) -> Iterator[str]:
-    """Each field, and each entry of a list, in a line of its own."""
+def _json_fields(document: Mapping[str, object]) -> Iterator[str]:
+    """Yield the fields as JSON, with each entry of a list on a line of its own."""
     for field, value in document.items():
         if isinstance(value, list) and value:
             entries = ",\n  ".join(json.dumps(entry, ensure_ascii=False) for entry in value)
@@ -56,8 +61,8 @@ def _lines(document: Mapping[str, object]) -> Iterator[str]:
 
 
 def _top_down(root: Part) -> Iterator[Part]:
-    """Parts level by level, as the tree's document lists its nodes."""
-    waiting = [root]
-    for part in waiting:
+    """Yield parts level by level, in the order of the tree document's nodes."""
+    queue = [root]
+    for part in queue:
         yield part
-        waiting += part.children
+        queue += part.children

@@ -1,4 +1,4 @@
-"""Describe a model in one paragraph, from what its kernels and layers show and nothing else."""
+"""Describes a model in one paragraph, from its kernels and layers alone."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _MOST_WIDTHS = 8
 _WINDOW = re.compile(r"window(\d+)")
 _RECURRENT = {"lstm": "an LSTM", "gru": "a GRU", "rnn_tanh": "an RNN", "rnn_relu": "an RNN"}
 _REPEATS = {"repeat_interleave", "repeat", "expand", "reshape", "clone", "contiguous"}
-_NORMS_AND_SHAPES = {"normalization", "pointwise", "view", "copy"}
+_MLP_KINDS = {"normalization", "pointwise", "view", "copy"}
 
 
 @dataclass(frozen=True)
-class _Model:
-    """What the paragraph is made from."""
+class _DecomposedModel:
+    """The decomposed model that the paragraph describes."""
 
     tree: Tree
     program: Program
@@ -41,161 +41,179 @@ class _Model:
     def graph(self) -> Graph:
         return self.program.graph
 
-    def named(self, *endings: str) -> list[Part]:
-        """Kernels whose operation ends so."""
+    def kernels_ending(self, *endings: str) -> list[Part]:
+        """Return the kernels whose operation ends with one of these texts."""
         return [part for part in self.parts if part.stem.endswith(endings)]
 
     def operations(self, *names: str) -> list[Operation]:
-        """Operations of the graph with one of these names."""
+        """Return the graph's operations with one of these names."""
         return [op for op in self.graph.operations if op.name in names]
 
     def spec(self, op: Operation, argument: str) -> TensorSpec | None:
-        """The tensor that an operation takes as an argument."""
+        """Return the tensor that an operation takes as an argument; None if it takes none."""
         value = op.arg(argument)
         return self.graph.values[value.name] if isinstance(value, Ref) else None
 
 
-def portrait(tree: Tree, program: Program, root: Part) -> str:
-    """Return the paragraph: what it is, what it is made of, how many of which operation it runs."""
-    model = _Model(tree, program, tuple(root.kernels()))
-    first = _what_it_is(model)
-    clauses = [clause for tell in _CLAUSES for clause in tell(model)]
-    sentences = [f"{first}: {'; '.join(clauses)}." if clauses else f"{first}."]
+def summarize_model(tree: Tree, program: Program, root: Part) -> str:
+    """Return the paragraph: the kind of model, its characteristics, and its kernels, counted."""
+    model = _DecomposedModel(tree, program, tuple(root.kernels()))
+    description = _kind_of_model(model)
+    clauses = [clause for describe in _CLAUSES for clause in describe(model)]
+    sentences = [f"{description}: {'; '.join(clauses)}." if clauses else f"{description}."]
     if len(model.parts) > 1:
-        sentences.append(f"Kernels: {_listed([part.stem for part in model.parts])}.")
+        sentences.append(f"Kernels: {_kernels_text([part.stem for part in model.parts])}.")
     return " ".join(sentences)
 
 
 # --- the noun -------------------------------------------------------------------------------------
 
 
-def _what_it_is(model: _Model) -> str:
-    root, dtype = model.tree.root, _dtypes(model.graph)
+def _kind_of_model(model: _DecomposedModel) -> str:
+    root, dtype = model.tree.root, _dtypes_text(model.graph)
     if root.level == "kernel":
-        return f"One operation, `{root.operation}`{_arguments(model)}, in {dtype}"
+        return f"One operation, `{root.operation}`{_arguments_text(model)}, in {dtype}"
     if root.level == "fusion":
         return f"A fusion of {len(model.parts)} operations, in {dtype}"
     if root.level == "layer":
         return f"One building block of a model, in {dtype}"
     noun = next(noun for noun, holds in _NOUNS if holds(model))
-    layers = _layers(model)
+    layers = _layers_text(model)
     return f"{noun} of {layers}, in {dtype}" if layers else f"{noun} in {dtype}"
 
 
-def _arguments(model: _Model) -> str:
-    """` (stride 2x2, padding 1x1)`, or the operators where it is written out in several.
+def _arguments_text(model: _DecomposedModel) -> str:
+    """Return a kernel's arguments, ` (stride 2x2, padding 1x1)`, or its operators if several.
 
-    Usual arguments are left out, and a recurrent layer's are told in words.
+    Default arguments are left out. A recurrent layer's are described by `_recurrence`.
     """
     node = model.tree.root
     if node.operation in _RECURRENT:
         return ""
-    work = [op for op in model.graph.operations if kind(op) not in {"view", "copy", "creation"}]
-    if len(work) > 1:
-        return f" (written as {', '.join(op.name for op in work)})"
-    told = [
-        f"{name} {_by(value) if isinstance(value, list) else value}"
-        for name, value in node.attributes.items()
-        if name == "kernel_size" or not any(_is_usual(op, name, value) for op in work)
+    computing = [
+        op for op in model.graph.operations if kind(op) not in {"view", "copy", "creation"}
     ]
-    return _within(told)
+    if len(computing) > 1:
+        return f" (written as {', '.join(op.name for op in computing)})"
+    argument_texts = [
+        f"{name} {_join_sizes(value) if isinstance(value, list) else value}"
+        for name, value in node.attributes.items()
+        if name == "kernel_size" or not any(_is_default(op, name, value) for op in computing)
+    ]
+    return _in_parentheses(argument_texts)
 
 
-def _is_usual(op: Operation, name: str, value: object) -> bool:
+def _is_default(op: Operation, name: str, value: object) -> bool:
     usual = defaults(op)
     return name in usual and usual[name] == (tuple(value) if isinstance(value, list) else value)
 
 
-def _is_causal(model: _Model, part: Part) -> bool:
+def _is_causal(model: _DecomposedModel, part: Part) -> bool:
     return "causal" in known_by(model.program, part)
 
 
-def _attention(model: _Model) -> list[Part]:
-    return model.named("attention")
+def _attention_kernels(model: _DecomposedModel) -> list[Part]:
+    return model.kernels_ending("attention")
 
 
-def _contractions(model: _Model) -> set[str]:
+def _contractions(model: _DecomposedModel) -> set[str]:
     return {part.stem for part in model.parts if part.kernel and part.kernel.kind == "contraction"}
 
 
-def _is_convolutional(model: _Model) -> bool:
-    """Whether it convolves images or volumes, or mostly sequences."""
-    found = [p.stem for p in model.parts if p.kernel and p.kernel.kind == "contraction"]
-    images = any(name.startswith(("conv2d", "conv3d")) for name in found)
-    return images or 2 * sum(name.startswith("conv") for name in found) > len(found)
+def _is_convolutional(model: _DecomposedModel) -> bool:
+    """Return whether the model convolves images or volumes, or has mostly convolutions."""
+    contractions = [p.stem for p in model.parts if p.kernel and p.kernel.kind == "contraction"]
+    images = any(name.startswith(("conv2d", "conv3d")) for name in contractions)
+    return images or 2 * sum(name.startswith("conv") for name in contractions) > len(contractions)
 
 
-def _is_mlp(model: _Model) -> bool:
-    rest = {p.kernel.kind for p in model.parts if p.kernel and p.kernel.kind != "contraction"}
-    flows = any(part.stem in {"cat", "stack"} for part in model.parts)
-    return _contractions(model) == {"linear"} and rest <= _NORMS_AND_SHAPES and not flows
+def _is_mlp(model: _DecomposedModel) -> bool:
+    other_kinds = {
+        p.kernel.kind for p in model.parts if p.kernel and p.kernel.kind != "contraction"
+    }
+    joins_tensors = any(part.stem in {"cat", "stack"} for part in model.parts)
+    return _contractions(model) == {"linear"} and other_kinds <= _MLP_KINDS and not joins_tensors
 
 
-_NOUNS: tuple[tuple[str, Callable[[_Model], bool]], ...] = (
+_NOUNS: tuple[tuple[str, Callable[[_DecomposedModel], bool]], ...] = (
     (
         "A decoder",
-        lambda m: bool(_attention(m)) and all(_is_causal(m, part) for part in _attention(m)),
+        lambda m: (
+            bool(_attention_kernels(m))
+            and all(_is_causal(m, part) for part in _attention_kernels(m))
+        ),
     ),
-    ("A transformer", lambda m: bool(_attention(m))),
+    ("A transformer", lambda m: bool(_attention_kernels(m))),
     ("A recurrent network", lambda m: any(p.stem in _RECURRENT for p in m.parts)),
     ("A convolutional network", _is_convolutional),
     ("A fully connected network", _is_mlp),
     ("A model", lambda _: True),
 )
-"""What a model is called: the first that holds."""
+"""Nouns for models, each with its condition; the first one that holds is used."""
 
 
-def _layers(model: _Model) -> str:
-    """`4 TransformerBlock layers (2 with a window of 16)`; nothing where there are none."""
+def _layers_text(model: _DecomposedModel) -> str:
+    """Return `4 TransformerBlock layers (2 with a window of 16)`; "" without layers."""
     layers = [node for node in model.tree.nodes.values() if node.level == "layer"]
     by_class: dict[str, list[Node]] = {}
     for node in layers:
-        by_class.setdefault(_class(model, node), []).append(node)
+        by_class.setdefault(_class_name(model, node), []).append(node)
     if len(by_class) > _MOST_CLASSES:
         first, *_, last = by_class
         return f"{len(layers)} layers ({first} to {last})"
-    told = []
+    layer_texts = []
     for name, nodes in by_class.items():
         words = [title(node).split()[1:] for node in nodes]
         common = set(words[0]).intersection(*words)
-        different = Counter(" ".join(w for w in told if w not in common) for told in words)
-        special = [f"{n} {_spelled(told)}" for told, n in different.items() if told]
-        told.append(f"{counted(len(nodes), f'{name} layer')}{_within(special)}")
-    return " and ".join(told)
+        variant_counts = Counter(
+            " ".join(w for w in title_words if w not in common) for title_words in words
+        )
+        variants = [
+            f"{n} {_phrase_words(variant)}" for variant, n in variant_counts.items() if variant
+        ]
+        layer_texts.append(f"{counted(len(nodes), f'{name} layer')}{_in_parentheses(variants)}")
+    return " and ".join(layer_texts)
 
 
-def _spelled(told: str) -> str:
-    """`causal with a window of 16 and sinks` for `causal window16 sinks`."""
-    words = told.split()
-    spelled = [_WINDOW.sub(r"a window of \1", word) for word in words]
-    parts = [s for s, w in zip(spelled, words, strict=True) if s != w or w == "sinks"]
-    rest = " ".join(word for word in spelled if word not in parts)
-    return f"{rest} with {' and '.join(parts)}".strip() if parts else rest
+def _phrase_words(title_words: str) -> str:
+    """Return `causal with a window of 16 and sinks` for `causal window16 sinks`."""
+    words = title_words.split()
+    phrases = [_WINDOW.sub(r"a window of \1", word) for word in words]
+    additions = [
+        phrase
+        for phrase, title_word in zip(phrases, words, strict=True)
+        if phrase != title_word or title_word == "sinks"
+    ]
+    other_words = " ".join(word for word in phrases if word not in additions)
+    return f"{other_words} with {' and '.join(additions)}".strip() if additions else other_words
 
 
-def _within(words: Sequence[str]) -> str:
-    """` (5 shifted)`."""
+def _in_parentheses(words: Sequence[str]) -> str:
+    """Return words in parentheses, ` (5 shifted)`; "" without words."""
     return f" ({', '.join(words)})" if words else ""
 
 
-def _class(model: _Model, node: Node) -> str:
-    """The author's class of a layer where it is one module's, else the layer's own name."""
-    own = model.graph.classes.get(node.module_path, "")
+def _class_name(model: _DecomposedModel, node: Node) -> str:
+    """Return the author's class of a layer if its name is the same, else the layer's own name."""
+    author_class = model.graph.classes.get(node.module_path, "")
     stem = title(node).partition(" ")[0]
-    return f"`{own}`" if own.lower() == stem.replace("_", "") else f"`{stem}`"
+    return f"`{author_class}`" if author_class.lower() == stem.replace("_", "") else f"`{stem}`"
 
 
-def _dtypes(graph: Graph) -> str:
-    """The floating dtypes of weights, or of inputs where there are none."""
+def _dtypes_text(graph: Graph) -> str:
+    """Return the floating dtypes of the weights, or of the inputs if there are no weights.
+
+    Without a floating one, return all of their dtypes.
+    """
     weights = [graph.values[name] for name in graph.states if name in graph.values]
-    specs = weights or [graph.values[given.name] for given in graph.inputs]
+    specs = weights or [graph.values[graph_input.name] for graph_input in graph.inputs]
     return " and ".join(sorted({s.dtype for s in specs if s.floating} or {s.dtype for s in specs}))
 
 
 # --- clauses --------------------------------------------------------------------------------------
 
 
-def _embeddings(model: _Model) -> Iterator[str]:
+def _embeddings(model: _DecomposedModel) -> Iterator[str]:
     tables = {
         spec.shape for op in model.operations("embedding") if (spec := model.spec(op, "weight"))
     }
@@ -203,21 +221,31 @@ def _embeddings(model: _Model) -> Iterator[str]:
         yield f"embeddings of {rows:,} entries of width {width}"
 
 
-def _patches(model: _Model) -> Iterator[str]:
-    for part in model.named("patch_embedding")[:1]:
+def _patches(model: _DecomposedModel) -> Iterator[str]:
+    for part in model.kernels_ending("patch_embedding")[:1]:
         for i in part.operations:
             if weight := model.spec(model.graph.operations[i], "weight"):
-                yield f"patches of {_by(weight.shape[2:])}, embedded in width {weight.shape[0]}"
+                yield (
+                    f"patches of {_join_sizes(weight.shape[2:])}, "
+                    f"embedded in width {weight.shape[0]}"
+                )
 
 
-def _attends(model: _Model) -> Iterator[str]:
-    """Heads and positions of each different attention, from the scores that it computes."""
-    found = list(dict.fromkeys(text for part in _attention(model) if (text := _heads(model, part))))
-    yield from found if len(found) < 3 else [f"{found[0]}, up to {found[-1]}"]
+def _attentions(model: _DecomposedModel) -> Iterator[str]:
+    """Yield heads and positions of the different attentions."""
+    texts = list(
+        dict.fromkeys(
+            text for part in _attention_kernels(model) if (text := _attention_text(model, part))
+        )
+    )
+    yield from texts if len(texts) < 3 else [f"{texts[0]}, up to {texts[-1]}"]
 
 
-def _heads(model: _Model, part: Part) -> str | None:
-    """`attention of 8 heads for 2 key heads over 64 positions`; None where shapes do not say."""
+def _attention_text(model: _DecomposedModel, part: Part) -> str | None:
+    """Return `attention of 8 heads for 2 key heads of width 64 over 128 positions`.
+
+    The shapes of query, key and scores tell the numbers. Return None if the kernel has no product.
+    """
     products = [
         op
         for i in part.operations
@@ -225,44 +253,44 @@ def _heads(model: _Model, part: Part) -> str | None:
     ]
     if not products:
         return None
-    first = products[0]
-    query, key = (model.graph.values[name].shape for name in list(first.refs())[:2])
-    if "attention" in first.name:
+    product = products[0]
+    query, key = (model.graph.values[name].shape for name in list(product.refs())[:2])
+    if "attention" in product.name:
         scores = (*query[:-1], key[-2])
     else:
-        scores = model.graph.values[first.outputs[0]].shape
-    seen = "causal attention" if _is_causal(model, part) else "attention"
-    batch = 1 if _has_no_batch(first) else scores[0]
-    if len(scores) < 4 and batch == scores[0]:  # heads and batch may be one dimension
-        return f"{seen} over {_positions(scores)}, for {scores[0]} batch entries and heads together"
+        scores = model.graph.values[product.outputs[0]].shape
+    noun = "causal attention" if _is_causal(model, part) else "attention"
+    batch = 1 if _has_no_batch(product) else scores[0]
+    if len(scores) < 4 and batch == scores[0]:  # heads and batch may share one dimension
+        return f"{noun} over {_positions(scores)}, for {scores[0]} batch entries and heads together"
     heads = prod(scores[:-2]) // max(batch, 1)
     width = prod(query) // max(batch * heads * scores[-2], 1)
-    numbers = _numbers_unrepeated(model, part, [*first.refs()][1])
+    numbers = _count_before_repeats(model, part, [*product.refs()][1])
     keys = numbers // max(batch * scores[-1] * width, 1)
     grouped = f" for {counted(keys, 'key head')}" if 0 < keys < heads else ""
-    over = f"{batch} × {_positions(scores)}" if batch > 1 else _positions(scores)
-    return f"{seen} of {counted(heads, 'head')}{grouped} of width {width} over {over}"
+    positions_text = f"{batch} × {_positions(scores)}" if batch > 1 else _positions(scores)
+    return f"{noun} of {counted(heads, 'head')}{grouped} of width {width} over {positions_text}"
 
 
 def _has_no_batch(product: Operation) -> bool:
-    """Whether an einsum of scores begins with heads, since query and key have no batch."""
-    read, _, made = str(product.arg("equation") or "").replace(" ", "").partition("->")
-    return bool(made) and made[0] != read[0]
+    """Return whether an einsum of scores has no batch dimension, so that heads come first."""
+    operands, _, result = str(product.arg("equation") or "").replace(" ", "").partition("->")
+    return bool(result) and result[0] != operands[0]
 
 
-def _numbers_unrepeated(model: _Model, part: Part, name: str) -> int:
-    """How many numbers a tensor has before the kernel repeats it for several heads."""
+def _count_before_repeats(model: _DecomposedModel, part: Part, name: str) -> int:
+    """Return the number of elements of a tensor before the kernel repeats it for several heads."""
     numbers = model.graph.values[name].numel
-    made = {
+    producers = {
         o: model.graph.operations[i]
         for i in part.operations
         for o in model.graph.operations[i].outputs
     }
-    while (op := made.get(name)) is not None and (op.view or op.name in _REPEATS):
+    while (op := producers.get(name)) is not None and (op.view or op.name in _REPEATS):
         name = next(op.refs())
-        if (before := model.graph.values[name].numel) > numbers:
+        if (source_numbers := model.graph.values[name].numel) > numbers:
             break
-        numbers = before
+        numbers = source_numbers
     return numbers
 
 
@@ -271,109 +299,115 @@ def _positions(scores: Sequence[int]) -> str:
     return f"{queries} positions" + (f" to {keys}" if keys != queries else "")
 
 
-def _shared_heads(model: _Model) -> Iterator[str]:
-    if model.named("repeat_kv"):
+def _shared_heads(model: _DecomposedModel) -> Iterator[str]:
+    if model.kernels_ending("repeat_kv"):
         yield "each head of keys and values repeated for several of the queries"
 
 
-def _rotary(model: _Model) -> Iterator[str]:
-    if model.named("rope"):
+def _position_encodings(model: _DecomposedModel) -> Iterator[str]:
+    if model.kernels_ending("rope"):
         yield "rotary positions"
-    if model.named("relative_position_bias"):
+    if model.kernels_ending("relative_position_bias"):
         yield "a relative position bias"
 
 
-def _experts(model: _Model) -> Iterator[str]:
-    for part in model.named("topk_router")[:1]:
-        picked = [model.graph.operations[i] for i in part.operations]
-        for op in picked:
+def _experts(model: _DecomposedModel) -> Iterator[str]:
+    for part in model.kernels_ending("topk_router")[:1]:
+        operations = [model.graph.operations[i] for i in part.operations]
+        for op in operations:
             if op.name == "topk" and (scores := model.spec(op, "self")):
                 yield f"a mixture of {scores.shape[-1]} experts, {op.arg('k')} for each token"
 
 
-def _recurrence(model: _Model) -> Iterator[str]:
+def _recurrence(model: _DecomposedModel) -> Iterator[str]:
     for op in model.operations(*_RECURRENT):
         weights = op.arg("params")
         if not isinstance(weights, tuple) or not all(isinstance(w, Ref) for w in weights):
             continue
         shapes = [model.graph.values[w.name].shape for w in weights if isinstance(w, Ref)]
-        ways = "bidirectional " if op.arg("bidirectional") is True else ""
+        direction = "bidirectional " if op.arg("bidirectional") is True else ""
         layers = op.arg("num_layers", 1)
         yield (
-            f"{_RECURRENT[op.name]} of {counted(int(str(layers)), f'{ways}layer')}, "
+            f"{_RECURRENT[op.name]} of {counted(int(str(layers)), f'{direction}layer')}, "
             f"from width {shapes[0][1]} to a state of {shapes[1][1]}"
         )
 
 
-def _widths(model: _Model) -> Iterator[str]:
-    """The widths between linear layers, where there is nothing else that multiplies."""
+def _widths(model: _DecomposedModel) -> Iterator[str]:
+    """Yield the widths between linear layers, if the model is an MLP."""
     shapes = [spec.shape for op in model.operations("linear") if (spec := model.spec(op, "weight"))]
     if not _is_mlp(model) or not shapes:
         return
-    runs = [(n, len(list(same))) for n, same in groupby([shapes[0][1], *(s[0] for s in shapes)])]
+    runs = [(n, len(list(run))) for n, run in groupby([shapes[0][1], *(s[0] for s in shapes)])]
     if len(runs) <= _MOST_WIDTHS:
-        told = " → ".join(str(n) if times == 1 else f"{n} (× {times})" for n, times in runs)
-        yield f"widths {told}"
+        width_text = " → ".join(str(n) if times == 1 else f"{n} (× {times})" for n, times in runs)
+        yield f"widths {width_text}"
 
 
-def _convolutions(model: _Model) -> Iterator[str]:
-    """Windows of the convolutions, and how many go over each channel by itself or over groups."""
-    found = [(op, weight) for op in _conv(model) if (weight := model.spec(op, "weight"))]
-    if not found:
+def _convolutions(model: _DecomposedModel) -> Iterator[str]:
+    """Yield the windows of the convolutions, and how many are depthwise or grouped."""
+    convolutions = [
+        (op, weight)
+        for op in _convolution_operations(model)
+        if (weight := model.spec(op, "weight"))
+    ]
+    if not convolutions:
         return
-    windows = Counter(_window(weight.shape[2:]) for _, weight in found)
-    several = len(windows) > 1
-    told = [f"{n} of {window}" for window, n in windows.most_common(4)] if several else []
-    grouped = [(op, w) for op, w in found if op.arg("groups", 1) != 1]
-    alone = [op for op, w in grouped if w.shape[1] == 1]
-    what = "convolution"
-    if len(alone) == len(found):
-        what = "depthwise convolution"
-    elif len(grouped) == len(found) and not alone:
-        what = "grouped convolution"
+    windows = Counter(_window(weight.shape[2:]) for _, weight in convolutions)
+    has_several = len(windows) > 1
+    remarks = [f"{n} of {window}" for window, n in windows.most_common(4)] if has_several else []
+    grouped = [(op, w) for op, w in convolutions if op.arg("groups", 1) != 1]
+    depthwise = [op for op, w in grouped if w.shape[1] == 1]
+    noun = "convolution"
+    if len(depthwise) == len(convolutions):
+        noun = "depthwise convolution"
+    elif len(grouped) == len(convolutions) and not depthwise:
+        noun = "grouped convolution"
     else:
-        told += [f"{len(alone)} depthwise"] if alone else []
-        told += [f"{len(grouped) - len(alone)} in groups"] if len(grouped) > len(alone) else []
-    window = "" if several else f" of {next(iter(windows))}"
-    yield f"{counted(len(found), what)}{window}{_within(told)}"
+        remarks += [f"{len(depthwise)} depthwise"] if depthwise else []
+        remarks += (
+            [f"{len(grouped) - len(depthwise)} in groups"] if len(grouped) > len(depthwise) else []
+        )
+    window = "" if has_several else f" of {next(iter(windows))}"
+    yield f"{counted(len(convolutions), noun)}{window}{_in_parentheses(remarks)}"
 
 
-def _conv(model: _Model) -> list[Operation]:
-    """The convolutions that embed no patches."""
-    kernels = model.named("conv1d", "conv2d", "conv3d", "conv_transpose1d")
-    kernels += model.named("conv_transpose2d", "conv_transpose3d")
+def _convolution_operations(model: _DecomposedModel) -> list[Operation]:
+    """Return the convolutions, without patch embeddings."""
+    kernels = model.kernels_ending("conv1d", "conv2d", "conv3d", "conv_transpose1d")
+    kernels += model.kernels_ending("conv_transpose2d", "conv_transpose3d")
     operations = sorted({i for part in kernels for i in part.operations})
     return [op for i in operations if (op := model.graph.operations[i]).name.startswith("conv")]
 
 
-def _resolutions(model: _Model) -> Iterator[str]:
-    """The sizes of feature maps in the order in which they come, with their most channels."""
+def _resolutions(model: _DecomposedModel) -> Iterator[str]:
+    """Yield the sizes of the feature maps in execution order, with the most channels of each."""
     stages: list[tuple[tuple[int, ...], int]] = []
-    for op in _conv(model) if _is_convolutional(model) else ():
+    for op in _convolution_operations(model) if _is_convolutional(model) else ():
         shape = model.graph.values[op.outputs[0]].shape
         if stages and stages[-1][0] == shape[2:]:
             stages[-1] = (shape[2:], max(stages[-1][1], shape[1]))
         else:
             stages.append((shape[2:], shape[1]))
     if 1 < len(stages) <= 12:
-        told = " → ".join(f"{_by(sizes)} ({channels})" for sizes, channels in stages)
-        yield f"resolution (most channels) {told}"
+        stage_text = " → ".join(f"{_join_sizes(sizes)} ({channels})" for sizes, channels in stages)
+        yield f"resolution (most channels) {stage_text}"
 
 
 def _window(sizes: Sequence[int]) -> str:
-    return _by(sizes) if len(sizes) > 1 else f"width {sizes[0]}"
+    return _join_sizes(sizes) if len(sizes) > 1 else f"width {sizes[0]}"
 
 
-def _by(sizes: Iterable[object]) -> str:
+def _join_sizes(sizes: Iterable[object]) -> str:
     return "x".join(map(str, sizes))
 
 
-_CLAUSES: tuple[Callable[[_Model], Iterator[str]], ...] = (
+_CLAUSES: tuple[Callable[[_DecomposedModel], Iterator[str]], ...] = (
     _embeddings,
     _patches,
-    _attends,
+    _attentions,
     _shared_heads,
-    _rotary,
+    _position_encodings,
     _experts,
     _recurrence,
     _widths,
@@ -382,11 +416,11 @@ _CLAUSES: tuple[Callable[[_Model], Iterator[str]], ...] = (
 )
 
 
-def _listed(names: Sequence[str]) -> str:
-    """A few in the order in which they run; of many `104 conv2d, 100 relu, 33 add and 3 others`."""
+def _kernels_text(names: Sequence[str]) -> str:
+    """Return few names in execution order, many as `104 conv2d, 100 relu, 33 add and 3 others`."""
     if len(names) <= _MOST_OPERATIONS:
         return ", ".join(names)
-    found = Counter(names).most_common()
-    told = [f"{number} {name}" for name, number in found[:_MOST_OPERATIONS]]
-    rest = sum(number for _, number in found[_MOST_OPERATIONS:])
-    return ", ".join(told) + (f" and {counted(rest, 'other')}" if rest else "")
+    counts = Counter(names).most_common()
+    texts = [f"{number} {name}" for name, number in counts[:_MOST_OPERATIONS]]
+    remaining = sum(number for _, number in counts[_MOST_OPERATIONS:])
+    return ", ".join(texts) + (f" and {counted(remaining, 'other')}" if remaining else "")

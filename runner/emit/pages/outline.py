@@ -1,4 +1,4 @@
-"""The rows in which people see a tree: what repeats under one parent is one row, with its count."""
+"""Groups the nodes of a tree into rows: repetitions under one parent share a row with a count."""
 
 from __future__ import annotations
 
@@ -12,36 +12,38 @@ from runner.tree.document import Node, Tree
 from runner.tree.repetition import repeats
 
 MOST_ALIKE = 11
-"""Neighbours that differ in their sizes alone are rows of their own, up to this many."""
+"""Most neighbours differing only in their sizes that keep rows of their own."""
 MOST_TURNS = 5
-"""Blocks that alternate and differ in their sizes: rows of their own, up to this many times."""
+"""Most turns of alternating blocks, differing only in sizes, that keep rows of their own."""
 MOST_ROWS = 24
-"""Rows under one parent; where there are more, neighbours of one structure always share a row."""
+"""Most rows under one parent; beyond it, all neighbours of one structure share a row."""
 
-_SIGNATURE = re.compile(r"_\d+(x\d+)*(?=_|$)")
-"""The first size in the name of a workload; the title is what stands before it."""
-_SHAPE = re.compile(r"\d+(x\d+)*|([a-z]{1,2}\d+)+")
-"""A word of it that tells a size: `3x64`, `k7s2p3`."""
+_FIRST_SIZE = re.compile(r"_\d+(x\d+)*(?=_|$)")
+"""Matches the first size in the name of a workload; the operation stands before it."""
+_SIZE_WORD = re.compile(r"\d+(x\d+)*|([a-z]{1,2}\d+)+")
+"""Matches a word of the name that is a size: `3x64`, `k7s2p3`."""
 _LAYOUT = r"permuted|strides\d+|channels|last|itself"
-_UNTOLD = re.compile(rf"to|on|of|nobias|gives\d+|eps\w+|{_LAYOUT}|{'|'.join(DTYPE_CODES.values())}")
-"""A word of it that no title needs, such as the dtype or a layout."""
+_OMITTED_WORD = re.compile(
+    rf"to|on|of|nobias|gives\d+|eps\w+|{_LAYOUT}|{'|'.join(DTYPE_CODES.values())}"
+)
+"""Matches a word of the name that titles omit, such as the dtype or a layout."""
 _DIGEST = re.compile(r"(?<!_on)_([0-9a-f]{16}|[0-9a-f]{4})(?=_[a-z0-9]+$)")
-"""The digest that stands for the inside of a block, before the dtype."""
-_KERNEL = re.compile(r"\d+(x\d+)+")
-"""The size in a word such as `conv2d_512x160`, which names a kernel that differs in size."""
+"""Matches the digest of a block's inside, which stands before the dtype."""
+_SIZE = re.compile(r"\d+(x\d+)+")
+"""Matches the size in `conv2d_512x160`, where the word before it names a kernel of that size."""
 
 
-_NUMBERED = re.compile(r"([a-z_]{3,}?|)((?:(?<!u)m)?\d+(?:p\d+)?(?:em?\d+)?)")
-"""A word that is an argument and its number, or a number: `window16`, `momentum0p1`, `2p0`."""
+_NUMBERED_WORD = re.compile(r"([a-z_]{3,}?|)((?:(?<!u)m)?\d+(?:p\d+)?(?:em?\d+)?)")
+"""Matches an argument with its number, or a number alone: `window16`, `momentum0p1`, `2p0`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
-    """Instances that are drawn once: of one workload, or of one structure at several sizes."""
+class OutlineItem:
+    """Instances drawn as one: all of one workload, or of one structure at several sizes."""
 
     nodes: tuple[Node, ...]
-    in_a_row: int = 1
-    """How many of them stand next to each other in one repetition of the row."""
+    run_length: int = 1
+    """Number of instances that follow each other in one repetition of the row."""
 
     @property
     def first(self) -> Node:
@@ -49,20 +51,20 @@ class Item:
 
     @property
     def equal(self) -> bool:
-        """Whether all are of one workload."""
+        """Whether all instances are of one workload."""
         return all(node.path == self.first.path for node in self.nodes)
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """Neighbours under one parent: the same items, `count` times one after the other."""
+class OutlineRow:
+    """Neighbours under one parent: a sequence of items, repeated `count` times."""
 
-    items: tuple[Item, ...]
+    items: tuple[OutlineItem, ...]
     count: int = 1
 
 
 class Outline:
-    """The rows of one tree."""
+    """The rows of one tree, computed for a node at a time."""
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
@@ -70,149 +72,171 @@ class Outline:
         self._structures: dict[str, Hashable] = {}
 
     def children_of(self, node: Node) -> list[Node]:
-        """In the order in which they run."""
+        """Return the children of a node, in execution order."""
         return [self.tree.nodes[child] for child in node.children]
 
-    def rows(self, node: Node) -> list[Row]:
-        """The children of a node, each in exactly one row, in the order in which they run."""
+    def rows(self, node: Node) -> list[OutlineRow]:
+        """Return the rows of a node's children, each in exactly one row, in execution order."""
         children = self.children_of(node)
         runs = [tuple(same) for _, same in groupby(children, key=lambda child: child.path)]
-        rows = [Row((Item(run, len(run)),)) for run in runs]
-        rows = _folded(rows, lambda item: (item.first.path, item.in_a_row), most=1)
-        alike = self._alike(rows, MOST_ALIKE, MOST_TURNS)
-        return alike if len(alike) <= MOST_ROWS else self._alike(rows, most_alike=1, most_turns=1)
+        rows = [OutlineRow((OutlineItem(run, len(run)),)) for run in runs]
+        rows = _fold_rows(rows, lambda item: (item.first.path, item.run_length), limit=1)
+        merged = self._merge_similar(rows, MOST_ALIKE, MOST_TURNS)
+        return (
+            merged
+            if len(merged) <= MOST_ROWS
+            else self._merge_similar(rows, most_alike=1, most_turns=1)
+        )
 
-    def _alike(self, rows: Sequence[Row], most_alike: int, most_turns: int) -> list[Row]:
-        """Make one row of neighbours, or turns, that differ in their sizes alone and are many."""
-        joined = _joined(rows, lambda item: self.structure(item.first), most_alike)
-        return _folded(joined, lambda item: (self.structure(item.first), item.in_a_row), most_turns)
+    def _merge_similar(
+        self, rows: Sequence[OutlineRow], most_alike: int, most_turns: int
+    ) -> list[OutlineRow]:
+        """Merge neighbours, then turns, that only differ in sizes and exceed their limit."""
+        joined = _join_rows(rows, lambda item: self.structure(item.first), most_alike)
+        return _fold_rows(
+            joined, lambda item: (self.structure(item.first), item.run_length), most_turns
+        )
 
     def structure(self, node: Node) -> Hashable:
-        """Equal for nodes that differ in their sizes alone."""
+        """Return a key that is equal for nodes that only differ in their sizes."""
         if node.path not in self._structures:
             inside = tuple(map(self.structure, self.children_of(node)))
             self._structures[node.path] = (node.level, title(node), inside)
         return self._structures[node.path]
 
 
-Token = Callable[[Item], Hashable]
-"""Key that is equal for neighbours that may share a row."""
+Token = Callable[[OutlineItem], Hashable]
+"""Function that gives a key, which is equal for neighbours that may share a row."""
 
 
-def _folded(rows: Sequence[Row], token: Token, most: int) -> list[Row]:
-    """Make one row of rows that alternate more than `most` times: `a b a b` is `a b`, twice."""
-    folded: list[Row] = []
-    place = 0
+def _fold_rows(rows: Sequence[OutlineRow], token: Token, limit: int) -> list[OutlineRow]:
+    """Merge rows that alternate more than `limit` times: `a b a b` becomes `a b`, twice."""
+    folded: list[OutlineRow] = []
+    position = 0
     for repeat in repeats(_tokens(rows, token)):
-        if repeat.count <= most:
+        if repeat.count <= limit:
             continue
-        folded += rows[place : repeat.start]
+        folded += rows[position : repeat.start]
         columns = zip(*(rows[unit.start : unit.stop] for unit in repeat.units()), strict=True)
-        items = (_merged([row.items[0] for row in column]) for column in columns)
-        folded.append(Row(tuple(items), repeat.count))
-        place = repeat.start + repeat.size
-    return [*folded, *rows[place:]]
+        items = (_merge_items([row.items[0] for row in column]) for column in columns)
+        folded.append(OutlineRow(tuple(items), repeat.count))
+        position = repeat.start + repeat.size
+    return [*folded, *rows[position:]]
 
 
-def _joined(rows: Sequence[Row], token: Token, most: int) -> list[Row]:
-    """Make one row of more than `most` neighbours with one token."""
-    joined: list[Row] = []
+def _join_rows(rows: Sequence[OutlineRow], token: Token, limit: int) -> list[OutlineRow]:
+    """Merge neighbours with equal tokens if there are more than `limit`."""
+    joined: list[OutlineRow] = []
     tokens = _tokens(rows, token)
     for _, run in groupby(range(len(rows)), key=tokens.__getitem__):
-        same = [rows[place] for place in run]
-        if len(same) > most:
-            item = _merged([row.items[0] for row in same])
-            same = [Row((replace(item, in_a_row=len(item.nodes)),))]
+        same = [rows[position] for position in run]
+        if len(same) > limit:
+            item = _merge_items([row.items[0] for row in same])
+            same = [OutlineRow((replace(item, run_length=len(item.nodes)),))]
         joined += same
     return joined
 
 
-def _tokens(rows: Sequence[Row], token: Token) -> list[Hashable]:
-    """A token for each row; a row that repeats already has one of its own."""
+def _tokens(rows: Sequence[OutlineRow], token: Token) -> list[Hashable]:
+    """Return a token for each row; a row that already repeats gets a unique one."""
     return [
-        (place,) if row.count > 1 else (token(row.items[0]), "") for place, row in enumerate(rows)
+        (position,) if row.count > 1 else (token(row.items[0]), "")
+        for position, row in enumerate(rows)
     ]
 
 
-def _merged(items: Sequence[Item]) -> Item:
-    return Item(tuple(node for item in items for node in item.nodes), items[0].in_a_row)
+def _merge_items(items: Sequence[OutlineItem]) -> OutlineItem:
+    return OutlineItem(tuple(node for item in items for node in item.nodes), items[0].run_length)
 
 
 # --- words ----------------------------------------------------------------------------------------
 
 
-def stem(node: Node) -> str:
-    """The name of a node's workload: `linear_768x3072_fp32`."""
+def workload_name(node: Node) -> str:
+    """Return the name of a node's workload: `linear_768x3072_fp32`."""
     return node.path.rpartition("/")[2].removesuffix(".py")
 
 
 def title(node: Node) -> str:
-    """The name of a node's workload without its sizes: `linear`, `swin_block shifted`."""
-    return f"{_words(stem(node))[0]} {words_of(stem(node))}".strip()
+    """Return the name of a node's workload without sizes: `linear`, `swin_block shifted`."""
+    return f"{_title_words(workload_name(node))[0]} {variant_words(workload_name(node))}".strip()
 
 
 def heading(node: Node) -> str:
-    """The title as people read it: `attention causal window 16 sinks`, `einsum bqd,bkd->bqk`."""
+    """Return the readable title: `attention causal window 16 sinks`, `einsum bqd,bkd->bqk`."""
     head, *words = title(node).split(" ")
     if equation := node.attributes.get("equation"):
         return f"{head} {equation}"
-    told = [_as_number(word) for word in words if word not in head.split("_") or word == "like"]
-    return " ".join([head, *told])
+    readable_words = [
+        _as_number(word) for word in words if word not in head.split("_") or word == "like"
+    ]
+    return " ".join([head, *readable_words])
 
 
 def _as_number(word: str) -> str:
-    """`window 16` for `window16`, `p 0.5` for `p0p5`."""
-    found = _NUMBERED.fullmatch(word)
-    if found is None:
+    """Return `window 16` for `window16`, `p 0.5` for `p0p5`."""
+    match = _NUMBERED_WORD.fullmatch(word)
+    if match is None:
         return word
-    number = found[2].replace("m", "-").replace("p", ".")
-    return f"{found[1]} {number}".lstrip()
+    number = match[2].replace("m", "-").replace("p", ".")
+    return f"{match[1]} {number}".lstrip()
 
 
-def words_of(name: str) -> str:
-    """The words in a workload's name that stand after its operation and are no sizes: `shifted`."""
-    words = _words(name)[1]
+def variant_words(name: str) -> str:
+    """Return the words after the operation in a workload's name, without sizes: `shifted`."""
+    words = _title_words(name)[1]
     pairs = zip(words, [*words[1:], ""], strict=False)
-    told = (w for w, after in pairs if not _SHAPE.fullmatch(w) and not _KERNEL.fullmatch(after))
-    return " ".join(told)
+    kept_words = (
+        word
+        for word, next_word in pairs
+        if not _SIZE_WORD.fullmatch(word) and not _SIZE.fullmatch(next_word)
+    )
+    return " ".join(kept_words)
 
 
-def _words(name: str) -> tuple[str, list[str]]:
-    """Split a workload's name: what stands before its sizes, and the words from there on."""
+def _title_words(name: str) -> tuple[str, list[str]]:
+    """Split a workload's name into the operation and the words after it that titles may use."""
     operation, words = split_name(name)
-    return operation, [word for word in words if not _UNTOLD.fullmatch(word)]
+    return operation, [word for word in words if not _OMITTED_WORD.fullmatch(word)]
 
 
 def split_name(name: str) -> tuple[str, list[str]]:
-    """Split a workload's name: the operation, and the words that say the rest, without a digest."""
+    """Split a workload's name into the operation and the words after it, without the digest."""
     name = _DIGEST.sub("", name)
-    found = _SIGNATURE.search(name)
-    if found is None:
+    match = _FIRST_SIZE.search(name)
+    if match is None:
         return name, []
-    words = name[found.start() + 1 :].partition("_as_")[0].split("_")
-    return name[: found.start()], words
+    words = name[match.start() + 1 :].partition("_as_")[0].split("_")
+    return name[: match.start()], words
 
 
-def names(item: Item) -> str:
-    """Return the author's names for the nodes of an item; empty where `title` says the same."""
-    known = title(item.first).replace(" ", "_")
-    ends = list(dict.fromkeys(node.name for node in (item.first, item.nodes[-1])))
-    bare = [re.sub(r"_\d+$", "", end) for end in ends]
-    if known in ends or all(
-        b.endswith(known) or b.startswith(f"{known}_") or known.startswith(f"{b}_") for b in bare
+def author_names(item: OutlineItem) -> str:
+    """Return the author's names for the nodes of an item; "" if they say the same as its title."""
+    title_name = title(item.first).replace(" ", "_")
+    end_names = list(dict.fromkeys(node.name for node in (item.first, item.nodes[-1])))
+    bare_names = [re.sub(r"_\d+$", "", end_name) for end_name in end_names]
+    if title_name in end_names or all(
+        name.endswith(title_name)
+        or name.startswith(f"{title_name}_")
+        or title_name.startswith(f"{name}_")
+        for name in bare_names
     ):
         return ""
-    return (" … " if len(item.nodes) > 2 else ", ").join(ends)
+    return (" … " if len(item.nodes) > 2 else ", ").join(end_names)
 
 
-def shapes(item: Item) -> str:
-    """`2x64x256 → 2x64x384 fp32`; of several sizes, `4x(64…992)x56x56 → 4x32x56x56 fp32`."""
-    inputs, outputs = (_tensors(item, side) for side in (_inputs, _outputs))
+def format_shapes(item: OutlineItem) -> str:
+    """Return `2x64x256 → 2x64x384 fp32`, or with ranges, `4x(64…992)x56x56 → 4x32x56x56 fp32`."""
+    inputs, outputs = (_tensor_texts(item, side) for side in (_inputs, _outputs))
     codes = {code for _, code in (*inputs, *outputs)}
     if len(codes) == 1:
-        said = (_listed([shape for shape, _ in side]) for side in (inputs, outputs))
-        return f"{' → '.join(said)} {codes.pop()}"
-    return " → ".join(_listed([f"{s} {code}" for s, code in side]) for side in (inputs, outputs))
+        side_texts = (
+            _count_repetitions([shape for shape, _ in side]) for side in (inputs, outputs)
+        )
+        return f"{' → '.join(side_texts)} {codes.pop()}"
+    return " → ".join(
+        _count_repetitions([f"{s} {code}" for s, code in side]) for side in (inputs, outputs)
+    )
 
 
 def _inputs(node: Node) -> list[tuple[list[int], str]]:
@@ -223,36 +247,38 @@ def _outputs(node: Node) -> list[tuple[list[int], str]]:
     return list(zip(node.output_shapes.values(), node.output_dtypes.values(), strict=False))
 
 
-def _tensors(
-    item: Item, side: Callable[[Node], list[tuple[list[int], str]]]
+def _tensor_texts(
+    item: OutlineItem, side: Callable[[Node], list[tuple[list[int], str]]]
 ) -> list[tuple[str, str]]:
-    """Shape and dtype of each tensor on one side; as many as all of the item's nodes have."""
+    """Return shape and dtype of each input (or output), as many as every node of the item has."""
     columns = zip(*map(side, item.nodes), strict=False)
     return [
-        (span([shape for shape, _ in column]), DTYPE_CODES.get(column[0][1], column[0][1]))
+        (shape_range([shape for shape, _ in column]), DTYPE_CODES.get(column[0][1], column[0][1]))
         for column in columns
     ]
 
 
-def span(several: Sequence[Sequence[int]]) -> str:
-    """One shape, or all of several: `4x(64…992)x56x56`."""
-    if len({len(shape) for shape in several}) > 1:
-        return f"{_shape(several[0])}…{_shape(several[-1])}"
-    return _shape([_ends(lengths) for lengths in zip(*several, strict=True)])
+def shape_range(shapes: Sequence[Sequence[int]]) -> str:
+    """Return shapes as one text, with the range of each dimension: `4x(64…992)x56x56`."""
+    if len({len(shape) for shape in shapes}) > 1:
+        return f"{_join_sizes(shapes[0])}…{_join_sizes(shapes[-1])}"
+    return _join_sizes([_size_range(lengths) for lengths in zip(*shapes, strict=True)])
 
 
-def _ends(lengths: Sequence[int]) -> str:
+def _size_range(lengths: Sequence[int]) -> str:
     low, high = min(lengths), max(lengths)
     if low == high:
         return str(low)
     return f"({low}…{high})" if lengths[0] <= lengths[-1] else f"({high}…{low})"
 
 
-def _shape(dimensions: Sequence[object]) -> str:
+def _join_sizes(dimensions: Sequence[object]) -> str:
     return "x".join(map(str, dimensions)) or "scalar"
 
 
-def _listed(texts: Sequence[str]) -> str:
-    """Texts with commas; neighbours that are equal are counted: `8x128 × 256`."""
-    runs = [(text, len(list(same))) for text, same in groupby(texts)]
-    return ", ".join(text if n == 1 else f"{text} × {n}" for text, n in runs) or "nothing"
+def _count_repetitions(texts: Sequence[str]) -> str:
+    """Return texts joined by commas, with equal neighbours counted: `8x128 × 256`."""
+    runs = [(text, len(list(group))) for text, group in groupby(texts)]
+    return (
+        ", ".join(text if count == 1 else f"{text} × {count}" for text, count in runs) or "nothing"
+    )

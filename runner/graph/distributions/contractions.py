@@ -1,7 +1,7 @@
-"""Rules of contractions: layers with random weights, products of activations, attention.
+"""Defines rules for contractions: layers with random weights, products of activations, attention.
 
-They are those of mean field theory (Poole et al., 2016): a value is normal, and each of its
-channels has a mean of its own that random weights pass on.
+They follow mean field theory (Poole et al., 2016): a value is normal, and each of its channels has
+its own mean, which random weights pass on.
 """
 
 from __future__ import annotations
@@ -11,21 +11,25 @@ from dataclasses import replace
 from functools import lru_cache
 from math import prod
 
-from runner.graph.distributions.distribution import Distribution, plus, times
-from runner.graph.distributions.pointwise import pointwise
-from runner.graph.distributions.reductions import added_up, all_zero, softmax_shares
+from runner.graph.distributions.distribution import Distribution, add, multiply
+from runner.graph.distributions.pointwise import apply_pointwise
+from runner.graph.distributions.reductions import (
+    softmax_distribution,
+    sum_elements,
+    zero_window_share,
+)
 from runner.graph.distributions.values import Rule, Values, bias_of, number_or, per_dimension
 from runner.graph.ir import Operation
 
 
-def _contracted(
+def _sum_products(
     a: Distribution,
     b: Distribution,
     count: float,
     over_a: bool = True,
     over_b: bool = True,
 ) -> Distribution:
-    """The sum of `count` products of independent elements.
+    """Return the distribution of a sum of `count` products of independent elements.
 
     `over_a`, `over_b`: whether the sum runs over the channels, so that their means cancel out.
     """
@@ -43,24 +47,26 @@ def _contracted(
     )
 
 
-def _projected(
+def _project(
     x: Distribution, weight: Distribution, bias: Distribution | None, fan: float
 ) -> Distribution:
-    """What a layer with random weights makes of `fan` channels each."""
+    """Return the distribution after a layer with random weights and `fan` inputs per output."""
     direct = weight.mean**2
 
-    def of(part: float) -> float:
+    def transform(part: float) -> float:
         return fan * weight.variance * part + direct * (
             fan * max(part - x.mean**2, 0.0) + (fan * x.mean) ** 2
         )
 
-    made = Distribution(fan * weight.mean * x.mean, of(x.square), of(x.shared))
-    return plus(made, replace(bias, shared=bias.square)) if bias is not None else made
+    result = Distribution(fan * weight.mean * x.mean, transform(x.square), transform(x.shared))
+    return add(result, replace(bias, shared=bias.square)) if bias is not None else result
 
 
 def _linear(values: Values, op: Operation) -> Distribution:
     fan = values.shape(op.args[1])[-1]
-    return _projected(values.of(op.args[0]), values.of(op.args[1]), bias_of(values, op), fan)
+    return _project(
+        values.distribution(op.args[0]), values.distribution(op.args[1]), bias_of(values, op), fan
+    )
 
 
 def _conv(values: Values, op: Operation) -> Distribution:
@@ -82,16 +88,16 @@ def _conv(values: Values, op: Operation) -> Distribution:
             for size, kernel, pad, stride, gap in zip(
                 image[-spatial:], weight[2:], pads, *steps, strict=True
             ):
-                fan *= _covered(size, kernel, pad, stride, gap)
-    x, bias = values.of(op.args[0]), bias_of(values, op)
-    made = replace(_projected(x, values.of(op.args[1]), bias, fan), channel=-spatial - 1)
-    alone = weight[1] == 1 and bias is None  # a channel of its own makes each channel
-    return replace(made, zeros=all_zero(x, prod(weight[2:]))) if alone else made
+                fan *= _coverage(size, kernel, pad, stride, gap)
+    x, bias = values.distribution(op.args[0]), bias_of(values, op)
+    result = replace(_project(x, values.distribution(op.args[1]), bias, fan), channel=-spatial - 1)
+    depthwise = weight[1] == 1 and bias is None  # one input channel for each output channel
+    return replace(result, zeros=zero_window_share(x, prod(weight[2:]))) if depthwise else result
 
 
 @lru_cache(maxsize=1024)
-def _covered(size: int, kernel: int, pad: int, stride: int, gap: int) -> float:
-    """The share of a kernel's taps that lie on the image and not on its padding."""
+def _coverage(size: int, kernel: int, pad: int, stride: int, gap: int) -> float:
+    """Return the share of a kernel's taps that lie on the image and not on its padding."""
     places = range(-pad, size + pad - gap * (kernel - 1), stride)
     if not len(places) or not pad:
         return 1.0
@@ -100,73 +106,79 @@ def _covered(size: int, kernel: int, pad: int, stride: int, gap: int) -> float:
 
 
 def _matmul(values: Values, op: Operation) -> Distribution:
-    left, right = op.args[-2:] if op.name in {"addmm", "baddbmm"} else op.args[:2]
-    a, b, count = values.of(left), values.of(right), values.shape(left)[-1]
-    if values.is_weight(right):
-        made = _projected(a, b, None, count)
+    lhs, rhs = op.args[-2:] if op.name in {"addmm", "baddbmm"} else op.args[:2]
+    a, b, count = values.distribution(lhs), values.distribution(rhs), values.shape(lhs)[-1]
+    if values.is_weight(rhs):
+        result = _project(a, b, None, count)
     else:
-        made = _contracted(a, b, count, a.channel == -1, b.channel == -2)
+        result = _sum_products(a, b, count, a.channel == -1, b.channel == -2)
     if op.name in {"addmm", "baddbmm"}:
-        made = plus(made.times(number_or(op.arg("alpha"), 1.0)), values.of(op.args[0]))
-    return made
+        result = add(result.scale(number_or(op.arg("alpha"), 1.0)), values.distribution(op.args[0]))
+    return result
 
 
 def _einsum(values: Values, op: Operation) -> Distribution:
     equation, operands = str(op.args[0]).replace(" ", ""), op.args[1]
     assert isinstance(operands, tuple)
-    before, _, after = equation.partition("->")
-    terms = before.split(",")
+    inputs_text, _, result_letters = equation.partition("->")
+    terms = inputs_text.split(",")
     sizes: dict[str, int] = {}
     for letters, operand in zip(terms, operands, strict=True):
         sizes |= dict(zip(letters, values.shape(operand), strict=True))
-    count = prod(size for letter, size in sizes.items() if letter not in after)
-    made = values.of(operands[0])
+    count = prod(size for letter, size in sizes.items() if letter not in result_letters)
+    result = values.distribution(operands[0])
     for operand in operands[1:-1]:
-        made = times(made, values.of(operand))
+        result = multiply(result, values.distribution(operand))
     if len(operands) == 1:
-        return made if count == 1 else added_up(made, count, count, False)
-    last = values.of(operands[-1])
+        return result if count == 1 else sum_elements(result, count, count, False)
+    last_operand = values.distribution(operands[-1])
     if count == 1:
-        return times(made, last)
-    over = [
-        d.channel >= -len(t) and t[d.channel] not in after
-        for d, t in ((made, terms[0]), (last, terms[-1]))
+        return multiply(result, last_operand)
+    over_channels = [
+        d.channel >= -len(t) and t[d.channel] not in result_letters
+        for d, t in ((result, terms[0]), (last_operand, terms[-1]))
     ]
-    return _contracted(made, last, count, *over)
+    return _sum_products(result, last_operand, count, *over_channels)
 
 
 def _attention(values: Values, op: Operation) -> Distribution:
-    query, key, value = (values.of(a) for a in op.args[:3])
+    query, key, value = (values.distribution(a) for a in op.args[:3])
     width, length = values.shape(op.args[0])[-1], values.shape(op.args[1])[-2]
     scale = number_or(op.arg("scale"), 1 / math.sqrt(width))
-    scores = _contracted(query, key, width).times(scale)
-    return _contracted(softmax_shares(scores, length), value, length, over_b=False)
+    scores = _sum_products(query, key, width).scale(scale)
+    return _sum_products(softmax_distribution(scores, length), value, length, over_b=False)
 
 
 def _recurrent(values: Values, op: Operation) -> tuple[Distribution, ...]:
-    """The outputs of recurrent layers, whose gates are half open."""
-    hidden = values.of(op.args[0])
+    """Return the distributions of a recurrent layer's outputs, with gates that are half open."""
+    hidden = values.distribution(op.args[0])
     params = next(
         a for a in op.args[1:] if isinstance(a, tuple) and any(len(values.shape(p)) == 2 for p in a)
     )
     weights = [p for p in params if len(values.shape(p)) == 2]
-    both = 2 if op.arg("bidirectional") is True else 1
-    biases = [values.of(p) for p in params if len(values.shape(p)) == 1]
+    directions = 2 if op.arg("bidirectional") is True else 1
+    biases = [values.distribution(p) for p in params if len(values.shape(p)) == 1]
     cell = hidden
-    for into, again in list(zip(weights[::2], weights[1::2], strict=False))[::both]:
-        made = _projected(hidden, values.of(into), None, values.shape(into)[-1])
-        for _ in range(4):  # what comes back adds to what comes in
-            back = _projected(hidden, values.of(again), None, values.shape(again)[-1])
-            total = plus(made, back)
+    for input_weight, hidden_weight in list(zip(weights[::2], weights[1::2], strict=False))[
+        ::directions
+    ]:
+        result = _project(
+            hidden, values.distribution(input_weight), None, values.shape(input_weight)[-1]
+        )
+        for _ in range(4):  # The state that comes back adds to the input.
+            feedback = _project(
+                hidden, values.distribution(hidden_weight), None, values.shape(hidden_weight)[-1]
+            )
+            total = add(result, feedback)
             for bias in biases[:2]:
-                total = plus(total, replace(bias, shared=bias.square))
-            new = pointwise(total, math.tanh)
+                total = add(total, replace(bias, shared=bias.square))
+            new = apply_pointwise(total, math.tanh)
             if op.name.startswith(("lstm", "gru")):
                 averaged = new.shared + (new.square - new.shared) / 3
                 new = replace(new, square=averaged)
             cell = new
             if op.name.startswith("lstm"):
-                new = pointwise(new, math.tanh).times(0.5)
+                new = apply_pointwise(new, math.tanh).scale(0.5)
             hidden = replace(new, low=-1.0, high=1.0)
     return hidden, hidden, cell
 

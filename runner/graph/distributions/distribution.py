@@ -1,4 +1,4 @@
-"""What the elements of a tensor are like, and how such distributions add and multiply."""
+"""Describes the distribution of a tensor's elements, and how distributions add and multiply."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-FEW = 0.01
-"""A smaller share of zeros is not worth drawing."""
+MIN_ZERO_SHARE = 0.01
+"""Share of zeros below which emitted files do not draw zeros."""
 
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """What a value's elements are like; shares are between 0 and 1."""
+    """Distribution of a tensor's elements; shares are between 0 and 1."""
 
     mean: float = 0.0
     square: float = 1.0
@@ -24,11 +24,11 @@ class Distribution:
     zeros: float = 0.0
     """Share of exact zeros."""
     infinite: float = 0.0
-    """Share of -inf; the other figures are those of the finite elements."""
+    """Share of -inf; the other figures describe the finite elements only."""
     structured: bool = False
-    """Its elements depend on where they are, as those of a mask, or on each other, as shares do."""
+    """True if elements depend on their place (a mask) or on each other (a softmax's shares)."""
     channel: int = -1
-    """The dimension whose entries have means of their own, from the last one."""
+    """Dimension whose entries have different means, counted from the last one (-1)."""
 
     @property
     def variance(self) -> float:
@@ -39,18 +39,18 @@ class Distribution:
         return math.sqrt(self.variance)
 
     @property
-    def sort(self) -> tuple[bool, ...]:
-        """What two tensors have in common that one rule draws."""
+    def draw_key(self) -> tuple[bool, ...]:
+        """Properties that two tensors must share to be drawn by the same rule."""
         return (
             self.low >= 0,
             self.high <= 0,
-            FEW < self.zeros < 1,
+            MIN_ZERO_SHARE < self.zeros < 1,
             self.low == self.high,
             self.structured,
         )
 
-    def times(self, factor: float) -> Distribution:
-        """The distribution of its elements multiplied by a number."""
+    def scale(self, factor: float) -> Distribution:
+        """Return the distribution of the elements multiplied by a number."""
         ends = sorted(_product(end, factor) for end in (self.low, self.high))
         return replace(
             self,
@@ -68,8 +68,8 @@ def _product(a: float, b: float) -> float:
 
 
 def constant(number: float) -> Distribution:
-    """The distribution of a tensor that holds one number."""
-    if number < -1e8:  # stands for -inf in a mask
+    """Return the distribution of a tensor that holds one number."""
+    if number < -1e8:  # Such a number stands for -inf in a mask.
         return Distribution(square=0.0, infinite=1.0)
     number = max(min(number, 1e30), -1e30)
     square = number**2
@@ -77,20 +77,23 @@ def constant(number: float) -> Distribution:
 
 
 def uniform(low: float, high: float) -> Distribution:
+    """Return the uniform distribution between two numbers."""
     mean = (low + high) / 2
     return Distribution(mean, mean**2 + (high - low) ** 2 / 12, mean**2, low, high)
 
 
 def boolean(share: float, like: Distribution) -> Distribution:
+    """Return the distribution of a boolean tensor with this share of true elements."""
     return Distribution(share, share, share**2, 0.0, 1.0, 1 - share, channel=like.channel)
 
 
-def unbounded(d: Distribution) -> Distribution:
-    """The same figures without bounds and zeros: what an unknown operation may leave of them."""
+def without_bounds(d: Distribution) -> Distribution:
+    """Return the same figures without bounds, zeros and infinities, for an unknown operation."""
     return replace(d, low=-math.inf, high=math.inf, zeros=0.0, infinite=0.0)
 
 
-def plus(a: Distribution, b: Distribution) -> Distribution:
+def add(a: Distribution, b: Distribution) -> Distribution:
+    """Return the distribution of the sum of two independent tensors."""
     return replace(
         a,
         mean=a.mean + b.mean,
@@ -104,11 +107,12 @@ def plus(a: Distribution, b: Distribution) -> Distribution:
     )
 
 
-def times(a: Distribution, b: Distribution) -> Distribution:
+def multiply(a: Distribution, b: Distribution) -> Distribution:
+    """Return the distribution of the product of two independent tensors."""
     if b.low == b.high:
-        return a.times(b.low)
+        return a.scale(b.low)
     if a.low == a.high:
-        return replace(b.times(a.low), structured=b.structured)
+        return replace(b.scale(a.low), structured=b.structured)
     ends = [_product(x, y) for x in (a.low, a.high) for y in (b.low, b.high)]
     zeros = 1 - (1 - a.zeros) * (1 - b.zeros)
     return replace(
@@ -120,14 +124,16 @@ def times(a: Distribution, b: Distribution) -> Distribution:
         high=max(ends),
         zeros=zeros,
         infinite=max(a.infinite, b.infinite),
-        structured=any(d.structured and (d.zeros > FEW or d.infinite > 0) for d in (a, b)),
+        structured=any(
+            d.structured and (d.zeros > MIN_ZERO_SHARE or d.infinite > 0) for d in (a, b)
+        ),
     )
 
 
-def mixed(parts: list[tuple[float, Distribution]]) -> Distribution:
-    """The distribution of several tensors' elements, each with its share."""
-    whole = sum(share for share, _ in parts) or 1.0
-    parts = [(share / whole, d) for share, d in parts if share]
+def mix(parts: list[tuple[float, Distribution]]) -> Distribution:
+    """Return the distribution of several tensors' elements together, each with its share."""
+    total = sum(share for share, _ in parts) or 1.0
+    parts = [(share / total, d) for share, d in parts if share]
 
     def average(figure: Callable[[Distribution], float]) -> float:
         return sum(share * figure(d) for share, d in parts)
@@ -145,8 +151,8 @@ def mixed(parts: list[tuple[float, Distribution]]) -> Distribution:
     )
 
 
-def consistent(d: Distribution) -> Distribution:
-    """Figures that fit each other, whatever a rule made of them."""
+def make_consistent(d: Distribution) -> Distribution:
+    """Return the distribution with finite figures that do not contradict each other."""
     if not all(map(math.isfinite, (d.mean, d.square, d.shared))):
         return replace(Distribution(low=d.low, high=d.high), structured=d.structured)
     mean = max(min(d.mean, 1e15), -1e15)

@@ -1,4 +1,4 @@
-"""Rules of normalisations, and of the norm of a vector."""
+"""Defines rules for normalisations and for the norm of a vector."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from dataclasses import replace
 
 from runner.graph.distributions.distribution import (
     Distribution,
+    add,
     constant,
-    plus,
-    times,
+    multiply,
 )
-from runner.graph.distributions.pointwise import pointwise
-from runner.graph.distributions.reductions import added_up, reduced_count
+from runner.graph.distributions.pointwise import apply_pointwise
+from runner.graph.distributions.reductions import count_reduced, sum_elements
 from runner.graph.distributions.values import Rule, Values, bias_of, number_or
 from runner.graph.ir import Operation, Ref
 
 
-def _normed(
+def _normalize(
     d: Distribution, variance: float, shared: float, eps: float, weight: Distribution
 ) -> Distribution:
     scale = 1 / math.sqrt(variance + eps) if variance + eps > 0 else 0.0
-    made = Distribution(0.0, variance * scale**2, shared * scale**2, channel=d.channel)
-    return replace(times(made, weight), structured=False)
+    result = Distribution(0.0, variance * scale**2, shared * scale**2, channel=d.channel)
+    return replace(multiply(result, weight), structured=False)
 
 
 def _layer_norm(values: Values, op: Operation) -> Distribution:
-    d = values.of(op.args[0])
-    made = _normed(
+    d = values.distribution(op.args[0])
+    result = _normalize(
         d,
         d.variance,
         d.shared - d.mean**2,
@@ -35,39 +35,40 @@ def _layer_norm(values: Values, op: Operation) -> Distribution:
         weight_of(values, op),
     )
     bias = bias_of(values, op, 3)
-    return plus(made, bias) if bias is not None else made
+    return add(result, bias) if bias is not None else result
 
 
 def weight_of(values: Values, op: Operation) -> Distribution:
+    """Return the distribution of a normalisation's weight; the constant 1 if it has none."""
     weight = op.arg("weight")
-    return values.of(weight) if isinstance(weight, Ref) else constant(1.0)
+    return values.distribution(weight) if isinstance(weight, Ref) else constant(1.0)
 
 
 def _batch_norm(values: Values, op: Operation) -> Distribution:
-    d, eps = values.of(op.args[0]), number_or(op.arg("eps"), 1e-5)
+    d, eps = values.distribution(op.args[0]), number_or(op.arg("eps"), 1e-5)
     weight, bias = weight_of(values, op), bias_of(values, op)
     dims = len(values.shape(op.args[0]))
     d = replace(d, channel=1 - dims if dims > 2 else -1)
     if op.args[5] is True or not isinstance(op.args[3], Ref):
-        made = _normed(d, d.square - d.shared, 0.0, eps, weight)
+        result = _normalize(d, d.square - d.shared, 0.0, eps, weight)
     else:
-        mean, variance = values.of(op.args[3]), values.of(op.args[4])
-        moved = plus(d, mean.times(-1.0)) if mean.square else d
-        made = times(moved.times(1 / math.sqrt(max(variance.mean, 0.0) + eps)), weight)
+        mean, variance = values.distribution(op.args[3]), values.distribution(op.args[4])
+        centered = add(d, mean.scale(-1.0)) if mean.square else d
+        result = multiply(centered.scale(1 / math.sqrt(max(variance.mean, 0.0) + eps)), weight)
     if bias is not None and bias.square:
-        made = replace(plus(made, bias))
-    return replace(made, structured=False)
+        result = add(result, bias)
+    return replace(result, structured=False)
 
 
 def _norm(values: Values, op: Operation) -> Distribution:
-    d, shape = values.of(op.args[0]), values.shape(op.args[0])
-    count, channels = reduced_count(d, shape, op)
+    d, shape = values.distribution(op.args[0]), values.shape(op.args[0])
+    count, channels = count_reduced(d, shape, op)
     power = number_or(op.arg("p", op.arg("ord", 2)), 2.0)
-    each = pointwise(d, lambda x: abs(x) ** power)
-    total = added_up(each, count, channels, False)
+    powers = apply_pointwise(d, lambda x: abs(x) ** power)
+    total = sum_elements(powers, count, channels, False)
     total = replace(total, square=max(total.mean**2 * (1 + 2 / count), total.mean**2))
-    made = pointwise(total, lambda x: max(x, 0.0) ** (1 / power))
-    return replace(made, low=0.0, zeros=0.0, structured=False)
+    result = apply_pointwise(total, lambda x: max(x, 0.0) ** (1 / power))
+    return replace(result, low=0.0, zeros=0.0, structured=False)
 
 
 NORMS: dict[str, Rule] = {

@@ -1,4 +1,4 @@
-"""Rules of functions of each element: activations, powers, limits."""
+"""Defines rules for functions of each element: activations, powers, limits."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from statistics import NormalDist
 
-from runner.graph.distributions.distribution import Distribution, unbounded
+from runner.graph.distributions.distribution import Distribution, without_bounds
 from runner.graph.distributions.values import Rule, Values, number_or
 from runner.graph.ir import Operation
 
 NODES = [NormalDist().inv_cdf((i + 0.5) / 16) for i in range(16)]
-"""Points of the standard normal distribution that stand for equal shares of it."""
+"""Points of the standard normal distribution, each of which represents an equal share of it."""
 
 
-def pointwise(d: Distribution, function: Callable[[float], float]) -> Distribution:
-    """The distribution of a function of each element."""
+def apply_pointwise(d: Distribution, function: Callable[[float], float]) -> Distribution:
+    """Return the distribution of a function of each element."""
 
     def value(x: float) -> float:
         x = max(min(x, d.high), d.low)
@@ -30,23 +30,23 @@ def pointwise(d: Distribution, function: Callable[[float], float]) -> Distributi
     means, squares = [], []
     for channel in NODES if between else [0.0]:
         center = d.mean + between * channel
-        found = [value(center + within * node) for node in (NODES if within else [0.0])]
-        means.append(sum(found) / len(found))
-        squares.append(sum(v * v for v in found) / len(found))
-    lowest, highest = _ends(d, value)
+        results = [value(center + within * node) for node in (NODES if within else [0.0])]
+        means.append(sum(results) / len(results))
+        squares.append(sum(v * v for v in results) / len(results))
+    lowest, highest = _value_range(d, value)
     normal = NormalDist(d.mean, d.std or 1e-30)
     points = [(i + 0.5) / 200 for i in range(200)]
     zeros = sum(value(normal.inv_cdf(p)) == 0 for p in points) / len(points)
     if value(0.0) == 0 and d.zeros:
         zeros = max(zeros, d.zeros, d.zeros + (1 - d.zeros) * zeros if d.low < 0 else 0.0)
-    kept = d.infinite
+    infinite = d.infinite
     if d.infinite:
         try:
             end = function(-1e30)
         except OverflowError:
             end = 0.0
         if abs(end) < 1e20:
-            zeros, kept = d.infinite + (1 - d.infinite) * zeros, 0.0
+            zeros, infinite = d.infinite + (1 - d.infinite) * zeros, 0.0
             means = [m * (1 - d.infinite) + end * d.infinite for m in means]
             squares = [s * (1 - d.infinite) + end**2 * d.infinite for s in squares]
             lowest = min(lowest, end)
@@ -58,26 +58,26 @@ def pointwise(d: Distribution, function: Callable[[float], float]) -> Distributi
         low=lowest,
         high=highest,
         zeros=zeros,
-        infinite=kept,
+        infinite=infinite,
         structured=d.structured,
     )
 
 
-def _ends(d: Distribution, value: Callable[[float], float]) -> tuple[float, float]:
-    """The least and the largest that a function makes of what lies within the bounds."""
+def _value_range(d: Distribution, value: Callable[[float], float]) -> tuple[float, float]:
+    """Return the least and the greatest value that a function takes within the bounds."""
     low, high = max(d.low, -1e6), min(d.high, 1e6)
     inner = [-(2.0**k) for k in range(-6, 7)] + [0.0] + [2.0**k for k in range(-6, 7)]
     probes = [low, high, *(p for p in (*inner, -0.75, -1.3) if low < p < high)]
-    found = [value(p) for p in probes]
-    least, largest = min(found), max(found)
+    results = [value(p) for p in probes]
+    least, largest = min(results), max(results)
     return (
         -math.inf if least < -1e3 else least,
         math.inf if largest > 1e3 else largest,
     )
 
 
-def rectified(d: Distribution) -> tuple[float, float]:
-    """Mean and standard deviation of the normal distribution whose relu has these zeros."""
+def normal_before_relu(d: Distribution) -> tuple[float, float]:
+    """Return mean and standard deviation of the normal distribution whose relu has these zeros."""
     unit = NormalDist()
     t = unit.inv_cdf(min(max(1 - d.zeros, 1e-4), 1 - 1e-4))
     square = (1 + t * t) * unit.cdf(t) + t * unit.pdf(t)
@@ -130,35 +130,37 @@ FUNCTIONS: dict[str, Callable[[float], float]] = {
 }
 
 BELOW_ZERO = {"gelu", "silu", "mish", "selu", "elu", "hardswish"}
-"""Activations whose least value is a little below 0; a file that needs such values runs them."""
+"""Activations whose minimum is a little below 0; emitted files run them to make such values."""
 
 
 def _clamp(values: Values, op: Operation) -> Distribution:
-    least = op.arg("min", op.arg("min_val", -1.0 if op.name.startswith("hardtanh") else None))
-    most = op.arg("max", op.arg("max_val", 1.0 if op.name.startswith("hardtanh") else None))
-    low, high = number_or(least, -math.inf), number_or(most, math.inf)
-    made = pointwise(values.of(op.args[0]), lambda x: min(max(x, low), high))
-    return replace(made, low=max(made.low, low), high=min(made.high, high))
+    minimum = op.arg("min", op.arg("min_val", -1.0 if op.name.startswith("hardtanh") else None))
+    maximum = op.arg("max", op.arg("max_val", 1.0 if op.name.startswith("hardtanh") else None))
+    low, high = number_or(minimum, -math.inf), number_or(maximum, math.inf)
+    result = apply_pointwise(values.distribution(op.args[0]), lambda x: min(max(x, low), high))
+    return replace(result, low=max(result.low, low), high=min(result.high, high))
 
 
 def _extreme(values: Values, op: Operation) -> Distribution:
-    """The distribution of the larger, or the smaller, of two tensors."""
+    """Return the distribution of the larger, or the smaller, of two tensors."""
     choose = max if op.name == "maximum" else min
-    a, b = values.of(op.args[0]), values.of(op.args[1])
+    a, b = values.distribution(op.args[0]), values.distribution(op.args[1])
     if a.low == a.high:
         a, b = b, a
-    made = pointwise(a, lambda x: choose(x, b.mean)) if b.low == b.high else unbounded(a)
-    return replace(made, low=choose(a.low, b.low), high=choose(a.high, b.high))
+    result = (
+        apply_pointwise(a, lambda x: choose(x, b.mean)) if b.low == b.high else without_bounds(a)
+    )
+    return replace(result, low=choose(a.low, b.low), high=choose(a.high, b.high))
 
 
 def _power(values: Values, op: Operation) -> Distribution:
-    base, exponent = values.of(op.args[0]), values.of(op.args[1])
+    base, exponent = values.distribution(op.args[0]), values.distribution(op.args[1])
     if exponent.low < exponent.high:
-        return pointwise(exponent, lambda x: abs(base.mean) ** x)
+        return apply_pointwise(exponent, lambda x: abs(base.mean) ** x)
     power = exponent.mean
     if power == int(power):
-        return pointwise(base, lambda x: x ** int(power))
-    return pointwise(base, lambda x: max(x, 0.0) ** power)
+        return apply_pointwise(base, lambda x: x ** int(power))
+    return apply_pointwise(base, lambda x: max(x, 0.0) ** power)
 
 
 POINTWISE: dict[str, Rule] = {

@@ -1,4 +1,4 @@
-"""Tells the distribution of each value of a program, one operation after the other."""
+"""Estimates the distribution of each value of a program, one operation after the other."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 from runner.graph.distributions.binary import BINARY
 from runner.graph.distributions.contractions import CONTRACTIONS
-from runner.graph.distributions.copies import COPIES, viewed
+from runner.graph.distributions.copies import COPIES, view_distribution
 from runner.graph.distributions.creation import CREATION
-from runner.graph.distributions.distribution import Distribution, consistent, unbounded
+from runner.graph.distributions.distribution import Distribution, make_consistent, without_bounds
 from runner.graph.distributions.norms import NORMS
-from runner.graph.distributions.pointwise import BELOW_ZERO, FUNCTIONS, POINTWISE, pointwise
+from runner.graph.distributions.pointwise import BELOW_ZERO, FUNCTIONS, POINTWISE, apply_pointwise
 from runner.graph.distributions.reductions import REDUCTIONS
 from runner.graph.distributions.values import Rule, Values, numbers_in
 from runner.graph.ir import Graph, Operation, Recipe, State, TensorSpec
@@ -25,30 +25,32 @@ _RULES: dict[str, Rule] = {
 
 
 def distributions(graph: Graph) -> dict[str, Distribution]:
-    """The distribution of each value of a program."""
-    fixed = frozenset(constants(graph)) | _states(graph, "buffer")
-    values = Values(graph.values, fixed, _states(graph, "parameter"))
+    """Return the distribution of each value of a program."""
+    fixed = frozenset(constants(graph)) | _state_names(graph, "buffer")
+    values = Values(graph.values, fixed, _state_names(graph, "parameter"))
     for name, state in graph.states.items():
-        values.known[name] = _of_state(state, graph.values[name])
-    for given in graph.inputs:
-        spec = graph.values[given.name]
-        found = _of_recipe(given.recipe) if given.recipe else None
-        values.known[given.name] = found or _channels_of(spec)
+        values.distributions[name] = _state_distribution(state, graph.values[name])
+    for model_input in graph.inputs:
+        spec = graph.values[model_input.name]
+        drawn_distribution = (
+            _recipe_distribution(model_input.recipe) if model_input.recipe else None
+        )
+        values.distributions[model_input.name] = drawn_distribution or _default_distribution(spec)
     _propagate(values, graph.operations)
-    return values.known
+    return values.distributions
 
 
-def _states(graph: Graph, kind: str) -> frozenset[str]:
+def _state_names(graph: Graph, kind: str) -> frozenset[str]:
     return frozenset(name for name, state in graph.states.items() if state.kind == kind)
 
 
-def _channels_of(spec: TensorSpec) -> Distribution:
+def _default_distribution(spec: TensorSpec) -> Distribution:
     return Distribution(channel=1 - len(spec.shape) if len(spec.shape) > 3 else -1)
 
 
-def _of_state(state: State, spec: TensorSpec) -> Distribution:
+def _state_distribution(state: State, spec: TensorSpec) -> Distribution:
     if state.recipe is not None:
-        return _of_recipe(state.recipe)
+        return _recipe_distribution(state.recipe)
     if state.literal is not None and (numbers := numbers_in(state.literal)):
         square = sum(n * n for n in numbers) / len(numbers)
         zeros = sum(n == 0 for n in numbers) / len(numbers)
@@ -58,38 +60,38 @@ def _of_state(state: State, spec: TensorSpec) -> Distribution:
     return Distribution(square=1 / (3 * fan))
 
 
-def _of_recipe(recipe: Recipe) -> Distribution:
+def _recipe_distribution(recipe: Recipe) -> Distribution:
     values = Values(recipe.specs)
     _propagate(values, recipe.operations)
-    found = values.known.get(recipe.result, Distribution())
+    result = values.distributions.get(recipe.result, Distribution())
     spec = recipe.specs[recipe.result]
-    return replace(found, channel=_channels_of(spec).channel)
+    return replace(result, channel=_default_distribution(spec).channel)
 
 
 def _propagate(values: Values, operations: Iterable[Operation]) -> None:
     for op in operations:
         values.note(op)
-        for name, made in zip(op.outputs, _results(values, op), strict=False):
+        for name, distribution in zip(op.outputs, _result_distributions(values, op), strict=False):
             if name:
-                values.known[name] = consistent(made)
+                values.distributions[name] = make_consistent(distribution)
 
 
-def _results(values: Values, op: Operation) -> list[Distribution]:
-    """The distributions of an operation's outputs; unknown operations leave scales as they are."""
+def _result_distributions(values: Values, op: Operation) -> list[Distribution]:
+    """Return the distributions of an operation's outputs; unknown operations keep the scale."""
     name = op.name
     if name.endswith("_") and not name.endswith("__"):
         name = name.rstrip("_")
     rule = _RULES.get(name.removeprefix("special_"))
     try:
         if op.view:
-            made: Any = viewed(values, op)
+            result: Any = view_distribution(values, op)
         elif rule is not None:
-            made = rule(values, op)
+            result = rule(values, op)
         elif name in FUNCTIONS:
-            made = pointwise(values.first(op), FUNCTIONS[name])
-            made = replace(made, structured=made.structured or name in BELOW_ZERO)
+            result = apply_pointwise(values.first_distribution(op), FUNCTIONS[name])
+            result = replace(result, structured=result.structured or name in BELOW_ZERO)
         else:
-            made = replace(unbounded(values.first(op)), structured=False)
+            result = replace(without_bounds(values.first_distribution(op)), structured=False)
     except (ArithmeticError, ValueError, LookupError, TypeError, StopIteration, AssertionError):
-        made = Distribution()
-    return list(made) if isinstance(made, tuple) else [made] * len(op.outputs)
+        result = Distribution()
+    return list(result) if isinstance(result, tuple) else [result] * len(op.outputs)

@@ -1,4 +1,4 @@
-"""Looks up what is known of an operation's operands: their distributions, shapes and numbers."""
+"""Looks up an operation's operands: their distributions, shapes and numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from runner.graph.ir import Arg, Number, Operation, Ref, Symbol, TensorSpec
 
 
 class Values:
-    """The values of a program: their shapes, and the distributions of those known so far."""
+    """The values of a program: their shapes, and the distributions that are known so far."""
 
     def __init__(
         self,
@@ -19,7 +19,7 @@ class Values:
         parameters: frozenset[str] = frozenset(),
     ) -> None:
         self.specs = specs
-        self.known: dict[str, Distribution] = {}
+        self.distributions: dict[str, Distribution] = {}
         self.fixed = fixed
         """Values that depend on no input and no parameter, such as masks."""
         self.parameters = parameters
@@ -28,37 +28,40 @@ class Values:
         self.cumulative: set[str] = set()
 
     def note(self, op: Operation) -> None:
-        """Remember which value a view shows, and which values are cumulative sums."""
+        """Record which value a view shows, and which values are cumulative sums."""
         if op.view and (source := next(op.refs(), None)):
             self.base.update((name, self.base.get(source, source)) for name in op.outputs)
         if op.name == "cumsum":
             self.cumulative.update(op.outputs)
 
-    def of(self, arg: Arg) -> Distribution:
+    def distribution(self, arg: Arg) -> Distribution:
+        """Return the distribution of an argument; a standard normal one if it is not known."""
         if isinstance(arg, (Ref, Number)):
-            return self.known.get(arg.name, Distribution())
+            return self.distributions.get(arg.name, Distribution())
         if isinstance(arg, Symbol):
             numbers = numbers_in(arg.text)
             return constant(sum(numbers) / len(numbers)) if numbers else Distribution()
         return constant(float(arg)) if isinstance(arg, (bool, int, float)) else Distribution()
 
-    def first(self, op: Operation) -> Distribution:
-        """The distribution of the first tensor that an operation reads."""
-        return self.of(next((Ref(name) for name in op.refs()), None))
+    def first_distribution(self, op: Operation) -> Distribution:
+        """Return the distribution of the first tensor that an operation reads."""
+        return self.distribution(next((Ref(name) for name in op.refs()), None))
 
     def shape(self, arg: Arg) -> tuple[int, ...]:
+        """Return the shape of an argument; empty if it is no value."""
         return self.specs[arg.name].shape if isinstance(arg, Ref) else ()
 
-    def result(self, op: Operation) -> tuple[int, ...]:
+    def result_shape(self, op: Operation) -> tuple[int, ...]:
+        """Return the shape of an operation's first result."""
         return self.specs[op.outputs[0]].shape if op.outputs[0] else ()
 
-    def are_sums_of_one(self, op: Operation) -> bool:
-        """Whether two values are views of one cumulative sum."""
+    def are_views_of_one_sum(self, op: Operation) -> bool:
+        """Return whether two operands are views of the same cumulative sum."""
         bases = {self.base.get(name, name) for name in op.refs()}
         return len(bases) == 1 and bases <= self.cumulative
 
     def is_weight(self, arg: Arg) -> bool:
-        """Whether a value is a matrix of parameters, or a view of parameters as one."""
+        """Return whether an argument is a matrix of parameters, also as a view of them."""
         name = arg.name if isinstance(arg, Ref) else ""
         return self.base.get(name, name) in self.parameters and len(self.shape(arg)) == 2
 
@@ -67,37 +70,40 @@ class Values:
 
 
 def numbers_in(text: str) -> list[float]:
-    """The numbers of a tensor that is written out."""
+    """Return the numbers in the Python text of a tensor."""
     try:
         call = ast.parse(text, mode="eval").body
         value = ast.literal_eval(call.args[0]) if isinstance(call, ast.Call) else []
     except (ValueError, SyntaxError):
         return []
-    found: list[float] = []
+    numbers: list[float] = []
     queue = [value]
     while queue:
         item = queue.pop()
         if isinstance(item, (list, tuple)):
             queue += item
         elif isinstance(item, (bool, int, float)):
-            found.append(float(item))
-    return found
+            numbers.append(float(item))
+    return numbers
 
 
 def number_or(arg: Arg, otherwise: float) -> float:
+    """Return an argument as a float, or `otherwise` if it is no number."""
     return float(arg) if isinstance(arg, (bool, int, float)) else otherwise
 
 
-def bias_of(values: Values, op: Operation, place: int = 2) -> Distribution | None:
-    bias = op.args[place] if len(op.args) > place else op.arg("bias")
-    return values.of(bias) if isinstance(bias, Ref) else None
+def bias_of(values: Values, op: Operation, position: int = 2) -> Distribution | None:
+    """Return the distribution of an operation's bias, or None if it has none."""
+    bias = op.args[position] if len(op.args) > position else op.arg("bias")
+    return values.distribution(bias) if isinstance(bias, Ref) else None
 
 
 def per_dimension(arg: Arg, count: int) -> list[int]:
+    """Return one integer for each of `count` dimensions, from a number or a tuple."""
     sizes = [n for n in arg if isinstance(n, int)] if isinstance(arg, tuple) else [arg]
     numbers = [int(number_or(n, 1.0)) for n in sizes] or [1]
     return numbers if len(numbers) == count else [numbers[0]] * count
 
 
 Rule = Callable[[Values, Operation], Distribution | tuple[Distribution, ...]]
-"""Tells the distribution of an operation's result, or of each of its results."""
+"""Function that returns the distribution of an operation's result, or of each of its results."""

@@ -28,7 +28,7 @@ def cones(constants: Iterable[int], flow: Flow) -> Iterator[set[int]]:
         families = _families(connected, flow)
         for cone in (piece for family in families for piece in _by_module(family, flow)):
             for index in sorted(cone, reverse=True):
-                if flow.operations[index].view and flow.leaves(index, cone):
+                if flow.operations[index].view and flow.escapes(index, cone):
                     cone.discard(index)
             if _is_program(cone, flow):
                 yield from ({index} for index in sorted(cone))

@@ -142,7 +142,7 @@ class Patterns:
                     return None
                 members |= views or set()
         for index in sorted(match.edge, reverse=True):
-            if not flow.leaves(index, members):
+            if not flow.escapes(index, members):
                 members.add(index)
         return frozenset(members)
 

@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from runner.graph.dataflow import Contracted, Flow, values_read
+from runner.graph.dataflow import Flow, GroupedFlow, values_read
 from runner.graph.ir import Operation, Scope
 from runner.graph.operations import constants, field_name, is_random, kind, reads_only_shape
 from runner.graph.recognition.constants import cones, constant_name, expressions, is_argument
@@ -42,7 +42,7 @@ class Grouping:
 
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
-        self.contracted = Contracted(flow)
+        self.contracted = GroupedFlow(flow)
         self.fixed = constants(flow.graph)
         """Values that depend on no input and no weight."""
         self.names: list[str] = []
@@ -70,7 +70,7 @@ class Grouping:
     def _fitting(self, candidate: Candidate) -> set[int] | None:
         """The candidate's operations without views that others need too; None if it may not be."""
         operations, flow = self.flow.operations, self.flow
-        members = {i for i in candidate.members if not flow.of_state[i]}
+        members = {i for i in candidate.members if not flow.is_local[i]}
         if any(i in self.contracted.group_of or is_random(operations[i]) for i in members):
             return None
         if all(operations[i].view or self.fixed.issuperset(operations[i].outputs) for i in members):
@@ -79,7 +79,7 @@ class Grouping:
             op = operations[index]
             if not op.view or candidate.results.intersection(op.outputs):
                 continue
-            if flow.leaves(index, members):
+            if flow.escapes(index, members):
                 members.discard(index)
         leaving = self.results(members)
         allowed = candidate.results or (leaving if len(leaving) == 1 else frozenset())
@@ -110,7 +110,7 @@ class Grouping:
     def take_the_rest(self) -> None:
         """Every other operation that computes is a kernel by itself; constants come later."""
         for index, op in enumerate(self.flow.operations):
-            free = index not in self.contracted.group_of and not self.flow.of_state[index]
+            free = index not in self.contracted.group_of and not self.flow.is_local[index]
             if free and not op.view and not self._may_fold(index):
                 name, reason = name_in_context(index, self.flow)
                 self._add(name, (index,), reason)
@@ -217,7 +217,7 @@ class Grouping:
                     waiting.append(user)
         inside = set[int]()
         for index in sorted(below, reverse=True):
-            if not self.flow.leaves(index, inside.union(members)):
+            if not self.flow.escapes(index, inside.union(members)):
                 inside.add(index)
         return inside
 
@@ -251,8 +251,8 @@ class Grouping:
         """A view that only these operations read, the view that it shows, and so on."""
         flow, chain = self.flow, list[int]()
         while index not in self.contracted.group_of and flow.operations[index].view:
-            fixed = flow.of_state[index] or flow.constant[index]
-            if fixed or index in inside or flow.leaves(index, {*inside, *chain}):
+            fixed = flow.is_local[index] or flow.constant[index]
+            if fixed or index in inside or flow.escapes(index, {*inside, *chain}):
                 break
             if self.shown[_shows(flow.operations[index])] >= _TURNS:
                 break  # each turn takes its own part, and all turns are one workload
@@ -272,7 +272,7 @@ class Grouping:
 
     def _may_fold(self, index: int) -> bool:
         free = index not in self.contracted.group_of
-        return free and self.flow.constant[index] and not self.flow.of_state[index]
+        return free and self.flow.constant[index] and not self.flow.is_local[index]
 
     def fold_constants(self) -> None:
         """Make each constant in the kernel that takes it in, else in a kernel of its own."""
@@ -335,7 +335,7 @@ class Grouping:
         waiting = list(members)
         while waiting:
             for source in self.flow.sources[waiting.pop()]:
-                if self.flow.of_state[source] and source not in views:
+                if self.flow.is_local[source] and source not in views:
                     views.add(source)
                     waiting.append(source)
         return views

@@ -1,7 +1,7 @@
 """A layout copy is part of the operation that it serves, its producer's or its only reader's."""
 
 from runner.graph.ir import TensorSpec
-from runner.graph.operations import is_random, reordered
+from runner.graph.operations import einsum_permutation, is_random
 from runner.graph.recognition.grouping import Grouping
 
 _COPIES = {"contiguous", "clone", "reshape", "flatten"}
@@ -29,7 +29,9 @@ def is_layout(grouping: Grouping, group: int) -> bool:
     if grouping.names[group] not in _NAMES:
         return False
     compute = grouping.compute(group)
-    return bool(compute) and all(op.name in _COPIES or reordered(op) is not None for op in compute)
+    return bool(compute) and all(
+        op.name in _COPIES or einsum_permutation(op) is not None for op in compute
+    )
 
 
 def _joined(grouping: Grouping, group: int) -> int | None:
@@ -77,10 +79,12 @@ def _name(grouping: Grouping, group: int) -> str:
 
 
 def _order(spec: TensorSpec) -> str:
-    steps = [step for size, step in zip(spec.shape, spec.steps, strict=True) if size > 1]
+    steps = [
+        step for size, step in zip(spec.shape, spec.effective_strides, strict=True) if size > 1
+    ]
     if not all(steps):
         return "expand_copy"
-    if spec.dense().steps != spec.steps:
+    if spec.as_dense().effective_strides != spec.effective_strides:
         return "slice_copy"
     ranked = sorted(range(len(steps)), key=lambda d: -steps[d])
     return "transpose_copy" if sum(i != d for i, d in enumerate(ranked)) == 2 else "permute_copy"

@@ -13,7 +13,7 @@ def owned(grouping: Grouping) -> None:
     A scale, a cast or a concatenation of weights belongs to the attention or the layer that reads
     it; a number times a function of a parameter is one operation.
     """
-    groups, of_parameters = grouping.contracted.groups, grouping.flow.of_parameters
+    groups, of_parameters = grouping.contracted.groups, grouping.flow.is_input_free
     waiting = [g for g in grouping.alive() if all(of_parameters[i] for i in groups[g])]
     while waiting:
         group = waiting.pop(0)

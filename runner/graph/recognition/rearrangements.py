@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from runner.graph.dataflow import Flow
 from runner.graph.ir import Operation
-from runner.graph.operations import kind, reordered
+from runner.graph.operations import einsum_permutation, kind
 
 REARRANGEMENTS = (
     ("window_partition", (  # Liu et al., 2021
@@ -145,11 +145,11 @@ def rearranged(copy: int, flow: Flow) -> Rearranged | None:
 
 def _only_view_before(index: int, flow: Flow) -> int | None:
     source = flow.producer.get(next(flow.operations[index].refs(), ""))
-    if source is None or flow.of_state[source]:
+    if source is None or flow.is_local[source]:
         return None
-    if not flow.operations[source].view and reordered(flow.operations[source]) is None:
+    if not flow.operations[source].view and einsum_permutation(flow.operations[source]) is None:
         return None
-    return source if flow.users[source] == (index,) and not flow.leaves(source, {index}) else None
+    return source if flow.users[source] == (index,) and not flow.escapes(source, {index}) else None
 
 
 def _only_view_after(index: int, flow: Flow) -> int | None:
@@ -210,7 +210,7 @@ def _moved(
         assert isinstance(order, tuple)
         return [dims[int(i) % rank] for i in order if isinstance(i, int)]
     if op.name == "einsum":
-        order = reordered(op)
+        order = einsum_permutation(op)
         return None if order is None else [dims[i] for i in order]
     if op.name in {"transpose", "swapaxes", "swapdims"}:
         one, other = (int(i) % rank for i in op.args[1:3] if isinstance(i, int))

@@ -78,7 +78,7 @@ def modules(flow: Flow, patterns: Patterns) -> Iterator[Candidate]:
     inside: dict[tuple[Scope, ...], list[int]] = defaultdict(list)
     has_children: set[tuple[Scope, ...]] = set()
     for index, op in enumerate(flow.operations):
-        if op.scopes and not flow.of_state[index]:
+        if op.scopes and not flow.is_local[index]:
             inside[op.scopes].append(index)
             if not op.view:
                 has_children.update(op.scopes[:depth] for depth in range(1, len(op.scopes)))

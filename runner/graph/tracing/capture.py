@@ -1,7 +1,8 @@
-"""This file knows about torch.export: it runs a forward symbolically and writes down our graph.
+"""Traces a problem's forward and returns its graph.
 
-Three rungs, and the graph says which one held: fake tensors throughout (no memory, no compute);
-real parameters and inputs, traced by torch.export; a concrete trace with real inputs.
+There are three capture strategies, and the graph names the one that worked: fake tensors throughout
+(no memory, no compute); real parameters and inputs, traced by torch.export; a concrete trace with
+real inputs.
 """
 
 from __future__ import annotations
@@ -21,72 +22,85 @@ from runner.graph.ir import (
     Mode,
 )
 from runner.graph.placement import note_placement
-from runner.graph.tracing.concrete_trace import attributes_restored, trace, trace_below
+from runner.graph.tracing.concrete_trace import restore_attributes, trace, trace_below_autograd
 from runner.graph.tracing.convert import convert
-from runner.graph.tracing.export_trace import Built, Traced, export, quietly
-from runner.graph.tracing.hidden_tracing import forgetting_results, plain_imports
-from runner.graph.tracing.provenance import (
-    Recorder,
+from runner.graph.tracing.export_trace import (
+    BuiltProblem,
+    TracedProgram,
+    export,
+    silence_torch_logs,
 )
-from runner.graph.tracing.refusal import DENSE, PLAIN, Refused
-from runner.problems import Problem, author_error, check_inputs, load_problem, seed
+from runner.graph.tracing.hidden_tracing import forget_cached_tensors, import_without_modes
+from runner.graph.tracing.provenance import (
+    ProvenanceRecorder,
+)
+from runner.graph.tracing.refusal import DENSE, PLAIN, CaptureRefusal
+from runner.problems import Problem, check_inputs, describe_author_error, load_problem, seed
 from runner.torch_internals import FakeTensorMode, arguments_named_mod, numbers_of_numpy
 
 _LONGEST_INPUT = 4096
-"""Numbers that get_inputs() may write out, such as the edges of a graph, and its files too."""
+"""Most numbers that get_inputs(), and the files emitted for it, may write out: a graph's edges."""
 
 
 def capture(problem: Problem, mode: Mode = "eval") -> Graph:
-    """The problem's program at its exact shapes.
+    """Return the problem's program at its exact shapes.
 
     Raises:
         ProblemError: the author's code fails.
-        CaptureError: the model runs, but no rung could write its program down.
+        CaptureError: the model runs, but no capture strategy could write its program down.
     """
-    # The fast path is one opaque operator instead of the attention that was written.
+    # The fast path is one opaque operator in the place of the attention that the author wrote.
     torch.backends.mha.set_fastpath_enabled(False)
     # With opt_einsum installed, torch.einsum would multiply in another order.
     torch.backends.opt_einsum.enabled = False
     errors: list[Exception] = []
-    rungs: tuple[tuple[Capture, Callable[[], Any], Callable[[Built], Traced]], ...] = (
+    strategies: tuple[
+        tuple[Capture, Callable[[], Any], Callable[[BuiltProblem], TracedProgram]], ...
+    ] = (
         ("fake", lambda: FakeTensorMode(allow_non_fake_inputs=True), export),
         ("real_parameters", contextlib.nullcontext, export),
         ("concrete", contextlib.nullcontext, trace),
-        ("concrete", contextlib.nullcontext, trace_below),
+        ("concrete", contextlib.nullcontext, trace_below_autograd),
     )
-    for rung, tensors, write_down in rungs:
-        built: Built | None = None
+    for strategy, tensor_mode, tracer in strategies:
+        built: BuiltProblem | None = None
         try:
-            with warnings.catch_warnings(), torch.no_grad(), forgetting_results(), plain_imports():
+            with (
+                warnings.catch_warnings(),
+                torch.no_grad(),
+                forget_cached_tensors(),
+                import_without_modes(),
+            ):
                 warnings.simplefilter("ignore")
-                built = _build(problem, mode, tensors())
-                with quietly(), arguments_named_mod(), numbers_of_numpy():
-                    with attributes_restored(built.model):
-                        traced = write_down(built)
-                    if write_down is export:
-                        anew = partial(_build, problem, mode) if rung == "fake" else None
-                        note_placement(built, traced, anew)
-                return convert(problem, built, traced, rung, mode)
+                built = _build(problem, mode, tensor_mode())
+                with silence_torch_logs(), arguments_named_mod(), numbers_of_numpy():
+                    with restore_attributes(built.model):
+                        traced = tracer(built)
+                    if tracer is export:
+                        rebuild = partial(_build, problem, mode) if strategy == "fake" else None
+                        note_placement(built, traced, rebuild)
+                return convert(problem, built, traced, strategy, mode)
         except MemoryError:
             raise
         except ProblemError as error:
-            if rung != "fake":
+            if strategy != "fake":
                 raise
             errors.append(error)
-        except Exception as error:  # the boundary between torch's tracing and the next rung
+        except Exception as error:  # Whatever tracing raises, the next strategy is tried.
             errors.append(error)
-            if rung != "fake" and built is not None:
+            if strategy != "fake" and built is not None:
                 _raise_authors_own_error(problem, mode, built)
     raise _refusal(problem, errors)
 
 
 def _refusal(problem: Problem, errors: list[Exception]) -> CaptureError:
-    """The error for a model that no rung captures.
+    """Return the error for a model that no capture strategy captures.
 
-    It gives the reason that has a remedy of its own, else why the last rung, the real run, failed.
+    It gives the first reason with a specific hint, else the failure of the last strategy, the real
+    run.
     """
-    known = (e for e in errors if isinstance(e, Refused) and e.hint != PLAIN)
-    if first := next(known, None):
+    refusals = (e for e in errors if isinstance(e, CaptureRefusal) and e.hint != PLAIN)
+    if first := next(refusals, None):
         return CaptureError(problem.path, f"cannot be captured: {first}", hint=first.hint)
     reason = _reason(problem, errors[-1])
     hint = DENSE if "Sparse" in reason else PLAIN
@@ -94,33 +108,33 @@ def _refusal(problem: Problem, errors: list[Exception]) -> CaptureError:
 
 
 def _reason(problem: Problem, error: Exception) -> str:
-    if isinstance(error, Refused):
+    if isinstance(error, CaptureRefusal):
         return str(error)
-    return error.what if isinstance(error, ProblemError) else author_error(problem, error)
+    return error.what if isinstance(error, ProblemError) else describe_author_error(problem, error)
 
 
-def _build(problem: Problem, mode: Mode, tensors: Any) -> Built:
-    made_model, made_inputs = Recorder(), Recorder(_LONGEST_INPUT)
-    with tensors:
+def _build(problem: Problem, mode: Mode, tensor_mode: Any) -> BuiltProblem:
+    model_recorder, inputs_recorder = ProvenanceRecorder(), ProvenanceRecorder(_LONGEST_INPUT)
+    with tensor_mode:
         seed(0)
         loaded = load_problem(problem)
         seed(0)
-        with made_model:
+        with model_recorder:
             model = loaded.build()
         seed(0)
-        with made_inputs:
+        with inputs_recorder:
             args, kwargs = loaded.get_inputs()
     model.train(mode == "train")
     check_inputs(problem, model, args, kwargs)
     seed(0)
-    return Built(loaded, model, args, kwargs, made_model, made_inputs)
+    return BuiltProblem(loaded, model, args, kwargs, model_recorder, inputs_recorder)
 
 
-def _raise_authors_own_error(problem: Problem, mode: Mode, built: Built) -> None:
-    """Run the model plainly: an error that it raises by itself is the author's, not ours.
+def _raise_authors_own_error(problem: Problem, mode: Mode, built: BuiltProblem) -> None:
+    """Run the model without a tracer; an error that it raises by itself is the author's, not ours.
 
-    A model that was traced may keep what the tracer gave it, in objects of its own: where it fails,
-    one that is built anew says whose error it is.
+    A traced model may keep fake tensors in its own objects. If it fails, a newly built model
+    decides whose error it is.
     """
     try:
         built.model(*built.args, **built.kwargs)
@@ -128,10 +142,10 @@ def _raise_authors_own_error(problem: Problem, mode: Mode, built: Built) -> None
     except MemoryError:
         raise
     except Exception:
-        anew = _build(problem, mode, contextlib.nullcontext())
+        untraced = _build(problem, mode, contextlib.nullcontext())
     try:
-        anew.model(*anew.args, **anew.kwargs)
+        untraced.model(*untraced.args, **untraced.kwargs)
     except MemoryError:
         raise
     except Exception as error:
-        raise ProblemError(problem.path, author_error(problem, error)) from error
+        raise ProblemError(problem.path, describe_author_error(problem, error)) from error

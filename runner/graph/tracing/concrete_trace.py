@@ -1,4 +1,4 @@
-"""This file knows about the concrete trace: one run on real tensors, written down as it goes."""
+"""Runs a forward once on real tensors and records every operation, for the concrete strategy."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from torch.overrides import TorchFunctionMode
 
 from runner.graph.ir import Input, Operation, TensorSpec, is_expanded, references
 from runner.graph.operations import is_sized_by_values
-from runner.graph.tracing.containers import plainly
-from runner.graph.tracing.export_trace import Built, Traced
-from runner.graph.tracing.method_calls import authors_frames
+from runner.graph.tracing.containers import register_containers
+from runner.graph.tracing.export_trace import BuiltProblem, TracedProgram
+from runner.graph.tracing.method_calls import keep_authors_frames
 from runner.graph.tracing.provenance import LONGEST_LITERAL, tensor_literal
 from runner.torch_internals import (
     FakeTensor,
@@ -31,25 +31,25 @@ from runner.torch_internals import (
 )
 
 
-def trace(built: Built) -> Traced:
-    """Run the model once on real tensors and write down what ran.
+def trace(built: BuiltProblem) -> TracedProgram:
+    """Run the model once on real tensors and return the operations that ran.
 
-    Values that steered Python are fixed as they were.
+    Where values decide what Python does, the values of this run are fixed.
     """
-    with plainly(built.model, built.args, built.kwargs):
-        return _trace(built, whole=True)
+    with register_containers(built.model, built.args, built.kwargs):
+        return _trace(built, pre_dispatch=True)
 
 
-def trace_below(built: Built) -> Traced:
-    """The same below autograd, autocast and `torch.func`: what those made of the program.
+def trace_below_autograd(built: BuiltProblem) -> TracedProgram:
+    """Do the same below autograd, autocast and `torch.func`, which have then done their rewriting.
 
-    There `linear` and its like are the operators that they call.
+    At that level, operators such as `linear` appear as the operators that they call.
     """
-    with plainly(built.model, built.args, built.kwargs):
-        return _trace(built, whole=False)
+    with register_containers(built.model, built.args, built.kwargs):
+        return _trace(built, pre_dispatch=False)
 
 
-def _trace(built: Built, *, whole: bool) -> Traced:
+def _trace(built: BuiltProblem, *, pre_dispatch: bool) -> TracedProgram:
     from torch.func import functional_call
 
     states = {
@@ -59,14 +59,18 @@ def _trace(built: Built, *, whole: bool) -> Traced:
     flat, spec = tree_flatten((built.args, built.kwargs))
     positions = [i for i, leaf in enumerate(flat) if isinstance(leaf, torch.Tensor)]
     shape_of_result: list[Any] = []
-    reads = _Reads(str(built.loaded.problem.path))
+    read_recorder = _ReadRecorder(str(built.loaded.problem.path))
 
     def run(state_values: list[torch.Tensor], tensors: list[torch.Tensor]) -> list[Any]:
         leaves = list(flat)
         for position, tensor in zip(positions, tensors, strict=True):
             leaves[position] = tensor
         args, kwargs = tree_unflatten(leaves, spec)
-        with _scoped(built.model, running_tracer()), _noted(), reads:
+        with (
+            _track_module_calls(built.model, running_tracer()),
+            _record_small_values(),
+            read_recorder,
+        ):
             out = functional_call(
                 built.model,
                 dict(zip(states, state_values, strict=True)),
@@ -74,13 +78,13 @@ def _trace(built: Built, *, whole: bool) -> Traced:
                 kwargs,
                 tie_weights=False,
             )
-        leaves_out, out_spec = tree_flatten(out)
+        result_leaves, out_spec = tree_flatten(out)
         shape_of_result[:] = [out_spec]
-        return leaves_out
+        return result_leaves
 
-    tracer = concrete_tracer(run, pre_dispatch=whole)
-    with authors_frames(built.model), classes_followed():
-        # torch.matmul multiplies a weight that takes gradients in another way.
+    tracer = concrete_tracer(run, pre_dispatch=pre_dispatch)
+    with keep_authors_frames(built.model), classes_followed():
+        # torch.matmul takes another path for a weight that requires a gradient.
         weights = [s.detach().requires_grad_(s.requires_grad) for s in states.values()]
         module = tracer(weights, [flat[i] for i in positions])
     names = _argument_names(built)
@@ -91,44 +95,45 @@ def _trace(built: Built, *, whole: bool) -> Traced:
     for position in positions:
         placeholders.append(("input", names[position], flat[position]))
     note = "captured by a concrete trace: values that steer Python are those of the traced inputs"
-    return Traced(
+    return TracedProgram(
         module.graph,
         module,
         placeholders,
         lambda outs: tree_unflatten(outs, shape_of_result[0]),
         [note],
-        reads.found,
+        read_recorder.sentences,
         placement="unknown",
-        follows_all=not whole,
+        follows_all=not pre_dispatch,
     )
 
 
 @contextlib.contextmanager
-def attributes_restored(model: torch.nn.Module) -> Iterator[None]:
-    """Give each module its attributes back at the end.
+def restore_attributes(model: torch.nn.Module) -> Iterator[None]:
+    """Restore each module's attributes at the end.
 
-    A tensor in an attribute is looked up by where the model holds it (`hidden`), which a forward
-    that assigns to the attribute would change; and a grid that it keeps from its first call would
-    be on another device than the next call.
+    A tensor in an attribute is identified by its path in the model, which a forward that assigns to
+    the attribute would change; and a grid that a module keeps from its first call would be on
+    another device than its next call.
     """
-    before = [(module, dict(vars(module))) for module in model.modules()]
+    saved = [(module, dict(vars(module))) for module in model.modules()]
     try:
         yield
     finally:
-        for module, attributes in before:
+        for module, attributes in saved:
             vars(module).clear()
             vars(module).update(attributes)
 
 
-class _Reads(TorchFunctionMode):
-    """Notes where a tensor's numbers go to a list or to numpy, which no tracer follows.
+class _ReadRecorder(TorchFunctionMode):
+    """Records where a tensor's numbers go to a list or to numpy, which no tracer follows.
 
-    What a list of them picks is picked by the tensor itself: `x[rows.tolist()]` is `x[rows]`.
+    A list of all numbers of a tensor is replaced by the tensor where it is an index:
+    `x[rows.tolist()]` is `x[rows]`.
     """
 
     def __init__(self, file: str) -> None:
         super().__init__()
-        self.file, self.found = file, list[str]()
+        self.file, self.sentences = file, list[str]()
 
     def __torch_function__(
         self,
@@ -138,36 +143,36 @@ class _Reads(TorchFunctionMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         if getattr(func, "__name__", "") in {"numpy", "__array__", "tolist"}:
-            sentence = f"{_line_of(self.file)}: values were read"
-            if sentence not in self.found:
-                self.found.append(sentence)
+            sentence = f"{_current_line(self.file)}: values were read"
+            if sentence not in self.sentences:
+                self.sentences.append(sentence)
         if func == torch.Tensor.data.__get__:  # type: ignore[attr-defined]
-            return args[0].detach()  # the same elements, by an operator that a tracer follows
+            return args[0].detach()  # a tracer follows detach(), but not .data
         if getattr(func, "__name__", "") in {"__getitem__", "__setitem__"}:
-            args = (args[0], _with_tensors(args[1]), *args[2:])
+            args = (args[0], _replace_number_lists(args[1]), *args[2:])
         result = func(*args, **(kwargs or {}))
         if isinstance(result, list) and args[0].dim() == 1 and not args[0].is_floating_point():
-            return _Numbers(args[0], result)
+            return _NumberList(args[0], result)
         return result
 
 
-class _Numbers(list[Any]):
-    """The numbers of a tensor, and the tensor."""
+class _NumberList(list[Any]):
+    """The list of a tensor's numbers, which also holds the tensor."""
 
     def __init__(self, tensor: torch.Tensor, numbers: list[Any]) -> None:
         super().__init__(numbers)
-        self.tensor, self.read = tensor, numbers
+        self.tensor, self.original = tensor, numbers
 
 
-def _with_tensors(index: Any) -> Any:
-    """An index with tensors in the place of lists of all their numbers."""
+def _replace_number_lists(index: Any) -> Any:
+    """Return an index in which lists of all of a tensor's numbers are replaced by the tensor."""
     if isinstance(index, tuple):
-        return tuple(map(_with_tensors, index))
-    return index.tensor if isinstance(index, _Numbers) and index == index.read else index
+        return tuple(map(_replace_number_lists, index))
+    return index.tensor if isinstance(index, _NumberList) and index == index.original else index
 
 
-def _line_of(file: str) -> str:
-    """Where in a file the program is now."""
+def _current_line(file: str) -> str:
+    """Return the line of a file that is running now, as text."""
     frame: Any = sys._getframe(1)
     while frame is not None:
         if frame.f_code.co_filename == file:
@@ -177,22 +182,22 @@ def _line_of(file: str) -> str:
 
 
 @contextlib.contextmanager
-def _scoped(model: torch.nn.Module, tracer: Any) -> Iterator[None]:
-    """While this lasts, each traced operation knows the calls of modules that it belongs to."""
+def _track_module_calls(model: torch.nn.Module, tracer: Any) -> Iterator[None]:
+    """Record on each traced operation the module calls that it belongs to."""
     paths = {module: path for path, module in reversed(list(model.named_modules()))}
     calls: Counter[str] = Counter()
-    running: list[tuple[str, tuple[str, Any]]] = []
+    call_stack: list[tuple[str, tuple[str, Any]]] = []
 
     def enter(module: torch.nn.Module, args: Any) -> None:
         path = paths.get(module, "")
         call = calls[path]
         calls[path] += 1
-        running.append((f"{path}@{call}" if call else path, (path, type(module))))
-        tracer.module_stack = OrderedDict(running)
+        call_stack.append((f"{path}@{call}" if call else path, (path, type(module))))
+        tracer.module_stack = OrderedDict(call_stack)
 
     def leave(module: torch.nn.Module, args: Any, output: Any) -> None:
-        running.pop()
-        tracer.module_stack = OrderedDict(running)
+        call_stack.pop()
+        tracer.module_stack = OrderedDict(call_stack)
 
     hooks = (
         torch.nn.modules.module.register_module_forward_pre_hook(enter),
@@ -206,17 +211,17 @@ def _scoped(model: torch.nn.Module, tracer: Any) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _noted() -> Iterator[None]:
-    """While this lasts, nodes know small values of whole numbers, and the seed before them.
+def _record_small_values() -> Iterator[None]:
+    """Record on each node small whole-number results, and the seed that was set before it.
 
-    `torch.cond` is the branch that it takes, like any other `if`.
+    `torch.cond` runs the branch that it takes, like any other `if`.
     """
     manual_seed, cond = torch.manual_seed, torch.cond
     seeds: list[int] = []
 
     def note(node: FxNode, value: Any) -> None:
-        if isinstance(value, torch.Tensor) and _counts(value):
-            node.meta["seen"] = seen(value)
+        if isinstance(value, torch.Tensor) and _holds_whole_numbers(value):
+            node.meta["seen"] = observed_value_text(value)
         tags = getattr(node.target, "tags", ())
         if seeds and torch.Tag.nondeterministic_seeded in tags and "seed" not in node.meta:
             node.meta["seed"] = seeds.pop()
@@ -236,13 +241,13 @@ def _noted() -> Iterator[None]:
         torch.manual_seed, torch.cond = manual_seed, cond
 
 
-_LONGEST_SEEN = 1024
-"""Characters of a value that is written down although it decides no number of elements."""
-_MOST_NUMBERS = 4096
+_LONGEST_VALUE_TEXT = 1024
+"""Most characters of a recorded value that decides no number of elements."""
+_MAX_NUMBERS = 4096
 
 
-def _counts(value: torch.Tensor) -> bool:
-    """Whether it holds whole numbers, be it as floats: labels, of which a program may count."""
+def _holds_whole_numbers(value: torch.Tensor) -> bool:
+    """Return whether a tensor holds whole numbers, also as floats; a program may count labels."""
     if not value.dtype.is_floating_point:
         return True
     if value.numel() > LONGEST_LITERAL or value.layout != torch.strided:
@@ -251,15 +256,19 @@ def _counts(value: torch.Tensor) -> bool:
         return bool((value == value.round()).all())
 
 
-def seen(value: torch.Tensor) -> str | None:
-    """Python for a tensor that steers as this one did; None where that takes too many numbers."""
+def observed_value_text(value: torch.Tensor) -> str | None:
+    """Return Python text for a tensor that decides as this one did; None if it is too long.
+
+    A long mask becomes a random one with as many true elements.
+    """
     if value.dtype.is_complex or value.layout != torch.strided:
         return None
     sizes = list(zip(value.shape, value.stride(), strict=True))
-    if any(is_expanded(n, stride) for n, stride in sizes):  # what is in memory, and then expanded
+    # Of an expanded tensor, write the elements in memory and expand them.
+    if any(is_expanded(n, stride) for n, stride in sizes):
         with without_modes():
             part = value[tuple(slice(1 if is_expanded(n, stride) else n) for n, stride in sizes)]
-        text = seen(part)
+        text = observed_value_text(part)
         return text and f"{text}.expand({', '.join(map(str, value.shape))})"
     if value.numel() <= LONGEST_LITERAL:
         return tensor_literal(value)
@@ -267,63 +276,69 @@ def seen(value: torch.Tensor) -> str | None:
         is_mask = value.dtype == torch.bool or bool(((value == 0) | (value == 1)).all())
         ones = int(value.sum()) if is_mask else 0
     if not is_mask:
-        return tensor_literal(value, longest=_MOST_NUMBERS)
+        return tensor_literal(value, longest=_MAX_NUMBERS)
     cast = "" if value.dtype == torch.bool else f".to({value.dtype})"
     shape = ", ".join(map(str, value.shape))
     return f"(torch.randperm({value.numel()}) < {ones}).view({shape}){cast}"
 
 
-def deciding(
+def select_deciding_values(
     operations: Iterable[Operation],
     values: Mapping[str, TensorSpec],
-    noted: Mapping[str, str],
+    recorded: Mapping[str, str],
     inputs: Mapping[str, torch.Tensor],
 ) -> dict[str, str]:
-    """Python for values that files take as they were seen.
+    """Return Python text for the values that emitted files must take as they were in this run.
 
-    Those are small ones and masks among what was noted, and whole numbers, of inputs too, that
-    decide how many elements there are.
+    These are the recorded values with a short text that are not floating-point, and the values,
+    inputs included, that decide how many elements there are.
     """
     names: set[str] = set()
-    made_by = {name: op for op in operations for name in op.outputs}
-    waiting = [
+    producers = {name: op for op in operations for name in op.outputs}
+    queue = [
         name
         for op in operations
         if is_sized_by_values(op, values)
         for name in (references(op.args[1]) if op.name.endswith("index") else op.refs())
     ]
-    while waiting:
-        name = waiting.pop()
-        if name not in names and (not values[name].floating or name in noted):
+    while queue:
+        name = queue.pop()
+        if name not in names and (not values[name].floating or name in recorded):
             names.add(name)
-            waiting += made_by[name].refs() if name in made_by else ()
-    found = {
+            queue += producers[name].refs() if name in producers else ()
+    texts = {
         n: text
-        for n, text in noted.items()
-        if n in names or (len(text) <= _LONGEST_SEEN and not values[n].floating)
+        for n, text in recorded.items()
+        if n in names or (len(text) <= _LONGEST_VALUE_TEXT and not values[n].floating)
     }
     for name in names.intersection(inputs):
-        text = None if isinstance(inputs[name], FakeTensor) else seen(inputs[name])
+        text = None if isinstance(inputs[name], FakeTensor) else observed_value_text(inputs[name])
         if text is not None:
-            found[name] = text
-    return found
+            texts[name] = text
+    return texts
 
 
-def counted_when_drawn(
+def describe_random_sized_inputs(
     inputs: Iterable[Input], tensors: Mapping[str, torch.Tensor]
 ) -> dict[str, str]:
-    """Python for inputs of which get_inputs() draws how many there are, such as near neighbours."""
-    found: dict[str, str] = {}
-    for each in inputs:
-        recipe, tensor = each.recipe, tensors[each.name]
-        drawn = recipe and any(is_sized_by_values(op, recipe.specs) for op in recipe.operations)
-        if drawn and not isinstance(tensor, FakeTensor) and (text := seen(tensor)) is not None:
-            found[each.name] = text
-    return found
+    """Return Python text for inputs whose number of elements get_inputs() draws at random."""
+    texts: dict[str, str] = {}
+    for model_input in inputs:
+        recipe, tensor = model_input.recipe, tensors[model_input.name]
+        has_random_size = recipe and any(
+            is_sized_by_values(op, recipe.specs) for op in recipe.operations
+        )
+        if (
+            has_random_size
+            and not isinstance(tensor, FakeTensor)
+            and (text := observed_value_text(tensor)) is not None
+        ):
+            texts[model_input.name] = text
+    return texts
 
 
-def _argument_names(built: Built) -> list[str]:
-    """A name for each leaf of the inputs: forward's parameter, numbered where one holds several."""
+def _argument_names(built: BuiltProblem) -> list[str]:
+    """Return a name for each leaf of the inputs: forward's parameter, with a number if needed."""
     parameters = list(inspect.signature(built.model.forward).parameters)
     names: list[str] = []
     for i, value in enumerate(built.args):

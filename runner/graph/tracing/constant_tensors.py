@@ -1,4 +1,4 @@
-"""Tensors that no operator of a program makes: held by the model, or written out by forward."""
+"""Describes tensors that no operator makes: held by the model, or written out in forward."""
 
 from __future__ import annotations
 
@@ -14,40 +14,42 @@ from torch.fx import Node as FxNode
 
 from runner.graph.ir import Operation, Ref, State, TensorSpec, references
 from runner.graph.tracing.provenance import tensor_literal
-from runner.graph.tracing.refusal import Refused
+from runner.graph.tracing.refusal import CaptureRefusal
 from runner.torch_internals import FakeTensor, storage_of, without_modes
 
 if TYPE_CHECKING:
-    from runner.graph.tracing.export_trace import Built
+    from runner.graph.tracing.export_trace import BuiltProblem
 
 _LONGEST_LITERAL = 16384
-"""Numbers that a forward may write out, or take from NumPy."""
-_DEEPEST = 5
-"""Lists and objects inside each other that are searched for tensors."""
-_LIFTED = re.compile(r"\blifted_tensor_\d+$")
-"""The path that torch gives to a tensor that forward() writes out."""
+"""Most numbers that a forward may write out, or take from NumPy."""
+_MAX_DEPTH = 5
+"""Greatest nesting depth of lists and objects that are searched for tensors."""
+_LIFTED_PATH = re.compile(r"\blifted_tensor_\d+$")
+"""Matches the path that torch gives to a tensor that forward() writes out."""
 
 
-def constant(built: Built, path: str, tensor: torch.Tensor, *, written_out: bool) -> State:
-    """The state for a tensor that no operator of the program makes.
+def constant_state(
+    built: BuiltProblem, path: str, tensor: torch.Tensor, *, written_out: bool
+) -> State:
+    """Return the state for a tensor that no operator of the program makes.
 
-    `written_out`: it is known to be what the author wrote out, in Python or NumPy, and not what a
-    tracer could not follow.
+    `written_out`: the author wrote the numbers in Python or NumPy, so they are no result of code
+    that a tracer could not follow.
     """
-    recipe, literal = built.made_model.recipe(tensor), tensor_literal(tensor)
-    place = _place(built.model, tensor)
-    if recipe is None and literal is None and place is None:
+    recipe, literal = built.model_recorder.recipe(tensor), tensor_literal(tensor)
+    held_path = _find_path(built.model, tensor)
+    if recipe is None and literal is None and held_path is None:
         literal = tensor_literal(tensor, longest=_LONGEST_LITERAL) if written_out else None
         if literal is None:
-            raise Refused(
+            raise CaptureRefusal(
                 f"forward() makes {tensor.numel():,} numbers, and not by torch's operators",
                 "make it in __init__() and keep it with register_buffer()",
             )
-    return State(place or path, "constant", recipe, literal, ones=ones_of(tensor))
+    return State(held_path or path, "constant", recipe, literal, ones=count_ones(tensor))
 
 
-def ones_of(tensor: torch.Tensor) -> int | None:
-    """How many elements of a mask are true; None of what is no mask, or has no values."""
+def count_ones(tensor: torch.Tensor) -> int | None:
+    """Return the number of true elements of a mask; None for other tensors and for fake ones."""
     if tensor.dtype != torch.bool or isinstance(tensor, FakeTensor):
         return None
     with without_modes():
@@ -55,32 +57,32 @@ def ones_of(tensor: torch.Tensor) -> int | None:
 
 
 def is_written_out(node: FxNode, value: torch.Tensor) -> bool:
-    """Whether a tensor is what torch.tensor() or NumPy made, and no result that was kept."""
+    """Return whether a tensor was made by torch.tensor() or NumPy, and is no stored result."""
     lifted = all("lift_fresh" in str(user.target) for user in node.users)
     return lifted or not value.untyped_storage().resizable()
 
 
-def count_masks(
+def set_mask_counts(
     states: dict[str, State], operations: Iterable[Operation], values: Mapping[str, TensorSpec]
 ) -> None:
-    """Say of masks without values how many places they choose, by what is written there."""
+    """Set how many elements a mask without values selects, from the size of what it receives."""
     for op in operations:
         if op.name not in {"index_put", "index_put_"} or not isinstance(op.args[2], Ref):
             continue
-        chosen, written = [*references(op.args[1])], values[op.args[2].name]
-        if len(chosen) != 1 or chosen[0] not in states or states[chosen[0]].ones is not None:
+        indices, update = [*references(op.args[1])], values[op.args[2].name]
+        if len(indices) != 1 or indices[0] not in states or states[indices[0]].ones is not None:
             continue
-        mask, whole = values[chosen[0]], values[next(op.refs())]
-        if mask.dtype == "bool" and written.numel > 1:
-            ones = written.numel * mask.numel // whole.numel
-            states[chosen[0]] = replace(states[chosen[0]], ones=ones)
+        mask, target = values[indices[0]], values[next(op.refs())]
+        if mask.dtype == "bool" and update.numel > 1:
+            ones = update.numel * mask.numel // target.numel
+            states[indices[0]] = replace(states[indices[0]], ones=ones)
 
 
 def name_literals(
     states: dict[str, State], operations: Iterable[Operation], varying: Collection[str]
 ) -> None:
-    """Call tensors that forward() writes out as its author's variables, where there are any."""
-    literals = {name for name, state in states.items() if _LIFTED.search(state.path)}
+    """Name tensors that forward() writes out after the author's variables, if there are any."""
+    literals = {name for name, state in states.items() if _LIFTED_PATH.search(state.path)}
     statements = {_statement(op) for op in operations if any(o in varying for o in op.outputs)}
     for name in literals:
         states[name] = replace(states[name], path="constant")
@@ -96,63 +98,64 @@ def _statement(op: Operation) -> tuple[str, int] | None:
     return (op.origin.file, op.origin.statement) if op.origin is not None else None
 
 
-def _place(model: torch.nn.Module, tensor: torch.Tensor) -> str | None:
-    """Where the model holds a tensor that is neither parameter nor buffer: `table`, `scales.1`."""
+def _find_path(model: torch.nn.Module, tensor: torch.Tensor) -> str | None:
+    """Return the path of a tensor in a plain attribute, such as `scales.1`, or None."""
     storage = storage_of(tensor)
-    for name, held in plain_tensors(model).items():
-        if storage_of(held) == storage and held.shape == tensor.shape:
+    for name, candidate in find_plain_tensors(model).items():
+        if storage_of(candidate) == storage and candidate.shape == tensor.shape:
             return name
     return None
 
 
-def plain_tensors(model: torch.nn.Module) -> dict[str, torch.Tensor]:
-    """Tensors that modules hold as plain attributes, in lists, dicts and objects too.
+def find_plain_tensors(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """Return the tensors that modules hold as plain attributes, also in lists, dicts and objects.
 
-    A state that forward() replaces, a table; the weights of a module that no module registered.
+    Examples are a state that forward() replaces, a table, and weights of a module that is not
+    registered in another one.
     """
-    held = _plain(model).items()
-    return {name: value for name, value in held if isinstance(value, torch.Tensor)}
+    attributes = _plain_attributes(model).items()
+    return {name: value for name, value in attributes if isinstance(value, torch.Tensor)}
 
 
-def plain_modules(model: torch.nn.Module) -> dict[str, torch.nn.Module]:
-    """Modules that no module registered, in attributes, lists, dicts and objects."""
-    held = _plain(model).items()
-    return {name: value for name, value in held if isinstance(value, torch.nn.Module)}
+def find_plain_modules(model: torch.nn.Module) -> dict[str, torch.nn.Module]:
+    """Return the modules in attributes, lists, dicts and objects that no module registered."""
+    attributes = _plain_attributes(model).items()
+    return {name: value for name, value in attributes if isinstance(value, torch.nn.Module)}
 
 
-def _plain(model: torch.nn.Module) -> dict[str, object]:
+def _plain_attributes(model: torch.nn.Module) -> dict[str, object]:
     registered = frozenset(map(id, model.modules()))
     return {
-        name: held
+        name: content
         for path, module in model.named_modules()
         for key, value in vars(module).items()
         if key not in {"_parameters", "_buffers", "_modules"}
-        for name, held in _held(value, f"{path}.{key}" if path else key, registered)
+        for name, content in _walk_attribute(value, f"{path}.{key}" if path else key, registered)
     }
 
 
-def _held(
-    value: object, name: str, known: frozenset[int], depth: int = 0
+def _walk_attribute(
+    value: object, name: str, entered: frozenset[int], depth: int = 0
 ) -> Iterator[tuple[str, object]]:
-    """An attribute and all in it; what is in `known`, by its id(), is not entered again."""
+    """Yield an attribute and everything in it; do not enter objects whose id() is in `entered`."""
     if isinstance(value, torch.Tensor):
         yield name, value
-    elif depth < _DEEPEST and id(value) not in known:
+    elif depth < _MAX_DEPTH and id(value) not in entered:
         yield name, value
-        deeper = depth + (not isinstance(value, torch.nn.Module))
-        for key, item in _items(value):
-            yield from _held(item, f"{name}.{key}", known | {id(value)}, deeper)
+        next_depth = depth + (not isinstance(value, torch.nn.Module))
+        for key, item in _list_members(value):
+            yield from _walk_attribute(item, f"{name}.{key}", entered | {id(value)}, next_depth)
 
 
-def _items(value: object) -> Iterable[tuple[object, object]]:
+def _list_members(value: object) -> Iterable[tuple[object, object]]:
     """Return (name, value) pairs of a list, a dict, a module or an object's attributes."""
     if isinstance(value, dict):
         return [(key, item) for key, item in value.items() if isinstance(key, str | int)]
     if isinstance(value, list | tuple):
         return enumerate(value)
     if isinstance(value, torch.nn.Module):
-        own = (value.named_parameters(recurse=False), value.named_buffers(recurse=False))
-        return chain(*own, value.named_children())
+        tensors = (value.named_parameters(recurse=False), value.named_buffers(recurse=False))
+        return chain(*tensors, value.named_children())
     if isinstance(value, type | ModuleType | FunctionType | MethodType):
         return ()
     return vars(value).items() if hasattr(value, "__dict__") else ()

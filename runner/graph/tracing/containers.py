@@ -1,4 +1,4 @@
-"""This file knows about objects that hold tensors, as tracers see them: inputs and results."""
+"""Makes objects that hold tensors, as inputs or results, known to the tracers."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import Any
 
 import torch
 
-from runner.problems import members, plain
+from runner.problems import members, to_plain_containers
 from runner.torch_internals import SUPPORTED_NODES, GetAttrKey, register_pytree_node
 
 
 @contextlib.contextmanager
-def plainly(
+def register_containers(
     model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Iterator[None]:
-    """Whatever holds the inputs' tensors is known to the tracers, and results are plain."""
+    """Make the inputs' classes known as containers of tensors; let forward return plain results."""
     for value in (*args, *kwargs.values()):
-        _register(value)
+        _register_class(value)
     forward = model.forward
 
     @functools.wraps(forward)
     def plain_forward(*args: Any, **kwargs: Any) -> Any:
-        return plain(forward(*args, **kwargs))
+        return to_plain_containers(forward(*args, **kwargs))
 
     model.forward = plain_forward
     try:
@@ -33,36 +33,36 @@ def plainly(
         del model.forward
 
 
-def _register(value: Any) -> None:
-    """Make an object's class known as one that holds tensors."""
+def _register_class(value: Any) -> None:
+    """Register an object's class, and those of its members, as containers of tensors."""
     if isinstance(value, Mapping):
-        held: Iterable[Any] = value.values()
+        contents: Iterable[Any] = value.values()
     elif isinstance(value, (list, tuple)):
-        held = value
+        contents = value
     else:
-        named = members(value)
-        held = () if named is None else named.values()
+        attributes = members(value)
+        contents = () if attributes is None else attributes.values()
         cls = type(value)
-        if named is not None and cls not in SUPPORTED_NODES:
+        if attributes is not None and cls not in SUPPORTED_NODES:
             register_pytree_node(
                 cls,
-                _taken_apart,
-                functools.partial(_put_together, cls),
+                _flatten,
+                functools.partial(_unflatten, cls),
                 serialized_type_name=f"{cls.__module__}.{cls.__qualname__}",
                 flatten_with_keys_fn=lambda v: (
                     [(GetAttrKey(name), item) for name, item in vars(v).items()],
                     tuple(vars(v)),
                 ),
             )
-    for item in held:
-        _register(item)
+    for item in contents:
+        _register_class(item)
 
 
-def _taken_apart(value: Any) -> tuple[list[Any], tuple[str, ...]]:
+def _flatten(value: Any) -> tuple[list[Any], tuple[str, ...]]:
     return list(vars(value).values()), tuple(vars(value))
 
 
-def _put_together(cls: type, values: Iterable[Any], names: Any) -> Any:
-    made: Any = object.__new__(cls)
-    made.__dict__.update(zip(names, values, strict=True))
-    return made
+def _unflatten(cls: type, values: Iterable[Any], names: Any) -> Any:
+    container: Any = object.__new__(cls)
+    container.__dict__.update(zip(names, values, strict=True))
+    return container

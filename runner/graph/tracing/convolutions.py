@@ -8,24 +8,24 @@ _ARGUMENTS = ("input", "weight", "bias", "stride", "padding", "dilation", "trans
               "output_padding", "groups")  # fmt: skip
 
 
-def by_dimensions(op: Operation) -> Operation:
-    """Return `convolution` as `conv2d` or `conv_transpose2d` and the like; others as they are.
+def name_convolution(op: Operation) -> Operation:
+    """Return `convolution` as `conv2d`, `conv_transpose2d` and the like; others unchanged.
 
-    torch calls `convolution` where it works below autograd, and for `padding="same"`. It computes
-    what those compute that call it.
+    torch calls `convolution` below autograd, and for `padding="same"`. It computes the same as the
+    named operators, which call it.
     """
     if op.target != "convolution.default":
         return op
-    given = dict(zip(_ARGUMENTS, op.args, strict=False)) | dict(op.kwargs)
-    stride = given["stride"]
+    arguments = dict(zip(_ARGUMENTS, op.args, strict=False)) | dict(op.kwargs)
+    stride = arguments["stride"]
     assert isinstance(stride, tuple)
     names: tuple[str, ...] = ("input", "weight", "bias", "stride", "padding")
-    if given["transposed"]:
+    if arguments["transposed"]:
         overload = "default" if len(stride) == 1 else "input"
         target = f"conv_transpose{len(stride)}d.{overload}"
         names = (*names, "output_padding", "groups", "dilation")
     else:
         target = f"conv{len(stride)}d.default"
         names = (*names, "dilation", "groups")
-    args = tuple(given[name] for name in names)
+    args = tuple(arguments[name] for name in names)
     return replace(op, target=target, args=args, kwargs=(), schema=names)

@@ -1,4 +1,4 @@
-"""This file knows about torch.export, which runs a forward symbolically and leaves a graph."""
+"""Traces a forward symbolically with torch.export."""
 
 from __future__ import annotations
 
@@ -12,51 +12,53 @@ from typing import Any, Literal
 import torch
 from torch.fx import Graph as FxGraph
 
-from runner.graph.tracing.containers import plainly
-from runner.graph.tracing.hidden_tracing import unnoticed, without_seeds
-from runner.graph.tracing.method_calls import authors_frames
-from runner.graph.tracing.provenance import Recorder
-from runner.graph.tracing.recurrent_shapes import unrolled_never
-from runner.graph.tracing.refusal import Refused
+from runner.graph.tracing.containers import register_containers
+from runner.graph.tracing.hidden_tracing import hide_tracing, refuse_seeding
+from runner.graph.tracing.method_calls import keep_authors_frames
+from runner.graph.tracing.provenance import ProvenanceRecorder
+from runner.graph.tracing.recurrent_shapes import skip_unrolling
+from runner.graph.tracing.refusal import CaptureRefusal
 from runner.problems import LoadedProblem
-from runner.problems.simulated_device import NumbersToDevice
+from runner.problems.simulated_device import NumbersOnDeviceMode
 from runner.torch_internals import tree_flatten, tree_unflatten
 
 Placement = Literal["known", "mixed", "unknown"]
 
 
 @dataclass
-class Built:
+class BuiltProblem:
+    """A problem whose model and inputs are built, with the recordings of how they were made."""
+
     loaded: LoadedProblem
     model: torch.nn.Module
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
-    made_model: Recorder
-    made_inputs: Recorder
+    model_recorder: ProvenanceRecorder
+    inputs_recorder: ProvenanceRecorder
 
 
 @dataclass
-class Traced:
-    """An fx graph, what each of its placeholders is, and the structure of what it returns."""
+class TracedProgram:
+    """An fx graph, the meaning of each of its placeholders, and the structure of its results."""
 
     graph: FxGraph
     module: Any
     placeholders: list[tuple[str, str, Any]]
-    """(parameter, buffer, constant, input or value; path or argument; tensor or value)."""
+    """Role of each placeholder; its path, argument or name; and its tensor or value, if known."""
     output: Callable[[list[Any]], Any]
     notes: list[str]
     reads: list[str] = field(default_factory=list)
-    """Where values left torch unseen by the tracer, a sentence each."""
+    """One sentence for each place where numbers left torch without the tracer seeing it."""
     placement: Placement = "known"
-    """Whether it is known which device each value is on; mixed where that fails on a device."""
+    """Whether each value's device is known; `mixed` if the forward fails on a device."""
     follows_all: bool = False
-    """Whether the tracer sees every operator, those of a gradient, too: a tensor that comes from
-    nowhere is then one that the author read from a file or wrote out."""
+    """True if the tracer sees every operator, also those of a gradient. A tensor that no operator
+    made is then one that the author read from a file or wrote out."""
 
 
 @contextlib.contextmanager
-def quietly() -> Iterator[None]:
-    """torch tells at length about each attempt that fails; of that, the reasons are kept."""
+def silence_torch_logs() -> Iterator[None]:
+    """Silence torch's logs about failed attempts; kdrun reports the reasons itself."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
@@ -66,25 +68,26 @@ def quietly() -> Iterator[None]:
         logging.disable(before)
 
 
-def export(built: Built) -> Traced:
-    results = plainly(built.model, built.args, built.kwargs)
+def export(built: BuiltProblem) -> TracedProgram:
+    """Trace the forward with torch.export."""
+    containers = register_containers(built.model, built.args, built.kwargs)
     with (
-        unrolled_never(),
-        unnoticed(),
-        without_seeds(),
-        results,
-        authors_frames(built.model),
-        NumbersToDevice(),
+        skip_unrolling(),
+        hide_tracing(),
+        refuse_seeding(),
+        containers,
+        keep_authors_frames(built.model),
+        NumbersOnDeviceMode(),
     ):
         program = torch.export.export(built.model, built.args, built.kwargs, strict=False)
     flat_inputs, _ = tree_flatten((built.args, built.kwargs))
-    user = iter(flat_inputs)
+    user_inputs = iter(flat_inputs)
     nodes = [n for n in program.graph.nodes if n.op == "placeholder"]
     placeholders: list[tuple[str, str, Any]] = []
     for node, spec in zip(nodes, program.graph_signature.input_specs, strict=True):
         kind = spec.kind.name
         if kind == "USER_INPUT":
-            value = next(user)
+            value = next(user_inputs)
             placeholders.append(
                 ("input" if isinstance(value, torch.Tensor) else "value", node.name, value)
             )
@@ -93,7 +96,7 @@ def export(built: Built) -> Traced:
         elif kind in {"PARAMETER", "BUFFER"}:
             placeholders.append((kind.lower(), str(spec.target), None))
         else:
-            raise Refused(f"torch.export knows an input of kind {kind}")
+            raise CaptureRefusal(f"torch.export knows an input of kind {kind}")
     specs = program.graph_signature.output_specs
     mutations = sum(spec.kind.name != "USER_OUTPUT" for spec in specs)
     out_spec = program.call_spec.out_spec
@@ -101,4 +104,4 @@ def export(built: Built) -> Traced:
     def structure(outputs: list[Any]) -> Any:
         return tree_unflatten(outputs[mutations:], out_spec)
 
-    return Traced(program.graph, program.graph_module, placeholders, structure, [])
+    return TracedProgram(program.graph, program.graph_module, placeholders, structure, [])

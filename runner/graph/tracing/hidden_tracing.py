@@ -1,4 +1,4 @@
-"""This file knows about what a program may notice of being traced: nothing."""
+"""Hides from a model and its libraries that they are being traced."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from typing import Any
 
 import torch
 
-from runner.graph.tracing.refusal import Refused
+from runner.graph.tracing.refusal import CaptureRefusal
 from runner.torch_internals import FakeTensor, subclasses, without_modes
 
 
 @contextlib.contextmanager
-def unnoticed() -> Iterator[None]:
-    """A library that asks whether it is being traced hears no, as it does when it just runs.
+def hide_tracing() -> Iterator[None]:
+    """Answer "no" when a library asks whether it is being traced, as in a plain run.
 
-    Some would run another program: a mask in full where attention could be told `is_causal`. torch
-    itself hears the truth. The functions' code is exchanged, for a library may have imported them
-    by name.
+    Some libraries would run another program: a full mask where attention could take `is_causal`.
+    torch itself gets the true answer. The functions' code objects are exchanged, because a library
+    may have imported the functions by name.
     """
     fakes = subclasses
     questions = (torch.compiler.is_compiling, torch.compiler.is_exporting)
-    before = [question.__code__ for question in questions]
+    saved_codes = [question.__code__ for question in questions]
 
-    def found(name: str) -> Any:
+    def resolve_attribute(name: str) -> Any:
         if name != "FakeTensor":
             raise AttributeError(f"module {fakes.__name__!r} has no attribute {name!r}")
         return FakeTensor if _is_torch(sys._getframe(1)) else _NoTensor
@@ -39,21 +39,21 @@ def unnoticed() -> Iterator[None]:
             _TRUE_ANSWERS[question.__name__] = FunctionType(question.__code__, question.__globals__)
             question.__code__ = _CODE[question.__name__]
         del fakes.FakeTensor
-        fakes.__getattr__ = found  # type: ignore[method-assign]
+        fakes.__getattr__ = resolve_attribute  # type: ignore[method-assign]
         yield
     finally:
         fakes.FakeTensor = FakeTensor  # type: ignore[misc]
         del fakes.__getattr__
-        for question, code in zip(questions, before, strict=True):
+        for question, code in zip(questions, saved_codes, strict=True):
             question.__code__ = code
 
 
-def _is_torch(asker: FrameType) -> bool:
-    return str(asker.f_globals.get("__name__", "")).partition(".")[0] == "torch"
+def _is_torch(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0] == "torch"
 
 
 def answer(question: str) -> bool:
-    """What one of torch's functions says, two frames up, while a program is traced."""
+    """Return the answer of one of torch's functions to the caller two frames up, while tracing."""
     return _is_torch(sys._getframe(2)) and bool(_TRUE_ANSWERS[question]())
 
 
@@ -65,99 +65,103 @@ _CODE = {
 
 
 class _NoTensor:
-    """What a fake tensor is an instance of, as far as a library may know."""
+    """The class that libraries see in the place of FakeTensor; nothing is an instance of it."""
 
 
 @contextlib.contextmanager
-def without_seeds() -> Iterator[None]:
-    """A forward that seeds the generator is refused: a symbolic trace would not know of it."""
-    before = torch.manual_seed
+def refuse_seeding() -> Iterator[None]:
+    """Refuse a forward that seeds the generator, since a symbolic trace does not record that."""
+    saved_seed = torch.manual_seed
 
     def refuse(seed: int) -> Any:
-        raise Refused(f"forward() calls torch.manual_seed({seed})", "seed outside of forward()")
+        raise CaptureRefusal(
+            f"forward() calls torch.manual_seed({seed})", "seed outside of forward()"
+        )
 
     torch.manual_seed = refuse
     try:
         yield
     finally:
-        torch.manual_seed = before
+        torch.manual_seed = saved_seed
 
 
 @contextlib.contextmanager
-def plain_imports() -> Iterator[None]:
-    """A package that is first imported while a model is built or traced makes real tensors."""
-    before = builtins.__import__
+def import_without_modes() -> Iterator[None]:
+    """Run imports outside of tracing modes, so that a package makes real tensors on import."""
+    saved_import = builtins.__import__
 
-    def plain(name: str, *args: Any, **kwargs: Any) -> Any:
+    def import_plainly(name: str, *args: Any, **kwargs: Any) -> Any:
         if name.partition(".")[0] in _CACHES_NO_TENSORS:
-            return before(name, *args, **kwargs)
+            return saved_import(name, *args, **kwargs)
         with without_modes():
-            return before(name, *args, **kwargs)
+            return saved_import(name, *args, **kwargs)
 
-    builtins.__import__ = plain
+    builtins.__import__ = import_plainly
     try:
         yield
     finally:
-        builtins.__import__ = before
+        builtins.__import__ = saved_import
 
 
 @contextlib.contextmanager
-def forgetting_results() -> Iterator[None]:
-    """A library that caches what a function returned must not meet a traced tensor again.
+def forget_cached_tensors() -> Iterator[None]:
+    """Clear caches at the end, so that a library never reads a traced tensor from its cache again.
 
-    Caches are `functools.lru_cache`, and dicts that a module or a class holds. What a package that
-    is imported meanwhile makes of real tensors is its own, and stays.
+    Caches are `functools.lru_cache` and dicts in a module or class. Real tensors that a package
+    made while it was first imported stay.
     """
-    before = [(held, {*held}) for held in _dicts()]
-    known = {id(held) for held, _ in before}
+    saved = [(contents, {*contents}) for contents in _dicts()]
+    known_ids = {id(contents) for contents, _ in saved}
     try:
         yield
     finally:
-        for cached in gc.get_objects() if _some_may_cache() else ():
-            if type(cached) is functools._lru_cache_wrapper:  # a proxy's object may be gone
-                module = str(getattr(cached, "__module__", ""))
+        for function in gc.get_objects() if _may_have_caches() else ():
+            if type(function) is functools._lru_cache_wrapper:  # isinstance() may fail on a proxy
+                module = str(getattr(function, "__module__", ""))
                 if module.partition(".")[0] not in _CACHES_NO_TENSORS:
-                    cached.cache_clear()
-        for held, keys in before:
-            for key in [key for key in held if key not in keys and _holds_tensor(held[key])]:
-                del held[key]
-        for held in [held for held in _dicts() if id(held) not in known]:
-            for key in [key for key in held if _holds_tensor(held[key], FakeTensor)]:
-                del held[key]
+                    function.cache_clear()
+        for contents, keys in saved:
+            for key in [
+                key for key in contents if key not in keys and _holds_tensor(contents[key])
+            ]:
+                del contents[key]
+        for contents in [contents for contents in _dicts() if id(contents) not in known_ids]:
+            for key in [key for key in contents if _holds_tensor(contents[key], FakeTensor)]:
+                del contents[key]
 
 
 def _dicts() -> Iterator[dict[Any, Any]]:
     """Yield each dict in a module or class of the problem or of a package that it imports.
 
-    type() asks nothing of an object; isinstance() makes a lazy importer import its package.
+    type() runs none of an object's code; isinstance() makes a lazy importer import its package.
     """
     for module in _modules():
         for member in [*vars(module).values()]:
-            held = [*vars(member).values()] if issubclass(type(member), type) else [member]
-            yield from (each for each in held if issubclass(type(each), dict))
+            members = [*vars(member).values()] if issubclass(type(member), type) else [member]
+            yield from (value for value in members if issubclass(type(value), dict))
 
 
 def _holds_tensor(value: object, kind: type[torch.Tensor] = torch.Tensor) -> bool:
-    held = [*value.values()] if isinstance(value, dict) else value
+    contents = [*value.values()] if isinstance(value, dict) else value
     return any(
         isinstance(item, kind)
-        for item in (held if isinstance(held, list | tuple) else [held])
+        for item in (contents if isinstance(contents, list | tuple) else [contents])
     )
 
 
 def _modules() -> Iterator[ModuleType]:
-    """Modules that were imported since kdrun began."""
+    """Yield the modules that were imported after kdrun started."""
     for name, module in list(sys.modules.items()):
-        if name not in _BEFORE and name.partition(".")[0] not in _CACHES_NO_TENSORS:
+        if name not in _MODULES_AT_START and name.partition(".")[0] not in _CACHES_NO_TENSORS:
             yield module
 
 
-_BEFORE = frozenset(sys.modules)
-"""What was imported before any problem: looking through all objects for caches takes 50 ms."""
+_MODULES_AT_START = frozenset(sys.modules)
+"""Modules imported before any problem; searching all objects for caches takes 50 ms."""
 
 
-def _some_may_cache() -> bool:
-    """Whether a problem imported a library, or has a cached function of its own."""
+def _may_have_caches() -> bool:
+    """Return whether a problem imported a library, or has a cached function of its own."""
     for module in _modules():
         if "site-packages" in str(vars(module).get("__file__", "")):
             return True
@@ -173,4 +177,4 @@ _CACHES_NO_TENSORS = {
     "pydantic", "pydantic_core", "runner", "sympy", "torch", "typing_extensions",
     "typing_inspection", *sys.stdlib_module_names,
 }  # fmt: skip
-"""What torch and kdrun import themselves."""
+"""Packages that torch and kdrun import themselves; they cache no tensors of a problem."""

@@ -1,8 +1,8 @@
-"""Calls of modules that no tracer sees: by a method's name, or of modules in plain objects.
+"""Finds module calls that no tracer sees: by a method's name, or of modules in plain objects.
 
 `layer.forward_parallel(x)` and `flow.inverse(x)` are calls of a module as `layer(x)` is, and so is
-`self.sampler.denoiser(x)` where the sampler is no module. While a tracer writes an operation down,
-the frames that run say which modules they belong to, and the operation's stack trace keeps it.
+`self.sampler.denoiser(x)` when the sampler is no module. While a tracer records an operation, the
+running frames show the modules that they belong to, and the operation's stack trace stores them.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from types import FrameType
 import torch
 
 from runner.graph.ir import Scope
-from runner.graph.tracing.constant_tensors import plain_modules
-from runner.graph.tracing.source_statement import forwards_and_helpers
+from runner.graph.tracing.constant_tensors import find_plain_modules
+from runner.graph.tracing.source_statement import select_authors_frames
 from runner.torch_internals import frames_kept
 
 _CALL = torch.nn.Module.__call__.__code__
@@ -28,125 +28,128 @@ _KDRUN = str(Path(__file__).parents[2])
 _NOTE = re.compile(r", in \S+?\|(?P<calls>\S+)$", re.MULTILINE)
 
 
-def authors_frames(model: torch.nn.Module) -> contextlib.AbstractContextManager[None]:
-    """While a tracer of torch runs, its stack traces hold the functions that a forward calls.
+def keep_authors_frames(model: torch.nn.Module) -> contextlib.AbstractContextManager[None]:
+    """Keep the functions that a forward calls in torch's stack traces while a tracer runs.
 
-    By itself it keeps frames called `forward` alone, and so loses who wrote what in a helper. A
-    module's method that is called by name is a forward, too.
+    By itself a tracer keeps only frames called `forward`, and so loses the author's line in a
+    helper. A module's method that is called by name counts as a forward.
     """
     modules = _ModuleFrames(model)
 
-    def kept(summary: traceback.StackSummary) -> traceback.StackSummary:
-        summary, note = modules.noted(summary)
-        summary = forwards_and_helpers(summary)
+    def filter_frames(summary: traceback.StackSummary) -> traceback.StackSummary:
+        summary, note = modules.annotate(summary)
+        summary = select_authors_frames(summary)
         if summary and note:
-            summary[-1] = _named(summary[-1], f"{summary[-1].name}|{note}")
+            summary[-1] = _with_name(summary[-1], f"{summary[-1].name}|{note}")
         return summary
 
-    return frames_kept(kept)
+    return frames_kept(filter_frames)
 
 
 class _ModuleFrames:
-    """Knows a model's modules, and which calls of them the running frames are in."""
+    """Finds the module calls that the running frames belong to."""
 
     def __init__(self, model: torch.nn.Module) -> None:
         registered = {id(vars(m)): (p, m) for p, m in reversed(list(model.named_modules()))}
-        plain = {id(vars(m)): (p, m) for p, m in reversed(list(plain_modules(model).items()))}
-        # A tracer's stand-in for a module is another object with the same attributes.
-        self.places = {**plain, **registered}
+        plain = {id(vars(m)): (p, m) for p, m in reversed(list(find_plain_modules(model).items()))}
+        # A tracer replaces a module by another object with the same attributes dict.
+        self.modules = {**plain, **registered}
         self.registered = frozenset(registered)
         self.calls: Counter[str] = Counter()
-        self.latest: dict[str, tuple[FrameType, int]] = {}
-        """By path: the frame of the latest call that frames alone show, and its number."""
+        self.latest_calls: dict[str, tuple[FrameType, int]] = {}
+        """By path: frame and number of the latest call that only frames show."""
 
-    def noted(self, summary: traceback.StackSummary) -> tuple[traceback.StackSummary, str]:
-        """A stack trace in which such a method is called `forward`, and a note of all such calls.
+    def annotate(self, summary: traceback.StackSummary) -> tuple[traceback.StackSummary, str]:
+        """Return a stack trace that calls such a method `forward`, and a note on these calls.
 
-        For each, the note says how many calls of the tracer's own stack of modules are around it. A
-        forward that is no module's, or that its module's own method calls, is a function.
+        For each, the note gives the number of calls around it on the tracer's own stack of modules.
+        A forward that belongs to no module, or that its module's own method calls, counts as a
+        function.
         """
-        frames = _running()[: len(summary)]
+        frames = _running_frames()[: len(summary)]
         if [(f.f_code.co_filename, f.f_code.co_name) for f in frames] != [
             (entry.filename, entry.name) for entry in summary
         ]:
             return summary, ""
         self._forget_finished(frames)
-        entries, around, notes, depth = list(summary), [""], list[str](), 0
-        by_name: str | None = None
+        entries, enclosing, notes, depth = list(summary), [""], list[str](), 0
+        direct_path: str | None = None
         for n, frame in enumerate(frames):
-            called = frame.f_code is _CALL
-            own = not frame.f_code.co_filename.startswith((_TORCH, _KDRUN))
-            module = _first_argument(frame) if own or called else None
-            path = self._path(module)
-            no_call = not isinstance(module, torch.nn.Module) or path == around[-1] == by_name
-            if own and frame.f_code.co_name == "forward" and no_call:
-                entries[n] = _named(entries[n], _function(frame))
-            registered = called and id(getattr(module, "__dict__", None)) in self.registered
-            depth += registered and path != ""
-            if not isinstance(module, torch.nn.Module) or path is None or path in around:
+            is_call = frame.f_code is _CALL
+            is_authors = not frame.f_code.co_filename.startswith((_TORCH, _KDRUN))
+            module = _first_argument(frame) if is_authors or is_call else None
+            path = self._find_path(module)
+            is_function = (
+                not isinstance(module, torch.nn.Module) or path == enclosing[-1] == direct_path
+            )
+            if is_authors and frame.f_code.co_name == "forward" and is_function:
+                entries[n] = _with_name(entries[n], _function_name(frame))
+            is_registered = is_call and id(getattr(module, "__dict__", None)) in self.registered
+            depth += is_registered and path != ""
+            if not isinstance(module, torch.nn.Module) or path is None or path in enclosing:
                 continue
-            around.append(path)
-            if not registered:
-                notes.append(f"{depth}|{self._scope(path, module, frame)}")
-            if not called:
-                entries[n], by_name = _named(entries[n], "forward"), path
+            enclosing.append(path)
+            if not is_registered:
+                notes.append(f"{depth}|{self._describe_call(path, module, frame)}")
+            if not is_call:
+                entries[n], direct_path = _with_name(entries[n], "forward"), path
         note = ";".join(notes)
         return traceback.StackSummary.from_list(entries), "" if " " in note else note
 
-    def _path(self, module: object) -> str | None:
-        found = self.places.get(id(vars(module))) if isinstance(module, torch.nn.Module) else None
-        return found and found[0]
+    def _find_path(self, module: object) -> str | None:
+        entry = self.modules.get(id(vars(module))) if isinstance(module, torch.nn.Module) else None
+        return entry and entry[0]
 
-    def _scope(self, path: str, module: torch.nn.Module, frame: FrameType) -> str:
-        if path not in self.latest or self.latest[path][0] is not frame:
-            self.latest[path] = frame, self.calls[path]
+    def _describe_call(self, path: str, module: torch.nn.Module, frame: FrameType) -> str:
+        if path not in self.latest_calls or self.latest_calls[path][0] is not frame:
+            self.latest_calls[path] = frame, self.calls[path]
             self.calls[path] += 1
         method = "" if frame.f_code is _CALL else frame.f_code.co_name
         cls = f"{type(module).__module__}.{type(module).__qualname__}"
-        return "|".join((path, cls.replace(" ", ""), str(self.latest[path][1]), method))
+        return "|".join((path, cls.replace(" ", ""), str(self.latest_calls[path][1]), method))
 
     def _forget_finished(self, frames: list[FrameType]) -> None:
-        """Let go of what finished calls held; their frames are only compared with others."""
+        """Release what finished calls hold; their frames are only compared with others."""
         live = set(map(id, frames))
-        for frame, _ in self.latest.values():
+        for frame, _ in self.latest_calls.values():
             if id(frame) not in live:
                 with contextlib.suppress(RuntimeError):
                     frame.clear()
 
 
 def _first_argument(frame: FrameType) -> object:
-    """What a method is called of; None for a function that is no forward."""
+    """Return the object that a method is called on; None for a function that is no forward."""
     code = frame.f_code
     if not code.co_argcount or (code.co_varnames[0] != "self" and code.co_name != "forward"):
         return None
     return frame.f_locals.get(code.co_varnames[0])
 
 
-def _function(frame: FrameType) -> str:
-    """What a forward is called that is no call of a module: by its class, where that is known."""
+def _function_name(frame: FrameType) -> str:
+    """Return the name for a forward that is no module call: its class, if that is known."""
     cls = getattr(frame.f_code, "co_qualname", "").rpartition(".")[0].rpartition(".")[2]
     return "forward_" if isinstance(_first_argument(frame), torch.nn.Module) or not cls else cls
 
 
-def _named(entry: traceback.FrameSummary, name: str) -> traceback.FrameSummary:
-    """A line of a stack trace with another function's name."""
+def _with_name(entry: traceback.FrameSummary, name: str) -> traceback.FrameSummary:
+    """Return a stack trace entry with another function name."""
     return traceback.FrameSummary(entry.filename, entry.lineno, name, lookup_line=False)
 
 
-def with_methods(scopes: tuple[Scope, ...], trace: str) -> tuple[Scope, ...]:
-    """The module calls around an operation, those that only its stack trace notes among them."""
+def add_method_scopes(scopes: tuple[Scope, ...], trace: str) -> tuple[Scope, ...]:
+    """Return the module calls around an operation, with those that its stack trace notes."""
     note = _NOTE.search(trace)
-    found = list(scopes)
+    result = list(scopes)
     for n, text in enumerate(note["calls"].split(";") if note is not None else ()):
         depth, path, cls, call, method = text.split("|")
         builtin = cls.startswith("torch.nn.")
         scope = Scope(path, cls.rpartition(".")[2], int(call), builtin, method)
-        found.insert(int(depth) + n, scope)
-    return tuple(found)
+        result.insert(int(depth) + n, scope)
+    return tuple(result)
 
 
-def _running() -> list[FrameType]:
-    """The frames that run, outermost first."""
+def _running_frames() -> list[FrameType]:
+    """Return the running frames, outermost first."""
     frames, frame = list[FrameType](), sys._getframe(1)
     while frame is not None:
         frames.append(frame)

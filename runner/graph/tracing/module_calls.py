@@ -1,4 +1,4 @@
-"""This file knows about a plain run: which modules are called, on what, where nothing is traced."""
+"""Runs a model without a tracer and records the calls of its innermost modules."""
 
 from __future__ import annotations
 
@@ -10,35 +10,42 @@ import torch
 from torch import nn
 
 from runner.graph.ir import Mode, TensorSpec
-from runner.problems import Problem, author_code, check_outputs, load_problem, plain, seed
+from runner.problems import (
+    Problem,
+    author_code,
+    check_outputs,
+    load_problem,
+    seed,
+    to_plain_containers,
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """One call of a module that has no other in it."""
+class ModuleCall:
+    """One call of a module that contains no other module."""
 
     path: str
     cls: str
-    said: str
-    """What the module says about itself: `in_features=3, out_features=4, bias=True`."""
+    extra_repr: str
+    """The module's own description: `in_features=3, out_features=4, bias=True`."""
     inputs: tuple[TensorSpec, ...]
     weights: tuple[tuple[str, TensorSpec], ...]
     outputs: tuple[TensorSpec, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
-    """What one plain run shows. Functions that the author calls directly are not in it."""
+class PlainRun:
+    """The record of one plain run. Functions that the author calls directly are not in it."""
 
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
-    calls: tuple[Call, ...]
+    calls: tuple[ModuleCall, ...]
     states: int
-    """Parameters and buffers."""
+    """Number of parameters and buffers."""
 
 
-def observe(problem: Problem, mode: Mode = "eval") -> Observed:
-    """Run a problem once, on real tensors, and note each call of its innermost modules.
+def observe_module_calls(problem: Problem, mode: Mode = "eval") -> PlainRun:
+    """Run a problem once, on real tensors, and record each call of its innermost modules.
 
     Raises:
         ProblemError: the author's code fails.
@@ -50,15 +57,15 @@ def observe(problem: Problem, mode: Mode = "eval") -> Observed:
     model.train(mode == "train")
     seed(0)
     args, kwargs = loaded.get_inputs()
-    calls: list[Call] = []
+    calls: list[ModuleCall] = []
     for path, module in model.named_modules():
         if path and not any(module.children()):
-            module.register_forward_hook(_noting(path, calls), with_kwargs=True)
+            module.register_forward_hook(_recording_hook(path, calls), with_kwargs=True)
     seed(0)
     with torch.no_grad(), author_code(problem):
         output = model(*args, **kwargs)
     states = sum(1 for _ in model.parameters()) + sum(1 for _ in model.buffers())
-    return Observed(
+    return PlainRun(
         inputs=_specs((args, kwargs)),
         outputs=tuple(map(_spec, check_outputs(problem, output))),
         calls=tuple(calls),
@@ -66,16 +73,16 @@ def observe(problem: Problem, mode: Mode = "eval") -> Observed:
     )
 
 
-def _noting(path: str, calls: list[Call]) -> Callable[..., None]:
+def _recording_hook(path: str, calls: list[ModuleCall]) -> Callable[..., None]:
     def note(module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
-        own = (*module.named_parameters(), *module.named_buffers())
+        states = (*module.named_parameters(), *module.named_buffers())
         calls.append(
-            Call(
+            ModuleCall(
                 path=path,
                 cls=type(module).__name__,
-                said=module.extra_repr().replace("\n", " "),
+                extra_repr=module.extra_repr().replace("\n", " "),
                 inputs=_specs((args, kwargs)),
-                weights=tuple((name, _spec(tensor)) for name, tensor in own),
+                weights=tuple((name, _spec(tensor)) for name, tensor in states),
                 outputs=_specs(output),
             )
         )
@@ -84,7 +91,7 @@ def _noting(path: str, calls: list[Call]) -> Callable[..., None]:
 
 
 def _specs(value: Any) -> tuple[TensorSpec, ...]:
-    return tuple(map(_spec, _tensors(plain(value))))
+    return tuple(map(_spec, _tensors(to_plain_containers(value))))
 
 
 def _tensors(value: Any) -> Iterable[torch.Tensor]:

@@ -1,9 +1,9 @@
-"""This file knows about how a tensor came about before `forward`: in `__init__` or `get_inputs()`.
+"""Records how tensors are made before `forward`, in `__init__` or `get_inputs()`.
 
-While the author's code builds the model and the inputs, every operator call is recorded. From the
-record, the few operations that make one tensor are cut out (backwards, by storage, so that
-`pe[:, 0::2] = sin(...)` counts), and become a `Recipe`: a mask or a table is computed in the
-emitted file by the author's own operations, and inputs are drawn by the author's own rule.
+While the author's code builds the model and the inputs, every operator call is recorded. The few
+operations that make one tensor are then selected from the record, backwards and by storage, so that
+`pe[:, 0::2] = sin(...)` counts. They become a `Recipe`: an emitted file computes a mask or a table
+by the author's own operations, and draws inputs by the author's own rule.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import torch
 
 from runner.graph.ir import Arg, Operation, Origin, Recipe, Ref, Symbol, TensorSpec
 from runner.graph.operations import kind
-from runner.graph.tracing.refusal import Refused
-from runner.graph.tracing.source_statement import origin_here
+from runner.graph.tracing.refusal import CaptureRefusal
+from runner.graph.tracing.source_statement import current_origin
 from runner.torch_internals import (
     FakeTensor,
     TorchDispatchMode,
@@ -32,11 +32,11 @@ from runner.torch_internals import (
 LONGEST_RECIPE = 40
 LONGEST_LITERAL = 64
 _DIGITS = range(3, 10)
-_DROPPED = {"device", "layout", "pin_memory", "generator", "non_blocking"}
+_IGNORED_KEYWORDS = {"device", "layout", "pin_memory", "generator", "non_blocking"}
 
 
 def spec_of(tensor: torch.Tensor) -> TensorSpec:
-    """Shape, dtype and strides of a tensor, real or fake."""
+    """Return shape, dtype and strides of a tensor, real or fake."""
     strides = tuple(int(s) for s in tensor.stride()) if tensor.layout == torch.strided else ()
     return TensorSpec(
         tuple(int(s) for s in tensor.shape), str(tensor.dtype).removeprefix("torch."), strides
@@ -44,7 +44,7 @@ def spec_of(tensor: torch.Tensor) -> TensorSpec:
 
 
 def literal_of(value: Any) -> Arg:
-    """A non-tensor argument in our notation; raises TypeError where it has none."""
+    """Return a non-tensor argument in the graph's notation; raise TypeError if it has none."""
     if value is None or isinstance(value, (bool, int, float, complex, str)):
         return value
     if isinstance(value, (torch.dtype, torch.memory_format, torch.layout)):
@@ -54,55 +54,55 @@ def literal_of(value: Any) -> Arg:
     if isinstance(value, (list, tuple)):
         return tuple(literal_of(item) for item in value)
     if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
-        raise Refused(f"a size depends on values: {value}")
-    raise Refused(f"an argument is a {type(value).__name__}")
+        raise CaptureRefusal(f"a size depends on values: {value}")
+    raise CaptureRefusal(f"an argument is a {type(value).__name__}")
 
 
 def tensor_literal(tensor: torch.Tensor, longest: int = LONGEST_LITERAL) -> str | None:
-    """A real tensor as Python, None where it holds more than `longest` numbers."""
+    """Return a real tensor as Python text; None if it holds more than `longest` numbers."""
     if isinstance(tensor, FakeTensor) or tensor.numel() > longest:
         return None
-    with without_modes():  # under fake tensors, reading would go by way of a fake
-        numbers = repr(_shortest(tensor).tolist())
+    with without_modes():  # A fake tensor mode would make the read fake.
+        numbers = repr(_shortest_decimals(tensor).tolist())
     numbers = numbers.replace("nan", 'float("nan")').replace("inf", 'float("inf")')
     return f"torch.tensor({numbers}, dtype={tensor.dtype})"
 
 
-def _shortest(tensor: torch.Tensor) -> torch.Tensor:
-    """The numbers as doubles, with the fewest digits that give them back: 0.37."""
+def _shortest_decimals(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the numbers as doubles with the fewest digits that round to the same value: 0.37."""
     if not tensor.is_floating_point() or tensor.dtype == torch.float64:
         return tensor
     exact = tensor.detach().double()
-    found = exact
+    result = exact
     for digits in reversed(_DIGITS):
         rounded = [float(f"{number:.{digits}g}") for number in exact.flatten().tolist()]
         shorter = torch.tensor(rounded, dtype=torch.float64).view(exact.shape)
-        found = torch.where(shorter.to(tensor.dtype) == tensor, shorter, found)
-    return found
+        result = torch.where(shorter.to(tensor.dtype) == tensor, shorter, result)
+    return result
 
 
 def schema_names(target: Any) -> tuple[str, ...]:
-    """Names of an operator's arguments."""
+    """Return the names of an operator's arguments."""
     return tuple(argument.name for argument in schema(target).arguments)
 
 
 def plain_kwargs(kwargs: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Keyword arguments without those that say where a tensor lives, or nothing."""
+    """Yield the keyword arguments that are not None and do not say where a tensor lives."""
     for name, value in kwargs.items():
-        if name in _DROPPED or value is None:
+        if name in _IGNORED_KEYWORDS or value is None:
             continue
         yield name, value
 
 
-class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Writes down each operator call; use it around the author's `__init__` and `get_inputs()`."""
+class ProvenanceRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Records each operator call; used around the author's `__init__` and `get_inputs()`."""
 
     def __init__(self, longest: int = LONGEST_LITERAL) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.calls: list[tuple[Any, tuple[Any, ...], dict[str, Any], Any, Origin | None]] = []
         self._longest = longest
         self._literals: dict[int, str | None] = {}
-        """What a tensor written as numbers held when it was made, by storage; it may change."""
+        """By storage: the original text of a tensor that was written out; it may change later."""
         self._writers: dict[int, list[int]] = {}
         self._indexed = 0
 
@@ -117,45 +117,46 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             literal = tensor_literal(args[0], self._longest)
             self._literals.setdefault(storage_of(args[0]), literal)
         out = func(*args, **(kwargs or {}))
-        self.calls.append((func, args, kwargs or {}, out, origin_here()))
+        self.calls.append((func, args, kwargs or {}, out, current_origin()))
         return out
 
     def _index(self) -> None:
-        """Which calls wrote to each storage."""
+        """Find out which calls wrote to each storage."""
         for position in range(self._indexed, len(self.calls)):
             func, args, _, out, _ = self.calls[position]
-            made = _tensors(out) or (_tensors(args[:1]) if schema(func).is_mutable else [])
-            for storage in {storage_of(t) for t in made}:
+            outputs = _tensors(out) or (_tensors(args[:1]) if schema(func).is_mutable else [])
+            for storage in {storage_of(t) for t in outputs}:
                 self._writers.setdefault(storage, []).append(position)
         self._indexed = len(self.calls)
 
     def recipe(self, tensor: torch.Tensor) -> Recipe | None:
-        """The operations that make `tensor`.
+        """Return the operations that make `tensor`.
 
-        None where some of it came from elsewhere, or where it took too many.
+        Return None if a part of it comes from elsewhere, or if there are more than LONGEST_RECIPE
+        calls.
         """
         self._index()
         queue = [storage_of(tensor)]
-        seen = set(queue)
-        chosen: set[int] = set()
+        visited = set(queue)
+        selected: set[int] = set()
         while queue:
             for position in self._writers.get(queue.pop(), ()):
-                if position in chosen:
+                if position in selected:
                     continue
-                chosen.add(position)
-                if len(chosen) > LONGEST_RECIPE:
+                selected.add(position)
+                if len(selected) > LONGEST_RECIPE:
                     return None
                 _, args, kwargs, _, _ = self.calls[position]
-                for storage in {storage_of(t) for t in _tensors((args, kwargs))} - seen:
-                    seen.add(storage)
+                for storage in {storage_of(t) for t in _tensors((args, kwargs))} - visited:
+                    visited.add(storage)
                     queue.append(storage)
         try:
-            return _write([self.calls[i] for i in sorted(chosen)], tensor, self._literals)
+            return _write_recipe([self.calls[i] for i in sorted(selected)], tensor, self._literals)
         except (TypeError, KeyError):
             return None
 
 
-def _write(
+def _write_recipe(
     calls: list[Any], tensor: torch.Tensor, literals: dict[int, str | None]
 ) -> Recipe | None:
     names: dict[int, str] = {}
@@ -164,7 +165,7 @@ def _write(
     operations: list[Operation] = []
     result = None
 
-    def name(t: torch.Tensor, stem: str) -> str:
+    def add_name(t: torch.Tensor, stem: str) -> str:
         names[id(t)] = fresh = f"{stem}_{len(values)}"
         values[fresh] = spec_of(t)
         places[storage_of(t), values[fresh]] = fresh
@@ -177,10 +178,10 @@ def _write(
             place = (storage_of(value), spec_of(value))
             if place in places:
                 return Ref(places[place])
-            known = literals.get(storage_of(value)) or tensor_literal(value)
-            if known is None:
+            literal = literals.get(storage_of(value)) or tensor_literal(value)
+            if literal is None:
                 raise KeyError("a tensor from elsewhere")
-            return Symbol(known)
+            return Symbol(literal)
         if isinstance(value, (list, tuple)):
             return tuple(convert(item) for item in value)
         return literal_of(value)
@@ -193,7 +194,7 @@ def _write(
         kwargs_ir = tuple((k, convert(v)) for k, v in plain_kwargs(kwargs))
         outputs = []
         for t in _tensors(out):
-            outputs.append(names[id(t)] if id(t) in names else name(t, stem))
+            outputs.append(names[id(t)] if id(t) in names else add_name(t, stem))
             if t is tensor or (
                 storage_of(t) == storage_of(tensor) and spec_of(t) == spec_of(tensor)
             ):
@@ -205,31 +206,31 @@ def _write(
             outputs=tuple(outputs),
             view=func.is_view,
             schema=schema_names(func),
-            listed=isinstance(out, (list, tuple)),
+            returns_list=isinstance(out, (list, tuple)),
             origin=origin,
         )
         operations.append(with_dtype(op, values[outputs[0]]) if outputs else op)
     if result is None:
         return None
-    needed, result = _needed(operations, result)
-    return Recipe(needed, result, tuple(values.items()))
+    remaining, result = _remove_unread(operations, result)
+    return Recipe(remaining, result, tuple(values.items()))
 
 
-def _needed(operations: list[Operation], result: str) -> tuple[tuple[Operation, ...], str]:
-    """Without the views and aliases that nothing reads.
+def _remove_unread(operations: list[Operation], result: str) -> tuple[tuple[Operation, ...], str]:
+    """Remove the operations whose results nothing reads.
 
-    `detach`, `alias` and `lift_fresh` become their argument.
+    `detach`, `alias` and `lift_fresh` are replaced by their argument.
     """
-    same: dict[str, str] = {}
-    kept: list[Operation] = []
+    replacements: dict[str, str] = {}
+    renamed_operations: list[Operation] = []
     for op in operations:
-        args = tuple(_renamed(a, same) for a in op.args)
-        kwargs = tuple((k, _renamed(v, same)) for k, v in op.kwargs)
+        args = tuple(_rename_refs(a, replacements) for a in op.args)
+        kwargs = tuple((k, _rename_refs(v, replacements)) for k, v in op.kwargs)
         if op.name in {"detach", "alias", "lift_fresh", "detach_"} and isinstance(args[0], Ref):
-            same[op.outputs[0]] = args[0].name
+            replacements[op.outputs[0]] = args[0].name
             continue
-        outputs = tuple(same.get(o, o) for o in op.outputs)
-        kept.append(
+        outputs = tuple(replacements.get(o, o) for o in op.outputs)
+        renamed_operations.append(
             Operation(
                 op.target,
                 args,
@@ -238,24 +239,24 @@ def _needed(operations: list[Operation], result: str) -> tuple[tuple[Operation, 
                 origin=op.origin,
                 view=op.view,
                 schema=op.schema,
-                listed=op.listed,
+                returns_list=op.returns_list,
             )
         )
-    result = same.get(result, result)
-    used = {result}
-    final: list[Operation] = []
-    for op in reversed(kept):
-        if op.name.endswith("_") or not op.outputs or any(o in used for o in op.outputs):
-            final.append(op)
-            used.update(op.refs())
-    return tuple(reversed(final)), result
+    result = replacements.get(result, result)
+    read_values = {result}
+    remaining: list[Operation] = []
+    for op in reversed(renamed_operations):
+        if op.name.endswith("_") or not op.outputs or any(o in read_values for o in op.outputs):
+            remaining.append(op)
+            read_values.update(op.refs())
+    return tuple(reversed(remaining)), result
 
 
-def _renamed(value: Arg, same: dict[str, str]) -> Arg:
+def _rename_refs(value: Arg, replacements: dict[str, str]) -> Arg:
     if isinstance(value, Ref):
-        return Ref(same.get(value.name, value.name))
+        return Ref(replacements.get(value.name, value.name))
     if isinstance(value, tuple):
-        return tuple(_renamed(item, same) for item in value)
+        return tuple(_rename_refs(item, replacements) for item in value)
     return value
 
 
@@ -264,9 +265,9 @@ def _tensors(tree: Any) -> list[torch.Tensor]:
 
 
 def with_dtype(op: Operation, spec: TensorSpec) -> Operation:
-    """Say the dtype of what is made from nothing where the problem's file set another default."""
-    made = kind(op) in {"creation", "random"} and not any(op.refs())
-    if not (made and spec.floating and spec.dtype != "float32" and "dtype" in op.schema):
+    """Add the dtype to a creation operation where the problem's file set another default dtype."""
+    is_creation = kind(op) in {"creation", "random"} and not any(op.refs())
+    if not (is_creation and spec.floating and spec.dtype != "float32" and "dtype" in op.schema):
         return op
     if op.arg("dtype") is not None:
         return op

@@ -1,6 +1,6 @@
-"""This file knows about the shapes that recurrent layers return: capture need not unroll them.
+"""Lets capture skip the unrolling of recurrent layers.
 
-On fake tensors torch works the result of `gru`, `lstm` and `rnn` out by its own decomposition, step
+On fake tensors torch computes the result of `gru`, `lstm` and `rnn` by its own decomposition, step
 by step: a minute for a bidirectional GRU over 512 steps. Only the shapes matter there, and those
 follow from the arguments.
 """
@@ -13,24 +13,24 @@ from typing import Any
 
 import torch
 
-from runner.problems.fake_execution import recurrent_by_shape
+from runner.problems.fake_execution import recurrent_outputs
 from runner.torch_internals import FakeTensor, decompositions_replaced
 
 _aten = torch.ops.aten
 
 
-def unrolled_never() -> contextlib.AbstractContextManager[None]:
-    """While this lasts, a recurrent layer on fake tensors costs as much as any other operator."""
+def skip_unrolling() -> contextlib.AbstractContextManager[None]:
+    """Make a recurrent layer on fake tensors cost as much as any other operator."""
     operators = _aten.gru.input, _aten.lstm.input, _aten.rnn_tanh.input, _aten.rnn_relu.input
-    return decompositions_replaced(operators, _by_shape)
+    return decompositions_replaced(operators, _shape_kernel)
 
 
-def _by_shape(unroll: Callable[..., Any]) -> Callable[..., Any]:
-    """The result's shapes for fake tensors; real ones are computed as ever."""
+def _shape_kernel(unroll: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a kernel that gives shapes for fake tensors, and computes real tensors as before."""
 
     def kernel(sequence: torch.Tensor, state: Any, *args: Any) -> Any:
         if not isinstance(sequence, FakeTensor):
             return unroll(sequence, state, *args)
-        return recurrent_by_shape(sequence, state, *args)
+        return recurrent_outputs(sequence, state, *args)
 
     return kernel

@@ -1,4 +1,4 @@
-"""Where the author wrote an operation: the statement, its targets, the calls that lead to it."""
+"""Finds the author's statement for an operation, its targets and the calls that lead to it."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from runner.graph.ir import Origin
 
 _TORCH = str(Path(torch.__file__).parent)
 _KDRUN = str(Path(__file__).parents[2])
-_INSTALLED = "site-packages/"
+_SITE_PACKAGES = "site-packages/"
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
 
 
-def forwards_and_helpers(summary: traceback.StackSummary) -> traceback.StackSummary:
-    """The innermost forward outside torch, and what it calls in its own file or package.
+def select_authors_frames(summary: traceback.StackSummary) -> traceback.StackSummary:
+    """Keep the forwards outside torch, and what the innermost one calls in its own file or package.
 
-    Of a forward in no package, such as a problem file's, also what it calls in packages.
+    For a forward in no package, such as a problem file's, keep its calls in packages, too.
     """
     forwards = [
         i
@@ -34,27 +34,27 @@ def forwards_and_helpers(summary: traceback.StackSummary) -> traceback.StackSumm
     ]
     if not forwards:
         return traceback.StackSummary.from_list([])
-    home = _package(summary[forwards[-1]].filename)
-    helpers = [f for f in summary[forwards[-1] + 1 :] if _is_helper(f.filename, home)]
+    package = _package(summary[forwards[-1]].filename)
+    helpers = [f for f in summary[forwards[-1] + 1 :] if _is_helper(f.filename, package)]
     return traceback.StackSummary.from_list([*(summary[i] for i in forwards), *helpers])
 
 
-def _is_helper(file: str, home: str) -> bool:
-    """Whether a file belongs to a forward's own package, or to any where the forward has none."""
-    if _INSTALLED in home or file.startswith(_TORCH):
-        return _package(file) == home
-    return _package(file) == home or _INSTALLED in file
+def _is_helper(file: str, package: str) -> bool:
+    """Return whether a file is in the forward's own package, or in any if the forward has none."""
+    if _SITE_PACKAGES in package or file.startswith(_TORCH):
+        return _package(file) == package
+    return _package(file) == package or _SITE_PACKAGES in file
 
 
 @functools.cache
 def _package(file: str) -> str:
-    """What a file belongs to: an installed package, else itself."""
-    before, found, after = file.rpartition(_INSTALLED)
-    return before + found + after.partition("/")[0] if found else file
+    """Return the installed package that a file belongs to, or else the file."""
+    head, separator, tail = file.rpartition(_SITE_PACKAGES)
+    return head + separator + tail.partition("/")[0] if separator else file
 
 
-def origin(trace: str, problem_file: str) -> Origin | None:
-    """Where the operation of a stack trace stands; None where it holds no frame of the author's."""
+def find_origin(trace: str, problem_file: str) -> Origin | None:
+    """Return the place of a stack trace's operation; None if no frame is the author's."""
     frames = [
         (m["file"], int(m["line"]), m["function"].partition("|")[0]) for m in _FRAME.finditer(trace)
     ]
@@ -67,28 +67,40 @@ def origin(trace: str, problem_file: str) -> Origin | None:
         for i, (file, _, function) in enumerate(frames)
         if i >= max(start, 1) and not function.startswith(("<", "__"))
     )
-    home = _package(frames[start - 1][0]) if start else ""
-    frames = [f for i, f in enumerate(frames) if i < start or _package(f[0]) == home or not home]
-    named = next((f for _, _, f in reversed(frames) if not f.startswith("<")), "")
+    package = _package(frames[start - 1][0]) if start else ""
+    frames = [
+        f for i, f in enumerate(frames) if i < start or _package(f[0]) == package or not package
+    ]
+    function_name = next((f for _, _, f in reversed(frames) if not f.startswith("<")), "")
     frames = [*frames[:start], *frames[start:][-1:]]
-    own = [line for file, line, _ in frames if file == problem_file]
+    problem_lines = [line for file, line, _ in frames if file == problem_file]
     calls = [line if file == problem_file else None for file, line, f in frames if f == "forward"]
     *callers, (file, line, _) = frames
-    statement, targets, joined = _statement(file, line)
-    above = tuple((file, *_statement(file, line)[:2]) for file, line, _ in callers)
-    place = own[-1] if own else None
-    return Origin(file, statement, targets, place, tuple(calls), above, joined, named, functions)
+    statement, targets, joined = _find_statement(file, line)
+    outer_statements = tuple((file, *_find_statement(file, line)[:2]) for file, line, _ in callers)
+    problem_line = problem_lines[-1] if problem_lines else None
+    return Origin(
+        file,
+        statement,
+        targets,
+        problem_line,
+        tuple(calls),
+        outer_statements,
+        joined,
+        function_name,
+        functions,
+    )
 
 
-def origin_here() -> Origin | None:
-    """The author's statement that is running: the innermost frame outside torch and kdrun."""
+def current_origin() -> Origin | None:
+    """Return the author's statement that is running, from the frame outside torch and kdrun."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith((_TORCH, _KDRUN)):
         frame = frame.f_back
     if frame is None:
         return None
     file = frame.f_code.co_filename
-    statement, targets, _ = _statement(file, frame.f_lineno)
+    statement, targets, _ = _find_statement(file, frame.f_lineno)
     return Origin(file, statement, targets)
 
 
@@ -97,32 +109,34 @@ _Statement = tuple[int, tuple[str, ...], str]
 
 
 @functools.cache
-def _statement(file: str, line: int) -> _Statement:
-    """The innermost simple statement at a line."""
-    around = [(last - first, s) for first, last, s in _statements(file) if first <= line <= last]
-    return min(around, key=lambda sized: sized[0])[1] if around else (line, (), "")
+def _find_statement(file: str, line: int) -> _Statement:
+    """Return the innermost simple statement at a line."""
+    candidates = [
+        (end - first, s) for first, end, s in _list_statements(file) if first <= line <= end
+    ]
+    return min(candidates, key=lambda candidate: candidate[0])[1] if candidates else (line, (), "")
 
 
 @functools.cache
-def _statements(file: str) -> list[tuple[int, int, _Statement]]:
-    """First and last line of each simple statement, and what `_statement` says of it."""
+def _list_statements(file: str) -> list[tuple[int, int, _Statement]]:
+    """Return, for each simple statement, its first and last line and its description."""
     try:
         tree = ast.parse("".join(linecache.getlines(file)))
     except SyntaxError:
         return []
-    found = []
+    statements = []
     for node in ast.walk(tree):
         if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr)):
             targets = (
                 node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
             )
-            one = len(targets) == 1 and not (
+            has_single_target = len(targets) == 1 and not (
                 isinstance(node.value, _NO_TENSOR) and not isinstance(targets[0], ast.Tuple)
             )
-            names = tuple(_names(targets[-1])) if one else ()
+            names = tuple(_target_names(targets[-1])) if has_single_target else ()
             statement = (node.lineno, names, _joined_list(node))
-            found.append((node.lineno, node.end_lineno or node.lineno, statement))
-    return found
+            statements.append((node.lineno, node.end_lineno or node.lineno, statement))
+    return statements
 
 
 _NO_TENSOR = (ast.Lambda, ast.List, ast.ListComp, ast.GeneratorExp, ast.Dict, ast.DictComp)
@@ -131,7 +145,7 @@ _JOINS = {"cat", "concat", "concatenate", "stack"}
 
 
 def _joined_list(statement: ast.stmt) -> str:
-    """The variable of the one list that `torch.cat` or `torch.stack` joins in a statement."""
+    """Return the variable of the only list that `torch.cat` or `torch.stack` joins."""
     lists = [
         call.args[0].id
         for call in ast.walk(statement)
@@ -144,13 +158,13 @@ def _joined_list(statement: ast.stmt) -> str:
     return lists[0] if len(lists) == 1 else ""
 
 
-def _names(target: ast.AST | None) -> Iterator[str]:
+def _target_names(target: ast.AST | None) -> Iterator[str]:
     if isinstance(target, ast.Name):
         yield target.id
     elif isinstance(target, ast.Attribute):
         yield target.attr
     elif isinstance(target, ast.Subscript):
-        yield from _names(target.value)
+        yield from _target_names(target.value)
     elif isinstance(target, (ast.Tuple, ast.List)):
         for item in target.elts:
-            yield from _names(item)
+            yield from _target_names(item)

@@ -16,7 +16,7 @@ from runner.errors import MissingError, ProblemError
 from runner.problems import (
     check_outputs,
     is_checkout,
-    out_of_memory,
+    is_out_of_memory,
 )
 from runner.quantities import counted
 from runner.torch_internals import storage_of
@@ -294,7 +294,7 @@ class CompositionGate:
                     self.bench, model, inputs, output, seen, lambda t: self._draw(problem, t)
                 )
             except (MemoryError, RuntimeError) as error:
-                if not out_of_memory(error):
+                if not is_out_of_memory(error):
                     raise
                 health = Health(not_examined=[UNEXAMINED])  # it takes more than the gates do
             for note in health.notes:

@@ -16,15 +16,15 @@ from torch import nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-from runner.problems import load_problem, plain, read_problem
+from runner.problems import load_problem, read_problem, to_plain_containers
 from runner.problems.fake_execution import (
     FakeTensors,
-    LeftAsMade,
-    move,
-    on_device,
-    recurrent_by_shape,
+    SkipFillMode,
+    copy_to_device,
+    move_model,
+    recurrent_outputs,
 )
-from runner.problems.simulated_device import NumbersToDevice, simulated_device
+from runner.problems.simulated_device import NumbersOnDeviceMode, simulated_device
 from runner.torch_internals import (
     DataDependentOutputException,
     DynamicOutputShapeException,
@@ -189,7 +189,7 @@ class DeviceGate:
         with foreign_code(file, self._bench.directory), torch.no_grad():
             loaded = self._either(lambda: load(file), placing)
             quick = device != _CPU and placing is None
-            with LeftAsMade():
+            with SkipFillMode():
                 model = self._without_values(loaded.build) if quick else None
                 if model is None:
                     model = self._either(loaded.build, placing)
@@ -198,21 +198,21 @@ class DeviceGate:
                 inputs = self._either(loaded.get_inputs, placing)
             model.train(self._bench.options.mode == "train")
             if device != _CPU:
-                move(model, self._fake, device)
+                move_model(model, self._fake, device)
                 inputs = placed(inputs, self._moved)
             args, kwargs = inputs
             with (
                 without_guards(),
                 self._fake,
-                NumbersToDevice(),
+                NumbersOnDeviceMode(),
                 ByShape(),
                 placing or nullcontext(),
             ):
-                return tensors(plain(model(*args, **kwargs)))
+                return tensors(to_plain_containers(model(*args, **kwargs)))
 
     def _moved(self, tensor: torch.Tensor) -> torch.Tensor:
         if tensor.is_meta:
-            return on_device(tensor, self._fake, self._device)
+            return copy_to_device(tensor, self._fake, self._device)
         with self._fake:
             return tensor.to(self._device)
 
@@ -243,7 +243,7 @@ class DeviceGate:
                 raise
             with RepeatedDraws():
                 made = make()
-            return self._fake.copied(made) if isinstance(made, nn.Module) else made
+            return self._fake.copy_model(made) if isinstance(made, nn.Module) else made
 
     def _problem(self, file: str) -> _Loaded:
         problem = load_problem(read_problem(self._bench.directory / file))
@@ -302,7 +302,7 @@ class ByShape(TorchFunctionMode):
             if not packed and len({tensor.device for tensor in given}) > 1:
                 torch.cat([tensor.flatten() for tensor in given])  # raises where that is seen
             if not packed:
-                return recurrent_by_shape(*args)
+                return recurrent_outputs(*args)
         if func in _CELLS:
             states = tensors(args[1])
             torch.cat([tensor.flatten() for tensor in tensors(args)])  # raises across devices

@@ -13,7 +13,7 @@ from typing import Any
 
 from torch import nn
 
-from runner.problems import plain
+from runner.problems import to_plain_containers
 from runner.torch_internals import without_modes
 from runner.verify.findings import Findings
 from runner.verify.gates.compare import STEP, compare
@@ -99,7 +99,7 @@ class Boundaries:
                     self._findings.note(f"{alone}{component} writes into its inputs")
                 else:
                     state = state_after(module) if self._bench.options.mode == "train" else {}
-                    with self._held(plain(output), [args, kwargs, held]) as expected:
+                    with self._held(to_plain_containers(output), [args, kwargs, held]) as expected:
                         if expected is None and output is not None:
                             self._findings.note(f"{alone}no room beside the model")
                         else:
@@ -140,7 +140,7 @@ class Boundaries:
             foreign_code(f"{file}: forward", bench.directory),
             self.watching(modules, opened.names(found)),
         ):
-            actual = plain(model(*args, **kwargs))
+            actual = to_plain_containers(model(*args, **kwargs))
         difference = compare(expected, actual, STEP)
         difference |= state_fault(state, model, opened.mapping)
         if difference.reason:

@@ -23,7 +23,7 @@ from torch.overrides import (
 )
 
 import runner
-from runner.problems import plain
+from runner.problems import to_plain_containers
 from runner.torch_internals import (
     DisableTorchFunction,
     TorchDispatchMode,
@@ -101,7 +101,7 @@ class Recorder:
 
     def outputs(self, value: Any) -> Any:
         """The forward's result, in the numbers of this recording."""
-        return encode(plain(value), self.number)
+        return encode(to_plain_containers(value), self.number)
 
     def number(self, tensor: torch.Tensor) -> int:
         """A tensor's number; one that nothing here made is handed over, or shows what another
@@ -335,12 +335,12 @@ def _watched(
 ) -> Callable[..., Any]:
     def watched(*args: Any, **kwargs: Any) -> Any:
         with without_modes(), DisableTorchFunction():
-            told = [encode(plain(given), recorder.number) for given in (args, kwargs)]
+            told = [encode(to_plain_containers(given), recorder.number) for given in (args, kwargs)]
             recorder.record(["enter", path, *told])
         with recorder.component(file if is_of_torch(forward) else None):
             output = forward(*args, **kwargs)
         with without_modes(), DisableTorchFunction():
-            recorder.record(["leave", encode(plain(output), recorder.number)])
+            recorder.record(["leave", encode(to_plain_containers(output), recorder.number)])
         return output
 
     return watched

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from runner.errors import KdrunError
-from runner.problems import known_level, read_problem
+from runner.problems import find_dataset_level, read_problem
 from runner.verify.guard.replica import Model
 from runner.verify.guard.replica import called as function_of
 
@@ -69,7 +69,7 @@ def more_than_one(model: Model, original: Path | None, aside: Path) -> Several |
     if len(found) == 2 and found[0] in _CONTRACTIONS and found[1] == "add" and program.adds_weight:
         return None
     level_1 = original is not None and (
-        frozenset(found) in _OF_LEVEL_1 or known_level(original) == "level1"
+        frozenset(found) in _OF_LEVEL_1 or find_dataset_level(original) == "level1"
     )
     if level_1:
         return None

@@ -24,7 +24,7 @@ import torch
 from torch import nn
 
 from runner.errors import MissingError
-from runner.problems import LoadedProblem, load_problem, plain, read_problem
+from runner.problems import LoadedProblem, load_problem, read_problem, to_plain_containers
 from runner.problems.simulated_device import simulated_device
 from runner.torch_internals import FakeTensorMode
 from runner.verify.findings import Findings
@@ -246,7 +246,7 @@ class Worker:
 
         drawn = bench.draw(request["what"], get_inputs, 0, repeated=request["repeated"])
         held: list[torch.Tensor] = []
-        told = encode(plain(drawn), lambda tensor: _place(tensor, held))
+        told = encode(to_plain_containers(drawn), lambda tensor: _place(tensor, held))
         return self._with_tensors({"inputs": told}, held)
 
     def do_build(self, request: Any) -> Any:
@@ -380,7 +380,7 @@ class Worker:
         ):
             dtype = str(torch.get_default_dtype()).removeprefix("torch.")
             with recorder.recording():
-                output = plain(model(*args, **kwargs))
+                output = to_plain_containers(model(*args, **kwargs))
             told = recorder.outputs(output)
         rebound = []
         for n, slot in enumerate(self._slots[request["model"]]):

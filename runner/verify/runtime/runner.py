@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import torch
 from torch import nn
 
-from runner.problems import plain
+from runner.problems import to_plain_containers
 from runner.verify.gates.weights import vary, weights_of
 from runner.verify.layout import COMPOSITION_TEST, ORIGINAL
 from runner.verify.loading_files import CannotJudge, foreign_code
@@ -183,7 +183,7 @@ class Bench:
             watch or nullcontext(),
             hearing,
         ):
-            output = plain(model(*args, **kwargs))
+            output = to_plain_containers(model(*args, **kwargs))
         if watch:
             watch.returned(output)
         seen = _seen(watch, inputs, output) if watch else None
