@@ -27,7 +27,7 @@ from runner.batch.attempt import Attempt
 from runner.batch.child.task import Record, Task
 from runner.batch.cluster import connect
 from runner.batch.driver import Driver
-from runner.batch.plan import Item
+from runner.batch.plan import PlanItem
 from runner.batch.run import Run
 from runner.batch.submit import prepare
 from runner.cli import run_tables
@@ -54,16 +54,16 @@ class Stopwatch:
         self.bare: list[float] = []
         self.bytes: list[int] = []
 
-    def said(self, text: str) -> None:
+    def on_message(self, text: str) -> None:
         """Nothing to time."""
 
-    def running(self, what: Sequence[tuple[str, str]]) -> None:
+    def on_stages(self, what: Sequence[tuple[str, str]]) -> None:
         """Nothing to time."""
 
-    def repeated(self, label: str, repeat: Repeat) -> None:
+    def on_retry(self, label: str, repeat: Repeat) -> None:
         raise SystemExit(f"{label}: {repeat.cause}: {repeat.said}")
 
-    def ended(self, row: Row, done: int) -> None:
+    def on_problem_end(self, row: Row, done: int) -> None:
         if row.status != "passed":
             raise SystemExit(f"{row.label}: {row.status}: {row.reason}")
         self.times.append(time.monotonic())
@@ -133,7 +133,7 @@ def simulated(problems: int) -> bool:
         store = DirectoryStore(Path(place))
         settings = Settings(output=Path(place))
         items = [
-            Item(Problem(SAMPLE, f"{n}_simulated", "level1", "0" * 64), None, "new")
+            PlanItem(Problem(SAMPLE, f"{n}_simulated", "level1", "0" * 64), None, "new")
             for n in range(problems)
         ]
         watch = Stopwatch()
@@ -162,12 +162,12 @@ def simulated(problems: int) -> bool:
 def _pretending() -> Iterator[None]:
     import ray
 
-    remote, real = ray.remote(pretend), driver._remote
-    driver._remote = lambda: remote  # type: ignore[assignment]
+    remote, real = ray.remote(pretend), driver._remote_function
+    driver._remote_function = lambda: remote  # type: ignore[assignment]
     try:
         yield
     finally:
-        driver._remote = real
+        driver._remote_function = real
 
 
 def pretend(note: str, task_json: str, log: str) -> str:

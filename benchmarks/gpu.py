@@ -301,7 +301,7 @@ class CpuVerdicts:
 
     def _work(self) -> None:
         from runner.batch import local_execution
-        from runner.batch.child.child_process import close_zygote
+        from runner.batch.child.child_process import close_fork_server
         from runner.config import Settings
 
         while (row := self.rows.get()) is not None:
@@ -315,7 +315,7 @@ class CpuVerdicts:
                 continue
             fields = ("status", "reason", "max_diff", "bitwise_equal")
             row.cpu = {name: getattr(record, name) for name in fields}
-        close_zygote()
+        close_fork_server()
 
 
 def run_files(row: Row, options: argparse.Namespace, clock: Clock) -> None:
@@ -382,7 +382,7 @@ def in_children(
         if rows.is_file():
             done += map(json.loads, rows.read_text().splitlines())
         if outcome.answer is None and len(done) < len(items):
-            how = "took too long" if outcome.timed_out else outcome.how()
+            how = "took too long" if outcome.timed_out else outcome.describe_end()
             done.append(items[len(done)] | {"status": "crashed", "reason": how})
     late = {"status": "left out", "reason": "no time"}
     return done + [item | late for item in items[len(done) :]]
@@ -403,7 +403,7 @@ def share(
     pairs: list[tuple[Problem, Row]], options: argparse.Namespace, clock: Clock
 ) -> dict[str, Any]:
     """Verify two problems that passed alone at once, each in a child, on the same device."""
-    from runner.batch.child.child_process import close_zygote
+    from runner.batch.child.child_process import close_fork_server
     from runner.batch.child.device import look_for_device
 
     both = [(problem, row) for problem, row in pairs if row.status == "passed"][:2]
@@ -422,7 +422,7 @@ def share(
     with ThreadPoolExecutor(1) as pool:
         other = pool.submit(one, 1)
         results = [one(0), other.result()]
-        pool.submit(close_zygote)
+        pool.submit(close_fork_server)
     starts = [result.started.timestamp() for result in results]
     ends = [start + result.total_s for start, result in zip(starts, results, strict=True)]
     same = [r.max_diff == row.max_diff for r, (_, row) in zip(results, both, strict=True)]
@@ -481,7 +481,7 @@ def ask_device(options: argparse.Namespace) -> dict[str, Any]:
     outcome = run_child(
         Request("gpu_child:device_facts", options.device, aside, aside / "log", 8 * GIB, 120)
     )
-    return json.loads(outcome.answer) if outcome.answer else {"error": outcome.how()}
+    return json.loads(outcome.answer) if outcome.answer else {"error": outcome.describe_end()}
 
 
 def passed(row: Row) -> bool:

@@ -229,7 +229,7 @@ def same(data: Path, pulled: Path) -> None:
 
 def kdrun_upload(work: str, n: str, part: str) -> None:
     """A worker's share of the problems, one after the other; of one process, as `submit` does."""
-    from runner.batch.stored_results import AT_ONCE
+    from runner.batch.stored_results import MAX_CONCURRENT
     from runner.store import Manifest, ProblemResult, Row
     from runner.store.objects import each
 
@@ -242,7 +242,7 @@ def kdrun_upload(work: str, n: str, part: str) -> None:
 
     first, processes = map(int, part.split("/"))
     share = sorted(Path(work, "data/level3").iterdir())[first::processes]
-    rows = each(publish, share, 1 if processes > 1 else AT_ONCE)
+    rows = each(publish, share, 1 if processes > 1 else MAX_CONCURRENT)
     now = datetime.now(UTC)
     manifest = Manifest(
         run_id="run",

@@ -195,7 +195,7 @@ def in_child(function: str, problem: Problem, room: Path, options: argparse.Name
         )
     )
     if outcome.answer is None:
-        return Cost(outcome.seconds, 0.0, outcome.peak_memory_bytes, {}, outcome.how())
+        return Cost(outcome.seconds, 0.0, outcome.peak_memory_bytes, {}, outcome.describe_end())
     return Cost(peak_bytes=outcome.peak_memory_bytes, **json.loads(outcome.answer))
 
 
@@ -224,7 +224,7 @@ def run_kdrun(argument: str) -> str:
     from runner.batch.child.task import Task
 
     task = Task.model_validate_json(argument)
-    task.built.mkdir(parents=True)
+    task.build_directory.mkdir(parents=True)
     return cost_of(decompose, argument, task)
 
 
@@ -234,7 +234,7 @@ def run_verify(argument: str) -> str:
     from runner.batch.child.task import Task
 
     task = Task.model_validate_json(argument)
-    written = task.model_copy(update={"directory": task.built})
+    written = task.model_copy(update={"directory": task.build_directory})
     return cost_of(verify, written.model_dump_json(), task)
 
 
@@ -246,7 +246,7 @@ def cost_of(work: Callable[[str], str], argument: str, task: Task) -> str:
     record = Record.model_validate_json(work(argument))
     cost = spent(wall, cpu)
     stages = {name: took for name, took in record.seconds.items() if name != "verify"}
-    results = task.built / "verification" / "test_results.json"
+    results = task.build_directory / "verification" / "test_results.json"
     verdict = json.loads(results.read_text()) if results.is_file() else {}
     stages |= verdict.get("seconds", {})
     error = "" if record.status == "passed" else f"{record.status}: {record.reason}"

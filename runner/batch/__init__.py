@@ -1,1 +1,1 @@
-"""Many at once: plan and resume, one model's work in a child, the Ray driver, progress."""
+"""Runs many problems: plans a run, drives it over Ray, works on each problem in a child process."""

@@ -1,7 +1,8 @@
-"""This file knows about one attempt at a problem, seen from outside its child.
+"""Makes one attempt at a problem: starts its child, judges how the child ended, commits the result.
 
-It builds aside, judges how the child ended, and commits. It never raises for what a problem does,
-and it alone writes `result.json`: a child's word is taken only for what happened inside it.
+The decomposition is built in a scratch directory and moved into place when it is complete. Nothing
+that a problem does raises an exception here. Only this module writes `result.json`; of the child's
+answer it uses only what happened inside the child.
 """
 
 import errno
@@ -21,7 +22,7 @@ from pydantic import Field, ValidationError
 from runner import __version__
 from runner.batch.child import problem_logs
 from runner.batch.child.child_process import Outcome, Request, run_child
-from runner.batch.child.task import Record, Target, Task, record_of
+from runner.batch.child.task import Record, Task, TaskTarget, record_from_error
 from runner.batch.decomposer import rounds
 from runner.batch.machine import GIB
 from runner.errors import KdrunError, StoreError, is_full, unwritable
@@ -31,120 +32,127 @@ from runner.store.result import Decomposed, Document, ProblemResult, hash_files,
 from runner.store.runs import RunStore
 
 Kind = Literal["estimate", "facts", "decompose", "judge", "verify"]
-"""What a child is asked for: a function of `runner.batch.child.problem_work`."""
+"""Name of the function of `runner.batch.child.problem_work` that a child runs."""
 
 
 MIB = 1 << 20
-_PROBLEM = "problem"
-"""Below an attempt's scratch directory: the file that came with the task."""
+_PROBLEM_FOLDER = "problem"
+"""Folder in an attempt's scratch directory for a problem file that came with its task."""
 
 
 class Attempt(Document):
-    """How an attempt ended: what a worker has to say to who sent the task."""
+    """Outcome of an attempt, which a worker returns to the driver."""
 
     record: Record
     started: datetime
     cpu_seconds: float | None = None
-    """Processor time of the child."""
+    """CPU seconds of the child."""
     peak_memory_bytes: int | None = None
-    """Largest resident set of the child."""
+    """Largest resident set of the child in bytes."""
     node: str | None = None
-    """Host that it ran on."""
+    """Host that the attempt ran on."""
     decomposer: Decomposed | None = None
-    """Who took the problem apart, where that was not kdrun."""
+    """Command and rounds of the decomposer; None if kdrun itself decomposed the problem."""
     result: ProblemResult | None = None
-    """What stands; absent where another attempt is to follow, or none was to be made."""
+    """Committed result; None if another attempt follows or the task asks for no result."""
     result_sha256: str | None = None
-    """Of its result.json."""
+    """SHA-256 of the result's `result.json`."""
     artifact_prefix: str | None = None
-    """Where its files are, relative to the output directory or to the run's store."""
+    """Location of the result's files, relative to the output directory or to the run's store."""
     differs: list[str] = Field(default_factory=list)
-    """In what another writer's result, which stands, is not what was made here."""
+    """Fields in which the committed result, if another worker's, differs from this attempt's."""
     upload_s: float | None = None
     uploaded_bytes: int | None = None
     store_error: str | None = None
-    """Why the result could not be stored; it is on this machine."""
+    """Reason why the result could not be stored; it is still on this machine."""
 
 
-def perform(task_json: str, log: str) -> str:
-    """Take a problem apart on this machine; JSON in and out, and no exception leaves."""
+def run_task(task_json: str, log: str) -> str:
+    """Decompose the task's problem and return the attempt as JSON; never raises for a problem."""
     task = Task.model_validate_json(task_json)
     try:
         attempt = decompose(task, Path(log))
-    except (KdrunError, OSError) as error:  # no child can be started, no space is left
-        attempt = Attempt(record=_impossible(error), started=datetime.now(UTC), node=_host())
+    except (KdrunError, OSError) as error:  # The child cannot start, or the disk is full.
+        attempt = Attempt(
+            record=_record_start_failure(error), started=datetime.now(UTC), node=_host_name()
+        )
     return attempt.model_dump_json()
 
 
-def _impossible(error: KdrunError | OSError) -> Record:
+def _record_start_failure(error: KdrunError | OSError) -> Record:
     cause = error.__cause__ or error
-    full = isinstance(cause, OSError) and is_full(cause)
-    return Record(status="failed", reason=str(error), stage="start", disk_full=full)
+    is_disk_full = isinstance(cause, OSError) and is_full(cause)
+    return Record(status="failed", reason=str(error), stage="start", disk_full=is_disk_full)
 
 
 def estimate(task: Task, log: Path) -> Attempt:
-    """Capture in a child, and say how much memory the problem needs. Commits nothing."""
-    with _scratch(task, "TMPDIR") as task:
-        return _in_child("estimate", task, log)
+    """Capture a problem in a child and forecast its memory. Commits nothing."""
+    with _scratch_directory(task, "TMPDIR") as task:
+        return _run_in_child("estimate", task, log)
 
 
-def facts(task: Task, log: Path) -> Attempt:
-    """Look in a child at what the problem's program does. Commits nothing."""
-    with _scratch(task, "TMPDIR") as task:
-        return _in_child("facts", task, log)
+def collect_facts(task: Task, log: Path) -> Attempt:
+    """Collect facts about the problem's program in a child. Commits nothing."""
+    with _scratch_directory(task, "TMPDIR") as task:
+        return _run_in_child("facts", task, log)
 
 
 def decompose(task: Task, log: Path) -> Attempt:
-    """Build the decomposition aside, verify it there, put it in place with its result.
+    """Build and verify the decomposition in a scratch directory, then move it into place.
 
-    Where the task keeps what passed, a result without `artifact_prefix` was not put in place.
+    If the task keeps an earlier result that passed, a broken problem's result is returned without
+    `artifact_prefix` and nothing is moved.
 
     Raises:
         StoreError: the output directory cannot be written to.
     """
-    with _scratch(task, "--output") as task:
-        with _writing(task, "--output"):
-            task.built.mkdir()
-        attempt = rounds.decompose(task, log, _in_child)
+    with _scratch_directory(task, "--output") as task:
+        with _raise_store_errors(task, "--output"):
+            task.build_directory.mkdir()
+        attempt = rounds.decompose(task, log, _run_in_child)
         record = attempt.record
-        elsewhere = record.asks_for_more or record.disk_full or record.refused
-        if elsewhere or (record.out_of_memory and task.may_grow) or (record.missing and task.named):
+        has_no_verdict = record.asks_for_more or record.disk_full or record.refused
+        if (
+            has_no_verdict
+            or (record.out_of_memory and task.may_grow)
+            or (record.missing and task.named)
+        ):
             return attempt
         if task.keeps_passed and record.status == "error" and _has_passed(task.directory):
-            return attempt.model_copy(update={"result": _result(task, attempt, log)})
+            return attempt.model_copy(update={"result": _build_result(task, attempt, log)})
         return _commit(task, attempt, log)
 
 
 def verify(task: Task, log: Path) -> Attempt:
-    """Verify a directory that stands, without touching it."""
-    with _scratch(task, "TMPDIR") as task:
-        return _in_child("verify", task, log)
+    """Verify an existing directory without changing it."""
+    with _scratch_directory(task, "TMPDIR") as task:
+        return _run_in_child("verify", task, log)
 
 
-def give_up(task: Task, attempt: Attempt, log: Path) -> Attempt:
-    """Commit what an attempt that left nothing, or the loss of the worker, said to be the end.
+def commit_failure(task: Task, attempt: Attempt, log: Path) -> Attempt:
+    """Commit a final result for an attempt that committed none, such as one whose worker died.
 
     Raises:
-        StoreError: it cannot be written.
+        StoreError: the result cannot be written.
     """
-    with _scratch(task, "--output") as task:
-        with _writing(task, "--output"):
-            task.built.mkdir()
+    with _scratch_directory(task, "--output") as task:
+        with _raise_store_errors(task, "--output"):
+            task.build_directory.mkdir()
         with suppress(OSError):
-            shutil.copyfile(task.problem, task.built / "original.py")
+            shutil.copyfile(task.problem, task.build_directory / "original.py")
         return _commit(task, attempt, log)
 
 
-def stage_of(task: Task) -> str | None:
-    """What the task's child is doing now; None while there is none."""
+def read_stage(task: Task) -> str | None:
+    """Return the stage that the task's child is in; None if no child has started."""
     try:
         return task.stage_file.read_text(encoding="utf-8") or None
     except OSError:
         return None
 
 
-def clean_up(task: Task) -> None:
-    """Remove what an attempt left that could not clean up itself."""
+def remove_scratch(task: Task) -> None:
+    """Remove an attempt's scratch directory."""
     shutil.rmtree(task.scratch, ignore_errors=True)
 
 
@@ -156,22 +164,26 @@ def _has_passed(directory: Path) -> bool:
 
 
 def _commit(task: Task, attempt: Attempt, log: Path) -> Attempt:
-    """Write the result, let the directory take its place, and store it where that is wanted."""
-    with _writing(task, "--output"):
-        result = _result(task, attempt, log)
-        commit(result, task.built)
-        put_in_place(task.built, task.directory)
+    """Write the result, move the directory into place, and store both if the task has a target."""
+    with _raise_store_errors(task, "--output"):
+        result = _build_result(task, attempt, log)
+        commit(result, task.build_directory)
+        put_in_place(task.build_directory, task.directory)
     if task.target is None:
-        done = {"result": result, "artifact_prefix": task.label, "result_sha256": result.sha256}
+        storage_fields = {
+            "result": result,
+            "artifact_prefix": task.label,
+            "result_sha256": result.sha256,
+        }
     else:
-        done = _stored(task, task.target, result, log)
-    return attempt.model_copy(update=done)
+        storage_fields = _store_result(task, task.target, result, log)
+    return attempt.model_copy(update=storage_fields)
 
 
-def _result(task: Task, attempt: Attempt, log: Path) -> ProblemResult:
-    """Return the result of what was built; its log is kept among the files."""
+def _build_result(task: Task, attempt: Attempt, log: Path) -> ProblemResult:
+    """Copy the log into the built directory and return the result that describes it."""
     record = attempt.record
-    problem_logs.keep(log, task.built)
+    problem_logs.copy_log(log, task.build_directory)
     source_level, _, name = task.label.rpartition("/")
     return ProblemResult(
         problem=name,
@@ -191,46 +203,50 @@ def _result(task: Task, attempt: Attempt, log: Path) -> ProblemResult:
         memory_limit_bytes=task.memory_bytes,
         estimated_memory_bytes=record.forecast.expected_bytes if record.forecast else None,
         started=attempt.started,
-        source_sha256=_source_sha256(task.problem),
+        source_sha256=_hash_source(task.problem),
         kdrun_version=__version__,
         torch_version=importlib.metadata.version("torch"),
         options=task.options
         if attempt.decomposer
         else task.options.model_copy(update={"decomposer": None}),
         decomposer=attempt.decomposer,
-        files=hash_files(task.built),
+        files=hash_files(task.build_directory),
     )
 
 
-def _stored(task: Task, target: Target, result: ProblemResult, log: Path) -> dict[str, Any]:
-    """Put a finished decomposition, and what its process printed, into the run's store."""
-    began = time.monotonic()
+def _store_result(
+    task: Task, target: TaskTarget, result: ProblemResult, log: Path
+) -> dict[str, Any]:
+    """Upload a finished decomposition and its log; return the attempt's fields about storage."""
+    started_s = time.monotonic()
     try:
         store = RunStore(target.address)
-        sent = store.put_log(target.run_id, task.label, log) if log.is_file() else 0
-        published = store.publish(target.run_id, result, task.directory, target.supersedes)
+        log_bytes = store.put_log(target.run_id, task.label, log) if log.is_file() else 0
+        publication = store.publish(target.run_id, result, task.directory, target.supersedes)
         if target.moved:
             shutil.rmtree(task.directory, ignore_errors=True)
             log.unlink(missing_ok=True)
     except (StoreError, OSError) as error:
         return {"result": result, "store_error": str(error)}
     return {
-        "result": published.standing.result,
-        "result_sha256": published.standing.sha256,
-        "artifact_prefix": published.standing.prefix,
-        "differs": list(published.differs),
-        "upload_s": round(time.monotonic() - began, 3),
-        "uploaded_bytes": sent + published.sent_bytes,
+        "result": publication.standing.result,
+        "result_sha256": publication.standing.sha256,
+        "artifact_prefix": publication.standing.prefix,
+        "differs": list(publication.differs),
+        "upload_s": round(time.monotonic() - started_s, 3),
+        "uploaded_bytes": log_bytes + publication.sent_bytes,
     }
 
 
-def _in_child(kind: Kind, task: Task, log: Path) -> Attempt:
+def _run_in_child(kind: Kind, task: Task, log: Path) -> Attempt:
     started = datetime.now(UTC)
     if kind in ("estimate", "facts", "decompose"):
         mistake = find_mistake(task.problem)
-        if mistake is not None:  # no child has to import torch to see it
+        if mistake is not None:  # Found by reading the file, so no child is needed.
             log.unlink(missing_ok=True)
-            return Attempt(record=record_of(mistake, "load"), started=started, node=_host())
+            return Attempt(
+                record=record_from_error(mistake, "load"), started=started, node=_host_name()
+            )
     outcome = run_child(
         Request(
             function=f"runner.batch.child.problem_work:{kind}",
@@ -245,86 +261,90 @@ def _in_child(kind: Kind, task: Task, log: Path) -> Attempt:
         log.unlink()
     else:
         problem_logs.hide_credentials(log)
-    record = _record(task, outcome, "--output" if kind in ("decompose", "judge") else "TMPDIR")
+    record = _build_record(
+        task, outcome, "--output" if kind in ("decompose", "judge") else "TMPDIR"
+    )
     if outcome.disk_full and record.status != "passed":
-        _make_space(task)
+        _free_space(task)
     return Attempt(
         record=record,
         started=started,
         cpu_seconds=round(outcome.cpu_seconds, 3),
         peak_memory_bytes=outcome.peak_memory_bytes,
-        node=_host(),
+        node=_host_name(),
     )
 
 
-def _make_space(task: Task) -> None:
-    """Remove what a child wrote: it is worth nothing, and the space is wanted."""
+def _free_space(task: Task) -> None:
+    """Remove the child's unfinished files, because the disk is full."""
     for path in task.scratch.iterdir():
         if path.is_dir() and not path.is_symlink():
-            if path.name != _PROBLEM:
+            if path.name != _PROBLEM_FOLDER:
                 shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink()
-    task.built.mkdir(exist_ok=True)
+    task.build_directory.mkdir(exist_ok=True)
     with suppress(OSError):
-        shutil.copyfile(task.problem, task.built / "original.py")
+        shutil.copyfile(task.problem, task.build_directory / "original.py")
 
 
-def _host() -> str:
+def _host_name() -> str:
     return socket.gethostname()
 
 
-def _record(task: Task, outcome: Outcome, setting: str) -> Record:
-    """Return the child's own record, or one that tells how a child ended that left none.
+def _build_record(task: Task, outcome: Outcome, setting: str) -> Record:
+    """Return the child's own record, or one about how the child ended without leaving any.
 
-    The setting decides where the child works; a reason that names a full disk names it, too.
+    `setting` decides which disk the child works on; the reason for a full disk names it.
     """
     if outcome.answer is not None:
         try:
             record = Record.model_validate_json(outcome.answer)
             if record.status == "passed" or not outcome.filled_bytes:
                 if outcome.disk_full and os.strerror(errno.ENOSPC) in (record.reason or ""):
-                    reason = f"no space left on the disk of {_space(task, setting)}"
+                    reason = f"no space left on the disk of {_describe_disk(task, setting)}"
                     return record.model_copy(update={"disk_full": True, "reason": reason})
                 return record
         except ValidationError as error:
-            what = f"the child's record is not one: {error.errors()[0]['msg']}"
-            return Record(status="crashed", reason=what, stage="record")
-    stage = stage_of(task) or "start"
+            mismatch = f"the child's record is not one: {error.errors()[0]['msg']}"
+            return Record(status="crashed", reason=mismatch, stage="record")
+    stage = read_stage(task) or "start"
     seconds = {stage.split(":")[0]: round(outcome.seconds, 3)}
     if outcome.timed_out:
         reason = f"not finished after {task.timeout_s:g} s, in {stage!r}"
         return Record(status="timeout", reason=reason, stage=stage, seconds=seconds)
     if outcome.filled_bytes:
-        wrote = f"wrote {_size(outcome.filled_bytes)} in {stage!r}"
-        reason = f"{wrote}, which filled the disk of {_space(task, setting)}"
+        written_amount = f"wrote {_format_size(outcome.filled_bytes)} in {stage!r}"
+        reason = f"{written_amount}, which filled the disk of {_describe_disk(task, setting)}"
         return Record(status="crashed", reason=reason, stage=stage, seconds=seconds)
     if outcome.disk_full:
-        reason = f"no space left in {stage!r} on the disk of {_space(task, setting)}"
+        reason = f"no space left in {stage!r} on the disk of {_describe_disk(task, setting)}"
         return Record(status="crashed", reason=reason, stage=stage, disk_full=True, seconds=seconds)
-    # Native code that meets the limit aborts or segfaults where Python would raise MemoryError.
-    full = outcome.signal is not None and outcome.peak_memory_bytes > 0.9 * task.memory_bytes
-    reason = f"its process {outcome.how()} in {stage!r}"
-    if full:
+    # Native code that reaches the memory limit aborts or segfaults instead of raising MemoryError.
+    met_limit = outcome.signal is not None and outcome.peak_memory_bytes > 0.9 * task.memory_bytes
+    reason = f"its process {outcome.describe_end()} in {stage!r}"
+    if met_limit:
         reason += f", having used {outcome.peak_memory_bytes / GIB:.1f} GiB"
-    return Record(status="crashed", reason=reason, stage=stage, out_of_memory=full, seconds=seconds)
+    return Record(
+        status="crashed", reason=reason, stage=stage, out_of_memory=met_limit, seconds=seconds
+    )
 
 
-def _space(task: Task, setting: str) -> str:
-    """Name the folder on a full disk, with the space there and what to do about it."""
+def _describe_disk(task: Task, setting: str) -> str:
+    """Return a phrase that names the task's folder, the free space there and what to do."""
     folder = task.scratch.parent
     space = shutil.disk_usage(folder)
-    free = f"{_size(space.free)} of {_size(space.total)} free"
+    free = f"{_format_size(space.free)} of {_format_size(space.total)} free"
     return f"{folder} ({free}); free some space there, or choose another {setting}"
 
 
-def _size(count_bytes: int) -> str:
+def _format_size(count_bytes: int) -> str:
     if count_bytes >= GIB:
         return f"{count_bytes / GIB:.1f} GiB"
     return f"{count_bytes / MIB:.1f} MiB"
 
 
-def _source_sha256(problem: Path) -> str:
+def _hash_source(problem: Path) -> str:
     try:
         return sha256_of(problem)
     except OSError:
@@ -332,29 +352,31 @@ def _source_sha256(problem: Path) -> str:
 
 
 @contextmanager
-def _scratch(task: Task, setting: str) -> Iterator[Task]:
-    """Make a folder for the attempt; the problem is put there if it came with the task.
+def _scratch_directory(task: Task, setting: str) -> Iterator[Task]:
+    """Make the scratch directory, yield the task, and remove the directory afterwards.
+
+    If the problem file came with the task, it is written there and the yielded task names it.
 
     Raises:
-        StoreError: the folder, or the problem in it, cannot be written.
+        StoreError: the directory, or the problem file in it, cannot be written.
     """
-    clean_up(task)
+    remove_scratch(task)
     try:
-        with _writing(task, setting):
+        with _raise_store_errors(task, setting):
             task.scratch.mkdir(parents=True)
             if task.source is not None:
-                problem = task.scratch / _PROBLEM / f"{task.label}.py"
+                problem = task.scratch / _PROBLEM_FOLDER / f"{task.label}.py"
                 problem.parent.mkdir(parents=True)
                 problem.write_bytes(task.source)
                 task = task.model_copy(update={"problem": problem, "source": None})
         yield task
     finally:
-        clean_up(task)
+        remove_scratch(task)
 
 
 @contextmanager
-def _writing(task: Task, setting: str) -> Iterator[None]:
-    """Raise a StoreError that names the task's folder and its setting for an OSError."""
+def _raise_store_errors(task: Task, setting: str) -> Iterator[None]:
+    """Turn an OSError into a StoreError that names the task's folder and `setting`."""
     try:
         yield
     except KdrunError:

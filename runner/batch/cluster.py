@@ -1,4 +1,4 @@
-"""This file knows about getting a Ray: one of our own, started and stopped, or one to join."""
+"""Connects to a Ray cluster, or starts and stops a local Ray."""
 
 import fcntl
 import importlib.metadata
@@ -23,27 +23,28 @@ from runner.quantities import counted
 from runner.store.manifest_row import Cause
 
 OBJECT_STORE_BYTES = 100 << 20
-"""Ours carries a few kilobytes a problem; Ray's default would take a third of the machine."""
-SHARE = 0.85
-"""Of the memory that is free: the rest is for Ray's own processes and everybody else."""
-STARTS = 2
-"""Tries to start a Ray of our own: it gives its parts half a minute, which may not do."""
-REACH_S = 5.0
-"""For an address to answer at all."""
+"""Size of a local Ray's object store; kdrun needs a few kilobytes a problem, and Ray's default
+would take a third of the machine."""
+MEMORY_SHARE = 0.85
+"""Share of the free memory for problems; the rest is for Ray's processes and other programs."""
+START_TRIES = 2
+"""Tries to start a local Ray, which gives up if its processes take more than half a minute."""
+CONNECT_TIMEOUT_S = 5.0
+"""Seconds that an address gets to answer."""
 
-_FOLDER = "kdrun-ray-"
-_CLIENT = "ray://"
-_LOCK = "lock"
-_QUIET = {
+_DIRECTORY_PREFIX = "kdrun-ray-"
+_CLIENT_SCHEME = "ray://"
+_LOCK_FILE = "lock"
+_RAY_ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-    # What goes wrong is in the manifest: Ray's error channel prints it on stdout again.
+    # The manifest lists all errors; Ray's error channel would print them on stdout again.
     "RAY_DEDUP_LOGS_SKIP_REGEX": "^",
-    # Children hold their own limits. Ray's monitor would kill a task for what others do.
+    # Each child has its own memory limit; Ray's monitor would kill a task for what others use.
     "RAY_memory_monitor_refresh_ms": "0",
-    # A driver that is told to go would wait for half a minute until its node is drained.
+    # Otherwise a driver that gets SIGTERM waits half a minute for its node to drain.
     "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "0",
-    # On a busy machine its parts need longer than it would wait for them.
+    # On a busy machine Ray's processes start more slowly than its defaults allow.
     "RAY_raylet_start_wait_time_s": "180",
     "RAY_agent_register_timeout_ms": "180000",
     "RAY_worker_register_timeout_seconds": "180",
@@ -52,40 +53,46 @@ _QUIET = {
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What a Ray has, as it said when it was reached."""
+    """Resources of a Ray cluster at one moment."""
 
     address: str | None
-    """None for one of our own."""
+    """Address of the cluster; None for a local Ray that kdrun started."""
     nodes: int
     cores: int
     memory_bytes: int
-    """Of all nodes together, for problems."""
+    """Bytes of memory for problems on all nodes together."""
     node_memory_bytes: int
-    """Of the largest node: the most that one problem can have."""
+    """Bytes of memory on the largest node: the most that one problem can get."""
     node_cores: int
     gpus: float
     node_gpus: float
     ray_version: str
 
     def __str__(self) -> str:
-        where = f"Ray at {self.address}" if self.address else "a local Ray"
+        place = f"Ray at {self.address}" if self.address else "a local Ray"
         nodes = counted(self.nodes, "node")
         gpus = f", {self.gpus:g} GPUs" if self.gpus else ""
-        have = (
+        resources = (
             f"{counted(self.cores, 'core')}, {self.memory_bytes / GIB:.1f} GiB for problems{gpus}"
         )
-        return f"{where}: {nodes}, {have}"
+        return f"{place}: {nodes}, {resources}"
 
 
 def no_cluster() -> Cluster:
-    """Return the cluster of a run in which there is nothing to do."""
+    """Return the empty cluster of a run without pending problems."""
     return Cluster(None, 0, 0, 0, 0, 0, 0, 0, importlib.metadata.version("ray"))
 
 
 def usable_bytes(memory_bytes: int | None = None) -> int:
-    """Memory of this machine that problems may have: what was said, and never more than is free."""
+    """Return the bytes of this machine's memory for problems, never more than is free.
+
+    `memory_bytes` is the amount from the settings; None stands for a share of the free memory.
+
+    Raises:
+        ClusterError: too little memory is free.
+    """
     available = available_bytes()
-    usable = int(available * SHARE) if memory_bytes is None else min(memory_bytes, available)
+    usable = int(available * MEMORY_SHARE) if memory_bytes is None else min(memory_bytes, available)
     if usable < LEAST_MEMORY:
         raise ClusterError(
             f"only {available / GIB:.1f} GiB of memory are free here",
@@ -96,15 +103,17 @@ def usable_bytes(memory_bytes: int | None = None) -> int:
 
 @contextmanager
 def connect(settings: Settings) -> Iterator[Cluster]:
-    """Reach the Ray at an address, or start one on this machine and stop it at the end.
+    """Connect to the Ray at the settings' address, or start a local one and stop it at the end.
 
     Raises:
-        ClusterError: there is none, or it cannot run what is asked for.
+        ClusterError: no Ray answers there, none starts, or it lacks the requested resources.
     """
     address = settings.address
     if address is not None:
-        refuse_the_unreachable(address)
-    os.environ.update({name: os.environ.get(name, value) for name, value in _QUIET.items()})
+        refuse_unreachable(address)
+    os.environ.update(
+        {name: os.environ.get(name, value) for name, value in _RAY_ENVIRONMENT.items()}
+    )
     import ray
 
     with ExitStack() as stack:
@@ -112,65 +121,67 @@ def connect(settings: Settings) -> Iterator[Cluster]:
         if address is None:
             options = {
                 "address": "local",
-                "num_cpus": _cores_of_our_own(settings),
+                "num_cpus": _local_cores(settings),
                 "_memory": usable_bytes(settings.memory),
                 "object_store_memory": OBJECT_STORE_BYTES,
-                "_temp_dir": stack.enter_context(_folder()),
+                "_temp_dir": stack.enter_context(_ray_directory()),
                 "include_dashboard": False,
             }
         elif is_client(address):
-            # Its nodes may have no kdrun, or another: they get ours.
-            from runner.batch.remote.job_package import parcel
+            # The nodes may have no kdrun, or another version, so they get this one.
+            from runner.batch.remote.job_package import package_job
 
-            ours = stack.enter_context(parcel("kdrun"))
-            options["runtime_env"] = {"working_dir": str(ours)}
+            code_folder = stack.enter_context(package_job("kdrun"))
+            options["runtime_env"] = {"working_dir": str(code_folder)}
         stack.callback(ray.shutdown)
         try:
             if address is not None and address != "auto":
-                # It asks with private parts of Ray; without them the answer only comes later.
-                with _silent(), suppress(ImportError):
-                    _ask_once(address)
-            _started(options, tries=1 if address else STARTS)
+                # The probe uses private parts of Ray; without them `ray.init` reports it later.
+                with _silence_stderr(), suppress(ImportError):
+                    _probe_address(address)
+            _initialize_ray(options, tries=1 if address else START_TRIES)
         except authentication_error() as error:
-            raise token_refused(f"Ray at {address}") from error
+            raise token_error(f"Ray at {address}") from error
         except ClusterError:
             raise
-        except Exception as error:  # Ray raises whatever went wrong inside it
-            _refuse_another_version(address, str(error))
+        except Exception as error:  # Ray raises exceptions of many types.
+            _refuse_version_mismatch(address, str(error))
             line = str(error).strip().split("\n")[0].rstrip(".") or type(error).__name__
-            where = f"no Ray at {address}" if address else "Ray does not start"
-            hint = _ports(address) if address else "try it again"
-            raise ClusterError(f"{where}: {line}", hint=hint) from error
-        cluster = described(address)
-        _refuse_what_it_has_not(cluster, settings)
+            failure = f"no Ray at {address}" if address else "Ray does not start"
+            hint = _port_hint(address) if address else "try it again"
+            raise ClusterError(f"{failure}: {line}", hint=hint) from error
+        cluster = describe_cluster(address)
+        _refuse_missing_resources(cluster, settings)
         yield cluster
 
 
-def _started(options: dict[str, Any], tries: int) -> None:
-    """Raises whatever Ray raises the last time."""
+def _initialize_ray(options: dict[str, Any], tries: int) -> None:
+    """Call `ray.init` up to `tries` times; raise the last exception if all fail."""
     import ray
 
-    for left in reversed(range(tries)):
+    for remaining_tries in reversed(range(tries)):
         try:
-            with _silent():
+            with _silence_stderr():
                 ray.init(**options, logging_level=logging.ERROR, log_to_driver=False)
             return
         except Exception:
-            if not left:
+            if not remaining_tries:
                 raise
             ray.shutdown()
 
 
-def _ask_once(address: str) -> None:
-    """Ask one question of the Ray there, as `ray.init` does for minutes, whatever the answer is.
+def _probe_address(address: str) -> None:
+    """Send one request to the Ray at an address, so that a refused token is reported at once.
+
+    `ray.init` would repeat such a request for minutes, whatever the answer.
 
     Raises:
-        ClusterError: it refuses our token, or that we have none.
+        ClusterError: Ray refuses the token, or the lack of one.
         RayError: the same, or no Ray answers there.
     """
     from ray._private.authentication.authentication_token_setup import ensure_token_if_auth_enabled
 
-    # Without it, a RAY_AUTH_MODE=token with no token ends this process in C++.
+    # Without this call, RAY_AUTH_MODE=token without a token ends this process in C++.
     ensure_token_if_auth_enabled(None, create_token_if_missing=False)
     if not is_client(address):
         from ray._raylet import GcsClient  # type: ignore[attr-defined, unused-ignore]
@@ -182,77 +193,80 @@ def _ask_once(address: str) -> None:
 
     question = "/ray.rpc.RayletDriver/ClusterInfo"
     try:
-        with init_grpc_channel(address.removeprefix(_CLIENT)) as channel:
-            channel.unary_unary(question)(b"", timeout=REACH_S)
-    except grpc.RpcError as error:  # only this one is certain: the question itself is empty
+        with init_grpc_channel(address.removeprefix(_CLIENT_SCHEME)) as channel:
+            channel.unary_unary(question)(b"", timeout=CONNECT_TIMEOUT_S)
+    except grpc.RpcError as error:  # The request is empty, so other errors tell nothing.
         if error.code() == grpc.StatusCode.UNAUTHENTICATED:
-            raise token_refused(f"Ray at {address}") from error
+            raise token_error(f"Ray at {address}") from error
 
 
 @contextmanager
-def _silent() -> Iterator[None]:
-    """Let nothing reach stderr: the C++ in Ray writes there by itself, and repeats it."""
+def _silence_stderr() -> Iterator[None]:
+    """Redirect stderr to /dev/null, because Ray's C++ code writes there, and repeatedly."""
     sys.stderr.flush()
-    before = os.dup(2)
-    with Path(os.devnull).open("w") as nowhere:
-        os.dup2(nowhere.fileno(), 2)
+    saved_stderr = os.dup(2)
+    with Path(os.devnull).open("w") as null_device:
+        os.dup2(null_device.fileno(), 2)
     try:
         yield
     finally:
-        os.dup2(before, 2)
-        os.close(before)
+        os.dup2(saved_stderr, 2)
+        os.close(saved_stderr)
 
 
-def token_refused(whose: str) -> ClusterError:
-    """Return the error for a Ray that wants a token where we gave none, or another one."""
+def token_error(server: str) -> ClusterError:
+    """Return the error for a Ray that requires a token and got none or a wrong one."""
     return ClusterError(
-        f"{whose} asks for a token, and got none or a wrong one",
+        f"{server} asks for a token, and got none or a wrong one",
         hint="set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN to what `ray get-auth-token` says there",
     )
 
 
 def authentication_error() -> type[Exception] | tuple[()]:
-    """Return the error of a Ray that wants a token; none before Ray 2.52, which knows no tokens."""
+    """Return Ray's error for a missing or wrong token; an empty tuple before Ray 2.52."""
     import ray.exceptions
 
     return getattr(ray.exceptions, "AuthenticationError", ())
 
 
-def _cores_of_our_own(settings: Settings) -> int:
-    """So many that only as many problems as are wanted find a place."""
+def _local_cores(settings: Settings) -> int:
+    """Return the cores of a local Ray: enough for the requested number of workers."""
     if settings.workers is None:
         return cores()
     return max(1, math.ceil(settings.workers * settings.num_cpus))
 
 
 @contextmanager
-def _folder() -> Iterator[str]:
-    """Where a Ray of our own keeps its sockets and logs; those of drivers that were killed go.
+def _ray_directory() -> Iterator[str]:
+    """Make a directory for a local Ray's sockets and logs; remove those that killed drivers left.
 
-    Whose driver lives is locked: a process id would say nothing about one in another container.
+    A directory whose driver is alive holds a locked file. A process id would not do, because the
+    driver may run in another container.
     """
-    # A socket's path may have 107 characters, so TMPDIR is no place for it.
-    place = Path("/tmp")
-    for left in place.glob(f"{_FOLDER}*/{_LOCK}"):
-        if (lock := _locked(left)) is not None:
-            shutil.rmtree(left.parent, ignore_errors=True)
+    # A socket's path has at most 107 characters, so TMPDIR may be too long.
+    parent = Path("/tmp")
+    for old_lock in parent.glob(f"{_DIRECTORY_PREFIX}*/{_LOCK_FILE}"):
+        if (lock := _try_lock(old_lock)) is not None:
+            shutil.rmtree(old_lock.parent, ignore_errors=True)
             os.close(lock)
-    new = Path(tempfile.mkdtemp(prefix="kdrun-new-", dir=place))
-    lock = _locked(new / _LOCK)
-    made = new.rename(place / new.name.replace("kdrun-new-", _FOLDER))  # locked when it appears
+    unlocked = Path(tempfile.mkdtemp(prefix="kdrun-new-", dir=parent))
+    lock = _try_lock(unlocked / _LOCK_FILE)
+    directory = unlocked.rename(
+        parent / unlocked.name.replace("kdrun-new-", _DIRECTORY_PREFIX)
+    )  # It is locked before it gets its final name.
     try:
-        yield str(made)
+        yield str(directory)
     finally:
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(directory, ignore_errors=True)
         if lock is not None:
             os.close(lock)
 
 
-def _locked(path: Path) -> int | None:
-    """A descriptor that holds the lock until it is closed, or None where another one does."""
+def _try_lock(path: Path) -> int | None:
+    """Lock a file and return the descriptor that holds the lock; None if that fails."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError:  # somebody else's
+    except OSError:  # The file is another user's.
         return None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -263,44 +277,49 @@ def _locked(path: Path) -> int | None:
 
 
 def is_client(address: str | None) -> bool:
-    """Whether an address is for Ray's client: a cluster that is driven from outside."""
-    return address is not None and address.startswith(_CLIENT)
+    """Whether an address is for Ray's client, which drives a cluster from outside."""
+    return address is not None and address.startswith(_CLIENT_SCHEME)
 
 
-def refuse_the_unreachable(address: str) -> None:
-    """Ask by ourselves whether anybody is there: Ray tries for minutes."""
-    host, _, port = address.removeprefix(_CLIENT).rpartition(":")
+def refuse_unreachable(address: str) -> None:
+    """Check that something listens at an address, because Ray itself would try for minutes.
+
+    Raises:
+        UsageError: the text is not an address.
+        ClusterError: nothing answers there.
+    """
+    host, _, port = address.removeprefix(_CLIENT_SCHEME).rpartition(":")
     if address == "auto":
         return
     if not host or not port.isdigit():
         raise UsageError(f"--address {address}: not an address", hint="such as 10.0.0.5:6379")
     try:
-        socket.create_connection((host, int(port)), timeout=REACH_S).close()
+        socket.create_connection((host, int(port)), timeout=CONNECT_TIMEOUT_S).close()
     except (OSError, OverflowError) as error:
-        raise ClusterError(f"no Ray at {address}: {error}", hint=_ports(address)) from error
+        raise ClusterError(f"no Ray at {address}: {error}", hint=_port_hint(address)) from error
 
 
-def _ports(address: str) -> str:
-    """Say which port it is that was asked for, and what else there is."""
+def _port_hint(address: str) -> str:
+    """Return a hint about which port an address needs, and what the alternative is."""
     if is_client(address):
         return "the head's client port, 10001 by default; or --on-cluster with its dashboard"
     return "the head's own port, 6379 by default; or --on-cluster with its dashboard"
 
 
-def nodes() -> list[dict[str, Any]]:
-    """As Ray tells it of each that was ever there."""
+def list_nodes() -> list[dict[str, Any]]:
+    """Return Ray's description of every node that ever joined."""
     import ray
 
     return list(ray.nodes())  # type: ignore[no-untyped-call]
 
 
-def described(address: str | None) -> Cluster:
-    """The Ray that this process has joined, as it is now."""
-    alive = [node["Resources"] for node in nodes() if node["Alive"]]
-    # A head that runs nothing may have more memory than any node that does.
+def describe_cluster(address: str | None) -> Cluster:
+    """Return the present resources of the Ray that this process has joined."""
+    alive = [node["Resources"] for node in list_nodes() if node["Alive"]]
+    # A head that runs no tasks may have more memory than any node that runs some.
     resources = [node for node in alive if node.get("CPU", 0)]
 
-    def most(name: str) -> float:
+    def largest(name: str) -> float:
         return max((node.get(name, 0) for node in resources), default=0)
 
     return Cluster(
@@ -308,71 +327,79 @@ def described(address: str | None) -> Cluster:
         nodes=len(resources),
         cores=int(sum(node.get("CPU", 0) for node in resources)),
         memory_bytes=int(sum(node.get("memory", 0) for node in resources)),
-        node_memory_bytes=int(most("memory")),
-        node_cores=int(most("CPU")),
+        node_memory_bytes=int(largest("memory")),
+        node_cores=int(largest("CPU")),
         gpus=sum(node.get("GPU", 0) for node in resources),
-        node_gpus=most("GPU"),
+        node_gpus=largest("GPU"),
         ray_version=importlib.metadata.version("ray"),
     )
 
 
-def _refuse_what_it_has_not(cluster: Cluster, settings: Settings) -> None:
-    """What waits for nodes to come is not judged by those that are there."""
+def _refuse_missing_resources(cluster: Cluster, settings: Settings) -> None:
+    """Raise ClusterError if no node has the requested resources and the run waits for none."""
     if settings.wait_for_nodes:
         return
-    local = cluster.address is None
-    whose = "this machine" if local else "the largest node"
-    fewer = "ask for fewer" if local else "ask for fewer, or --wait-for-nodes if the cluster grows"
-    no_gpu = "`kdrun doctor --device cuda` looks for one" if local else fewer
-    for flag, wanted, most, hint in (
-        ("--num-gpus", settings.num_gpus, cluster.node_gpus, fewer if cluster.gpus else no_gpu),
-        ("--num-cpus", settings.num_cpus, cluster.node_cores, fewer),
+    is_local = cluster.address is None
+    owner = "this machine" if is_local else "the largest node"
+    fewer_hint = (
+        "ask for fewer" if is_local else "ask for fewer, or --wait-for-nodes if the cluster grows"
+    )
+    gpu_hint = "`kdrun doctor --device cuda` looks for one" if is_local else fewer_hint
+    for flag, requested, available, hint in (
+        (
+            "--num-gpus",
+            settings.num_gpus,
+            cluster.node_gpus,
+            fewer_hint if cluster.gpus else gpu_hint,
+        ),
+        ("--num-cpus", settings.num_cpus, cluster.node_cores, fewer_hint),
     ):
-        if wanted > most:
-            raise ClusterError(f"{flag} {wanted:g}: {whose} has {most:g}", hint=hint)
+        if requested > available:
+            raise ClusterError(f"{flag} {requested:g}: {owner} has {available:g}", hint=hint)
     if settings.device == "cuda" and not cluster.gpus:
-        nobody = "this machine is without" if local else "no node has"
-        hint = no_gpu if local else "--device auto takes one where there is one"
-        raise ClusterError(f"--device cuda: {nobody} a GPU", hint=hint)
+        subject = "this machine is without" if is_local else "no node has"
+        hint = gpu_hint if is_local else "--device auto takes one where there is one"
+        raise ClusterError(f"--device cuda: {subject} a GPU", hint=hint)
 
 
-def _refuse_another_version(address: str | None, said: str) -> None:
-    """Ray compares its own version and Python's, in seven lines."""
-    if not said.startswith("Version mismatch"):
+def _refuse_version_mismatch(address: str | None, message: str) -> None:
+    """Raise a one-line ClusterError if `message` is Ray's seven lines about another version."""
+    if not message.startswith("Version mismatch"):
         return
-    ray, python = (re.findall(rf"{name}: (\S+)", said) for name in ("Ray", "Python"))
-    theirs, ours = zip(ray, python, strict=True)
+    ray, python = (re.findall(rf"{name}: (\S+)", message) for name in ("Ray", "Python"))
+    remote_versions, local_versions = zip(ray, python, strict=True)
     raise ClusterError(
-        f"Ray at {address} is another version: Ray {theirs[0]} on Python {theirs[1]} there, "
-        f"Ray {ours[0]} on Python {ours[1]} here",
+        f"Ray at {address} is another version: "
+        f"Ray {remote_versions[0]} on Python {remote_versions[1]} there, "
+        f"Ray {local_versions[0]} on Python {local_versions[1]} here",
         hint="install the same ones",
     )
 
 
-def why_lost(error: BaseException) -> tuple[Cause, str]:
-    """What ended an attempt that never answered, and what Ray said of it in short."""
-    import ray.exceptions as known
+def explain_loss(error: BaseException) -> tuple[Cause, str]:
+    """Return the cause of an attempt's end without an answer, and Ray's message in short."""
+    import ray.exceptions as exceptions
 
-    said = in_short(error)
-    if isinstance(error, known.OutOfMemoryError):
-        return "out of memory", said
-    if isinstance(error, known.OutOfDiskError):
-        return "disk full", said
-    if not isinstance(error, known.NodeDiedError):
-        return "worker lost", said
-    told = re.search(r"node ID: (\w+)", str(error))
-    node = next((n for n in nodes() if told and n["NodeID"] == told[1]), {})
-    if node.get("DeathReason") in _TOLD_TO_GO:
+    message = summarize_error(error)
+    if isinstance(error, exceptions.OutOfMemoryError):
+        return "out of memory", message
+    if isinstance(error, exceptions.OutOfDiskError):
+        return "disk full", message
+    if not isinstance(error, exceptions.NodeDiedError):
+        return "worker lost", message
+    node_id = re.search(r"node ID: (\w+)", str(error))
+    node = next((n for n in list_nodes() if node_id and n["NodeID"] == node_id[1]), {})
+    if node.get("DeathReason") in _PREEMPTION_REASONS:
         return "preempted", f"{node['NodeManagerHostname']}: {node['DeathReasonMessage']}"
     return "node lost", f"{node.get('NodeManagerHostname', 'its node')}: died without a word"
 
 
-_TOLD_TO_GO = (1, 3, 4)
-"""Ray's NodeDeathInfo: ended by SIGTERM, drained to be preempted, drained for being idle."""
+_PREEMPTION_REASONS = (1, 3, 4)
+"""Values of Ray's NodeDeathInfo: ended by SIGTERM, drained for preemption, drained when idle."""
 
 
-def in_short(error: BaseException) -> str:
-    """The kind of error, and the line that matters: the last, below Ray's own and its traces."""
+def summarize_error(error: BaseException) -> str:
+    """Return the type of an error and the last line of its message, which is below Ray's traces."""
     lines = [line.strip() for line in str(error).strip().split("\n") if line.strip()]
-    last = lines[-1] if lines else ""
-    return f"{type(error).__name__}: {last}" if len(last) < 200 else type(error).__name__
+    last_line = lines[-1] if lines else ""
+    return f"{type(error).__name__}: {last_line}" if len(last_line) < 200 else type(error).__name__

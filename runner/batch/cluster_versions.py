@@ -1,27 +1,29 @@
-"""This file knows about what runs on the nodes of a cluster: the same kdrun, Python and PyTorch."""
+"""Checks that every node of a cluster has the same kdrun, Python and PyTorch."""
 
 import importlib.metadata
 import platform
 
 from runner import __version__
-from runner.batch.cluster import in_short, nodes
+from runner.batch.cluster import list_nodes, summarize_error
 from runner.errors import ClusterError
 
-ANSWER_S = 120.0
-"""For every node to start a worker."""
+ANSWER_TIMEOUT_S = 120.0
+"""Seconds that the nodes get to start a worker and answer."""
 
 
-def installed() -> dict[str, str]:
-    """What decides whether one machine's results are another's; imports none of it."""
+def installed_versions() -> dict[str, str]:
+    """Return the versions that two machines must share, by package, without importing any."""
     return {
         "kdrun": __version__,
         "Python": ".".join(platform.python_version_tuple()[:2]),
-        "PyTorch": importlib.metadata.version("torch").partition("+")[0],  # built for CUDA or not
+        "PyTorch": importlib.metadata.version("torch").partition("+")[
+            0
+        ],  # Builds for CUDA and CPU count as the same.
     }
 
 
 def refuse_other_versions() -> None:
-    """Ask every node that can work what it would work with.
+    """Compare the versions on every node that has CPUs with those on this machine.
 
     Raises:
         ClusterError: a node has another version of something, has no kdrun, or does not answer.
@@ -29,36 +31,41 @@ def refuse_other_versions() -> None:
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    there = [node for node in nodes() if node["Alive"] and node["Resources"].get("CPU")]
-    ask = ray.remote(installed)
-    asked = {
-        ask.options(
+    nodes = [node for node in list_nodes() if node["Alive"] and node["Resources"].get("CPU")]
+    remote_function = ray.remote(installed_versions)
+    host_by_reference = {
+        remote_function.options(
             num_cpus=0,
             max_retries=0,
             scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False),
         ).remote(): node["NodeManagerHostname"]
-        for node in there
+        for node in nodes
     }
-    _, silent = (
-        ray.wait(list(asked), num_returns=len(asked), timeout=ANSWER_S) if asked else ([], [])
+    _, unanswered = (
+        ray.wait(
+            list(host_by_reference), num_returns=len(host_by_reference), timeout=ANSWER_TIMEOUT_S
+        )
+        if host_by_reference
+        else ([], [])
     )
-    if silent:
+    if unanswered:
         raise ClusterError(
-            f"{asked[silent[0]]}: no worker has answered for {ANSWER_S:.0f} s",
+            f"{host_by_reference[unanswered[0]]}: "
+            f"no worker has answered for {ANSWER_TIMEOUT_S:.0f} s",
             hint="do Ray's own tasks run there?",
         )
-    ours = installed()
-    for reference, host in asked.items():
+    local_versions = installed_versions()
+    for reference, host in host_by_reference.items():
         try:
-            theirs = ray.get(reference)
+            remote_versions = ray.get(reference)
         except ray.exceptions.RayError as error:
             raise ClusterError(
-                f"{host}: kdrun does not run there: {in_short(error)}",
+                f"{host}: kdrun does not run there: {summarize_error(error)}",
                 hint=f"install kdrun {__version__} on every node",
             ) from error
-        for what, version in ours.items():
-            if theirs[what] != version:
+        for package, version in local_versions.items():
+            if remote_versions[package] != version:
                 raise ClusterError(
-                    f"{host}: {what} {theirs[what]} there, {version} here",
+                    f"{host}: {package} {remote_versions[package]} there, {version} here",
                     hint="install the same on every node",
                 )

@@ -1,8 +1,8 @@
-"""This file knows about sending problems to Ray, and about what comes back.
+"""Drives a run: sends problems to Ray, retries attempts that fail, and records results.
 
-One task a problem. It starts with a guess of the memory, and where the captured graph asks for
-more, it is sent again with that. Whatever ends a problem is written down, so that a driver that
-dies leaves a manifest that is true.
+Each problem is one Ray task. It first gets a guessed amount of memory; if the captured graph needs
+more, the driver sends it again with that amount. The end of every problem is recorded, so that the
+manifest is correct even if the driver dies.
 """
 
 import time
@@ -16,231 +16,254 @@ from pathlib import Path
 from typing import Any
 
 from runner.batch import started_tasks
-from runner.batch.attempt import Attempt, clean_up, give_up, stage_of
+from runner.batch.attempt import Attempt, commit_failure, read_stage, remove_scratch
 from runner.batch.child.task import Record
-from runner.batch.cluster import Cluster, described, in_short, why_lost
-from runner.batch.interrupts import Stop
-from runner.batch.job import Job
-from runner.batch.manifest_writer import Keeper
-from runner.batch.memory_request import NO_BOUND, Needs, threads, too_large
-from runner.batch.plan import Item
+from runner.batch.cluster import Cluster, describe_cluster, explain_loss, summarize_error
+from runner.batch.interrupts import StopRequest
+from runner.batch.job import ProblemJob
+from runner.batch.manifest_writer import ManifestWriter
+from runner.batch.memory_request import NO_BOUND, MemoryRequest, count_threads, describe_shortage
+from runner.batch.plan import PlanItem
 from runner.batch.run import Run, Watcher
 from runner.errors import ClusterError, StoreError
 from runner.store.manifest import Manifest, RunState
 from runner.store.manifest_row import Cause, Row
 
-MOST_LOST_IN_A_ROW = 4
-"""Problems whose worker dies, on nodes that live, before any other answers: then Ray is broken."""
-LOOK_S = 0.5
-"""How often the stages of what is running are read."""
-NODES_S = 10.0
-"""How often the nodes are looked at."""
-PATIENCE_S = 300.0
-"""For a node to come back that alone could hold what waits for it."""
-AHEAD = 64
-"""Problems that wait at Ray for nodes, so that a cluster that can grow sees what is wanted."""
+MAX_LOST_IN_A_ROW = 4
+"""Number of problems in a row that lose their worker on live nodes before Ray counts as broken."""
+STAGE_CHECK_INTERVAL_S = 0.5
+"""Seconds between two reads of the running problems' stages."""
+NODE_CHECK_INTERVAL_S = 10.0
+"""Seconds between two checks of the cluster's nodes."""
+NODE_WAIT_S = 300.0
+"""Seconds to wait for a node with enough memory for a problem after the last such node is gone."""
+GROWING_GUESS_LIMIT = 64
+"""Jobs of guessed size sent at a time to a cluster that can grow, unless twice its cores are more;
+its autoscaler sees the demand from jobs that wait."""
 
 
 @dataclass(slots=True)
 class Driver:
-    """One run over one cluster; `drive()` is all there is to call."""
+    """Drives one run over one cluster; call `drive()`."""
 
     run: Run
-    items: Sequence[Item]
+    items: Sequence[PlanItem]
     cluster: Cluster
     watcher: Watcher
-    stop: Stop = field(default_factory=Stop)
-    waiting: deque[Job] = field(default_factory=deque)
-    flying: dict[Any, Job] = field(default_factory=dict)
-    """By Ray's reference."""
-    lost: set[str] = field(default_factory=set)
-    """Problems that lost a worker since the last answer from any."""
-    keeper: Keeper = field(init=False)
-    finishing: bool = False
-    """Nothing more is started."""
-    looked: float = 0.0
-    nodes_looked: float = 0.0
-    homeless: dict[str, float] = field(default_factory=dict)
-    """Since when no node can hold a problem that is waiting at Ray."""
+    stop: StopRequest = field(default_factory=StopRequest)
+    waiting_jobs: deque[ProblemJob] = field(default_factory=deque)
+    sent_jobs: dict[Any, ProblemJob] = field(default_factory=dict)
+    """Jobs that were sent to Ray and have not answered, by Ray's object reference."""
+    lost_labels: set[str] = field(default_factory=set)
+    """Labels of problems that lost a worker since the last answer from any problem."""
+    manifest_writer: ManifestWriter = field(init=False)
+    is_finishing: bool = False
+    """Whether the run is being stopped: running problems finish, no other is started."""
+    stages_checked_s: float = 0.0
+    nodes_checked_s: float = 0.0
+    unplaceable_since: dict[str, float] = field(default_factory=dict)
+    """For each problem that waits at Ray and fits on no node: the time when that was first seen."""
 
     def __post_init__(self) -> None:
-        self.keeper = Keeper(
+        self.manifest_writer = ManifestWriter(
             self.run.run_id,
             self.run.arguments,
             self.run.data,
             self.run.store,
-            self.run.shared,
+            self.run.shared_store,
             self.cluster,
-            self.run.job,
+            self.run.cluster_job,
             [item.label for item in self.items],
         )
 
     def drive(self) -> Manifest:
-        """Run everything that is to be run; where a person stops it, say what is done.
+        """Run all pending problems and return the manifest, interrupted or finished.
 
         Raises:
-            ClusterError: Ray itself is broken. What is done is done; the rest is not run.
-            StoreError: results cannot be stored. They stay where they were made.
+            ClusterError: Ray itself is broken. Committed results are kept; the rest is not run.
+            StoreError: results cannot be stored. They stay on the machine that made them.
         """
         state: RunState = "finished"
-        forget = frozenset(item.label for item in self.items if item.earlier is None)
+        forgotten_labels = frozenset(
+            item.label for item in self.items if item.earlier_result is None
+        )
         try:
             for item in self.items:
-                if item.earlier is None:
-                    self.waiting.append(Job(item, Needs.of_an_estimate(self._most())))
+                if item.earlier_result is None:
+                    self.waiting_jobs.append(
+                        ProblemJob(item, MemoryRequest.for_capture(self._max_memory_bytes()))
+                    )
                 else:
-                    self._end(self._earlier_row(item))
-            self.keeper.save("running", forget)
-            self.nodes_looked = time.monotonic()
-            while self.waiting or self.flying:
-                self._turn()
-                if self.stop.asked and not self.finishing:
-                    self._finish_what_runs()
-            if self.finishing:
+                    self._add_row(self._build_earlier_row(item))
+            self.manifest_writer.save("running", forgotten_labels)
+            self.nodes_checked_s = time.monotonic()
+            while self.waiting_jobs or self.sent_jobs:
+                self._run_turn()
+                if self.stop.is_requested and not self.is_finishing:
+                    self._cancel_waiting()
+            if self.is_finishing:
                 state = "interrupted"
         except KeyboardInterrupt:
-            self.stop.now = True
+            self.stop.interrupt_raised = True
             state = "interrupted"
-            self._stop()
+            self._cancel_all()
         except (ClusterError, StoreError):
             with suppress(StoreError):
-                self._stop()
-                self.keeper.save("interrupted")
+                self._cancel_all()
+                self.manifest_writer.save("interrupted")
             raise
-        return self.keeper.save(state)
+        return self.manifest_writer.save(state)
 
-    def _turn(self) -> None:
-        """Send what can be sent, take in what has ended, and tell how things are."""
+    def _run_turn(self) -> None:
+        """Send jobs while there is room, receive answers, and report progress."""
         import ray
 
-        while self.waiting and self._may_send():
-            self._send(self.waiting.popleft())
-        ready, _ = ray.wait(list(self.flying), num_returns=1, timeout=LOOK_S)
-        if ready:  # whatever else is there now comes along
-            flying = list(self.flying)
-            ready, _ = ray.wait(flying, num_returns=len(flying), timeout=0)
+        while self.waiting_jobs and self._may_send_next():
+            self._send_job(self.waiting_jobs.popleft())
+        ready, _ = ray.wait(list(self.sent_jobs), num_returns=1, timeout=STAGE_CHECK_INTERVAL_S)
+        if ready:  # Receive all other answers that are ready, too.
+            references = list(self.sent_jobs)
+            ready, _ = ray.wait(references, num_returns=len(references), timeout=0)
         for reference in ready:
-            self._receive(self.flying.pop(reference), reference)
+            self._receive_answer(self.sent_jobs.pop(reference), reference)
         now = time.monotonic()
-        if now - self.looked >= LOOK_S:
-            self.looked = now
-            self._tell()
-            self.keeper.save_if_due()
-        if now - self.nodes_looked >= NODES_S:
-            self._look_at_nodes()
+        if now - self.stages_checked_s >= STAGE_CHECK_INTERVAL_S:
+            self.stages_checked_s = now
+            self._report_stages()
+            self.manifest_writer.save_if_due()
+        if now - self.nodes_checked_s >= NODE_CHECK_INTERVAL_S:
+            self._check_nodes()
 
-    def _most(self) -> int:
-        """Memory that a problem can be given at most."""
-        grows = self.run.settings.wait_for_nodes
-        return NO_BOUND if grows else self.cluster.node_memory_bytes
+    def _max_memory_bytes(self) -> int:
+        """Return the most memory that a problem can be granted."""
+        may_grow = self.run.settings.wait_for_nodes
+        return NO_BOUND if may_grow else self.cluster.node_memory_bytes
 
-    def _may_send(self) -> bool:
-        """Guesses go out a few at a time, so that what is sized need not wait behind them."""
+    def _may_send_next(self) -> bool:
+        """Whether to send the next job now.
+
+        Only a few jobs of guessed size are sent at a time, so that those of known size do not queue
+        behind them.
+        """
         settings = self.run.settings
-        if settings.workers is not None and len(self.flying) >= settings.workers:
+        if settings.workers is not None and len(self.sent_jobs) >= settings.workers:
             return False
-        if self.waiting[0].sized:
+        if self.waiting_jobs[0].is_sized:
             return True
-        guesses = sum(not job.sized for job in self.flying.values())
-        return guesses < max(2 * self.cluster.cores, AHEAD if settings.wait_for_nodes else 1)
+        guesses = sum(not job.is_sized for job in self.sent_jobs.values())
+        return guesses < max(
+            2 * self.cluster.cores, GROWING_GUESS_LIMIT if settings.wait_for_nodes else 1
+        )
 
-    def _send(self, job: Job) -> None:
+    def _send_job(self, job: ProblemJob) -> None:
         cluster, settings = self.cluster, self.run.settings
-        granted = job.needs.granted_bytes
-        share = threads(cluster.node_cores, cluster.node_memory_bytes, granted)
-        task = self.run.task(job.item, granted, self._most(), max(share, int(settings.num_cpus)))
-        may_grow = job.needs.can_grow and job.may_repeat("out of memory", settings.retries)
-        job.send(task.model_copy(update={"sized": job.sized, "may_grow": may_grow}))
+        granted = job.memory.granted_bytes
+        thread_count = count_threads(cluster.node_cores, cluster.node_memory_bytes, granted)
+        task = self.run.build_task(
+            job.item, granted, self._max_memory_bytes(), max(thread_count, int(settings.num_cpus))
+        )
+        may_grow = job.memory.can_grow and job.may_repeat("out of memory", settings.retries)
+        job.start_attempt(task.model_copy(update={"sized": job.is_sized, "may_grow": may_grow}))
         assert job.task is not None
-        remote = _remote().options(
+        remote = _remote_function().options(
             num_cpus=settings.num_cpus,
             num_gpus=settings.num_gpus,
             memory=granted,
             max_retries=0,
-            name="decompose",  # Ray keeps figures for each name
+            name="decompose",  # Ray keeps metrics for each name, so all problems share one.
         )
-        job.note = f"{self.run.run_id}/{job.item.label}/{job.attempts}/{job.sized}"
-        sent = remote.remote(job.note, job.task.model_dump_json(), str(self._log(job)))
-        self.flying[sent] = job
+        job.start_key = f"{self.run.run_id}/{job.item.label}/{job.attempts}/{job.is_sized}"
+        reference = remote.remote(
+            job.start_key, job.task.model_dump_json(), str(self._log_path(job))
+        )
+        self.sent_jobs[reference] = job
 
-    def _receive(self, job: Job, reference: Any) -> None:
-        """One attempt has ended: send the next one, or write down the end of its problem."""
+    def _receive_answer(self, job: ProblemJob, reference: Any) -> None:
+        """Handle the end of an attempt: send the next one, or record the problem's end."""
         import ray
 
         try:
             attempt = Attempt.model_validate_json(ray.get(reference))
-        except ray.exceptions.TaskCancelledError:  # by us, before it began
+        except ray.exceptions.TaskCancelledError:  # The driver cancelled it before it started.
             return
-        except ray.exceptions.RayError as error:  # a problem's own errors are answers
-            job.ended(None)
-            self._lost(job, error)
+        except ray.exceptions.RayError as error:  # A problem's own errors arrive as answers.
+            job.end_attempt(None)
+            self._handle_loss(job, error)
             return
-        started_tasks.forget(job.note)
-        self.lost.clear()
-        job.ended(attempt)
+        started_tasks.delete_start_record(job.start_key)
+        self.lost_labels.clear()
+        job.end_attempt(attempt)
         record = attempt.record
         if record.asks_for_more and record.forecast is not None:
-            used, forecast = attempt.peak_memory_bytes or 0, record.forecast
-            job.needs = job.needs.of_a_model(forecast.expected_bytes, used, forecast.weights_bytes)
-            job.sized = True
-            self._again(job)
+            used_bytes, forecast = attempt.peak_memory_bytes or 0, record.forecast
+            job.memory = job.memory.for_model(
+                forecast.expected_bytes, used_bytes, forecast.weights_bytes
+            )
+            job.is_sized = True
+            self._requeue(job)
         elif attempt.result is not None:
-            self._finish(job, attempt)
-        elif record.out_of_memory and job.needs.can_grow:
-            self._repeat(job, "out of memory", record.reason or "", attempt)
+            self._finish_problem(job, attempt)
+        elif record.out_of_memory and job.memory.can_grow:
+            self._retry_or_finish(job, "out of memory", record.reason or "", attempt)
         elif record.disk_full:
-            self._repeat(job, "disk full", record.reason or "", attempt)
+            self._retry_or_finish(job, "disk full", record.reason or "", attempt)
         else:
-            self._finish(job, attempt)
+            self._finish_problem(job, attempt)
 
-    def _lost(self, job: Job, error: BaseException) -> None:
-        cause, said = why_lost(error)
+    def _handle_loss(self, job: ProblemJob, error: BaseException) -> None:
+        """Handle an attempt that ended without an answer: retry the problem, or record its end."""
+        cause, message = explain_loss(error)
         if cause == "worker lost":
-            self.lost.add(job.item.label)
-            if len(self.lost) >= MOST_LOST_IN_A_ROW:
+            self.lost_labels.add(job.item.label)
+            if len(self.lost_labels) >= MAX_LOST_IN_A_ROW:
                 raise ClusterError(
-                    f"Ray is broken: {len(self.lost)} problems in a row lost their worker, "
-                    f"the last by {in_short(error)}",
+                    f"Ray is broken: {len(self.lost_labels)} problems in a row lost their worker, "
+                    f"the last by {summarize_error(error)}",
                     hint="the same command again does what is left",
                 )
         else:
-            self._look_at_nodes()
-        job.node = started_tasks.where(job.note)
-        started_tasks.forget(job.note)
-        self._repeat(job, cause, said, None)
+            self._check_nodes()
+        job.lost_node = started_tasks.find_start_host(job.start_key)
+        started_tasks.delete_start_record(job.start_key)
+        self._retry_or_finish(job, cause, message, None)
 
-    def _repeat(self, job: Job, cause: Cause, said: str, attempt: Attempt | None) -> None:
-        """Try it again, if the cause's limit lets it be, and if the run goes on."""
+    def _retry_or_finish(
+        self, job: ProblemJob, cause: Cause, message: str, attempt: Attempt | None
+    ) -> None:
+        """Retry the problem if the limit for this cause allows it; else record its end."""
         if job.may_repeat(cause, self.run.settings.retries):
-            repeat = job.repeat(cause, said, attempt)
-            self.watcher.repeated(job.item.label, repeat)
-            self._again(job, first=attempt is not None)
+            repeat = job.add_repeat(cause, message, attempt)
+            self.watcher.on_retry(job.item.label, repeat)
+            self._requeue(job, at_front=attempt is not None)
             return
         if attempt is None:
-            reason = f"{job.why_no_more(cause)}, the last by {said}"
+            reason = f"{job.explain_limit(cause)}, the last by {message}"
             record = Record(status="crashed", reason=reason, stage="worker")
             attempt = Attempt(record=record, started=job.started)
-        self._finish(job, attempt)
+        self._finish_problem(job, attempt)
 
-    def _again(self, job: Job, *, first: bool = True) -> None:
-        """Send it again; after a loss last, since others tell whether it was Ray's fault."""
-        if self.finishing:
+    def _requeue(self, job: ProblemJob, *, at_front: bool = True) -> None:
+        """Queue a job again: at the front, or after a loss at the back.
+
+        After a loss other problems go first, because their answers show whether Ray is broken.
+        """
+        if self.is_finishing:
             return
-        if first:
-            self.waiting.appendleft(job)
+        if at_front:
+            self.waiting_jobs.appendleft(job)
         else:
-            self.waiting.append(job)
+            self.waiting_jobs.append(job)
 
-    def _finish(self, job: Job, attempt: Attempt) -> None:
-        """Write down the end of a problem."""
+    def _finish_problem(self, job: ProblemJob, attempt: Attempt) -> None:
+        """Record the end of a problem; commit a result if its attempt did not."""
         assert job.task is not None
         if attempt.result is None:
-            attempt = give_up(job.task, attempt, self._log(job))
+            attempt = commit_failure(job.task, attempt, self._log_path(job))
         assert attempt.result is not None
         if attempt.store_error is not None:
             raise StoreError(attempt.store_error)
         num_gpus = self.run.settings.num_gpus
-        self._end(
+        self._add_row(
             Row.of(
                 attempt.result,
                 attempts=job.attempts,
@@ -248,103 +271,111 @@ class Driver:
                 artifact_prefix=attempt.artifact_prefix,
                 differs=attempt.differs,
                 node=attempt.node,
-                requested_memory_bytes=job.needs.granted_bytes,
+                requested_memory_bytes=job.memory.granted_bytes,
                 repeats=job.repeats,
                 upload_s=attempt.upload_s,
                 uploaded_bytes=attempt.uploaded_bytes,
                 gpu_seconds=round(num_gpus * job.held_s, 3) if num_gpus else None,
             )
         )
-        self.keeper.save_if_due()
+        self.manifest_writer.save_if_due()
 
-    def _earlier_row(self, item: Item) -> Row:
-        assert item.earlier is not None
+    def _build_earlier_row(self, item: PlanItem) -> Row:
+        assert item.earlier_result is not None
         return Row.of(
-            item.earlier,
+            item.earlier_result,
             attempts=0,
-            result_sha256=item.stored.sha256 if item.stored else item.earlier.sha256,
-            artifact_prefix=item.stored.prefix if item.stored else item.label,
+            result_sha256=item.stored_result.sha256
+            if item.stored_result
+            else item.earlier_result.sha256,
+            artifact_prefix=item.stored_result.prefix if item.stored_result else item.label,
             differs=item.differs,
         )
 
-    def _log(self, job: Job) -> Path:
-        return self.run.work.log_path(self.run.run_id, job.item.label).absolute()
+    def _log_path(self, job: ProblemJob) -> Path:
+        return self.run.work_store.log_path(self.run.run_id, job.item.label).absolute()
 
-    def _end(self, row: Row) -> None:
-        self.keeper.add(row)
-        self.watcher.ended(row, self.keeper.done)
+    def _add_row(self, row: Row) -> None:
+        self.manifest_writer.add(row)
+        self.watcher.on_problem_end(row, self.manifest_writer.ended_count)
 
-    def _stages(self) -> list[tuple[Any, Job, str]]:
-        """What has begun, and where it is."""
+    def _read_stages(self) -> list[tuple[Any, ProblemJob, str]]:
+        """Return reference, job and stage of each job whose child has started."""
         return [
             (reference, job, stage)
-            for reference, job in self.flying.items()
-            if job.task is not None and (stage := stage_of(job.task))
+            for reference, job in self.sent_jobs.items()
+            if job.task is not None and (stage := read_stage(job.task))
         ]
 
-    def _tell(self) -> None:
-        self.watcher.running([(job.item.label, stage) for _, job, stage in self._stages()])
+    def _report_stages(self) -> None:
+        self.watcher.on_stages([(job.item.label, stage) for _, job, stage in self._read_stages()])
 
-    def _look_at_nodes(self) -> None:
-        """See which nodes there are; what waits at Ray for one that is gone does not for ever."""
-        self.nodes_looked = now = time.monotonic()
-        self.cluster = there = described(self.cluster.address)
+    def _check_nodes(self) -> None:
+        """Update the cluster's description; end problems that have waited too long for a node."""
+        self.nodes_checked_s = now = time.monotonic()
+        self.cluster = cluster = describe_cluster(self.cluster.address)
         if self.run.settings.wait_for_nodes:
             return
-        homeless = {
+        unplaceable = {
             job.item.label: (reference, job)
-            for reference, job in self.flying.items()
-            if job.needs.granted_bytes > there.node_memory_bytes
-            and not started_tasks.where(job.note)
+            for reference, job in self.sent_jobs.items()
+            if job.memory.granted_bytes > cluster.node_memory_bytes
+            and not started_tasks.find_start_host(job.start_key)
         }
-        self.homeless = {label: self.homeless.get(label, now) for label in homeless}
-        for label, since in self.homeless.items():
-            if now - since >= PATIENCE_S:
-                self._evict(*homeless[label])
+        self.unplaceable_since = {
+            label: self.unplaceable_since.get(label, now) for label in unplaceable
+        }
+        for label, since in self.unplaceable_since.items():
+            if now - since >= NODE_WAIT_S:
+                self._evict_job(*unplaceable[label])
 
-    def _evict(self, reference: Any, job: Job) -> None:
-        """End a problem that waits for a node that does not come."""
+    def _evict_job(self, reference: Any, job: ProblemJob) -> None:
+        """Cancel a job that fits on no node, and record its problem as too large.
+
+        Raises:
+            ClusterError: the cluster has no node at all.
+        """
         import ray
 
         ray.cancel(reference)
-        del self.flying[reference]
+        del self.sent_jobs[reference]
         if not self.cluster.node_memory_bytes:
             raise ClusterError(
-                f"Ray at {self.cluster.address}: no node has been there for {PATIENCE_S:.0f} s",
+                f"Ray at {self.cluster.address}: no node has been there for {NODE_WAIT_S:.0f} s",
                 hint="the same command again does what is left",
             )
-        reason = too_large(job.needs.granted_bytes, self.cluster.node_memory_bytes)
+        reason = describe_shortage(job.memory.granted_bytes, self.cluster.node_memory_bytes)
         record = Record(status="too_large", reason=f"{reason} now", stage="waiting")
-        self._finish(job, Attempt(record=record, started=datetime.now(UTC)))
+        self._finish_problem(job, Attempt(record=record, started=datetime.now(UTC)))
 
-    def _finish_what_runs(self) -> None:
-        """After the first Ctrl-C: what has begun goes on, the rest is not started."""
+    def _cancel_waiting(self) -> None:
+        """After the first Ctrl-C: cancel jobs that have not started, and let the others finish."""
         import ray
 
-        self.finishing = True
-        self.waiting.clear()
-        for reference, job in list(self.flying.items()):
-            if not started_tasks.where(job.note):
+        self.is_finishing = True
+        self.waiting_jobs.clear()
+        for reference, job in list(self.sent_jobs.items()):
+            if not started_tasks.find_start_host(job.start_key):
                 ray.cancel(reference)
-                del self.flying[reference]
-        self.watcher.said(f"finishing {len(self.flying)} running; Ctrl-C again stops now")
+                del self.sent_jobs[reference]
+        self.watcher.on_message(f"finishing {len(self.sent_jobs)} running; Ctrl-C again stops now")
 
-    def _stop(self) -> None:
-        """End what runs, and everything that it started; remove what it left half done."""
+    def _cancel_all(self) -> None:
+        """Cancel all jobs with their processes, remove their scratch directories, record them."""
         import ray
 
-        stopped = self._stages()
-        for reference in self.flying:
+        running = self._read_stages()
+        for reference in self.sent_jobs:
             with suppress(ray.exceptions.RayError):
                 ray.cancel(reference, force=True)
-        if self.flying:
-            ray.wait(list(self.flying), num_returns=len(self.flying), timeout=10)
-        for job in self.flying.values():
+        if self.sent_jobs:
+            ray.wait(list(self.sent_jobs), num_returns=len(self.sent_jobs), timeout=10)
+        for job in self.sent_jobs.values():
             if job.task is not None:
-                clean_up(job.task)
-        for _, job, stage in stopped:
+                remove_scratch(job.task)
+        for _, job, stage in running:
             problem = job.item.problem
-            self._end(
+            self._add_row(
                 Row(
                     problem=problem.name,
                     source_level=problem.source_level,
@@ -357,8 +388,8 @@ class Driver:
 
 
 @cache
-def _remote() -> Any:
-    """The remote function; made once, since Ray keeps every one that it is given."""
+def _remote_function() -> Any:
+    """Return the Ray remote function; created once, because Ray keeps every one it is given."""
     import ray
 
-    return ray.remote(started_tasks.perform_noted)
+    return ray.remote(started_tasks.record_start_and_run)

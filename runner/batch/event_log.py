@@ -1,11 +1,11 @@
-"""This file knows about a run's log for programs: JSON, a line for each thing that happens.
+"""Writes a run's log for programs: one line of JSON for each event.
 
-Every line has `time`, `run` and `event`; where it is about a problem, `problem` and `stage`, too.
+Every line has `time`, `run` and `event`; a line about a problem also has `problem` and `stage`.
 
-`said`      something about the whole run, as `text`
-`stage`     a problem has come to a stage
+`said`      a message about the whole run, as `text`
+`stage`     a problem has reached a stage
 `repeated`  an attempt has ended and another will follow: the fields of a row's `repeats`
-`ended`     a problem has ended: its row, as the manifest has it
+`ended`     a problem has ended: the fields of its row in the manifest
 """
 
 import json
@@ -19,46 +19,46 @@ from runner.errors import unwritable
 from runner.store.manifest_row import Repeat, Row
 
 LOG_FILE = "log.jsonl"
-"""In a run's folder. A driver that goes on with the run goes on with the log."""
+"""Log file in a run's folder. A driver that resumes a run appends to it."""
 
 
-class Events:
-    """A watcher that writes them down."""
+class EventLog:
+    """A watcher that writes each event to a stream."""
 
     def __init__(self, stream: TextIO, run_id: str) -> None:
         self.stream = stream
         self.run_id = run_id
         self.stages: dict[str, str] = {}
 
-    def said(self, text: str) -> None:
+    def on_message(self, text: str) -> None:
         self._write("said", text=text)
 
-    def running(self, what: Sequence[tuple[str, str]]) -> None:
-        for label, stage in what:
+    def on_stages(self, stages: Sequence[tuple[str, str]]) -> None:
+        for label, stage in stages:
             if self.stages.get(label) != stage:
                 self._write("stage", problem=label, stage=stage)
-        self.stages = dict(what)
+        self.stages = dict(stages)
 
-    def repeated(self, label: str, repeat: Repeat) -> None:
-        told = repeat.model_dump(mode="json", exclude_none=True)
-        self._write("repeated", problem=label, stage=self.stages.get(label), **told)
+    def on_retry(self, label: str, repeat: Repeat) -> None:
+        fields = repeat.model_dump(mode="json", exclude_none=True)
+        self._write("repeated", problem=label, stage=self.stages.get(label), **fields)
 
-    def ended(self, row: Row, done: int) -> None:
-        told = row.model_dump(mode="json", exclude_none=True, exclude={"problem", "source_level"})
+    def on_problem_end(self, row: Row, ended_count: int) -> None:
+        fields = row.model_dump(mode="json", exclude_none=True, exclude={"problem", "source_level"})
         stage = self.stages.pop(row.label, None)
-        self._write("ended", problem=row.label, stage=stage, **told)
+        self._write("ended", problem=row.label, stage=stage, **fields)
 
     def _write(self, event: str, **fields: Any) -> None:
         head = {"time": datetime.now(UTC).isoformat(), "run": self.run_id, "event": event}
-        with suppress(OSError):  # a disk that is full stops the run elsewhere, in one line
+        with suppress(OSError):  # A full disk is reported elsewhere, in one line.
             print(json.dumps(head | fields), file=self.stream, flush=True)
 
 
-def opened(folder: Path) -> TextIO:
-    """A run's log, to be added to.
+def open_log(folder: Path) -> TextIO:
+    """Open a run's log for appending.
 
     Raises:
-        StoreError: it cannot be written.
+        StoreError: the log cannot be written.
     """
     path = folder / LOG_FILE
     try:

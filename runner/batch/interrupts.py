@@ -1,4 +1,4 @@
-"""This file knows about being stopped: Ctrl-C once, Ctrl-C again, and a scheduler's SIGTERM."""
+"""Handles signals that stop a run: Ctrl-C once, Ctrl-C again, and a scheduler's SIGTERM."""
 
 import os
 import signal
@@ -11,87 +11,90 @@ from types import FrameType
 from runner.errors import INTERRUPTED
 
 PATIENCE_S = 10.0
-"""For a start that was told to end to do so; then this process ends without it."""
+"""Seconds that an interrupted start of Ray gets to end; then this process ends itself."""
 
 
 @dataclass(slots=True)
-class Stop:
-    """How far a run is to be stopped."""
+class StopRequest:
+    """State of a request to stop a run."""
 
-    asked: bool = False
-    """Finish what runs, and start nothing."""
-    now: bool = False
-    """KeyboardInterrupt has been raised; what comes after it is not disturbed again."""
+    is_requested: bool = False
+    """Whether the run was asked to stop: running problems finish, and no other is started."""
+    interrupt_raised: bool = False
+    """Whether KeyboardInterrupt has been raised; later signals are ignored."""
 
 
 @contextmanager
-def listening() -> Iterator[Stop]:
-    """Ctrl-C asks first and stops when it comes again. SIGTERM stops at once: who sends it, as a
-    scheduler does, kills soon after."""
-    stop = Stop()
+def listen_for_signals() -> Iterator[StopRequest]:
+    """Handle signals and yield the request to stop.
+
+    The first Ctrl-C lets running problems finish, the second raises KeyboardInterrupt. SIGTERM
+    raises it at once, because a scheduler kills the process soon after sending it.
+    """
+    stop = StopRequest()
 
     def interrupt(number: int, frame: FrameType | None) -> None:
-        if stop.now:
+        if stop.interrupt_raised:
             return
-        if number == signal.SIGTERM or stop.asked:
-            stop.now = True
+        if number == signal.SIGTERM or stop.is_requested:
+            stop.interrupt_raised = True
             raise KeyboardInterrupt
-        stop.asked = True
+        stop.is_requested = True
 
-    before = {number: signal.signal(number, interrupt) for number in _SIGNALS}
+    previous_handlers = {number: signal.signal(number, interrupt) for number in _SIGNALS}
     try:
         yield stop
     finally:
-        for number, handler in before.items():
+        for number, handler in previous_handlers.items():
             signal.signal(number, handler)
 
 
 @contextmanager
-def starting(patience_s: float = PATIENCE_S) -> Iterator[None]:
-    """Either signal ends what is started here, as KeyboardInterrupt and within seconds.
+def interruptible_start(patience_s: float = PATIENCE_S) -> Iterator[None]:
+    """Let Ctrl-C or SIGTERM interrupt the start of Ray within seconds, as KeyboardInterrupt.
 
-    Ray's C code waits for its processes without hearing a signal: a thread, which hears of it by
-    another way, ends this process when that takes too long, and with it whatever Ray it started.
-    Where that code keeps the interpreter, too, as it does until Ray's first server is up (which it
-    gives half a minute), the thread has to wait as well. Ray has handlers of its own for SIGTERM,
-    which exit with 15, and later with 1; that is told as what it is.
+    Ray's C code waits for its processes without handling signals. So a thread, which learns of the
+    signal through a pipe, ends this process after `patience_s`, and with it the Ray that it
+    started. Until Ray's first server is up, for which Ray allows half a minute, the C code also
+    holds the interpreter lock, and the thread has to wait. Ray's own handlers for SIGTERM exit with
+    code 15 or 1; such an exit becomes KeyboardInterrupt, too.
     """
-    told = False
-    heard, over = threading.Event(), threading.Event()
-    hears, tells = os.pipe()
-    os.set_blocking(tells, False)
+    has_raised = False
+    signal_arrived, block_ended = threading.Event(), threading.Event()
+    wakeup_read, wakeup_write = os.pipe()
+    os.set_blocking(wakeup_write, False)
 
     def interrupt(number: int, frame: FrameType | None) -> None:
-        nonlocal told
-        if not told:
-            told = True
+        nonlocal has_raised
+        if not has_raised:
+            has_raised = True
             raise KeyboardInterrupt
 
     def watch() -> None:
-        while (number := os.read(hears, 1)) and number[0] not in _SIGNALS:
+        while (number := os.read(wakeup_read, 1)) and number[0] not in _SIGNALS:
             pass
         if number:
-            heard.set()
-            if not over.wait(patience_s):
+            signal_arrived.set()
+            if not block_ended.wait(patience_s):
                 os.write(2, b"kdrun: interrupted\n")
                 os._exit(INTERRUPTED)
-        os.close(hears)
+        os.close(wakeup_read)
 
-    before = {number: signal.signal(number, interrupt) for number in _SIGNALS}
-    others = signal.set_wakeup_fd(tells, warn_on_full_buffer=False)
+    previous_handlers = {number: signal.signal(number, interrupt) for number in _SIGNALS}
+    previous_wakeup = signal.set_wakeup_fd(wakeup_write, warn_on_full_buffer=False)
     threading.Thread(target=watch, daemon=True).start()
     try:
         yield
-    except SystemExit as ended:
-        if heard.wait(1):
-            raise KeyboardInterrupt from ended
+    except SystemExit as exit_request:
+        if signal_arrived.wait(1):
+            raise KeyboardInterrupt from exit_request
         raise
     finally:
-        over.set()
-        signal.set_wakeup_fd(others)
-        for number, handler in before.items():
+        block_ended.set()
+        signal.set_wakeup_fd(previous_wakeup)
+        for number, handler in previous_handlers.items():
             signal.signal(number, handler)
-        os.close(tells)
+        os.close(wakeup_write)
 
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)

@@ -1,7 +1,7 @@
-"""This file knows about one problem on its way: what it is given, and how often it is tried again.
+"""Tracks one problem of a run over its attempts: the memory it gets and how often it is retried.
 
-A verdict, a time-out and the end of the problem's own process are answers. Everything else is a
-cause, and each cause has a limit of its own.
+A verdict, a time-out and the end of the problem's own process are final answers. Every other end of
+an attempt has a cause that allows a retry, and each cause has its own limit.
 """
 
 import time
@@ -10,84 +10,84 @@ from datetime import UTC, datetime
 
 from runner.batch.attempt import Attempt
 from runner.batch.child.task import Task
-from runner.batch.memory_request import Needs
-from runner.batch.plan import Item
+from runner.batch.memory_request import MemoryRequest
+from runner.batch.plan import PlanItem
 from runner.config import Retries
 from runner.store.manifest_row import Cause, Repeat
 
 
 @dataclass(slots=True)
-class Job:
-    """One problem, from the first attempt to the last."""
+class ProblemJob:
+    """One problem of a run, from its first attempt to its last."""
 
-    item: Item
-    needs: Needs
-    sized: bool = False
-    """Whether the captured graph has said what it needs; until then that is a guess."""
+    item: PlanItem
+    memory: MemoryRequest
+    is_sized: bool = False
+    """Whether `memory` was computed from the captured graph; until then it is a guess."""
     task: Task | None = None
-    """The attempt that is being made."""
-    note: str = ""
-    """Under which it is noted, where it has begun."""
-    node: str | None = None
-    """Where the attempt was made that was lost."""
+    """Task of the current attempt; None before the first one is sent."""
+    start_key: str = ""
+    """Key under which the worker records in Ray's key-value store that the attempt has started."""
+    lost_node: str | None = None
+    """Host of an attempt that was lost; None if it had not started."""
     repeats: list[Repeat] = field(default_factory=list)
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
-    """When the attempt was sent; later, when its child was started, where that is known."""
-    sent: float = 0.0
+    """Time when the attempt was sent; after its answer, the time when its child started."""
+    sent_s: float = 0.0
     held_s: float = 0.0
-    """How long all attempts together held what Ray gave them."""
+    """Seconds for which all attempts together held the resources that Ray granted them."""
 
     @property
     def attempts(self) -> int:
         return len(self.repeats) + 1
 
-    def send(self, task: Task) -> None:
+    def start_attempt(self, task: Task) -> None:
         self.task = task
         self.started = datetime.now(UTC)
-        self.sent = time.monotonic()
+        self.sent_s = time.monotonic()
 
-    def ended(self, attempt: Attempt | None) -> None:
-        """Note what an attempt took; None where it never answered."""
-        took_s = time.monotonic() - self.sent
-        if attempt is not None:  # it may have waited for its place
+    def end_attempt(self, attempt: Attempt | None) -> None:
+        """Add the attempt's duration to `held_s`; `attempt` is None if it never answered."""
+        took_s = time.monotonic() - self.sent_s
+        if attempt is not None:  # The time that it waited at Ray for resources does not count.
             took_s = min(took_s, (datetime.now(UTC) - attempt.started).total_seconds())
             self.started = attempt.started
         self.held_s += took_s
 
-    def times(self, cause: Cause) -> int:
-        """How often it was tried again for that."""
+    def count_repeats(self, cause: Cause) -> int:
+        """Return how often the problem was retried for a cause."""
         return sum(repeat.cause == cause for repeat in self.repeats)
 
     def may_repeat(self, cause: Cause, retries: Retries) -> bool:
-        """Whether the limit of that cause lets it be tried again."""
+        """Whether the limit for a cause allows another retry."""
         limit: int = getattr(retries, cause.replace(" ", "_"))
-        return self.times(cause) < limit
+        return self.count_repeats(cause) < limit
 
-    def repeat(self, cause: Cause, said: str, attempt: Attempt | None) -> Repeat:
-        """Note that the attempt was not the last, and what the next one is given."""
+    def add_repeat(self, cause: Cause, message: str, attempt: Attempt | None) -> Repeat:
+        """Record that another attempt follows, with more memory if this one ran out of it."""
         self.repeats.append(
             Repeat(
                 cause=cause,
-                said=said,
-                requested_memory_bytes=self.needs.granted_bytes,
+                said=message,
+                requested_memory_bytes=self.memory.granted_bytes,
                 started=self.started,
                 seconds=round((datetime.now(UTC) - self.started).total_seconds(), 3),
-                node=attempt.node if attempt else self.node,
+                node=attempt.node if attempt else self.lost_node,
                 cpu_seconds=attempt.cpu_seconds if attempt else None,
             )
         )
         if cause == "out of memory":
-            self.needs = self.needs.more()
+            self.memory = self.memory.with_double_memory()
         return self.repeats[-1]
 
-    def why_no_more(self, cause: Cause) -> str:
-        """`its worker was lost 3 times`, for who reads the reason."""
-        times = self.times(cause) + 1
-        often = {1: "once", 2: "twice"}.get(times, f"{times} times")
-        return f"{_SAID[cause]} {often}"
+    def explain_limit(self, cause: Cause) -> str:
+        """Return the reason why the problem is not retried: `its worker was lost 3 times`."""
+        count = self.count_repeats(cause) + 1
+        frequency = {1: "once", 2: "twice"}.get(count, f"{count} times")
+        return f"{_CAUSE_PHRASES[cause]} {frequency}"
 
 
-_SAID: dict[Cause, str] = {
+_CAUSE_PHRASES: dict[Cause, str] = {
     "preempted": "its node was preempted",
     "node lost": "its node was lost",
     "worker lost": "its worker was lost",

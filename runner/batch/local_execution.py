@@ -1,4 +1,4 @@
-"""This file knows about working without Ray: one problem, or directories, in a child of our own."""
+"""Decomposes or verifies one problem without Ray, in a child of this process."""
 
 import tempfile
 from dataclasses import dataclass
@@ -24,78 +24,78 @@ _LEVELS = tuple(LEVEL_FOLDER.values())
 
 
 @dataclass(frozen=True, slots=True)
-class Decomposed:
-    """One problem, taken apart."""
+class LocalDecomposition:
+    """Outcome of decomposing one problem without Ray."""
 
     result: ProblemResult
     directory: Path
     log: Path | None
-    """What its process printed, where it printed anything."""
+    """Log of the child's output; None if it printed nothing."""
     earlier_stays: bool = False
-    """Whether the directory still holds an earlier decomposition, which passed."""
+    """Whether `directory` still holds an earlier decomposition that passed, and not this result."""
 
 
-def decompose(file: Path, settings: Settings, named: str | None = None) -> Decomposed:
-    """Take one problem apart and verify it, with all the memory that there is.
+def decompose(file: Path, settings: Settings, import_name: str | None = None) -> LocalDecomposition:
+    """Decompose and verify one problem, with all the memory that is free.
 
     A broken problem file does not replace an earlier decomposition of the same name that passed.
-    `named` is what the file was written for, where that is `package.module:Class`.
+    `import_name` is the `package.module:Class` that the file was generated from, if any.
 
     Raises:
-        UsageError: there is nothing of that name, or no GPU for `--device cuda`.
+        UsageError: `import_name` does not exist, or there is no GPU for `--device cuda`.
         StoreError: the output directory cannot be written to.
     """
     problem = identify_problem(file)
     store = DirectoryStore(settings.output)
     name = label(problem)
     directory = store.directory(name)
-    most = usable_bytes(settings.memory)
+    memory_bytes = usable_bytes(settings.memory)
     task = Task(
         problem=problem.path,
-        named=named,
+        named=import_name,
         label=name,
         directory=directory.absolute(),
         scratch=(directory.parent / f".{directory.name}.alone").absolute(),
         options=run_options(settings),
-        memory_bytes=most,
-        most_memory_bytes=most,
+        memory_bytes=memory_bytes,
+        most_memory_bytes=memory_bytes,
         threads=cores(),
         timeout_s=settings.timeout,
         keeps_passed=True,
     )
     log = settings.output / "logs" / f"{name}.log"
-    done = attempt.decompose(task, log.absolute())
-    if done.record.refused:
-        raise UsageError(done.record.refused)
-    if named and done.record.missing:
+    outcome = attempt.decompose(task, log.absolute())
+    if outcome.record.refused:
+        raise UsageError(outcome.record.refused)
+    if import_name and outcome.record.missing:
         file.unlink(missing_ok=True)
-        package = named.partition(":")[0].partition(".")[0]
-        hint = done.record.hint or f"is it spelled so in this version of {package}?"
-        raise UsageError(f"{named}: {done.record.missing}", hint=hint)
-    if done.result is None:  # no space was left
-        done = attempt.give_up(task, done, log.absolute())
-    assert done.result is not None
-    return Decomposed(
-        done.result,
+        package = import_name.partition(":")[0].partition(".")[0]
+        hint = outcome.record.hint or f"is it spelled so in this version of {package}?"
+        raise UsageError(f"{import_name}: {outcome.record.missing}", hint=hint)
+    if outcome.result is None:  # The disk was full.
+        outcome = attempt.commit_failure(task, outcome, log.absolute())
+    assert outcome.result is not None
+    return LocalDecomposition(
+        outcome.result,
         directory,
         log if log.exists() else None,
-        earlier_stays=done.artifact_prefix is None,
+        earlier_stays=outcome.artifact_prefix is None,
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
-    """One directory, judged again."""
+class LocalVerification:
+    """Outcome of verifying one directory without Ray."""
 
     directory: Path
     record: Record
     power: Power | None = None
-    """What became of wrong kernels, where they were asked for."""
+    """Verdicts on deliberately wrong kernels; None unless the settings ask for them."""
     power_file: Path | None = None
-    """File that lists every wrong kernel; None where none was asked for."""
+    """File with the list of wrong kernels; None if none was requested."""
 
     def to_json(self) -> dict[str, Any]:
-        """For people's programs."""
+        """Return the outcome for users' programs."""
         return {
             "directory": str(self.directory),
             "status": self.record.status,
@@ -105,15 +105,17 @@ class Verified:
         }
 
 
-def verify(directory: Path, settings: Settings, to: Path | None = None) -> Verified:
-    """Verify a decomposition directory, whoever wrote it; it is only read.
+def verify(
+    directory: Path, settings: Settings, power_file: Path | None = None
+) -> LocalVerification:
+    """Verify a decomposition directory, by whomever it was written, without writing to it.
 
-    `to`: a file for the list of wrong kernels.
+    `power_file` receives the list of wrong kernels.
 
     Raises:
-        UsageError: it is no decomposition directory at all, or there is no GPU for `--device cuda`.
-        DecompositionError: its tree is of another schema version.
-        StoreError: `to` cannot be written.
+        UsageError: it is no decomposition directory, or there is no GPU for `--device cuda`.
+        DecompositionError: its tree has another schema version.
+        StoreError: `power_file` cannot be written.
     """
     if not any((directory / part).exists() for part in (TREE_FILE, "original.py", *_LEVELS)):
         raise UsageError(
@@ -121,47 +123,47 @@ def verify(directory: Path, settings: Settings, to: Path | None = None) -> Verif
             hint="name a decomposition directory",
         )
     refuse_other_versions(directory)
-    if to is not None:
-        _refuse_unwritable(to)
+    if power_file is not None:
+        _refuse_unwritable(power_file)
     mode = mode_of(directory) or settings.mode
-    most = usable_bytes(settings.memory)
-    with tempfile.TemporaryDirectory(prefix="kdrun-") as aside:
+    memory_bytes = usable_bytes(settings.memory)
+    with tempfile.TemporaryDirectory(prefix="kdrun-") as temporary_folder:
         task = Task(
             problem=(directory / "original.py").absolute(),
             label=directory.name,
             directory=directory.absolute(),
-            scratch=Path(aside) / "scratch",
+            scratch=Path(temporary_folder) / "scratch",
             options=run_options(settings).model_copy(update={"mode": mode}),
-            memory_bytes=most,
-            most_memory_bytes=most,
+            memory_bytes=memory_bytes,
+            most_memory_bytes=memory_bytes,
             threads=cores(),
             timeout_s=settings.timeout,
         )
-        record = attempt.verify(task, Path(aside) / "log").record
+        record = attempt.verify(task, Path(temporary_folder) / "log").record
     if record.refused:
         raise UsageError(record.refused)
     if record.status == "error":
         record = record.model_copy(update={"reason": f"original.py: {record.reason}"})
-    found = (record.verification or {}).get("power")
-    if found is None:
-        return Verified(directory, record)
-    power = Power.model_validate(found)
-    if to is not None:
+    power_document = (record.verification or {}).get("power")
+    if power_document is None:
+        return LocalVerification(directory, record)
+    power = Power.model_validate(power_document)
+    if power_file is not None:
         try:
-            write_power(to, power)
+            write_power(power_file, power)
         except OSError as error:
-            raise unwritable(to, error, "--to") from error
-    return Verified(directory, record, power, to)
+            raise unwritable(power_file, error, "--to") from error
+    return LocalVerification(directory, record, power, power_file)
 
 
 def _refuse_unwritable(file: Path) -> None:
-    """Try to write a file before the long work for it; leave it as it was."""
+    """Raise StoreError now if a file cannot be written later; leave the file as it is."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        was_there = file.exists()
+        existed = file.exists()
         with file.open("ab"):
             pass
-        if not was_there:
+        if not existed:
             file.unlink()
     except OSError as error:
         raise unwritable(file, error, "--to") from error

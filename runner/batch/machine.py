@@ -1,4 +1,4 @@
-"""This file knows about the machine it runs on: cores, memory taken, memory that is left."""
+"""Reads this machine's cores, its free memory, and the memory of this process."""
 
 import os
 import resource
@@ -9,14 +9,14 @@ CGROUP = Path("/sys/fs/cgroup")
 
 
 def cores() -> int:
-    """Cores that this process may use."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def available_bytes() -> int:
-    """Memory that can be taken now without swapping, within the container's limit if any."""
+    """Return the bytes that can be allocated without swapping, within a container's limit."""
     meminfo = Path("/proc/meminfo")
     if meminfo.exists():
         fields = dict(line.split(":", 1) for line in meminfo.read_text().splitlines())
@@ -27,11 +27,11 @@ def available_bytes() -> int:
 
 
 def resident_bytes() -> int:
-    """Memory that this process has now."""
+    """Return the bytes of this process' resident set."""
     status = Path("/proc/self/statm")
     if status.exists():
         return int(status.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # macOS: bytes, the most so far
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # macOS: the peak so far, in bytes
 
 
 def total_bytes() -> int:
@@ -39,7 +39,7 @@ def total_bytes() -> int:
 
 
 def _container_bytes(otherwise: int) -> int:
-    """What is left of a cgroup's limit (version 2, then 1)."""
+    """Return the bytes left below the cgroup's limit (version 2, then 1), or `otherwise`."""
     for limit_file, usage_file in (
         ("memory.max", "memory.current"),
         ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
@@ -47,6 +47,6 @@ def _container_bytes(otherwise: int) -> int:
         try:
             limit = int((CGROUP / limit_file).read_text())
             return limit - int((CGROUP / usage_file).read_text())
-        except (OSError, ValueError):  # no such file, or "max"
+        except (OSError, ValueError):  # The file is missing, or says "max".
             continue
     return otherwise

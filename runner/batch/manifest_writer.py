@@ -1,9 +1,9 @@
-"""This file knows about the manifest of a run under way: what it says, and when it is saved.
+"""Keeps a run's rows while it is under way, and writes its manifest.
 
-Writing it takes longer the more problems have ended. So it is written at once as long as that is
-quick, and later at most a small share of the time goes into it: what a result costs the driver
-does not grow with the run. A driver that dies leaves it that much behind; the results themselves
-are committed, and the same command finds them. What it keeps of them meanwhile is on disk.
+Writing the manifest takes longer the more problems have ended. While it is quick it is written
+after every result; later, writing takes at most a small share of the time, so that the cost of a
+result does not grow with the run. If the driver dies, the manifest may lack the latest results; the
+results themselves are committed, and the same command finds them. Rows are kept on disk.
 """
 
 import os
@@ -23,85 +23,89 @@ from runner.store.manifest_row import Row
 from runner.store.row_files import Rows
 from runner.store.runs import RunStore
 
-SHARE = 0.05
-"""Of the time, that may go into saving."""
+SAVING_SHARE = 0.05
+"""Share of the time that may be spent on saving."""
 
 
 @dataclass(slots=True)
-class Keeper:
-    """The rows of one run, and the manifest that says them."""
+class ManifestWriter:
+    """The rows of one run, and the writer of its manifest."""
 
     run_id: str
     arguments: Mapping[str, Any]
     data: str
     store: DirectoryStore
-    shared: RunStore | None
+    shared_store: RunStore | None
     cluster: Cluster
-    job: Job | None
-    """This driver, where it was sent to a cluster."""
+    cluster_job: Job | None
+    """Ray job that runs this driver; None if the run was not sent to a cluster."""
     labels: Sequence[str]
-    """Every problem that the run is about, in the order of the manifest's rows."""
+    """Labels of all problems of the run, in the order of the manifest's rows."""
     rows: Rows = field(init=False)
-    done: int = 0
-    """How many problems have ended here."""
+    ended_count: int = 0
+    """Number of problems whose end this driver has recorded."""
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
-    _theirs: Manifest | None = None
-    """What another driver of the same run said last, without its rows."""
-    _version: str | None = None
-    """Of the manifest in the store, as it was written from here."""
-    _due: float = 0.0
-    _behind: bool = False
+    _other_manifest: Manifest | None = None
+    """Latest manifest that another driver of the same run wrote, without its rows."""
+    _stored_version: str | None = None
+    """Version of the stored manifest that this driver wrote last."""
+    _due_s: float = 0.0
+    _has_unsaved_rows: bool = False
 
     def __post_init__(self) -> None:
         self.rows = Rows(self.store.run_directory(self.run_id), self.labels)
 
     def add(self, row: Row) -> None:
-        """One more problem has ended.
+        """Add the row of a problem that has ended.
 
         Raises:
-            StoreError: it cannot be kept.
+            StoreError: the row cannot be written to disk.
         """
         self.rows.put(row)
-        self.done += 1
-        self._behind = True
+        self.ended_count += 1
+        self._has_unsaved_rows = True
 
     def save_if_due(self) -> None:
-        if self._behind and time.monotonic() >= self._due:
+        if self._has_unsaved_rows and time.monotonic() >= self._due_s:
             self.save("running")
 
-    def save(self, state: RunState, forget: Collection[str] = ()) -> Manifest:
-        """Write how the run stands; what another driver of it has to say is in the answer, too.
+    def save(self, state: RunState, forgotten_labels: Collection[str] = ()) -> Manifest:
+        """Write the manifest and return it, merged with that of another driver of the same run.
+
+        Another driver's rows about `forgotten_labels` are dropped: those problems are run again.
 
         Raises:
-            StoreError: it cannot be written.
+            StoreError: the manifest cannot be written.
         """
-        began = time.monotonic()
+        started_s = time.monotonic()
 
-        def whole(theirs: Manifest | None) -> Manifest:
-            if theirs is not None:
-                self.rows.hear(theirs.rows, forget)
-                self._theirs = theirs.model_copy(update={"rows": []})
-            return self._manifest(state)
+        def merge_with(other_manifest: Manifest | None) -> Manifest:
+            if other_manifest is not None:
+                self.rows.hear(other_manifest.rows, forgotten_labels)
+                self._other_manifest = other_manifest.model_copy(update={"rows": []})
+            return self._build_manifest(state)
 
-        if self.shared is None:
-            manifest = whole(None)
+        if self.shared_store is None:
+            manifest = merge_with(None)
         else:
-            manifest, self._version = self.shared.update(self.run_id, whole, self._version)
+            manifest, self._stored_version = self.shared_store.update(
+                self.run_id, merge_with, self._stored_version
+            )
         self.store.write_manifest(manifest)
-        ended = time.monotonic()
-        self._due = ended + (ended - began) * (1 / SHARE - 1)
-        self._behind = False
+        ended_s = time.monotonic()
+        self._due_s = ended_s + (ended_s - started_s) * (1 / SAVING_SHARE - 1)
+        self._has_unsaved_rows = False
         return manifest
 
-    def _manifest(self, state: RunState) -> Manifest:
+    def _build_manifest(self, state: RunState) -> Manifest:
         now = datetime.now(UTC)
         cluster, started, selected = self.cluster, self.started, len(self.labels)
-        others: dict[str, Any] = {}
-        if self._theirs is not None:
-            started = min(started, self._theirs.started)
-            selected = max(self._theirs.selected, selected + self.rows.outside)
-            others = self._theirs.cluster
-        # Not validated, which would read every row.
+        other_cluster: dict[str, Any] = {}
+        if self._other_manifest is not None:
+            started = min(started, self._other_manifest.started)
+            selected = max(self._other_manifest.selected, selected + self.rows.outside)
+            other_cluster = self._other_manifest.cluster
+        # Without validation, which would read every row from disk.
         return Manifest.model_construct(
             run_id=self.run_id,
             state=state,
@@ -111,10 +115,10 @@ class Keeper:
                 "python": platform.python_version(),
                 "ray": self.cluster.ray_version,
             },
-            cluster=asdict(cluster) if cluster.nodes else others or asdict(cluster),
+            cluster=asdict(cluster) if cluster.nodes else other_cluster or asdict(cluster),
             driver_host=socket.gethostname(),
             driver_pid=os.getpid(),
-            job=self.job,
+            job=self.cluster_job,
             data=self.data,
             started=started,
             updated=now,

@@ -1,4 +1,4 @@
-"""This file knows about the memory that a problem's process will take, and what it is given."""
+"""Computes the memory that a problem's process is expected to need and is granted."""
 
 from dataclasses import dataclass, replace
 
@@ -7,124 +7,132 @@ from runner.store.result import Document
 from runner.verify.options import EXAMINED_BYTES, QUICK_FLOPS, stays
 
 ESTIMATE_BYTES = 2 * GIB
-"""For capturing alone: nothing is computed, but a few models need their real parameters."""
-LATER_BYTES = 20 << 20
-"""Code that is loaded once something runs."""
-NEARLY = 1.1
-"""What would have room with a little more memory is given that."""
+"""Bytes granted for capture: nothing is computed, but a few models need their real parameters."""
+LAZY_CODE_BYTES = 20 << 20
+"""Bytes of code that is loaded only when the first operator runs."""
+EXTRA_FACTOR = 1.1
+"""Factor by which the granted memory is raised if that makes room to keep the output."""
 MARGIN_SHARE = 0.1
 MARGIN_BYTES = GIB // 4
-"""Both on top of what is expected: too little is a second attempt."""
+"""Share and bytes that are both added to the expected memory; too little costs a second attempt."""
 WORKLOAD_BYTES = 1000 << 10
-"""Files, modules, code that oneDNN compiles: of one kernel file."""
+"""Bytes for one kernel file: its text, its module and the code that oneDNN compiles for it."""
 OPERATION_BYTES = 50 << 10
-"""What is known of one operation of the program."""
+"""Bytes for the description of one operation of the program."""
 STEP_BYTES = 5 << 10
-"""What was watched of one operation that a recurrent layer unrolls to, and its tensors' traces."""
+"""Bytes for one operation that a recurrent layer unrolls to: its record and its tensors' traces."""
 NO_BOUND = 1 << 60
-"""The most that a node has, where a larger one may still come."""
+"""Value of `max_bytes` where larger nodes may still join."""
 
 
 class Forecast(Document):
-    """What a captured program says about the memory that its verification will take."""
+    """Memory needs of a problem's verification, computed from its captured program."""
 
     forward_bytes: int
-    """At the worst moment of one forward pass, scratch included: the whole's, or a part's."""
+    """Bytes at the worst moment of a forward pass, of the model or a part, scratch included."""
     inputs_bytes: int = 0
     outputs_bytes: int = 0
     weights_bytes: int = 0
-    """Part of the forward's; they may be streamed."""
+    """Bytes of weights, a part of `forward_bytes`; they may be streamed."""
     flops: int = 0
     operations: int = 0
-    """How many the program has."""
+    """Number of operations in the program."""
     workloads: int = 0
-    """How many of them differ."""
+    """Number of different operations (operator, attributes, shapes and dtypes)."""
     steps: int = 0
-    """How many more run at the steps of recurrent layers."""
+    """Number of operations that recurrent layers unroll to."""
     process_bytes: int
-    """Python, torch and the program itself, resident after it was captured."""
+    """Resident bytes of Python, torch and the program, after its capture."""
 
     @property
     def expected_bytes(self) -> int:
-        """The largest resident set of the process.
+        """Largest resident set expected of the process, in bytes.
 
-        A small output is kept while the other side runs; where that is quick, too, other inputs are
-        tried beside the given ones. A large output waits as digests, or on disk.
+        Original and composed model run one after the other. A small output of the first stays in
+        memory meanwhile; if the inputs are small and the model is quick, too, a second set of
+        inputs is also in memory. A large output is reduced to digests, or kept on disk.
         """
-        expected = self.process_bytes + LATER_BYTES + self.forward_bytes
-        expected += self.workloads * WORKLOAD_BYTES + self.operations * OPERATION_BYTES
-        expected += self.steps * STEP_BYTES
-        if stays(self.outputs_bytes, expected, int(NEARLY * granted_for(expected))):
-            expected += self.outputs_bytes
+        total_bytes = self.process_bytes + LAZY_CODE_BYTES + self.forward_bytes
+        total_bytes += self.workloads * WORKLOAD_BYTES + self.operations * OPERATION_BYTES
+        total_bytes += self.steps * STEP_BYTES
+        if stays(
+            self.outputs_bytes, total_bytes, int(EXTRA_FACTOR * request_with_margin(total_bytes))
+        ):
+            total_bytes += self.outputs_bytes
             if self.inputs_bytes <= EXAMINED_BYTES and self.flops <= QUICK_FLOPS:
-                expected += self.inputs_bytes
-        return expected
+                total_bytes += self.inputs_bytes
+        return total_bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
-    """Memory that a problem is given, of the most that a node has."""
+class MemoryRequest:
+    """Memory that a problem is granted, and the most that it could be granted."""
 
     granted_bytes: int
-    most_bytes: int
+    max_bytes: int
     expected_bytes: int | None = None
-    """Largest resident set that is expected; None before the program is captured."""
+    """Largest resident set expected, in bytes; None before the program is captured."""
     fits: bool = True
-    """Whether all there is would do, with streamed weights if need be."""
+    """Whether `max_bytes` would be enough, with streamed weights if needed."""
 
     @property
     def can_grow(self) -> bool:
-        return self.fits and self.granted_bytes < self.most_bytes
+        return self.fits and self.granted_bytes < self.max_bytes
 
     @classmethod
-    def of_an_estimate(cls, most_bytes: int) -> "Needs":
-        return cls(min(ESTIMATE_BYTES, most_bytes), most_bytes)
+    def for_capture(cls, max_bytes: int) -> "MemoryRequest":
+        return cls(min(ESTIMATE_BYTES, max_bytes), max_bytes)
 
-    def of_a_model(
+    def for_model(
         self, expected_bytes: int, capture_bytes: int, weights_bytes: int = 0
-    ) -> "Needs":
-        """For a process that is expected to take so much; capturing the program took some already.
+    ) -> "MemoryRequest":
+        """Return the request for a process that is expected to need `expected_bytes`.
 
-        Where all but its weights fits, they are streamed, in all the memory that there is. What
-        fits nowhere is given what capturing takes: it is taken apart, and not verified.
+        If only the weights do not fit, they are streamed and all available memory is granted. A
+        problem that fits on no node gets what its capture took (`capture_bytes`): it is decomposed
+        but not verified.
         """
-        most = self.most_bytes
-        fits = expected_bytes <= most
-        if not fits and expected_bytes - weights_bytes <= most:
-            return Needs(most, most, expected_bytes)
-        wanted = max(granted_for(expected_bytes) if fits else 0, capture_bytes, self.granted_bytes)
-        return Needs(min(_rounded(wanted), most), most, expected_bytes, fits)
+        max_bytes = self.max_bytes
+        fits = expected_bytes <= max_bytes
+        if not fits and expected_bytes - weights_bytes <= max_bytes:
+            return MemoryRequest(max_bytes, max_bytes, expected_bytes)
+        wanted_bytes = max(
+            request_with_margin(expected_bytes) if fits else 0, capture_bytes, self.granted_bytes
+        )
+        return MemoryRequest(
+            min(_round_up(wanted_bytes), max_bytes), max_bytes, expected_bytes, fits
+        )
 
-    def more(self) -> "Needs":
-        """Twice as much, as far as there is."""
-        return replace(self, granted_bytes=min(2 * self.granted_bytes, self.most_bytes))
+    def with_double_memory(self) -> "MemoryRequest":
+        """Return a request for twice as much, up to `max_bytes`."""
+        return replace(self, granted_bytes=min(2 * self.granted_bytes, self.max_bytes))
 
-    def all_there_is(self) -> "Needs":
-        return replace(self, granted_bytes=self.most_bytes)
-
-
-def than_the_largest(most_bytes: int) -> str:
-    """`, the largest node has 21.9 GiB`, where that is known."""
-    return "" if most_bytes >= NO_BOUND else f", the largest node has {most_bytes / GIB:.1f} GiB"
-
-
-def too_large(needed_bytes: int, most_bytes: int) -> str:
-    """`needs 31.2 GiB, the largest node has 21.9 GiB`."""
-    return f"needs {needed_bytes / GIB:.1f} GiB{than_the_largest(most_bytes)}"
+    def with_max_memory(self) -> "MemoryRequest":
+        return replace(self, granted_bytes=self.max_bytes)
 
 
-def granted_for(expected_bytes: int) -> int:
-    """What a process is given that is expected to take so much, where there is as much."""
-    return _rounded(max(int(expected_bytes * (1 + MARGIN_SHARE)) + MARGIN_BYTES, ESTIMATE_BYTES))
+def describe_largest_node(max_bytes: int) -> str:
+    """Return `, the largest node has 21.9 GiB`; empty if larger nodes may still join."""
+    return "" if max_bytes >= NO_BOUND else f", the largest node has {max_bytes / GIB:.1f} GiB"
 
 
-def _rounded(wanted_bytes: int) -> int:
-    """To quarters of a GiB: Ray schedules by classes of equal requests."""
-    quarter = GIB // 4
-    return -(-wanted_bytes // quarter) * quarter
+def describe_shortage(needed_bytes: int, max_bytes: int) -> str:
+    """Return `needs 31.2 GiB, the largest node has 21.9 GiB`."""
+    return f"needs {needed_bytes / GIB:.1f} GiB{describe_largest_node(max_bytes)}"
 
 
-def threads(cores: int, node_bytes: int, request_bytes: int) -> int:
-    """Threads for a child: its share of the cores, given how many of its size the memory holds."""
-    together = max(1, min(cores, node_bytes // max(1, request_bytes)))
-    return max(1, cores // together)
+def request_with_margin(expected_bytes: int) -> int:
+    """Return the bytes to request for a process that is expected to need `expected_bytes`."""
+    return _round_up(max(int(expected_bytes * (1 + MARGIN_SHARE)) + MARGIN_BYTES, ESTIMATE_BYTES))
+
+
+def _round_up(request_bytes: int) -> int:
+    """Round up to quarters of a GiB, because Ray schedules equal requests together."""
+    quarter_bytes = GIB // 4
+    return -(-request_bytes // quarter_bytes) * quarter_bytes
+
+
+def count_threads(cores: int, node_bytes: int, request_bytes: int) -> int:
+    """Return the threads for a child: its share of the cores of a node full of such children."""
+    concurrent_children = max(1, min(cores, node_bytes // max(1, request_bytes)))
+    return max(1, cores // concurrent_children)

@@ -1,7 +1,7 @@
-"""This file knows about a run's figures for Prometheus: Ray shows them at its nodes' metrics port.
+"""Exports a run's metrics to Prometheus, through the metrics ports of Ray's nodes.
 
-Their names there begin with `ray_kdrun_`. A counter starts anew with each driver, as Prometheus
-expects of a process that was started again.
+Their names there begin with `ray_kdrun_`. A counter starts at zero with each driver, which
+Prometheus expects of a restarted process.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ STAGE_SECONDS = [0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0]
 
 
 class Metrics:
-    """A watcher that counts, for as long as this process has joined a Ray."""
+    """A watcher that updates metrics; usable while this process is connected to Ray."""
 
     def __init__(self, run_id: str) -> None:
         from ray.util.metrics import Counter, Gauge, Histogram
@@ -35,17 +35,17 @@ class Metrics:
         self.gpu = Counter("kdrun_gpu_seconds", "GPUs held, times how long.", ("run",))
         self.now = Gauge("kdrun_running", "Problems that are being worked on.", ("run",))
 
-    def said(self, text: str) -> None:
-        """No figure."""
+    def on_message(self, text: str) -> None:
+        """Do nothing: messages change no metric."""
 
-    def running(self, what: Sequence[tuple[str, str]]) -> None:
-        self.now.set(len(what), self.run)
+    def on_stages(self, stages: Sequence[tuple[str, str]]) -> None:
+        self.now.set(len(stages), self.run)
 
-    def repeated(self, label: str, repeat: Repeat) -> None:
+    def on_retry(self, label: str, repeat: Repeat) -> None:
         self.repeats.inc(1, self.run | {"cause": repeat.cause})
 
-    def ended(self, row: Row, done: int) -> None:
-        if not row.attempts:  # an earlier run's
+    def on_problem_end(self, row: Row, ended_count: int) -> None:
+        if not row.attempts:  # The result is an earlier run's.
             return
         self.problems.inc(1, self.run | {"level": row.source_level, "status": row.status})
         for stage, seconds in row.seconds_by_stage.items():

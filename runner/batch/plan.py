@@ -1,6 +1,6 @@
-"""This file knows about what a run has to do: which problems, and why.
+"""Plans a run: decides which problems are run, and for what reason.
 
-Everything here is a function of listings and numbers; nothing is read, written or started.
+All functions are pure: they read, write and start nothing.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,24 +13,24 @@ from runner.store.runs import Standing
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class PlanItem:
     """One selected problem of a run."""
 
     problem: Problem
-    earlier: ProblemResult | None
-    """The result that stands; present exactly when there is nothing to do."""
-    why: str
-    """Why it is run, or is not, in a few words."""
-    stored: Standing | None = None
-    """What the run's store holds for it, whether or not it is still right."""
+    earlier_result: ProblemResult | None
+    """Earlier result that is still valid; present exactly when the problem is not run."""
+    reason: str
+    """Reason why the problem is run or not, in a few words."""
+    stored_result: Standing | None = None
+    """Result in the run's store, whether or not it is still valid; None if there is none."""
     differs: tuple[str, ...] = ()
-    """In what the result that stands, another writer's, is not the one that was sent."""
+    """Fields in which the stored result, if another writer's, differs from the uploaded one."""
 
     @property
-    def only_here(self) -> bool:
-        """Whether the result that stands is not the one in the run's store."""
-        return self.earlier is not None and (
-            self.stored is None or self.stored.result != self.earlier
+    def is_only_local(self) -> bool:
+        """Whether the valid result is only in the output directory and not in the run's store."""
+        return self.earlier_result is not None and (
+            self.stored_result is None or self.stored_result.result != self.earlier_result
         )
 
     @property
@@ -39,47 +39,48 @@ class Item:
 
 
 def label(problem: Problem) -> str:
-    """`level3/vit_block`: the problem's name, and its place under an output directory."""
+    """Return `level3/vit_block`: the problem's name, and its path below an output directory."""
     return f"{problem.source_level}/{problem.name}"
 
 
 def plan(
     problems: Sequence[Problem],
-    earlier: Mapping[str, ProblemResult],
-    damage: Callable[[str, ProblemResult], str | None],
+    earlier_results: Mapping[str, ProblemResult],
+    find_damage: Callable[[str, ProblemResult], str | None],
     options: RunOptions,
     version: str,
     *,
     resume: bool = True,
     only_failed: bool = False,
-) -> list[Item]:
-    """What to do about each problem, in the order given.
+) -> list[PlanItem]:
+    """Return the plan for each problem, in the order given.
 
-    `earlier` holds the results that stand by label, `damage` names the first changed file of one.
-    With `only_failed`, what has no result yet is left out.
+    `earlier_results` holds earlier results by label; `find_damage` returns the first file of a
+    result that changed, or None. With `only_failed`, problems without an earlier result are left
+    out, and so are those that passed.
 
     Raises:
-        UsageError: two problems would share a directory, or nothing is left by `only_failed`.
+        UsageError: two problems would share a directory, or `only_failed` selects none.
     """
-    places: dict[str, Problem] = {}
+    problems_by_label: dict[str, Problem] = {}
     items = []
     for problem in problems:
         name = label(problem)
-        if name in places:
+        if name in problems_by_label:
             raise UsageError(
-                f"{problem.path} and {places[name].path} would both be {name}",
+                f"{problem.path} and {problems_by_label[name].path} would both be {name}",
                 hint="rename one, or submit them to different --output directories",
             )
-        places[name] = problem
-        result = earlier.get(name)
-        why = _why_again(problem, result, damage, options, version)
+        problems_by_label[name] = problem
+        result = earlier_results.get(name)
+        reason = _reason_to_run(problem, result, find_damage, options, version)
         if only_failed:
             if result is not None and result.status != "passed":
-                items.append(Item(problem, None, why or "failed before"))
-        elif result is not None and why is None and resume:
-            items.append(Item(problem, result, "passed before"))
+                items.append(PlanItem(problem, None, reason or "failed before"))
+        elif result is not None and reason is None and resume:
+            items.append(PlanItem(problem, result, "passed before"))
         else:
-            items.append(Item(problem, None, why or "asked for again"))
+            items.append(PlanItem(problem, None, reason or "asked for again"))
     if only_failed and not items:
         raise UsageError(
             "--only-failed: none of the selected problems has a result that is not passed",
@@ -88,14 +89,14 @@ def plan(
     return items
 
 
-def _why_again(
+def _reason_to_run(
     problem: Problem,
     result: ProblemResult | None,
-    damage: Callable[[str, ProblemResult], str | None],
+    find_damage: Callable[[str, ProblemResult], str | None],
     options: RunOptions,
     version: str,
 ) -> str | None:
-    """Why an earlier result does not stand, or None where it does."""
+    """Return the reason why an earlier result is not valid, or None if it is."""
     if result is None:
         return "new"
     if result.status != "passed":
@@ -106,6 +107,6 @@ def _why_again(
         return f"made by kdrun {result.kdrun_version}"
     if not options.accept(result.options):
         return "other options"
-    if changed := damage(label(problem), result):
-        return f"{changed} is damaged"
+    if changed_file := find_damage(label(problem), result):
+        return f"{changed_file} is damaged"
     return None

@@ -1,4 +1,4 @@
-"""This file knows about telling people how a run goes: a bar on a terminal, else plain lines."""
+"""Shows a run's progress on stderr: a bar on a terminal, else plain lines."""
 
 import sys
 import time
@@ -26,85 +26,85 @@ COLOURS = {
 
 
 @contextmanager
-def watch(total: int) -> Iterator[Watcher]:
-    """Somebody who tells it on stderr."""
+def watch_run(total: int) -> Iterator[Watcher]:
+    """Yield a watcher that shows a run of `total` problems on stderr."""
     console = Console(stderr=True, highlight=False)
     if not console.is_terminal:
-        yield Lines(total)
+        yield ProgressLines(total)
         return
-    bar = Bar(total, console)
+    bar = ProgressBar(total, console)
     with bar.live:
         yield bar
 
 
-class Lines:
-    """A line for each problem that ends."""
+class ProgressLines:
+    """A watcher that prints a line for each problem that ends."""
 
     def __init__(self, total: int) -> None:
         self.total = total
 
-    def said(self, text: str) -> None:
+    def on_message(self, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
-    def running(self, what: Sequence[tuple[str, str]]) -> None:
-        """Nothing: a line says what has ended."""
+    def on_stages(self, stages: Sequence[tuple[str, str]]) -> None:
+        """Do nothing: only ends are printed."""
 
-    def repeated(self, label: str, repeat: Repeat) -> None:
-        self.said(again(label, repeat))
+    def on_retry(self, label: str, repeat: Repeat) -> None:
+        self.on_message(format_retry(label, repeat))
 
-    def ended(self, row: Row, done: int) -> None:
+    def on_problem_end(self, row: Row, ended_count: int) -> None:
         if row.attempts:
-            print(line(row, done, self.total), file=sys.stderr, flush=True)
+            print(format_line(row, ended_count, self.total), file=sys.stderr, flush=True)
 
 
-class Bar:
-    """How far the run is and, below, what is being worked on; ended problems scroll above."""
+class ProgressBar:
+    """A watcher that shows a progress bar and, below it, the running problems."""
 
     def __init__(self, total: int, console: Console) -> None:
         self.total = total
-        self.since: dict[str, float] = {}
+        self.started_s: dict[str, float] = {}
         self.progress = Progress(
             BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.fields[bad]}")
         )
         self.task = self.progress.add_task("", total=total, bad="")
         self.live = Live(self.progress, console=console, refresh_per_second=4, transient=True)
-        self.bad = 0
+        self.failed_count = 0
 
-    def said(self, text: str) -> None:
+    def on_message(self, text: str) -> None:
         self.live.console.print(Text(text), soft_wrap=True)
 
-    def repeated(self, label: str, repeat: Repeat) -> None:
-        self.said(again(label, repeat))
+    def on_retry(self, label: str, repeat: Repeat) -> None:
+        self.on_message(format_retry(label, repeat))
 
-    def running(self, what: Sequence[tuple[str, str]]) -> None:
+    def on_stages(self, stages: Sequence[tuple[str, str]]) -> None:
         now = time.monotonic()
-        self.since = {label: self.since.get(label, now) for label, _ in what}
+        self.started_s = {label: self.started_s.get(label, now) for label, _ in stages}
         lines = [
-            Text(f"  {label}  {stage}  {now - self.since[label]:.0f} s", style="dim")
-            for label, stage in what
+            Text(f"  {label}  {stage}  {now - self.started_s[label]:.0f} s", style="dim")
+            for label, stage in stages
         ]
         self.live.update(Group(self.progress, *lines))
 
-    def ended(self, row: Row, done: int) -> None:
-        self.bad += row.status != "passed"
-        bad = f"[red]{self.bad} not passed[/red]" if self.bad else ""
-        self.progress.update(self.task, completed=done, bad=bad)
+    def on_problem_end(self, row: Row, ended_count: int) -> None:
+        self.failed_count += row.status != "passed"
+        failed_text = f"[red]{self.failed_count} not passed[/red]" if self.failed_count else ""
+        self.progress.update(self.task, completed=ended_count, bad=failed_text)
         if row.attempts:
-            text = Text(line(row, done, self.total))
+            text = Text(format_line(row, ended_count, self.total))
             text.highlight_words([f" {row.status} "], COLOURS[row.status])
             self.live.console.print(text, soft_wrap=True)
 
 
-def line(row: Row, done: int, total: int) -> str:
-    """`[ 3/36] passed     level1/relu  2.1 s  0.8 GiB`, and the reason where it did not."""
+def format_line(row: Row, ended_count: int, total: int) -> str:
+    """Return `[ 3/36] passed     level1/relu  2.1 s  0.8 GiB`, or the reason if it did not pass."""
     width = len(str(total))
-    head = f"[{done:>{width}}/{total}] {row.status:<9}  {row.label}"
+    head = f"[{ended_count:>{width}}/{total}] {row.status:<9}  {row.label}"
     if row.reason is not None:
         return f"{head}: {row.reason}"
     memory = f"  {row.peak_memory_bytes / GIB:.1f} GiB" if row.peak_memory_bytes else ""
     return f"{head}  {row.seconds:.1f} s{memory}"
 
 
-def again(label: str, repeat: Repeat) -> str:
-    """Why a problem is tried again."""
+def format_retry(label: str, repeat: Repeat) -> str:
+    """Return a line that says why a problem is retried."""
     return f"again      {label}: {repeat.cause}: {repeat.said}"

@@ -1,12 +1,12 @@
-"""This file knows about a run: what it is about, and who is told how it goes."""
+"""Defines a run, and the interface of the watchers that follow it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from runner.batch.child.task import Target, Task
-from runner.batch.plan import Item
+from runner.batch.child.task import Task, TaskTarget
+from runner.batch.plan import PlanItem
 from runner.config import Settings
 from runner.store.directory import DirectoryStore
 from runner.store.manifest import Job
@@ -16,77 +16,77 @@ from runner.store.runs import RunStore
 
 
 class Watcher(Protocol):
-    """Who is told how a run goes."""
+    """An object that is notified of a run's progress."""
 
-    def said(self, text: str) -> None:
-        """Something about the run as a whole."""
+    def on_message(self, text: str) -> None:
+        """Receive a message about the whole run."""
 
-    def running(self, what: Sequence[tuple[str, str]]) -> None:
-        """Label and stage of every problem that is being worked on."""
+    def on_stages(self, stages: Sequence[tuple[str, str]]) -> None:
+        """Receive label and stage of every running problem."""
 
-    def repeated(self, label: str, repeat: Repeat) -> None:
-        """An attempt has ended, and another will follow."""
+    def on_retry(self, label: str, repeat: Repeat) -> None:
+        """Receive an attempt that ended and that another one follows."""
 
-    def ended(self, row: Row, done: int) -> None:
-        """One more problem has ended; `done` have in all."""
+    def on_problem_end(self, row: Row, ended_count: int) -> None:
+        """Receive the row of a problem that ended, and the number of ended problems."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a run is about."""
+    """One run: its options, its settings and where its results go."""
 
     run_id: str
     store: DirectoryStore
     options: RunOptions
     data: str
     arguments: dict[str, Any]
-    """What it was asked for, as the manifest says it."""
+    """The settings as the manifest records them."""
     settings: Settings
-    shared: RunStore | None = None
-    """Where results go from the output directory."""
-    elsewhere: bool = False
-    """Machines that we know nothing about do the work: problems travel with their tasks."""
-    aside: Path | None = None
-    """Where they build what then goes to the store; None: in the output directory."""
-    job: Job | None = None
-    """This driver, where it was sent to a cluster."""
+    shared_store: RunStore | None = None
+    """Store to which results are uploaded; None if they stay in the output directory."""
+    is_remote: bool = False
+    """Whether workers may not see our files, so that each task carries its problem file."""
+    work_directory: Path | None = None
+    """Directory in which workers build what they upload; None for the output directory."""
+    cluster_job: Job | None = None
+    """Ray job that runs this driver; None if the run was not sent to a cluster."""
 
     @property
-    def work(self) -> DirectoryStore:
-        """Where problems are worked on."""
-        return self.store if self.aside is None else DirectoryStore(self.aside)
+    def work_store(self) -> DirectoryStore:
+        """Directory store in which workers build decompositions."""
+        return self.store if self.work_directory is None else DirectoryStore(self.work_directory)
 
-    def task(self, item: Item, memory_bytes: int, most_bytes: int, threads: int) -> Task:
-        """The problem as a worker is told it."""
-        directory = self.work.directory(item.label)
+    def build_task(self, item: PlanItem, memory_bytes: int, max_bytes: int, threads: int) -> Task:
+        """Return the task that a worker gets for a problem."""
+        directory = self.work_store.directory(item.label)
         return Task(
             problem=item.problem.path,
-            source=_bytes(item.problem.path) if self.elsewhere else None,
+            source=_read_bytes(item.problem.path) if self.is_remote else None,
             label=item.label,
             directory=directory.absolute(),
             scratch=(directory.parent / f".{directory.name}.{self.run_id}").absolute(),
             options=self.options,
             memory_bytes=memory_bytes,
-            most_memory_bytes=most_bytes,
+            most_memory_bytes=max_bytes,
             threads=threads,
             timeout_s=self.settings.timeout,
-            target=self._target(item),
+            target=self._build_target(item),
         )
 
-    def _target(self, item: Item) -> Target | None:
-        if self.shared is None:
+    def _build_target(self, item: PlanItem) -> TaskTarget | None:
+        if self.shared_store is None:
             return None
-        version = item.stored.version if item.stored else None
-        return Target(
-            address=self.shared.address,
+        version = item.stored_result.version if item.stored_result else None
+        return TaskTarget(
+            address=self.shared_store.address,
             run_id=self.run_id,
             supersedes=version,
-            moved=self.aside is not None,
+            moved=self.work_directory is not None,
         )
 
 
-def _bytes(file: Path) -> bytes | None:
-    """What is in it; None where it cannot be read, which the worker then says."""
+def _read_bytes(file: Path) -> bytes | None:
+    """Return a file's content; None if it cannot be read, which the worker then reports."""
     try:
         return file.read_bytes()
     except OSError:
@@ -94,23 +94,23 @@ def _bytes(file: Path) -> bytes | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Watchers:
-    """Several, of whom each is told everything."""
+class WatcherGroup:
+    """A watcher that passes everything on to several others."""
 
-    all: Sequence[Watcher]
+    watchers: Sequence[Watcher]
 
-    def said(self, text: str) -> None:
-        for each in self.all:
-            each.said(text)
+    def on_message(self, text: str) -> None:
+        for watcher in self.watchers:
+            watcher.on_message(text)
 
-    def running(self, what: Sequence[tuple[str, str]]) -> None:
-        for each in self.all:
-            each.running(what)
+    def on_stages(self, stages: Sequence[tuple[str, str]]) -> None:
+        for watcher in self.watchers:
+            watcher.on_stages(stages)
 
-    def repeated(self, label: str, repeat: Repeat) -> None:
-        for each in self.all:
-            each.repeated(label, repeat)
+    def on_retry(self, label: str, repeat: Repeat) -> None:
+        for watcher in self.watchers:
+            watcher.on_retry(label, repeat)
 
-    def ended(self, row: Row, done: int) -> None:
-        for each in self.all:
-            each.ended(row, done)
+    def on_problem_end(self, row: Row, ended_count: int) -> None:
+        for watcher in self.watchers:
+            watcher.on_problem_end(row, ended_count)

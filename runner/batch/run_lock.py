@@ -1,4 +1,4 @@
-"""This file knows about a run's one driver on this machine: a second one would undo its work."""
+"""Locks a run, so that only one process on this machine drives it."""
 
 import fcntl
 import os
@@ -9,15 +9,15 @@ from pathlib import Path
 from runner.errors import UsageError, unwritable
 
 LOCK_FILE = "lock"
-"""In a run's folder; says which process holds it. The lock itself ends with that process."""
+"""File in a run's folder with the id of the process that drives the run. The lock ends with it."""
 
 
 @contextmanager
-def held(folder: Path, run_id: str) -> Iterator[None]:
-    """Drive a run alone.
+def hold_run_lock(folder: Path, run_id: str) -> Iterator[None]:
+    """Hold the lock of a run.
 
     Raises:
-        UsageError: somebody does so already.
+        UsageError: another process holds it.
         StoreError: the run's folder cannot be written to.
     """
     path = folder / LOCK_FILE
@@ -30,12 +30,12 @@ def held(folder: Path, run_id: str) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            who = os.read(handle, 20).decode() or "another one"
+            holder = os.read(handle, 20).decode() or "another one"
             raise UsageError(
-                f"--run-id {run_id}: process {who} is driving this run",
+                f"--run-id {run_id}: process {holder} is driving this run",
                 hint="wait for its end, or choose another --run-id",
             ) from None
-        except OSError:  # a file system without locks
+        except OSError:  # The file system has no locks.
             pass
         os.truncate(handle, 0)
         os.write(handle, str(os.getpid()).encode())

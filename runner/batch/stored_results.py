@@ -1,4 +1,4 @@
-"""This file knows about runs and stores: what stands there, what is only here, what is wanted."""
+"""Opens the run store, plans against its results, and uploads or downloads results."""
 
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from runner import __version__
-from runner.batch.plan import Item, label, plan
+from runner.batch.plan import PlanItem, label, plan
 from runner.config import Settings
 from runner.errors import UsageError
 from runner.problems import Problem, find_labels
@@ -18,14 +18,17 @@ from runner.store.pull import Pulled, pull
 from runner.store.result import ProblemResult, RunOptions
 from runner.store.runs import RunStore, Standing
 
-AT_ONCE = 4
-"""Problems that are checked or sent at once, each with as many files as a store takes."""
-LOOK_BACK = 20
-"""Runs among which one that can be continued is looked for."""
+MAX_CONCURRENT = 4
+"""Problems checked or uploaded concurrently, each with as many files as a store allows."""
+MAX_RECENT_RUNS = 20
+"""Number of latest runs among which an unfinished one is looked for."""
 
 
-def store_of(settings: Settings, *, patient: bool = True) -> RunStore | None:
-    """The store that the settings name, if they name one."""
+def open_store(settings: Settings, *, patient: bool = True) -> RunStore | None:
+    """Return the store that the settings name, or None.
+
+    Requests of a store that is not `patient` fail after short time limits and few retries.
+    """
     if settings.store is None:
         return None
     address = Address(
@@ -37,43 +40,43 @@ def store_of(settings: Settings, *, patient: bool = True) -> RunStore | None:
     return RunStore(address, patient=patient)
 
 
-def claimed(settings: Settings) -> RunStore | None:
-    """The same, made sure of before any work is started.
+def claim_store(settings: Settings) -> RunStore | None:
+    """Return the store that the settings name, after checking that results can be written there.
 
     Raises:
-        StoreError: results cannot be written there, in one line.
+        StoreError: results cannot be written there.
     """
-    impatient = store_of(settings, patient=False)
+    impatient = open_store(settings, patient=False)
     if impatient is not None:
         impatient.claim()
-    return store_of(settings)
+    return open_store(settings)
 
 
-def looked_at(settings: Settings) -> RunStore:
-    """A store to be read.
+def open_readable_store(settings: Settings) -> RunStore:
+    """Return the store that the settings name, after checking that it can be read.
 
     Raises:
-        UsageError: none is named.
-        StoreError: it is none, or cannot be read.
+        UsageError: the settings name no store.
+        StoreError: there is no store, or it cannot be read.
     """
-    impatient, store = store_of(settings, patient=False), store_of(settings)
+    impatient, store = open_store(settings, patient=False), open_store(settings)
     if impatient is None or store is None:
         raise UsageError("no store is named", hint="--store s3://bucket/prefix, or KDRUN_STORE")
     impatient.look()
     return store
 
 
-def unfinished(store: RunStore, arguments: Mapping[str, Any]) -> Manifest | None:
-    """The last run, if it was asked for the same and was stopped before its end."""
-    found = each(store.find_manifest, store.run_ids()[-LOOK_BACK:])
-    manifests = [manifest for manifest in found if manifest is not None]
-    last = max(manifests, key=lambda manifest: manifest.started, default=None)
-    if last is None or last.state_now() not in ("interrupted", "killed"):
+def find_unfinished_run(store: RunStore, arguments: Mapping[str, Any]) -> Manifest | None:
+    """Return the latest run if it had the same arguments and was stopped early, else None."""
+    recent_manifests = each(store.find_manifest, store.run_ids()[-MAX_RECENT_RUNS:])
+    manifests = [manifest for manifest in recent_manifests if manifest is not None]
+    last_manifest = max(manifests, key=lambda manifest: manifest.started, default=None)
+    if last_manifest is None or last_manifest.state_now() not in ("interrupted", "killed"):
         return None
-    return last if last.arguments == dict(arguments) else None
+    return last_manifest if last_manifest.arguments == dict(arguments) else None
 
 
-def plan_over(
+def plan_with_store(
     store: RunStore,
     run_id: str,
     output: DirectoryStore,
@@ -82,45 +85,51 @@ def plan_over(
     *,
     resume: bool,
     only_failed: bool,
-) -> list[Item]:
-    """What to do about each problem, given what a store and the output directory hold.
+) -> list[PlanItem]:
+    """Return the plan for each problem, given the results in a store and in the output directory.
 
-    What passed here before, and is not in the store, only needs to be sent.
+    A result that passed, and is only in the output directory, is planned to be uploaded.
     """
-    standing = store.all_standing(run_id, [label(problem) for problem in problems])
-    bad = _damages(store, run_id, standing.values())
+    stored_results = store.all_standing(run_id, [label(problem) for problem in problems])
+    damages = _find_damages(store, run_id, stored_results.values())
     items = plan(
         problems,
-        {name: found.result for name, found in standing.items()},
-        lambda name, _: bad.get(name),
+        {name: stored_result.result for name, stored_result in stored_results.items()},
+        lambda name, _: damages.get(name),
         options,
         __version__,
         resume=resume,
         only_failed=only_failed,
     )
-    items = [replace(item, stored=standing.get(item.label)) for item in items]
+    items = [replace(item, stored_result=stored_results.get(item.label)) for item in items]
     if only_failed or not resume:
         return items
-    return [_from_here(item, output, options) for item in items]
+    return [_use_local_result(item, output, options) for item in items]
 
 
-def send(store: RunStore, run_id: str, output: DirectoryStore, items: Sequence[Item]) -> list[Item]:
-    """The items, with the store holding what only the output directory held."""
+def send_results(
+    store: RunStore, run_id: str, output: DirectoryStore, items: Sequence[PlanItem]
+) -> list[PlanItem]:
+    """Upload the results that only the output directory has, and return the updated items."""
 
-    def one(item: Item) -> Item:
-        if not item.only_here or item.earlier is None:
+    def send_item(item: PlanItem) -> PlanItem:
+        if not item.is_only_local or item.earlier_result is None:
             return item
-        version = item.stored.version if item.stored else None
+        version = item.stored_result.version if item.stored_result else None
         directory = output.directory(item.label)
-        published = store.publish(run_id, item.earlier, directory, version)
-        stands = published.standing
-        return replace(item, earlier=stands.result, stored=stands, differs=published.differs)
+        published = store.publish(run_id, item.earlier_result, directory, version)
+        standing = published.standing
+        return replace(
+            item, earlier_result=standing.result, stored_result=standing, differs=published.differs
+        )
 
-    return each(one, items, AT_ONCE)
+    return each(send_item, items, MAX_CONCURRENT)
 
 
-def runs(settings: Settings, run_id: str | None) -> tuple[str, list[Manifest]]:
-    """Manifests of one run or of all, of the store that is named or else of the output directory.
+def read_manifests(settings: Settings, run_id: str | None) -> tuple[str, list[Manifest]]:
+    """Return the place of runs, and the manifest of one run or of all.
+
+    The place is the store that the settings name, or else the output directory.
 
     Raises:
         StoreError: no such store, or no such run.
@@ -129,58 +138,62 @@ def runs(settings: Settings, run_id: str | None) -> tuple[str, list[Manifest]]:
         output = DirectoryStore(settings.output)
         names = [run_id] if run_id else output.run_ids()
         return str(settings.output), [output.manifest(name) for name in names]
-    store = looked_at(settings)
+    store = open_readable_store(settings)
     return str(store), [store.manifest(run_id)] if run_id else store.manifests()
 
 
 def status_command(settings: Settings, run_id: str) -> str:
-    """Return the command that shows a run which these settings find."""
-    place: list[str] = []
+    """Return the `kdrun status` command that shows a run with these settings."""
+    flags: list[str] = []
     if settings.store is not None:
-        place = ["--store", settings.store]
+        flags = ["--store", settings.store]
     elif settings.output != Settings.model_fields["output"].default:
-        place = ["--output", str(settings.output)]
-    return shlex.join(["kdrun", "status", run_id, *place])
+        flags = ["--output", str(settings.output)]
+    return shlex.join(["kdrun", "status", run_id, *flags])
 
 
-def bring(
-    settings: Settings, run_id: str, destination: Path, tell: Callable[[Pulled], None]
+def pull_results(
+    settings: Settings, run_id: str, destination: Path, report: Callable[[Pulled], None]
 ) -> list[Pulled]:
-    """Pull what the settings select of a run.
+    """Download the results of a run's problems that the settings select.
 
     Raises:
-        UsageError: it selects nothing.
-        StoreError: no such store, no such run, or no place for it here.
+        UsageError: the settings select nothing.
+        StoreError: no such store, no such run, or no space here.
     """
-    store = looked_at(settings)
+    store = open_readable_store(settings)
     manifest = store.manifest(run_id)
     levels = {f"level{n}" for n in settings.level}
 
-    def wanted(label: str) -> bool:
-        named = not settings.problem or any(find_labels([label], p) for p in settings.problem)
-        return named and (not levels or PurePosixPath(label).parent.name in levels)
+    def is_selected(label: str) -> bool:
+        is_named = not settings.problem or any(find_labels([label], p) for p in settings.problem)
+        return is_named and (not levels or PurePosixPath(label).parent.name in levels)
 
-    done = pull(store, manifest, destination, wanted, tell)
-    if not done and manifest.rows:
+    pulled = pull(store, manifest, destination, is_selected, report)
+    if not pulled and manifest.rows:
         raise UsageError(
             f"none of the run's {len(manifest.rows)} problems is selected, or has a result",
             hint=f"`{status_command(settings, run_id)}` lists them",
         )
-    return done
+    return pulled
 
 
-def _from_here(item: Item, output: DirectoryStore, options: RunOptions) -> Item:
-    found: ProblemResult | None = output.result(item.label)
-    if item.earlier is not None or found is None:
+def _use_local_result(item: PlanItem, output: DirectoryStore, options: RunOptions) -> PlanItem:
+    local_result: ProblemResult | None = output.result(item.label)
+    if item.earlier_result is not None or local_result is None:
         return item
-    earlier = {item.label: found}
-    (here,) = plan([item.problem], earlier, output.damage, options, __version__)
-    if here.earlier is None:
+    earlier_results = {item.label: local_result}
+    (local_item,) = plan([item.problem], earlier_results, output.damage, options, __version__)
+    if local_item.earlier_result is None:
         return item
-    return replace(item, earlier=here.earlier, why="passed before, not stored yet")
+    return replace(
+        item, earlier_result=local_item.earlier_result, reason="passed before, not stored yet"
+    )
 
 
-def _damages(store: RunStore, run_id: str, standing: Iterable[Standing]) -> dict[str, str | None]:
-    passed = [found.result for found in standing if found.result.status == "passed"]
-    found = each(lambda result: store.damage(run_id, result), passed, AT_ONCE)
-    return dict(zip((result.label for result in passed), found, strict=True))
+def _find_damages(
+    store: RunStore, run_id: str, stored_results: Iterable[Standing]
+) -> dict[str, str | None]:
+    passed = [stored.result for stored in stored_results if stored.result.status == "passed"]
+    damages = each(lambda result: store.damage(run_id, result), passed, MAX_CONCURRENT)
+    return dict(zip((result.label for result in passed), damages, strict=True))

@@ -1,4 +1,4 @@
-"""This file knows about a whole `kdrun submit`: select, plan, connect, drive."""
+"""Runs a whole `kdrun submit`: selects problems, plans, connects to Ray, drives the run."""
 
 import sys
 import tempfile
@@ -10,23 +10,29 @@ from pathlib import Path
 
 from runner import __version__
 from runner.batch.attempt import estimate
-from runner.batch.child.child_process import close_zygote
+from runner.batch.child.child_process import close_fork_server
 from runner.batch.child.device import look_for_device
 from runner.batch.child.task import Record
 from runner.batch.cluster import connect, is_client, no_cluster, usable_bytes
 from runner.batch.cluster_versions import refuse_other_versions
 from runner.batch.decomposer import decomposer_process
 from runner.batch.driver import Driver
-from runner.batch.event_log import Events, opened
-from runner.batch.interrupts import listening, starting
+from runner.batch.event_log import EventLog, open_log
+from runner.batch.interrupts import interruptible_start, listen_for_signals
 from runner.batch.machine import cores
-from runner.batch.memory_request import Needs
+from runner.batch.memory_request import MemoryRequest
 from runner.batch.metrics import Metrics
-from runner.batch.plan import Item, label, plan
-from runner.batch.progress import watch
-from runner.batch.run import Run, Watcher, Watchers
-from runner.batch.run_lock import held
-from runner.batch.stored_results import claimed, plan_over, send, store_of, unfinished
+from runner.batch.plan import PlanItem, label, plan
+from runner.batch.progress import watch_run
+from runner.batch.run import Run, Watcher, WatcherGroup
+from runner.batch.run_lock import hold_run_lock
+from runner.batch.stored_results import (
+    claim_store,
+    find_unfinished_run,
+    open_store,
+    plan_with_store,
+    send_results,
+)
 from runner.config import Settings
 from runner.errors import UsageError, require_package
 from runner.problems import (
@@ -41,79 +47,91 @@ from runner.store.manifest import Manifest
 from runner.store.result import RunOptions
 from runner.store.runs import RunStore
 
-Say = Callable[[str], None]
+MessagePrinter = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """What is to be done, before anything is started."""
+    """A planned run that has not started."""
 
     run: Run
-    items: Sequence[Item]
+    items: Sequence[PlanItem]
     origin: str
-    """Where the problems came from, in words."""
+    """Origin of the problems, for people."""
 
     @property
-    def todo(self) -> list[Item]:
-        """Items that no earlier result stands for."""
-        return [item for item in self.items if item.earlier is None]
+    def pending_items(self) -> list[PlanItem]:
+        """Items of the problems to run: those without a valid earlier result."""
+        return [item for item in self.items if item.earlier_result is None]
 
     def __str__(self) -> str:
-        done = len(self.items) - len(self.todo)
-        earlier = f", {done} passed before" if done else ""
-        return f"{self.origin}: {len(self.items)} selected{earlier}, {len(self.todo)} to run"
+        passed_count = len(self.items) - len(self.pending_items)
+        passed_text = f", {passed_count} passed before" if passed_count else ""
+        return (
+            f"{self.origin}: {len(self.items)} selected{passed_text}, "
+            f"{len(self.pending_items)} to run"
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """One problem of a plan, and what capturing it has shown."""
+    """One planned problem, and its memory needs as captured in a dry run."""
 
-    item: Item
+    item: PlanItem
     note: str = ""
     peak_bytes: int | None = None
-    """What its process is expected to take; None where nothing is run, or it is broken."""
+    """Bytes that its process is expected to need; None if it is not run, or cannot be captured."""
     memory_bytes: int | None = None
-    """What Ray will be asked for; present exactly when there is an estimate."""
+    """Bytes that Ray will be asked for; present exactly when `peak_bytes` is."""
 
 
-def prepare(settings: Settings, *, dry: bool = False) -> Submission:
-    """Select the problems, and plan what to do about each; a dry one leaves no trace in a store.
+def prepare(settings: Settings, *, is_dry_run: bool = False) -> Submission:
+    """Select the problems and plan the run; a dry run writes nothing to a store.
 
     Raises:
-        UsageError: nothing, or nothing that can be meant, is selected.
-        StoreError: results cannot be stored where they are to be.
+        UsageError: the settings select no problem, or contradict each other.
+        StoreError: results cannot be stored in the requested place.
         MissingPackageError: Ray, which all but a dry run needs, is not installed.
     """
-    if not dry:
+    if not is_dry_run:
         require_package("ray", "cluster", "kdrun submit")
     root = data_root(settings.data)
     patterns = write_target_problems(settings.problem, settings.output)
     problems = select_problems(root, settings.level, patterns, settings.start, settings.count)
-    return planned(
-        settings, problems, origin=describe_origin(root, problems), data=str(root.path), dry=dry
+    return plan_submission(
+        settings,
+        problems,
+        origin=describe_origin(root, problems),
+        data=str(root.path),
+        is_dry_run=is_dry_run,
     )
 
 
-def planned(
-    settings: Settings, problems: Sequence[Problem], *, origin: str, data: str, dry: bool = False
+def plan_submission(
+    settings: Settings,
+    problems: Sequence[Problem],
+    *,
+    origin: str,
+    data: str,
+    is_dry_run: bool = False,
 ) -> Submission:
-    """What to do about problems that are selected.
+    """Return the planned run of the given problems.
 
     Raises:
-        UsageError: it cannot be meant.
-        StoreError: results cannot be stored where they are to be.
+        UsageError: the settings contradict each other or the problems.
+        StoreError: results cannot be stored in the requested place.
     """
     store = DirectoryStore(settings.output)
     options = run_options(settings)
-    shared = store_of(settings) if dry else claimed(settings)
-    run_id = settings.run_id or _run_id(store, shared, settings)
-    wanted = {"resume": settings.resume, "only_failed": settings.only_failed}
-    if shared is None:
-        found = {label(p): result for p in problems if (result := store.result(label(p)))}
-        items = plan(problems, found, store.damage, options, __version__, **wanted)
+    shared_store = open_store(settings) if is_dry_run else claim_store(settings)
+    run_id = settings.run_id or _choose_run_id(store, shared_store, settings)
+    selection = {"resume": settings.resume, "only_failed": settings.only_failed}
+    if shared_store is None:
+        earlier_results = {label(p): result for p in problems if (result := store.result(label(p)))}
+        items = plan(problems, earlier_results, store.damage, options, __version__, **selection)
     else:
-        shared.find_manifest(run_id)  # one that cannot be read is told now
-        items = plan_over(shared, run_id, store, problems, options, **wanted)
+        shared_store.find_manifest(run_id)  # Fail now if the run's manifest cannot be read.
+        items = plan_with_store(shared_store, run_id, store, problems, options, **selection)
     run = Run(
         run_id=run_id,
         store=store,
@@ -121,18 +139,20 @@ def planned(
         data=data,
         arguments=settings.model_dump(mode="json"),
         settings=settings,
-        shared=shared,
-        elsewhere=settings.address is not None,
-        aside=_aside(settings, run_id),
+        shared_store=shared_store,
+        is_remote=settings.address is not None,
+        work_directory=_work_directory(settings, run_id),
     )
     return Submission(run, items, origin)
 
 
-def _aside(settings: Settings, run_id: str) -> Path | None:
-    """Where a cluster that is driven from outside builds results: it may not have our folders.
+def _work_directory(settings: Settings, run_id: str) -> Path | None:
+    """Return the directory where a cluster driven by Ray's client builds results, else None.
+
+    Such a cluster may not have our folders.
 
     Raises:
-        UsageError: nobody but that cluster would ever see them.
+        UsageError: the settings name no store, so the results would stay on the cluster.
     """
     if not is_client(settings.address):
         return None
@@ -145,106 +165,109 @@ def _aside(settings: Settings, run_id: str) -> Path | None:
 
 
 def run_options(settings: Settings) -> RunOptions:
-    """The settings that decide what a verdict means.
+    """Return the settings on which verdicts depend.
 
     Raises:
-        UsageError: the decomposer that they name is not here.
+        UsageError: the decomposer that the settings name is missing on this machine.
     """
     return RunOptions(
         mode=settings.mode,
         trials=settings.trials,
         device=settings.device,
         power=settings.power,
-        decomposer=decomposer_process.chosen(settings),
+        decomposer=decomposer_process.select_decomposer(settings),
     )
 
 
-def submit(submission: Submission, settings: Settings, say: Say) -> Manifest:
-    """Run it over a Ray, and return its manifest, which is written too.
+def submit(submission: Submission, settings: Settings, say: MessagePrinter) -> Manifest:
+    """Upload earlier local results, drive the run over Ray, and return its written manifest.
 
     Raises:
         UsageError: another process drives this run.
-        ClusterError: no Ray, or not the one that was asked for.
+        ClusterError: no Ray, or one without the requested resources.
         StoreError: results cannot be written.
     """
-    return drive(sent_from_here(submission, say), settings, say)
+    return drive(send_local_results(submission, say), settings, say)
 
 
-def sent_from_here(submission: Submission, say: Say) -> Submission:
-    """Say what is to be done, and let the store have what only the output directory had."""
+def send_local_results(submission: Submission, say: MessagePrinter) -> Submission:
+    """Print the plan, upload results that only the output directory has, return the new plan."""
     run, items = submission.run, submission.items
     say(str(submission))
-    if run.shared is None:
+    if run.shared_store is None:
         return submission
-    say(f"run {run.run_id} in {run.shared}")
-    if here := sum(item.only_here for item in items):
-        say(f"sending {here} that passed here before")
-    return replace(submission, items=send(run.shared, run.run_id, run.store, items))
+    say(f"run {run.run_id} in {run.shared_store}")
+    if local_count := sum(item.is_only_local for item in items):
+        say(f"sending {local_count} that passed here before")
+    return replace(submission, items=send_results(run.shared_store, run.run_id, run.store, items))
 
 
-def drive(submission: Submission, settings: Settings, say: Say) -> Manifest:
-    """Run what is left to run over a Ray.
+def drive(submission: Submission, settings: Settings, say: MessagePrinter) -> Manifest:
+    """Drive the run's pending problems over Ray and return its manifest.
 
     Raises:
         UsageError: another process drives this run, or this machine lacks the device.
-        ClusterError: no Ray, or not the one that was asked for.
+        ClusterError: no Ray, or one without the requested resources.
         StoreError: results cannot be written.
-        KeyboardInterrupt: it was stopped before there was anything to stop.
+        KeyboardInterrupt: a signal came before the driver had started.
     """
     run, items = submission.run, submission.items
     folder = run.store.run_directory(run.run_id)
     with ExitStack() as stack:
-        if submission.todo:
+        if submission.pending_items:
             if settings.address is None and settings.device not in ("cpu", "auto"):
                 look_for_device(settings.device)
-                close_zygote()  # the local Ray's workers have children of their own
-            stack.enter_context(held(folder, run.run_id))
-        watchers: list[Watcher] = [Events(stack.enter_context(opened(folder)), run.run_id)]
+                close_fork_server()  # The workers of a local Ray start their own.
+            stack.enter_context(hold_run_lock(folder, run.run_id))
+        watchers: list[Watcher] = [EventLog(stack.enter_context(open_log(folder)), run.run_id)]
         cluster = no_cluster()
-        if submission.todo:
-            with starting():
+        if submission.pending_items:
+            with interruptible_start():
                 cluster = stack.enter_context(connect(settings))
-            if not is_client(settings.address):  # whose nodes get ours, and which counts nothing
+            # A Ray Client session installs our code on its nodes and exports no metrics.
+            if not is_client(settings.address):
                 if settings.address is not None:
                     refuse_other_versions()
                 watchers.append(Metrics(run.run_id))
             say(str(cluster))
         if settings.log_format == "text":
-            watchers.append(stack.enter_context(watch(len(items))))
+            watchers.append(stack.enter_context(watch_run(len(items))))
         else:
-            watchers.append(Events(sys.stderr, run.run_id))
-        stop = stack.enter_context(listening())
-        return Driver(run, items, cluster, Watchers(watchers), stop).drive()
+            watchers.append(EventLog(sys.stderr, run.run_id))
+        stop = stack.enter_context(listen_for_signals())
+        return Driver(run, items, cluster, WatcherGroup(watchers), stop).drive()
 
 
-def preview(submission: Submission, settings: Settings, say: Say) -> list[Preview]:
-    """What a run would do, with the memory that each problem would ask this machine for."""
+def preview(submission: Submission, settings: Settings, say: MessagePrinter) -> list[Preview]:
+    """Capture each pending problem on this machine and return the plan with memory needs."""
     say(str(submission))
-    most = usable_bytes(settings.memory)
-    return [_preview(submission.run, item, most) for item in submission.items]
+    max_bytes = usable_bytes(settings.memory)
+    return [_preview(submission.run, item, max_bytes) for item in submission.items]
 
 
-def _preview(run: Run, item: Item, most_bytes: int) -> Preview:
-    if item.earlier is not None:
+def _preview(run: Run, item: PlanItem, max_bytes: int) -> Preview:
+    if item.earlier_result is not None:
         return Preview(item)
-    needs = Needs.of_an_estimate(most_bytes)
+    memory = MemoryRequest.for_capture(max_bytes)
     attempt = None
-    while attempt is None or (attempt.record.out_of_memory and needs.can_grow):
+    while attempt is None or (attempt.record.out_of_memory and memory.can_grow):
         if attempt is not None:
-            needs = needs.all_there_is()
-        task = run.task(item, needs.granted_bytes, most_bytes, cores())
-        # A dry run leaves nothing behind, in the output directory either.
+            memory = memory.with_max_memory()
+        task = run.build_task(item, memory.granted_bytes, max_bytes, cores())
+        # A dry run writes nothing, not even to the output directory.
         with _temporary_directory() as scratch:
-            aside = task.model_copy(update={"scratch": scratch / "scratch"})
-            attempt = estimate(aside, scratch / "log")
+            task_aside = task.model_copy(update={"scratch": scratch / "scratch"})
+            attempt = estimate(task_aside, scratch / "log")
     record: Record = attempt.record
     if record.forecast is None:
         return Preview(item, f"{record.status}: {record.reason}")
-    expected, weights = record.forecast.expected_bytes, record.forecast.weights_bytes
-    needs = needs.of_a_model(expected, attempt.peak_memory_bytes or 0, weights)
-    streams = needs.fits and expected > most_bytes
-    note = "weights are streamed" if streams else "" if needs.fits else "too large to verify here"
-    return Preview(item, note, expected, needs.granted_bytes)
+    expected_bytes, weights_bytes = record.forecast.expected_bytes, record.forecast.weights_bytes
+    memory = memory.for_model(expected_bytes, attempt.peak_memory_bytes or 0, weights_bytes)
+    is_streamed = memory.fits and expected_bytes > max_bytes
+    note = (
+        "weights are streamed" if is_streamed else "" if memory.fits else "too large to verify here"
+    )
+    return Preview(item, note, expected_bytes, memory.granted_bytes)
 
 
 @contextmanager
@@ -253,25 +276,25 @@ def _temporary_directory() -> Iterator[Path]:
         yield Path(directory)
 
 
-def _run_id(store: DirectoryStore, shared: RunStore | None, settings: Settings) -> str:
-    """That of the same run which was stopped before its end, or a new one."""
-    if shared is not None and settings.resume:
-        last = unfinished(shared, settings.model_dump(mode="json"))
-        if last is not None:
-            return last.run_id
+def _choose_run_id(store: DirectoryStore, shared_store: RunStore | None, settings: Settings) -> str:
+    """Return the id of an unfinished run with the same arguments, or a new id."""
+    if shared_store is not None and settings.resume:
+        unfinished_run = find_unfinished_run(shared_store, settings.model_dump(mode="json"))
+        if unfinished_run is not None:
+            return unfinished_run.run_id
     return _new_run_id(store)
 
 
 def _new_run_id(store: DirectoryStore) -> str:
-    """The time, readable and in order; a second run in one second waits its turn."""
-    name = wanted = f"{datetime.now(UTC):%Y%m%d-%H%M%S}"
-    n = 1
+    """Return the time as an id, with a number if a run of the same second exists."""
+    name = timestamp = f"{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    number = 1
     while store.run_directory(name).exists():
-        n += 1
-        name = f"{wanted}-{n}"
+        number += 1
+        name = f"{timestamp}-{number}"
     return name
 
 
-def to_stderr(text: str) -> None:
-    """How `say` speaks on the command line."""
+def print_to_stderr(text: str) -> None:
+    """Print a message to stderr."""
     print(text, file=sys.stderr, flush=True)

@@ -39,7 +39,7 @@ def brief(pattern: str, settings: Settings, output: Path | None) -> tuple[Brief,
             threads=cores(),
             timeout_s=settings.timeout,
         )
-        record = attempt.facts(task, Path(aside) / "log").record
+        record = attempt.collect_facts(task, Path(aside) / "log").record
     if record.facts is None:
         raise ProblemError(problem.path, record.reason or record.status)
     rendered = render_brief(
@@ -47,7 +47,7 @@ def brief(pattern: str, settings: Settings, output: Path | None) -> tuple[Brief,
         record.facts,
         place.absolute(),
         mode=task.options.mode,
-        flags=decomposer_process.flags(task.options),
+        flags=decomposer_process.verify_flags(task.options),
     )
     reason = record.facts.reason
     return rendered, f"{problem.path}: not captured: {reason}" if reason else None

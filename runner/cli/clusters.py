@@ -41,22 +41,22 @@ def logs(run: str, problem: str | None, follow: bool, config: Path | None, **fla
     """
     from runner.batch.child import problem_logs as kept
     from runner.batch.remote import remote_runs
-    from runner.batch.submit import to_stderr
+    from runner.batch.submit import print_to_stderr
 
     settings = settings_from(flags, config)
     if problem is not None:
         if settings.on_cluster is not None and settings.store is None:
-            settings = remote_runs.settings_of(remote_runs.find(settings, run)[1], settings)
-        printed = kept.read(settings, run, problem)
+            settings = remote_runs.settings_of(remote_runs.find_job(settings, run)[1], settings)
+        printed = kept.read_log(settings, run, problem)
         if not printed:
             click.echo(f"{problem} printed nothing", err=True)
         click.echo(printed, nl=False)
         return 0
     if not follow:
-        click.echo(remote_runs.printed(settings, run), nl=False)
+        click.echo(remote_runs.read_driver_log(settings, run), nl=False)
         return 0
-    ended = remote_runs.follow(settings, run, to_stderr)
-    if isinstance(ended, remote_runs.Left):
+    ended = remote_runs.follow(settings, run, print_to_stderr)
+    if isinstance(ended, remote_runs.DetachedRun):
         click.echo(ended, err=True)
         return INTERRUPTED
     return 0 if ended.all_passed else 1
@@ -87,11 +87,11 @@ def sent(settings: Any, run: str | None, statuses: Any, as_json: bool) -> int:
     from runner.batch.remote import remote_runs
     from runner.cli import run_tables
 
-    found = [one for one in remote_runs.listed(settings) if run in (None, one.run_id)]
+    found = [one for one in remote_runs.list_runs(settings) if run in (None, one.run_id)]
     manifests: list[Any] = []
     if run is not None and found:
         settings = remote_runs.settings_of(found[-1], settings)
-        where, manifests = stored_results.runs(settings, run)
+        where, manifests = stored_results.read_manifests(settings, run)
     if as_json:
         click.echo(run_tables.sent_json(found, manifests, statuses))
         return 0

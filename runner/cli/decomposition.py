@@ -119,16 +119,16 @@ def submit(
     if settings.on_cluster is not None:
         from runner.batch.remote import remote_runs
 
-        remote_runs.check(settings)
-    submission = batch.prepare(settings, dry=dry_run)
+        remote_runs.check_settings(settings)
+    submission = batch.prepare(settings, is_dry_run=dry_run)
     if dry_run:
-        _show_plan(batch.preview(submission, settings, batch.to_stderr), as_json)
+        _show_plan(batch.preview(submission, settings, batch.print_to_stderr), as_json)
         return 0
     if settings.on_cluster is None:
-        manifest = batch.submit(submission, settings, batch.to_stderr)
+        manifest = batch.submit(submission, settings, batch.print_to_stderr)
     else:
-        ended = remote_runs.submit(submission, settings, batch.to_stderr)
-        if isinstance(ended, remote_runs.Left):
+        ended = remote_runs.submit(submission, settings, batch.print_to_stderr)
+        if isinstance(ended, remote_runs.DetachedRun):
             click.echo(ended, err=True)
             return INTERRUPTED
         manifest = ended
@@ -136,7 +136,7 @@ def submit(
 
     if settings.log_format == "text":
         run_tables.results(
-            manifest, settings.output, new_console(stderr=as_json), submission.run.shared
+            manifest, settings.output, new_console(stderr=as_json), submission.run.shared_store
         )
     if as_json:
         for piece in manifest.pieces():

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runner import __version__
-from runner.batch.child.device import find_device, why_no_gpu
+from runner.batch.child.device import explain_missing_gpu, find_device
 from runner.batch.cluster import usable_bytes
 from runner.batch.machine import GIB, available_bytes, cores, total_bytes
-from runner.batch.stored_results import store_of
+from runner.batch.stored_results import open_store
 from runner.config import Settings
 from runner.errors import KdrunError, UsageError, unwritable
 from runner.problems import data_root, select_problems
@@ -87,7 +87,7 @@ def _gpus(settings: Settings) -> str:
     names = [torch.cuda.get_device_name(n) for n in range(torch.cuda.device_count())]
     if len(names) < settings.num_gpus:
         asked = f"--num-gpus {settings.num_gpus:g}"
-        raise UsageError(f"{asked}: there are {len(names)} here", hint=why_no_gpu())
+        raise UsageError(f"{asked}: there are {len(names)} here", hint=explain_missing_gpu())
     return ", ".join(names) or "none"
 
 
@@ -131,7 +131,7 @@ def _dataset(settings: Settings) -> str:
 
 def _store(settings: Settings) -> str:
     """Say whether it answers, and to these credentials; nothing is left there."""
-    store = store_of(settings, patient=False)
+    store = open_store(settings, patient=False)
     assert store is not None
     assert settings.store is not None
     if not settings.store.startswith(SCHEME):

@@ -136,9 +136,9 @@ def start_child_server(problem: str | None = None) -> None:
 
     Not for a file whose text is wrong: to say so needs no torch.
     """
-    from runner.batch.child.child_process import start_zygote
+    from runner.batch.child.child_process import start_fork_server
     from runner.problems import find_mistake, find_path
 
     file = find_path(problem) if problem is not None else None
     if file is None or not file.is_file() or find_mistake(file) is None:
-        start_zygote()
+        start_fork_server()

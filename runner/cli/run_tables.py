@@ -13,10 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from runner.batch.child import problem_logs
-from runner.batch.local_execution import Decomposed, Verified
+from runner.batch.local_execution import LocalDecomposition, LocalVerification
 from runner.batch.machine import GIB
 from runner.batch.progress import COLOURS
-from runner.batch.remote.jobs import Found
+from runner.batch.remote.jobs import ClusterJob
 from runner.batch.submit import Preview
 from runner.problems import Problem
 from runner.quantities import counted
@@ -169,7 +169,7 @@ def states_json(manifests: Sequence[Manifest], statuses: Sequence[Status] = ()) 
     return json.dumps({"runs": runs}, indent=1)
 
 
-def sent(found: Sequence[Found]) -> Table:
+def sent(found: Sequence[ClusterJob]) -> Table:
     """Runs that were sent to a cluster, and what it says of each."""
     shown = table()
     for name in ("run", "job", "sent", "ended", "id of the job"):
@@ -181,7 +181,7 @@ def sent(found: Sequence[Found]) -> Table:
 
 
 def sent_json(
-    found: Sequence[Found], manifests: Sequence[Manifest], statuses: Sequence[Status] = ()
+    found: Sequence[ClusterJob], manifests: Sequence[Manifest], statuses: Sequence[Status] = ()
 ) -> str:
     """Return the same for programs; of one run its manifest, too."""
     jobs = [
@@ -220,7 +220,7 @@ def planned(previews: Sequence[Preview]) -> Table:
         shown.add_column(name, justify="right" if name in ("expected", "asks for") else "left")
     for preview in previews:
         cells = [_gib(preview.peak_bytes), _gib(preview.memory_bytes)]
-        shown.add_row(preview.item.label, preview.item.why, *cells, preview.note)
+        shown.add_row(preview.item.label, preview.item.reason, *cells, preview.note)
     return shown
 
 
@@ -235,8 +235,8 @@ def plan_json(previews: Sequence[Preview]) -> str:
             "problem": preview.item.problem.name,
             "source_level": preview.item.problem.source_level,
             "path": str(preview.item.problem.path),
-            "run": preview.item.earlier is None,
-            "why": preview.item.why,
+            "run": preview.item.earlier_result is None,
+            "why": preview.item.reason,
             "peak_bytes": preview.peak_bytes,
             "memory_bytes": preview.memory_bytes,
             "note": preview.note,
@@ -246,7 +246,7 @@ def plan_json(previews: Sequence[Preview]) -> str:
     return json.dumps({"problems": rows}, indent=1)
 
 
-def one(done: Decomposed, took_s: float, console: Console) -> None:
+def one(done: LocalDecomposition, took_s: float, console: Console) -> None:
     """Print what came of one problem; `took_s` is the wall time of the whole command."""
     result = done.result
     text = Text(f"{result.status}  {result.label}")
@@ -274,7 +274,7 @@ def one(done: Decomposed, took_s: float, console: Console) -> None:
     console.print(f"{took_s:.1f} s{memory}{on_device}")
     if done.earlier_stays:
         console.print(f"the earlier one, which passed, stays: {done.directory}", soft_wrap=True)
-    elif set(result.files) - {problem_logs.KEPT}:
+    elif set(result.files) - {problem_logs.LOG_PATH}:
         console.print(f"look at: {done.directory}", soft_wrap=True)
     if done.log is not None and result.status != "passed":
         console.print(f"log:     {done.log}", soft_wrap=True)
@@ -289,7 +289,7 @@ def _rounds(done: Decomposer, console: Console) -> None:
         console.print(line, soft_wrap=True)
 
 
-def verdict(verified: Verified, console: Console) -> None:
+def verdict(verified: LocalVerification, console: Console) -> None:
     """One directory that was judged: its gates, and the first thing to fix."""
     record = verified.record
     text = Text(f"{record.status}  {verified.directory}")

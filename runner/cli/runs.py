@@ -48,7 +48,7 @@ def pull(
     console = new_console(stderr=as_json)
     settings = settings_from(flags, config)
     place = destination or Path(run)
-    done = stored_results.bring(
+    done = stored_results.pull_results(
         settings, run, place, lambda one: run_tables.pulled(one, place, console)
     )
     if as_json:
@@ -87,7 +87,7 @@ def status(run: str | None, statuses: Any, config: Path | None, as_json: bool, *
     settings = settings_from(flags, config)
     if settings.on_cluster is not None:
         return sent(settings, run, statuses, as_json)
-    where, manifests = stored_results.runs(settings, run)
+    where, manifests = stored_results.read_manifests(settings, run)
     if as_json:
         click.echo(run_tables.states_json(manifests, statuses))
     elif not manifests:

@@ -14,7 +14,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from runner.batch.child.child_process import Request, close_zygote, run_child
+from runner.batch.child.child_process import Request, close_fork_server, run_child
 from runner.batch.cluster import usable_bytes
 from runner.errors import StoreError, UsageError
 from runner.quantities import counted, size
@@ -177,7 +177,7 @@ def _flashinfer_bench(
                 _write(root / f"definitions/{place}.json", json.dumps(document, indent=2) + "\n")
                 _write(root / f"workloads/{place}.jsonl", to_lines(records))
         finally:
-            close_zygote()
+            close_fork_server()
     if left:
         notes.append(
             f"{counted(len(left), 'definition')} {'is' if len(left) == 1 else 'are'} not in "
@@ -257,7 +257,7 @@ def _draw(
             timeout_s=TIMEOUT_S,
         )
     )
-    said = json.loads(outcome.answer)["error"] if outcome.answer else outcome.how()
+    said = json.loads(outcome.answer)["error"] if outcome.answer else outcome.describe_end()
     if said:
         raise ValueError(f"its inputs cannot be drawn: {said}")
     try:

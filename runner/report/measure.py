@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from runner.batch.child.child_process import Request, close_zygote, run_child
+from runner.batch.child.child_process import Request, close_fork_server, run_child
 from runner.batch.child.device import look_for_device
 from runner.batch.cluster import usable_bytes
 from runner.batch.machine import GIB, cores
@@ -43,7 +43,7 @@ def measure(
                 timed[(row.mode, row.id)] = done
                 on_done(done)
         finally:
-            close_zygote()
+            close_fork_server()
     rows = [timed.get((row.mode, row.id), row) for row in catalogue.workloads]
     times = [row.timing.median_s * row.instances for row in rows if row.timing]
     untimed = [row for row in timed.values() if row.untimed]
@@ -80,7 +80,7 @@ def _one(row: Workload, file: Path, device: str, aside: Path, limit: int) -> Wor
     )
     outcome = run_child(_request("time_file", argument, aside, limit))
     if outcome.answer is None:
-        how = f"no end within {TIMEOUT_S:.0f} s" if outcome.timed_out else outcome.how()
+        how = f"no end within {TIMEOUT_S:.0f} s" if outcome.timed_out else outcome.describe_end()
         return row.model_copy(update={"untimed": how})
     answer = json.loads(outcome.answer)
     if "error" in answer:

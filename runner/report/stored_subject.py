@@ -27,7 +27,7 @@ def subject(what: str, settings: Settings) -> Iterator[Subject]:
         yield find(what, settings.output)
         return
     with tempfile.TemporaryDirectory(prefix="kdrun-") as aside:
-        done = stored_results.bring(settings, what, Path(aside), lambda one: None)
+        done = stored_results.pull_results(settings, what, Path(aside), lambda one: None)
         found = find(what, Path(aside))
         bad = [one for one in done if not one.well]
         notes = found.notes

@@ -1,4 +1,4 @@
-"""Problems that go wrong in one way each, and a zygote that the tests of a file share."""
+"""Problems that go wrong in one way each, and a fork server that the tests of a file share."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -36,8 +36,8 @@ def write(tmp_path: Path) -> Write:
 
 
 @pytest.fixture(scope="module")
-def own_zygote() -> Iterator[None]:
+def own_fork_server() -> Iterator[None]:
     """One for the file, started in the environment that the file sets, gone after it."""
-    child_process.close_zygote()
+    child_process.close_fork_server()
     yield
-    child_process.close_zygote()
+    child_process.close_fork_server()

@@ -47,7 +47,7 @@ Decomposed = Callable[..., str]
 
 @pytest.fixture(scope="module")
 def working_folder(tmp_path_factory: pytest.TempPathFactory) -> object:
-    """A folder of a user's, in which the file's zygote starts; some names there are Python's."""
+    """A folder of a user's, where the file's fork server starts; some names there are Python's."""
     from runner.batch.child import child_process
 
     folder = tmp_path_factory.mktemp("work")
@@ -56,11 +56,11 @@ def working_folder(tmp_path_factory: pytest.TempPathFactory) -> object:
     (folder / "blocks.py").write_text("from torch import nn\n")
     (folder / "zoo").mkdir()
     (folder / "zoo/__init__.py").write_text("from torch import nn\n")
-    child_process.close_zygote()
+    child_process.close_fork_server()
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         yield folder
-    child_process.close_zygote()
+    child_process.close_fork_server()
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from runner.batch.attempt import Attempt, decompose, estimate, give_up, perform, verify
+from runner.batch.attempt import Attempt, commit_failure, decompose, estimate, run_task, verify
 from runner.batch.child import problem_work
 from runner.batch.child.task import Task
 from runner.batch.machine import GIB
@@ -19,7 +19,7 @@ from runner.store.result import ProblemResult, RunOptions, first_mismatch
 from runner.verify import VerifyOptions
 from runner.verify import verify as verify_directory
 
-pytestmark = pytest.mark.usefixtures("own_zygote")
+pytestmark = pytest.mark.usefixtures("own_fork_server")
 Make = Callable[..., Task]
 
 
@@ -93,7 +93,7 @@ def test_a_problem_may_come_with_its_task_and_needs_no_file_then(task: Make, log
     source = here.problem.read_bytes()
     here.problem.unlink()
     sent = json.loads(here.model_copy(update={"source": source}).model_dump_json())
-    done = Attempt.model_validate_json(perform(json.dumps(sent), str(log)))
+    done = Attempt.model_validate_json(run_task(json.dumps(sent), str(log)))
     assert done.result is not None
     assert (done.result.status, done.result.source_sha256) == ("passed", sha256(source).hexdigest())
     same = {name for name in files if not name.startswith("verification/")}
@@ -103,7 +103,7 @@ def test_a_problem_may_come_with_its_task_and_needs_no_file_then(task: Make, log
 
 def test_what_comes_with_a_task_may_be_any_bytes(task: Make, log: Path) -> None:
     broken = task().model_copy(update={"source": b"# \xff\nimport torch\n"})
-    done = Attempt.model_validate_json(perform(broken.model_dump_json(), str(log)))
+    done = Attempt.model_validate_json(run_task(broken.model_dump_json(), str(log)))
     assert (done.record.status, done.record.reason) == (
         "error",
         "not UTF-8: byte 0xff (line 1); save the file as UTF-8",
@@ -177,7 +177,7 @@ def test_each_end_has_its_status_and_a_reason(
 ) -> None:
     limits = {"timeout_s": 3} if name == "hang" else {"memory_bytes": GIB // 2}
     made = task(name, **limits)
-    done = give_up(made, estimate(made, log), log)
+    done = commit_failure(made, estimate(made, log), log)
     result = ProblemResult.read(made.directory)
     assert (result.status, str(result.reason)[: len(reason)]) == (status, reason)
     assert result == done.result
@@ -222,13 +222,13 @@ def test_an_empty_log_is_not_kept(task: Make, log: Path) -> None:
 def test_a_problem_file_that_is_gone_is_an_error_of_its_own(task: Make, log: Path) -> None:
     made = task()
     made.problem.unlink()
-    done = give_up(made, estimate(made, log), log)
+    done = commit_failure(made, estimate(made, log), log)
     assert (done.record.status, done.record.reason) == ("error", "no such file")
 
 
 def test_a_worker_says_what_it_cannot_write_and_raises_nothing(task: Make, tmp_path: Path) -> None:
     (tmp_path / "out").write_text("a file where a directory should be")
-    answer = perform(task().model_dump_json(), str(tmp_path / "log"))
+    answer = run_task(task().model_dump_json(), str(tmp_path / "log"))
     attempt = Attempt.model_validate_json(answer)
     assert attempt.record.status == "failed"
     assert "out/level1: a file is where a folder must be" in str(attempt.record.reason)
@@ -298,7 +298,7 @@ def test_a_process_that_cannot_be_started_is_not_blamed_on_the_output(
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
     monkeypatch.setattr("runner.batch.attempt.run_child", refuse)
-    attempt = Attempt.model_validate_json(perform(task().model_dump_json(), str(log)))
+    attempt = Attempt.model_validate_json(run_task(task().model_dump_json(), str(log)))
     assert attempt.record.status == "failed"
     assert "Too many open files" in str(attempt.record.reason)
     assert "--output" not in str(attempt.record.reason)

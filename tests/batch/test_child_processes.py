@@ -24,7 +24,7 @@ Run = Callable[..., Outcome]
 
 
 @pytest.fixture(scope="module", autouse=True)
-def zygote_that_finds_our_functions(own_zygote: None) -> Iterator[None]:
+def fork_server_that_finds_our_functions(own_fork_server: None) -> Iterator[None]:
     patch = pytest.MonkeyPatch()
     patch.setenv("PYTHONPATH", str(Path(__file__).parent))
     patch.setenv("AWS_SECRET_ACCESS_KEY", "x")
@@ -101,13 +101,13 @@ def test_a_child_that_hangs_is_killed_at_its_deadline(run: Run, function: str) -
 
 
 def test_a_segfault_is_told_by_its_name_and_the_next_child_is_well(run: Run) -> None:
-    assert run("segfault").how() == "was killed by SIGSEGV"
+    assert run("segfault").describe_end() == "was killed by SIGSEGV"
     assert run("shout", "still here").answer == "STILL HERE"
 
 
 def test_sys_exit_is_an_exit_code_and_no_answer(run: Run) -> None:
     outcome = run("sys_exit")
-    assert (outcome.answer, outcome.how()) == (None, "ended with exit code 7")
+    assert (outcome.answer, outcome.describe_end()) == (None, "ended with exit code 7")
 
 
 def test_an_answer_that_the_code_itself_left_behind_is_none(run: Run) -> None:
@@ -205,7 +205,7 @@ def test_bytecode_is_kept_of_what_the_server_imports_and_of_nothing_that_a_child
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(cache))
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
-    server = child_process._Zygote(("of_the_server",))
+    server = child_process._ForkServer(("of_the_server",))
     request = Request("of_the_child:run", "x", tmp_path, tmp_path / "log", 200 * MIB, 300)
     assert server.run(request).answer == "x"
     server.close()
@@ -219,7 +219,7 @@ def test_a_server_that_still_imports_is_ended_at_once(
 ) -> None:
     (tmp_path / "slow.py").write_text("import time\ntime.sleep(1000)\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    server = child_process._Zygote(("slow",))
+    server = child_process._ForkServer(("slow",))
     server.close()
     assert server.process.returncode == -signal.SIGKILL
 

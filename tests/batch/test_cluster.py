@@ -35,20 +35,20 @@ def test_more_than_there_is_cannot_be_asked_for(monkeypatch: pytest.MonkeyPatch)
 
 def test_the_folder_of_a_killed_driver_is_removed_and_that_of_a_living_one_is_not() -> None:
     program = (
-        "import time\nfrom runner.batch.cluster import _folder\n"
-        "with _folder() as folder:\n    print(folder, flush=True)\n    time.sleep(1000)"
+        "import time\nfrom runner.batch.cluster import _ray_directory\n"
+        "with _ray_directory() as folder:\n    print(folder, flush=True)\n    time.sleep(1000)"
     )
     command = [sys.executable, "-c", program]
     driver = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert driver.stdout is not None
     left = Path(driver.stdout.readline().strip())
-    with cluster._folder() as own:
+    with cluster._ray_directory() as own:
         assert left.is_dir()
         assert Path(own).is_dir()
     driver.kill()
     driver.wait()
     assert left.is_dir()
-    with cluster._folder():
+    with cluster._ray_directory():
         assert not left.exists()
     assert not Path(own).exists()
 
@@ -83,8 +83,8 @@ def test_what_a_cluster_has_not_is_refused_unless_nodes_may_come(
     asked: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ClusterError, match=f"^{message}"):
-        cluster._refuse_what_it_has_not(has(), Settings(**asked))
-    cluster._refuse_what_it_has_not(has(), Settings(**asked, wait_for_nodes=True))
+        cluster._refuse_missing_resources(has(), Settings(**asked))
+    cluster._refuse_missing_resources(has(), Settings(**asked, wait_for_nodes=True))
 
 
 @pytest.mark.parametrize(("fails", "starts"), [(1, True), (2, False)])
@@ -101,9 +101,9 @@ def test_a_ray_of_our_own_that_is_not_up_in_time_is_started_once_more(
             raise RuntimeError("The current node timed out during startup.\nAnd more.")
 
     monkeypatch.setattr(ray, "init", late)
-    monkeypatch.setattr(cluster, "_QUIET", {})  # this process' own
+    monkeypatch.setattr(cluster, "_RAY_ENVIRONMENT", {})  # this process' own
     here = {"Alive": True, "Resources": {"CPU": 2, "memory": GIB}}
-    monkeypatch.setattr(cluster, "nodes", lambda: [here])
+    monkeypatch.setattr(cluster, "list_nodes", lambda: [here])
     with ExitStack() as stack:
         if starts:
             assert stack.enter_context(cluster.connect(Settings())).nodes == 1
@@ -121,19 +121,19 @@ def test_a_ray_without_the_private_parts_that_ask_early_is_joined_all_the_same(
     def moved(address: str) -> None:
         raise ModuleNotFoundError("No module named 'ray._private.grpc_utils'")
 
-    monkeypatch.setattr(cluster, "_ask_once", moved)
-    monkeypatch.setattr(cluster, "refuse_the_unreachable", lambda address: None)
-    monkeypatch.setattr(cluster, "_QUIET", {})  # this process' own
+    monkeypatch.setattr(cluster, "_probe_address", moved)
+    monkeypatch.setattr(cluster, "refuse_unreachable", lambda address: None)
+    monkeypatch.setattr(cluster, "_RAY_ENVIRONMENT", {})  # this process' own
     monkeypatch.setattr(ray, "init", lambda **options: None)
     here = {"Alive": True, "Resources": {"CPU": 2, "memory": GIB}}
-    monkeypatch.setattr(cluster, "nodes", lambda: [here])
+    monkeypatch.setattr(cluster, "list_nodes", lambda: [here])
     with cluster.connect(Settings(address="10.0.0.5:6379")) as joined:
         assert joined.nodes == 1
 
 
 def test_parts_of_a_gpu_are_enough() -> None:
     some = has(gpus=1.0, node_gpus=1.0)
-    cluster._refuse_what_it_has_not(some, Settings(num_gpus=0.5, device="cuda"))
+    cluster._refuse_missing_resources(some, Settings(num_gpus=0.5, device="cuda"))
 
 
 def test_another_version_of_ray_or_python_is_one_line() -> None:
@@ -142,7 +142,7 @@ def test_another_version_of_ray_or_python_is_one_line() -> None:
     with pytest.raises(RuntimeError) as theirs:
         check_version_info({"ray_version": "2.9.0", "python_version": "3.9.2"}, "here")
     with pytest.raises(ClusterError) as ours:
-        cluster._refuse_another_version("10.0.0.5:6379", str(theirs.value))
+        cluster._refuse_version_mismatch("10.0.0.5:6379", str(theirs.value))
     there, _, here = str(ours.value).partition(" there, ")
     assert there == "Ray at 10.0.0.5:6379 is another version: Ray 2.9.0 on Python 3.9.2"
     assert here.endswith(" here; install the same ones")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from runner.batch.attempt import Attempt, decompose, perform
+from runner.batch.attempt import Attempt, decompose, run_task
 from runner.batch.child.task import Task
 from runner.batch.machine import GIB
 from runner.errors import StoreError
@@ -15,7 +15,7 @@ from runner.store.manifest_row import Row
 from runner.store.result import ProblemResult, RunOptions
 from runner.store.row_files import Rows
 
-pytestmark = pytest.mark.usefixtures("own_zygote")
+pytestmark = pytest.mark.usefixtures("own_fork_server")
 MIB = 1 << 20
 
 FILLS = """
@@ -78,7 +78,7 @@ def test_a_disk_that_others_filled_is_no_fault_of_the_problem(
     filling = disk / "others"
     with pytest.raises(OSError, match="No space left"):
         filling.write_bytes(bytes(33 * MIB))
-    answer = perform(made.model_dump_json(), str(tmp_path / "log"))
+    answer = run_task(made.model_dump_json(), str(tmp_path / "log"))
     record = Attempt.model_validate_json(answer).record
     assert record.disk_full
     assert record.status != "passed"

@@ -7,40 +7,40 @@ import sys
 
 import pytest
 
-from runner.batch.interrupts import listening, starting
+from runner.batch.interrupts import interruptible_start, listen_for_signals
 
 
 def test_ctrl_c_asks_first_and_stops_when_it_comes_again_and_then_is_heard_no_more() -> None:
-    with listening() as stop:
+    with listen_for_signals() as stop:
         os.kill(os.getpid(), signal.SIGINT)
-        assert (stop.asked, stop.now) == (True, False)
+        assert (stop.is_requested, stop.interrupt_raised) == (True, False)
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
-        assert stop.now
+        assert stop.interrupt_raised
         os.kill(os.getpid(), signal.SIGINT)
 
 
 def test_sigterm_stops_at_once_and_what_follows_does_not_disturb_it() -> None:
-    with listening() as stop:
+    with listen_for_signals() as stop:
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGTERM)
-        assert stop.now
+        assert stop.interrupt_raised
         os.kill(os.getpid(), signal.SIGTERM)
 
 
 def test_afterwards_signals_are_what_they_were() -> None:
     before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
-    with listening():
+    with listen_for_signals():
         assert signal.getsignal(signal.SIGTERM) != before[0]
     assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
 
 
 STUCK = """
 import ctypes
-from runner.batch.interrupts import starting
+from runner.batch.interrupts import interruptible_start
 library, mutex = ctypes.CDLL(None), ctypes.create_string_buffer(64)
 library.pthread_mutex_lock(mutex)
-with starting(patience_s=0.2):
+with interruptible_start(patience_s=0.2):
     while True:
         try:
             print("stuck", flush=True)
@@ -50,10 +50,10 @@ with starting(patience_s=0.2):
 """
 WITH_A_HANDLER = """
 import os, signal, sys
-from runner.batch.interrupts import starting
+from runner.batch.interrupts import interruptible_start
 before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
 try:
-    with starting():
+    with interruptible_start():
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # as Ray has one
         os.kill(os.getpid(), signal.SIGTERM)
 except KeyboardInterrupt:
@@ -83,8 +83,8 @@ def test_a_signal_is_told_as_one_whoever_else_has_a_handler_for_it() -> None:
 
 def test_a_start_that_ends_before_a_signal_comes_leaves_all_as_it_was() -> None:
     before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
-    with starting():
+    with interruptible_start():
         assert signal.getsignal(signal.SIGTERM) != before[0]
     assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
-    with pytest.raises(SystemExit), starting():
+    with pytest.raises(SystemExit), interruptible_start():
         sys.exit(3)

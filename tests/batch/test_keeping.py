@@ -9,8 +9,8 @@ import pytest
 
 from runner.batch import manifest_writer
 from runner.batch.cluster import no_cluster
-from runner.batch.manifest_writer import Keeper
-from runner.batch.run_lock import held
+from runner.batch.manifest_writer import ManifestWriter
+from runner.batch.run_lock import hold_run_lock
 from runner.errors import StoreError, UsageError
 from runner.store import Address, DirectoryStore, RunStore
 from runner.store.manifest_row import Row
@@ -21,9 +21,9 @@ def row(n: int) -> Row:
 
 
 @pytest.fixture
-def keeper(tmp_path: Path) -> Keeper:
+def keeper(tmp_path: Path) -> ManifestWriter:
     labels = [f"level1/{n}" for n in range(10)]
-    return Keeper("one", {}, "", DirectoryStore(tmp_path), None, no_cluster(), None, labels)
+    return ManifestWriter("one", {}, "", DirectoryStore(tmp_path), None, no_cluster(), None, labels)
 
 
 @pytest.fixture
@@ -31,25 +31,25 @@ def shared(tmp_path: Path) -> RunStore:
     return RunStore(Address(uri=str(tmp_path / "store")))
 
 
-def keeper_of(labels: list[str], folder: Path, shared: RunStore) -> Keeper:
-    return Keeper("one", {}, "", DirectoryStore(folder), shared, no_cluster(), None, labels)
+def keeper_of(labels: list[str], folder: Path, shared: RunStore) -> ManifestWriter:
+    return ManifestWriter("one", {}, "", DirectoryStore(folder), shared, no_cluster(), None, labels)
 
 
-def saved(keeper: Keeper) -> list[str]:
+def saved(keeper: ManifestWriter) -> list[str]:
     return [row.problem for row in keeper.store.manifest("one").rows]
 
 
-def test_what_ended_is_written_at_once_and_in_the_order_of_the_plan(keeper: Keeper) -> None:
+def test_what_ended_is_written_at_once_and_in_the_order_of_the_plan(keeper: ManifestWriter) -> None:
     for n in (3, 1):
         keeper.add(row(n))
-        keeper._due = 0  # however slow the disk is
+        keeper._due_s = 0  # however slow the disk is
         keeper.save_if_due()
     assert saved(keeper) == ["1", "3"]
     assert keeper.save("finished").counts == {"error": 2}
 
 
 def test_a_slow_write_is_not_followed_by_another_at_once(
-    keeper: Keeper, monkeypatch: pytest.MonkeyPatch
+    keeper: ManifestWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write = DirectoryStore.write_manifest
     clock = SimpleNamespace(now=100.0)
@@ -84,7 +84,7 @@ def test_two_drivers_of_one_run_say_each_other_s_rows_and_those_outside_of_their
         assert [each.problem for each in manifest.rows] == ["0", "1", "2"]
         assert (manifest.selected, manifest.counts) == (3, {"error": 3})
         assert shared.manifest("one") == keeper.store.manifest("one")
-    assert (one.done, two.done) == (2, 1)
+    assert (one.ended_count, two.ended_count) == (2, 1)
 
 
 def test_what_a_driver_wrote_itself_it_does_not_read_again(
@@ -101,16 +101,16 @@ def test_what_a_driver_wrote_itself_it_does_not_read_again(
 
 
 def test_a_run_that_is_driven_is_in_use_and_free_after_it(tmp_path: Path) -> None:
-    with held(tmp_path / "one", "one"):
+    with hold_run_lock(tmp_path / "one", "one"):
         with pytest.raises(UsageError, match=r"^--run-id one: process \d+ is driving this run; "):
-            held(tmp_path / "one", "one").__enter__()
-        with held(tmp_path / "two", "two"):
+            hold_run_lock(tmp_path / "one", "one").__enter__()
+        with hold_run_lock(tmp_path / "two", "two"):
             pass
-    with held(tmp_path / "one", "one"):
+    with hold_run_lock(tmp_path / "one", "one"):
         pass
 
 
 def test_a_run_s_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StoreError, match="choose another --output"):
-        held(tmp_path / "file" / "one", "one").__enter__()
+        hold_run_lock(tmp_path / "file" / "one", "one").__enter__()

@@ -9,7 +9,7 @@ from commands import KDRUN
 
 from runner.batch.attempt import decompose
 from runner.batch.child import problem_logs
-from runner.batch.child.task import Target, Task
+from runner.batch.child.task import Task, TaskTarget
 from runner.batch.machine import GIB
 from runner.config import Settings
 from runner.errors import StoreError, UsageError
@@ -33,15 +33,15 @@ def settings(tmp_path: Path) -> Settings:
 
 @pytest.mark.parametrize("name", ["vit", "level3/vit", "v*", "samples/VIT"])
 def test_a_log_is_found_by_the_problem_s_name_or_label(settings: Settings, name: str) -> None:
-    assert problem_logs.read(settings, "one", name) == b"seen: 7\n"
+    assert problem_logs.read_log(settings, "one", name) == b"seen: 7\n"
 
 
 def test_a_log_is_shown_while_its_problem_still_runs(settings: Settings) -> None:
-    assert problem_logs.read(settings, "one", "still_running") == b"half"
+    assert problem_logs.read_log(settings, "one", "still_running") == b"half"
 
 
 def test_a_problem_that_printed_nothing_has_an_empty_log(settings: Settings) -> None:
-    assert problem_logs.read(settings, "one", "level1/a_norm") == b""
+    assert problem_logs.read_log(settings, "one", "level1/a_norm") == b""
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_a_name_that_is_not_one_problem_s_is_refused(
     settings: Settings, problem: str, message: str
 ) -> None:
     with pytest.raises(UsageError) as refused:
-        problem_logs.read(settings, "one", problem)
+        problem_logs.read_log(settings, "one", problem)
     assert message in str(refused.value)
     if "may be" not in message:
         command = f"`kdrun status one --output {settings.output}`"
@@ -66,7 +66,7 @@ def test_a_name_that_is_not_one_problem_s_is_refused(
 
 def test_no_such_run_is_one_line(settings: Settings) -> None:
     with pytest.raises(StoreError, match="no run 'two'"):
-        problem_logs.read(settings, "two", "vit")
+        problem_logs.read_log(settings, "two", "vit")
 
 
 def test_credentials_are_taken_out_and_nothing_else(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_credentials_are_taken_out_and_nothing_else(tmp_path: Path) -> None:
     assert log.read_bytes() == b"key [hidden]\xff region us-east-1 short abc\n"
 
 
-@pytest.mark.usefixtures("own_zygote")
+@pytest.mark.usefixtures("own_fork_server")
 def test_a_log_is_among_a_problem_s_files_and_in_the_store_without_credentials(
     write: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,15 +101,15 @@ def test_a_log_is_among_a_problem_s_files_and_in_the_store_without_credentials(
         memory_bytes=2 * GIB,
         most_memory_bytes=2 * GIB,
         timeout_s=300,
-        target=Target(address=store.address, run_id="one"),
+        target=TaskTarget(address=store.address, run_id="one"),
     )
     done = decompose(task, tmp_path / "log")
 
     assert done.record.status == "passed"
-    kept = (task.directory / problem_logs.KEPT).read_text()
+    kept = (task.directory / problem_logs.LOG_PATH).read_text()
     assert "it says [hidden]" in kept
     assert done.result is not None
-    assert problem_logs.KEPT in done.result.files
+    assert problem_logs.LOG_PATH in done.result.files
     assert verify(task.directory, VerifyOptions(trials=1)).status == "passed"
 
     store.save(manifest(row("level1/talks")), ["level1/talks"])

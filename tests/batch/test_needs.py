@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 from runner.batch.machine import GIB, resident_bytes
 from runner.batch.memory_request import (
     ESTIMATE_BYTES,
-    LATER_BYTES,
+    LAZY_CODE_BYTES,
     MARGIN_BYTES,
     OPERATION_BYTES,
     STEP_BYTES,
     WORKLOAD_BYTES,
     Forecast,
-    Needs,
-    threads,
+    MemoryRequest,
+    count_threads,
 )
 from runner.verify.options import QUICK_FLOPS
 
@@ -38,7 +38,7 @@ def expected(**changes: int) -> int:
 
 def test_a_process_takes_python_its_operations_and_the_forward() -> None:
     files, program = 4 * WORKLOAD_BYTES, 10 * OPERATION_BYTES + 100 * STEP_BYTES
-    assert expected() == (300 + 400) * MIB + LATER_BYTES + files + program
+    assert expected() == (300 + 400) * MIB + LAZY_CODE_BYTES + files + program
 
 
 def test_a_small_output_is_held_while_the_other_side_runs() -> None:
@@ -58,30 +58,30 @@ def test_a_process_knows_what_it_has() -> None:
 
 
 def test_an_estimate_asks_for_little() -> None:
-    assert Needs.of_an_estimate(20 * GIB).granted_bytes == ESTIMATE_BYTES
+    assert MemoryRequest.for_capture(20 * GIB).granted_bytes == ESTIMATE_BYTES
 
 
 def test_two_models_of_12_gib_never_run_at_once_on_20() -> None:
-    needs = Needs.of_an_estimate(20 * GIB).of_a_model(12 * GIB, GIB)
+    needs = MemoryRequest.for_capture(20 * GIB).for_model(12 * GIB, GIB)
     assert 2 * needs.granted_bytes > 20 * GIB
 
 
 def test_what_is_certainly_too_large_is_only_captured_and_never_grows() -> None:
-    needs = Needs.of_an_estimate(20 * GIB).of_a_model(30 * GIB, GIB)
+    needs = MemoryRequest.for_capture(20 * GIB).for_model(30 * GIB, GIB)
     assert not needs.fits
     assert needs.granted_bytes == ESTIMATE_BYTES
     assert not needs.can_grow
 
 
 def test_what_the_estimate_was_too_low_for_may_grow_once_to_all_there_is() -> None:
-    needs = Needs.of_an_estimate(20 * GIB).of_a_model(4 * GIB, GIB)
+    needs = MemoryRequest.for_capture(20 * GIB).for_model(4 * GIB, GIB)
     assert needs.can_grow
-    assert needs.all_there_is().granted_bytes == 20 * GIB
-    assert not needs.all_there_is().can_grow
+    assert needs.with_max_memory().granted_bytes == 20 * GIB
+    assert not needs.with_max_memory().can_grow
 
 
 def test_what_fits_but_for_its_weights_is_given_all_there_is() -> None:
-    needs = Needs.of_an_estimate(20 * GIB).of_a_model(30 * GIB, GIB, weights_bytes=29 * GIB)
+    needs = MemoryRequest.for_capture(20 * GIB).for_model(30 * GIB, GIB, weights_bytes=29 * GIB)
     assert needs.fits
     assert needs.granted_bytes == 20 * GIB
     assert not needs.can_grow
@@ -95,7 +95,7 @@ def test_what_fits_but_for_its_weights_is_given_all_there_is() -> None:
 def test_a_grant_is_never_more_than_there_is_and_covers_what_fits(
     most: int, peak: int, capture: int
 ) -> None:
-    needs = Needs.of_an_estimate(most).of_a_model(peak, capture)
+    needs = MemoryRequest.for_capture(most).for_model(peak, capture)
     assert 0 < needs.granted_bytes <= most
     if needs.fits:
         assert needs.granted_bytes >= min(most, peak + MARGIN_BYTES)
@@ -103,4 +103,4 @@ def test_a_grant_is_never_more_than_there_is_and_covers_what_fits(
 
 @pytest.mark.parametrize(("request_gib", "expected"), [(2, 1), (8, 1), (12, 2), (20, 2)], ids=str)
 def test_a_problem_that_runs_alone_has_all_the_cores(request_gib: int, expected: int) -> None:
-    assert threads(2, 20 * GIB, request_gib * GIB) == expected
+    assert count_threads(2, 20 * GIB, request_gib * GIB) == expected

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runner.batch.plan import Item, plan
+from runner.batch.plan import PlanItem, plan
 from runner.errors import UsageError
 from runner.problems import Problem
 from runner.store.result import Figures, ProblemResult, RunOptions
@@ -46,7 +46,7 @@ def planned(
     damage: str | None = None,
     options: RunOptions | None = None,
     **flags: bool,
-) -> Item:
+) -> PlanItem:
     found = {"level1/relu": earlier} if earlier else {}
     chosen = options or RunOptions()
     return plan([PROBLEM], found, lambda _, __: damage, chosen, VERSION, **flags)[0]
@@ -54,12 +54,12 @@ def planned(
 
 def test_what_has_no_result_is_run() -> None:
     item = planned()
-    assert (item.earlier, item.why) == (None, "new")
+    assert (item.earlier_result, item.reason) == (None, "new")
 
 
 def test_what_passed_with_the_same_source_options_and_version_is_not_run_again() -> None:
     earlier = result()
-    assert planned(earlier).earlier is earlier
+    assert planned(earlier).earlier_result is earlier
 
 
 @pytest.mark.parametrize(
@@ -74,21 +74,23 @@ def test_what_passed_with_the_same_source_options_and_version_is_not_run_again()
 )
 def test_a_result_that_does_not_stand_is_made_again(earlier: ProblemResult, why: str) -> None:
     item = planned(earlier)
-    assert (item.earlier, item.why) == (None, why)
+    assert (item.earlier_result, item.reason) == (None, why)
 
 
 def test_a_damaged_decomposition_is_made_again() -> None:
     item = planned(result(), damage="original.py")
-    assert (item.earlier, item.why) == (None, "original.py is damaged")
+    assert (item.earlier_result, item.reason) == (None, "original.py is damaged")
 
 
 def test_no_resume_runs_what_passed() -> None:
     item = planned(result(), resume=False)
-    assert (item.earlier, item.why) == (None, "asked for again")
+    assert (item.earlier_result, item.reason) == (None, "asked for again")
 
 
 def test_only_failed_takes_what_has_a_result_that_is_not_passed() -> None:
-    assert planned(result(status="crashed", reason="x"), only_failed=True).why == "crashed before"
+    assert (
+        planned(result(status="crashed", reason="x"), only_failed=True).reason == "crashed before"
+    )
 
 
 @pytest.mark.parametrize("earlier", [None, result()])

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from runner.batch.child.input_repair import write_again
+from runner.batch.child.input_repair import rewrite_inputs
 from runner.emit.decomposition import capture_graph, decompose
 from runner.problems import read_problem
 
@@ -47,7 +47,7 @@ def test_a_file_draws_numbers_that_it_can_take(tmp_path: Path, name: str) -> Non
     problem = read_problem(file)
     decompose(problem, out := tmp_path / "out")
     (component,) = (out / "level_1_fusion").glob(f"{name}*.py")
-    write_again(problem, capture_graph(problem), out, [str(component.relative_to(out))])
+    rewrite_inputs(problem, capture_graph(problem), out, [str(component.relative_to(out))])
     module = runpy.run_path(str(component))
     torch.manual_seed(5)
     assert module["Model"]()(*module["get_inputs"]()).isfinite().all(), component.read_text()

@@ -8,10 +8,10 @@ import pytest
 
 from runner.batch.attempt import Attempt
 from runner.batch.child.task import Record
-from runner.batch.job import Job
+from runner.batch.job import ProblemJob
 from runner.batch.machine import GIB
-from runner.batch.memory_request import NO_BOUND, Needs
-from runner.batch.plan import Item
+from runner.batch.memory_request import NO_BOUND, MemoryRequest
+from runner.batch.plan import PlanItem
 from runner.config import Retries
 from runner.problems import Problem
 from runner.store.manifest_row import Cause
@@ -19,9 +19,11 @@ from runner.store.manifest_row import Cause
 CAUSES: tuple[Cause, ...] = get_args(Cause)
 
 
-def job(granted_gib: int = 2, most_gib: int = 12) -> Job:
+def job(granted_gib: int = 2, most_gib: int = 12) -> ProblemJob:
     problem = Problem(Path("/data/level1/relu.py"), "relu", "level1", "abc")
-    return Job(Item(problem, None, "new"), Needs(granted_gib * GIB, most_gib * GIB))
+    return ProblemJob(
+        PlanItem(problem, None, "new"), MemoryRequest(granted_gib * GIB, most_gib * GIB)
+    )
 
 
 def test_every_cause_has_a_limit_of_its_own() -> None:
@@ -38,30 +40,30 @@ def test_a_limit_may_be_none_at_all(cause: Cause) -> None:
 def test_one_cause_does_not_use_up_another_s_limit() -> None:
     lost = job()
     limits = Retries(preempted=2, node_lost=1)
-    lost.repeat("preempted", "told to go", None)
-    lost.repeat("preempted", "told to go", None)
+    lost.add_repeat("preempted", "told to go", None)
+    lost.add_repeat("preempted", "told to go", None)
     assert not lost.may_repeat("preempted", limits)
     assert lost.may_repeat("node lost", limits)
     assert lost.attempts == 3
-    assert lost.why_no_more("preempted") == "its node was preempted 3 times"
+    assert lost.explain_limit("preempted") == "its node was preempted 3 times"
 
 
 def test_out_of_memory_alone_asks_for_more_as_far_as_there_is() -> None:
     greedy = job(2, 7)
     granted = []
     for cause in ("node lost", "out of memory", "out of memory", "out of memory"):
-        greedy.repeat(cause, "", None)  # type: ignore[arg-type]
-        granted.append(greedy.needs.granted_bytes // GIB)
+        greedy.add_repeat(cause, "", None)  # type: ignore[arg-type]
+        granted.append(greedy.memory.granted_bytes // GIB)
     assert granted == [2, 4, 7, 7]
     assert [repeat.requested_memory_bytes // GIB for repeat in greedy.repeats] == [2, 2, 4, 7]
-    assert not greedy.needs.can_grow
+    assert not greedy.memory.can_grow
 
 
 def test_where_larger_nodes_may_come_memory_has_no_bound() -> None:
-    needs = Needs.of_an_estimate(NO_BOUND).of_a_model(300 * GIB, 0)
+    needs = MemoryRequest.for_capture(NO_BOUND).for_model(300 * GIB, 0)
     assert needs.fits
     assert needs.granted_bytes > 300 * GIB
-    assert needs.more().granted_bytes == 2 * needs.granted_bytes
+    assert needs.with_double_memory().granted_bytes == 2 * needs.granted_bytes
 
 
 def test_a_repeat_says_where_how_long_and_at_what_cost() -> None:
@@ -70,8 +72,8 @@ def test_a_repeat_says_where_how_long_and_at_what_cost() -> None:
     attempt = Attempt(
         record=Record(status="too_large", reason="full"), started=began, node="far", cpu_seconds=3.5
     )
-    tried.ended(attempt)
-    told = tried.repeat("out of memory", "full", attempt)
+    tried.end_attempt(attempt)
+    told = tried.add_repeat("out of memory", "full", attempt)
     assert (told.node, told.cpu_seconds, told.started) == ("far", 3.5, began)
     assert told.seconds is not None
     assert 5 <= told.seconds < 60

@@ -14,9 +14,9 @@ import pytest
 
 import runner
 from runner.batch.remote import remote_runs
-from runner.batch.remote.job_package import JOB_FILE, Sent
-from runner.batch.remote.job_run import driven
-from runner.batch.remote.jobs import Jobs, dashboard
+from runner.batch.remote.job_package import JOB_FILE, JobDescription
+from runner.batch.remote.job_run import drive_sent_run
+from runner.batch.remote.jobs import JobClient, dashboard_url
 from runner.config import Settings
 from runner.errors import ClusterError, KdrunError, MissingPackageError, UsageError
 from runner.store import Address, RunStore
@@ -27,7 +27,7 @@ def test_an_address_where_nobody_answers_is_one_line() -> None:
     with socket.create_server(("127.0.0.1", 0)) as gone:
         port = gone.getsockname()[1]
     with pytest.raises(ClusterError, match=f"no Ray dashboard at http://127.0.0.1:{port}: .*refus"):
-        Jobs(f"127.0.0.1:{port}")
+        JobClient(f"127.0.0.1:{port}")
 
 
 def test_a_server_that_is_not_ray_s_dashboard_is_one_line() -> None:
@@ -38,7 +38,7 @@ def test_a_server_that_is_not_ray_s_dashboard_is_one_line() -> None:
     server = http.server.HTTPServer(("127.0.0.1", 0), Silent)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     with pytest.raises(ClusterError, match=r"no Ray dashboard at .*: Version check returned 404"):
-        Jobs(f"127.0.0.1:{server.server_port}")
+        JobClient(f"127.0.0.1:{server.server_port}")
     server.shutdown()
 
 
@@ -49,7 +49,7 @@ def test_a_machine_without_ray_s_job_client_says_what_to_install(
     with socket.create_server(("127.0.0.1", 0)) as anybody:
         address = f"127.0.0.1:{anybody.getsockname()[1]}"
         with pytest.raises(MissingPackageError, match=r"pip install 'kdrun\[cluster\]'"):
-            Jobs(address)
+            JobClient(address)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_machine_without_ray_s_job_client_says_what_to_install(
     ],
 )
 def test_an_address_is_that_of_a_dashboard(said: str, meant: str) -> None:
-    assert dashboard(said) == meant
+    assert dashboard_url(said) == meant
 
 
 @pytest.mark.parametrize(
@@ -83,11 +83,11 @@ def test_what_cannot_be_a_run_on_a_cluster_is_refused_before_anything_is_asked(
     changes: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(UsageError, match=re.escape(message)):
-        remote_runs.check(Settings.model_validate(changes))
+        remote_runs.check_settings(Settings.model_validate(changes))
 
 
 def test_a_job_s_id_can_be_part_of_an_address_and_is_new_each_time() -> None:
-    first, second = remote_runs._job_id("night 3?"), remote_runs._job_id("night 3?")
+    first, second = remote_runs._new_job_id("night 3?"), remote_runs._new_job_id("night 3?")
     assert re.fullmatch(r"kdrun-night-3--[0-9a-f]{6}", first)
     assert first != second
 
@@ -99,7 +99,7 @@ def test_a_driver_that_sees_another_place_than_its_sender_does_not_begin(
     store = tmp_path / "store"
     RunStore(Address(uri=str(store))).claim()
     settings = Settings(store=str(store), run_id="one", address="auto", output=tmp_path / "out")
-    sent = Sent(
+    sent = JobDescription(
         job=Job(address="http://head:8265", job_id="kdrun-one-1"),
         settings=settings.model_dump(mode="json"),
         arguments={},
@@ -110,7 +110,7 @@ def test_a_driver_that_sees_another_place_than_its_sender_does_not_begin(
     )
     (tmp_path / JOB_FILE).write_text(sent.model_dump_json())
     with pytest.raises(KdrunError, match=r"the cluster does not see run one in .*store; name a"):
-        driven(tmp_path)
+        drive_sent_run(tmp_path)
 
 
 def test_nodes_that_lack_what_kdrun_needs_are_one_line(tmp_path: Path) -> None:

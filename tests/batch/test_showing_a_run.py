@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 
 from runner.batch.child.task import Record
-from runner.batch.local_execution import Verified
-from runner.batch.progress import Bar, Lines, line
+from runner.batch.local_execution import LocalVerification
+from runner.batch.progress import ProgressBar, ProgressLines, format_line
 from runner.cli import run_tables
 from runner.store.manifest import Manifest, count
 from runner.store.manifest_row import Row
@@ -69,29 +69,29 @@ def shown(run: Manifest, output: Path = Path("output")) -> str:
 
 
 def test_a_line_says_how_long_and_how_much_or_why_not() -> None:
-    assert line(PASSED, 3, 36) == "[ 3/36] passed     level1/relu  2.0 s  1.5 GiB"
-    assert line(CRASHED, 4, 36).endswith("crashed    custom/bad[0]: " + str(CRASHED.reason))
+    assert format_line(PASSED, 3, 36) == "[ 3/36] passed     level1/relu  2.0 s  1.5 GiB"
+    assert format_line(CRASHED, 4, 36).endswith("crashed    custom/bad[0]: " + str(CRASHED.reason))
 
 
 def test_lines_tell_what_ended_now_and_not_what_ended_in_an_earlier_run(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    lines = Lines(2)
-    lines.ended(PASSED.model_copy(update={"attempts": 0}), 1)
-    lines.running([("level1/relu", "verify")])
-    lines.ended(CRASHED, 2)
+    lines = ProgressLines(2)
+    lines.on_problem_end(PASSED.model_copy(update={"attempts": 0}), 1)
+    lines.on_stages([("level1/relu", "verify")])
+    lines.on_problem_end(CRASHED, 2)
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert captured.err == line(CRASHED, 2, 2) + "\n"
+    assert captured.err == format_line(CRASHED, 2, 2) + "\n"
 
 
 def test_a_bar_shows_how_far_what_runs_and_what_did_not_pass() -> None:
     console = Console(file=io.StringIO(), force_terminal=True, width=100)
-    bar = Bar(3, console)
+    bar = ProgressBar(3, console)
     with bar.live:
-        bar.ended(PASSED, 1)
-        bar.ended(CRASHED, 2)
-        bar.running([("level3/vit", "verify: step")])
+        bar.on_problem_end(PASSED, 1)
+        bar.on_problem_end(CRASHED, 2)
+        bar.on_stages([("level3/vit", "verify: step")])
         bar.live.refresh()
     text = console.file.getvalue()  # type: ignore[attr-defined]
     for part in ("2/3", "1 not passed", "level3/vit", "verify: step", "custom/bad[0]", "SIGSEGV"):
@@ -127,7 +127,7 @@ def test_a_verdict_minds_only_what_a_user_can_act_on() -> None:
     record = Record(status="passed", health=health, warnings=health[1:])
     out = io.StringIO()
 
-    run_tables.verdict(Verified(Path("relu"), record), Console(file=out))
+    run_tables.verdict(LocalVerification(Path("relu"), record), Console(file=out))
 
     assert out.getvalue().splitlines() == [
         "passed  relu",

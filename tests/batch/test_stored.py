@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from runner import __version__
-from runner.batch.attempt import decompose, give_up
-from runner.batch.child.task import Target, Task
+from runner.batch.attempt import commit_failure, decompose
+from runner.batch.child.task import Task, TaskTarget
 from runner.batch.machine import GIB
-from runner.batch.plan import Item
-from runner.batch.stored_results import plan_over, unfinished
+from runner.batch.plan import PlanItem
+from runner.batch.stored_results import find_unfinished_run, plan_with_store
 from runner.problems import Problem, identify_problem
 from runner.store import (
     Address,
@@ -54,13 +54,13 @@ def task(write: Callable[[str], Path], tmp_path: Path, store: RunStore) -> Calla
             memory_bytes=2 * GIB,
             most_memory_bytes=4 * GIB,
             timeout_s=300,
-            target=Target(address=store.address, run_id="one"),
+            target=TaskTarget(address=store.address, run_id="one"),
         )
 
     return made
 
 
-@pytest.mark.usefixtures("own_zygote")
+@pytest.mark.usefixtures("own_fork_server")
 def test_a_worker_sends_what_it_made_and_says_where_it_is(
     task: Callable[..., Task], store: RunStore, tmp_path: Path
 ) -> None:
@@ -75,7 +75,7 @@ def test_a_worker_sends_what_it_made_and_says_where_it_is(
     assert done.uploaded_bytes == sum(sizes) > 0
 
 
-@pytest.mark.usefixtures("own_zygote")
+@pytest.mark.usefixtures("own_fork_server")
 def test_what_a_problem_s_process_printed_is_sent_with_its_end(
     task: Callable[..., Task], store: RunStore, tmp_path: Path
 ) -> None:
@@ -86,7 +86,7 @@ def test_what_a_problem_s_process_printed_is_sent_with_its_end(
     assert b"Segmentation fault" in log.data
 
 
-@pytest.mark.usefixtures("own_zygote")
+@pytest.mark.usefixtures("own_fork_server")
 def test_a_store_that_fails_costs_nothing_that_was_made(
     task: Callable[..., Task], tmp_path: Path
 ) -> None:
@@ -99,7 +99,7 @@ def test_a_store_that_fails_costs_nothing_that_was_made(
     assert (made.directory / "result.json").is_file()
 
 
-@pytest.mark.usefixtures("own_zygote")
+@pytest.mark.usefixtures("own_fork_server")
 def test_a_worker_that_lost_its_answer_takes_over_what_it_had_sent(
     task: Callable[..., Task], store: RunStore, tmp_path: Path
 ) -> None:
@@ -108,7 +108,7 @@ def test_a_worker_that_lost_its_answer_takes_over_what_it_had_sent(
     again = decompose(made, tmp_path / "log")
     assert again.result == first.result
     assert again.differs == []
-    given_up = give_up(made, first.model_copy(update={"result": None}), tmp_path / "log")
+    given_up = commit_failure(made, first.model_copy(update={"result": None}), tmp_path / "log")
     assert given_up.result == first.result
 
 
@@ -146,7 +146,7 @@ def test_the_same_command_goes_on_with_the_last_run_if_it_was_stopped(
 ) -> None:
     for each in runs:
         store.save(each, [])
-    found = unfinished(store, {"level": [3]})
+    found = find_unfinished_run(store, {"level": [3]})
     assert (found.run_id if found else None) == expected
 
 
@@ -176,10 +176,10 @@ def stored(tmp_path: Path, store: RunStore, write: Callable[[str], Path]) -> Pro
 
 def over(
     store: RunStore, tmp_path: Path, problem: Problem, resume: bool = True, **options: Any
-) -> Item:
+) -> PlanItem:
     output = DirectoryStore(tmp_path / "nothing-here")
     how = {"resume": resume, "only_failed": False}
-    (item,) = plan_over(store, "one", output, [problem], RunOptions(**options), **how)
+    (item,) = plan_with_store(store, "one", output, [problem], RunOptions(**options), **how)
     return item
 
 
@@ -187,18 +187,18 @@ def test_what_the_store_holds_whole_is_not_run_again(
     stored: Problem, store: RunStore, tmp_path: Path
 ) -> None:
     item = over(store, tmp_path, stored)
-    assert item.earlier is not None
-    assert item.stored is not None
+    assert item.earlier_result is not None
+    assert item.stored_result is not None
 
 
 def test_what_changed_or_is_asked_for_again_is_run(
     stored: Problem, store: RunStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert over(store, tmp_path, stored, resume=False).why == "asked for again"
-    assert over(store, tmp_path, stored, trials=5).why == "other options"
-    assert over(store, tmp_path, replace(stored, sha256="other")).why == "its source changed"
+    assert over(store, tmp_path, stored, resume=False).reason == "asked for again"
+    assert over(store, tmp_path, stored, trials=5).reason == "other options"
+    assert over(store, tmp_path, replace(stored, sha256="other")).reason == "its source changed"
     monkeypatch.setattr("runner.batch.stored_results.__version__", "99.0.0")
-    assert over(store, tmp_path, stored).why == f"made by kdrun {__version__}"
+    assert over(store, tmp_path, stored).reason == f"made by kdrun {__version__}"
 
 
 @pytest.mark.parametrize("lost", [True, False])
@@ -210,7 +210,7 @@ def test_what_the_store_lost_or_holds_damaged_is_run_again(
     path.unlink() if lost else path.write_text("rot")
     item = over(store, tmp_path, stored)
     if (lost, what) == (True, "files-*.zip"):  # its only file is an object of its own, too
-        assert item.earlier is not None
+        assert item.earlier_result is not None
     else:
-        assert item.earlier is None
-        assert item.why == "new" if what == "result.json" else item.why.endswith("is damaged")
+        assert item.earlier_result is None
+        assert item.reason == "new" if what == "result.json" else item.reason.endswith("is damaged")

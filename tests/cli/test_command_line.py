@@ -256,7 +256,7 @@ def test_an_error_of_the_system_that_names_no_file_keeps_its_traceback(
     def refuse(*_: object) -> None:
         raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
 
-    monkeypatch.setattr(stored_results, "runs", refuse)
+    monkeypatch.setattr(stored_results, "read_manifests", refuse)
     with pytest.raises(PermissionError):
         kdrun("status")
 

@@ -104,7 +104,7 @@ def test_a_folder_of_somebody_else_is_one_line_wherever_it_is_met(
     def refuse(*_: object) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), "/home/her/runs")
 
-    monkeypatch.setattr(stored_results, "runs", refuse)
+    monkeypatch.setattr(stored_results, "read_manifests", refuse)
     ended = kdrun("status")
     assert (ended.code, ended.err) == (2, "kdrun: /home/her/runs: Permission denied\n")
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from runner.batch.child.child_process import Request, close_zygote, run_child
+from runner.batch.child.child_process import Request, close_fork_server, run_child
 from tests.cli.conftest import Kdrun
 
 HERE = Path(__file__).parents[1]
@@ -23,10 +23,10 @@ ON_DEVICE = ("--device", "accel")
 def accelerator() -> Iterator[None]:
     """Children of this process have the simulated accelerator."""
     with pytest.MonkeyPatch.context() as patch:
-        close_zygote()
+        close_fork_server()
         patch.setenv("PYTHONPATH", str(HERE / "accelerator"))
         yield
-        close_zygote()
+        close_fork_server()
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from small_runs import HANGS, MEMORY, kdrun, write
 
-ZYGOTES_PARENT = """
+FORK_SERVERS_PARENT = """
 import os, pathlib
 def parent(pid):
     return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
@@ -20,7 +20,7 @@ BROKEN = {
     "3_hang": HANGS,
     "4_memory": "x = bytearray(64 << 30)",
     "5_sys_exit": "import sys\nsys.exit(0)",
-    "6_kills_its_worker": ZYGOTES_PARENT + "import time\nos.kill(worker, 9)\ntime.sleep(1000)",
+    "6_kills_its_worker": FORK_SERVERS_PARENT + "import time\nos.kill(worker, 9)\ntime.sleep(1000)",
     "8_is_killed": "import os\nos.kill(os.getpid(), 9)",
     "9_floods": "for _ in range(1 << 17):\n    print('flood' * 10)",
 }
@@ -245,9 +245,9 @@ def test_a_worker_that_is_lost_once_costs_nothing_and_the_others_go_on_from_prob
     flag.touch()
     once = f"import pathlib, time\nif pathlib.Path({str(flag)!r}).exists():\n    "
     once += f"pathlib.Path({str(flag)!r}).unlink()\n    os.kill(worker, 9)\n    time.sleep(1000)"
-    write(tmp_path / "data", "1_kills_once", ZYGOTES_PARENT + once)
+    write(tmp_path / "data", "1_kills_once", FORK_SERVERS_PARENT + once)
     for n in range(2, 7):
-        write(tmp_path / "data", f"{n}_whole", ZYGOTES_PARENT + "print('worker', worker)")
+        write(tmp_path / "data", f"{n}_whole", FORK_SERVERS_PARENT + "print('worker', worker)")
     command = ("submit", "--data", "data", "--run-id", "lost", "--workers", "2", "--json")
     done = kdrun(*command, *MEMORY, cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -7,7 +7,7 @@ import pytest
 from scripted import PROBLEM, Take, command
 
 from runner.batch.attempt import Attempt, decompose
-from runner.batch.child.child_process import close_zygote
+from runner.batch.child.child_process import close_fork_server
 from runner.batch.child.task import Task
 from runner.emit import decompose as compute
 from runner.problems import read_problem
@@ -15,9 +15,9 @@ from runner.store.result import Decomposer, RunOptions
 
 
 @pytest.fixture(scope="session", autouse=True)
-def one_zygote() -> Iterator[None]:
+def one_fork_server() -> Iterator[None]:
     yield
-    close_zygote()
+    close_fork_server()
 
 
 @pytest.fixture(scope="session")

@@ -88,13 +88,13 @@ def test_what_cannot_be_meant_is_one_line(decompose: Run, arguments: list[str], 
 
 
 def test_on_a_cluster_the_command_is_looked_for_where_the_work_is_done() -> None:
-    from runner.batch.decomposer.decomposer_process import chosen
+    from runner.batch.decomposer.decomposer_process import select_decomposer
 
     settings = load({"decomposer": "no-such-agent", "address": "10.0.0.1:6379"})
 
-    assert chosen(settings) is not None
+    assert select_decomposer(settings) is not None
     with pytest.raises(UsageError):
-        chosen(load({"decomposer": "no-such-agent"}))
+        select_decomposer(load({"decomposer": "no-such-agent"}))
 
 
 def test_no_decomposer_is_the_default() -> None:

@@ -71,12 +71,12 @@ def test_what_a_tree_leaves_out_is_filled_in_from_its_kernels(
 
 def test_nothing_that_a_gate_compares_is_filled_in_before(made: Path, tmp_path: Path) -> None:
     problem = made / "level2/conv_relu.py"
-    source = delivery.Source("conv_relu", "level2", problem.read_bytes(), "", "eval")
+    source = delivery.ProblemSource("conv_relu", "level2", problem.read_bytes(), "", "eval")
     output, built = tmp_path / "output", tmp_path / "built"
     agent.says_little(made / "good", output, "")
 
-    assert delivery.take(output, built, source) == []
-    delivery.complete(built, source, Facts(capture=None, reason="odd"))
+    assert delivery.copy_delivery(output, built, source) == []
+    delivery.complete_tree(built, source, Facts(capture=None, reason="odd"))
 
     assert all(node.input_strides == {} for node in Tree.read(built).nodes.values())
 

@@ -18,7 +18,7 @@ from pydantic import ByteSize, TypeAdapter
 from runner import __version__
 from runner.batch.cluster import OBJECT_STORE_BYTES
 from runner.batch.machine import GIB
-from runner.batch.remote.remote_runs import STOP_S
+from runner.batch.remote.remote_runs import STOP_WAIT_S
 from runner.config import PREFIX, load
 from runner.errors import ConfigError
 
@@ -365,7 +365,7 @@ def test_a_pod_that_has_to_go_leaves_ray_first_and_has_the_time_for_it(
         (container,) = template["spec"]["containers"]
         if container["name"] == SUBMITTER:
             continue
-        assert template["spec"]["terminationGracePeriodSeconds"] >= STOP_S
+        assert template["spec"]["terminationGracePeriodSeconds"] >= STOP_WAIT_S
         leaves = container.get("lifecycle", {}).get("preStop", {}).get("exec", {}).get("command")
         of_ray = container["name"] in ("ray-head", "ray-worker")
         assert leaves == (["/bin/bash", "-lc", "ray stop"] if of_ray else None)

@@ -7,7 +7,7 @@ import pytest
 from sample_run import TAKEN_APART, write_run
 
 from runner.batch import local_execution
-from runner.batch.child.child_process import close_zygote
+from runner.batch.child.child_process import close_fork_server
 from runner.config import Settings
 
 SAMPLES = Path(__file__).parents[2] / "data/samples"
@@ -21,7 +21,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for label in TAKEN_APART:
         result = local_execution.decompose(SAMPLES / f"{label}.py", settings).result
         assert result.status == "passed", result.reason
-    close_zygote()
+    close_fork_server()
     write_run(output)
     return output
 

@@ -1,7 +1,7 @@
-"""Runs a function in a disposable child process: limited, killable, without credentials.
+"""Runs a function in a disposable child process, with limits and without credentials.
 
-Importing this file imports neither torch nor pydantic: a command first starts the server that forks
-its children, and imports what else it needs while that server imports torch.
+Importing this file imports neither torch nor pydantic. So a command can start the fork server
+first, and do its own imports while the server imports torch.
 """
 
 import atexit
@@ -27,32 +27,33 @@ PRELOADED = (
     "runner.verify.judge",
     "runner.batch.child.problem_work",
 )
-"""Modules that every child finds imported; else each would import them at their first use."""
+"""Modules that the fork server imports once, so that no child has to."""
 
-_TOLD = re.compile(
+_PASSED_VARIABLES = re.compile(
     r"(PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_\w+|TZ|TERM|TMPDIR|VIRTUAL_ENV|CONDA_PREFIX"
     r"|PYTHON\w+|LD_\w+|DYLD_\w+|CUDA_\w+|NVIDIA_\w+|CUBLAS_\w+|CUDNN_\w+|OMP_\w+|GOMP_\w+|KMP_\w+"
     r"|MKL_\w+|OPENBLAS_\w+|DNNL_\w+|ONEDNN_\w+|MALLOC_\w+|TORCH\w*|PYTORCH_\w+|TRITON_\w+"
     r"|XDG_CACHE_HOME|HF_HOME|HF_HUB_OFFLINE|TRANSFORMERS_OFFLINE|DIFFUSERS_OFFLINE)"
 )
-"""Environment variables that a problem's code sees: where programs and caches lie, and how torch,
-its libraries and Python compute. No other one."""
-_SECRETS = re.compile(r"SECRET|TOKEN|PASSWORD|PASSWD|CREDENTIAL|KEY", re.IGNORECASE)
+"""Matches the only environment variables that a problem's code sees: locations of programs and
+caches, and settings of torch, its libraries and Python."""
+_SECRET_NAMES = re.compile(r"SECRET|TOKEN|PASSWORD|PASSWD|CREDENTIAL|KEY", re.IGNORECASE)
 _SET_FOR_CHILDREN = {
-    # A fork keeps only the thread that called it: no pool may exist before. Children set their own.
+    # A fork keeps only the calling thread, so no thread pool may exist before it. Each child sets
+    # its own number of threads.
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
     # Two children that share a core would otherwise burn it waiting for each other's threads.
     "OMP_WAIT_POLICY": "PASSIVE",
-    # Asking whether there is a GPU must not start CUDA, which no fork survives.
+    # Looking for a GPU must not initialise CUDA: a forked process cannot use it afterwards.
     "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
-    # cuBLAS multiplies matrices the same way each time only with a workspace of a fixed size.
+    # cuBLAS is deterministic only with a workspace of a fixed size.
     "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
-    # Some of torch's kernels for GPUs are else compiled at their first use, which writes files and
-    # starts processes: no component may do either.
+    # Otherwise torch compiles some GPU kernels at their first use, which writes files and starts
+    # processes. Components are forbidden to do either.
     "TORCH_DISABLE_NATIVE_JIT": "1",
-    # Tensors on huge pages: zeroing small ones is most of what an elementwise operation takes.
+    # Tensors on huge pages: zeroing small pages takes most of an elementwise operation's time.
     "THP_MEM_ALLOC_ENABLE": "1",
     "PYTHONUNBUFFERED": "1",
 }
@@ -60,13 +61,13 @@ _SET_FOR_CHILDREN = {
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One function to run in a child."""
+    """One function call to run in a child."""
 
     function: str
-    """`module:function`; takes a JSON text, returns a JSON text."""
+    """`module:function`; the function takes a JSON text and returns a JSON text."""
     argument: str
     directory: Path
-    """Where the child works; its record is left there."""
+    """Working directory of the child; its answer is written there."""
     log: Path
     memory_bytes: int
     timeout_s: float
@@ -74,10 +75,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a child ended."""
+    """Description of how a child ended."""
 
     answer: str | None
-    """What the function returned; None exactly when the child ended without returning."""
+    """JSON text that the function returned; None exactly when the child ended without returning."""
     exit_code: int | None
     signal: str | None
     timed_out: bool
@@ -85,59 +86,59 @@ class Outcome:
     seconds: float
     cpu_seconds: float = 0.0
     disk_full: bool = False
-    """No space was left where it worked."""
+    """Whether the disk of the child's directory was full at the end."""
     filled_bytes: int = 0
-    """What it had written there, where that is what filled the disk."""
+    """Bytes that the child wrote there, if they filled the disk; else 0."""
 
-    def how(self) -> str:
-        """`was killed by SIGSEGV`, for people."""
+    def describe_end(self) -> str:
+        """Return a phrase for people, such as `was killed by SIGSEGV`."""
         if self.signal:
             return f"was killed by {self.signal}"
         return f"ended with exit code {self.exit_code}"
 
 
-def start_zygote() -> "_Zygote":
-    """Start this thread's zygote, if there is none, and return while it imports its modules."""
-    zygote: _Zygote | None = getattr(_of_this_thread, "zygote", None)
-    if zygote is None:
-        zygote = _of_this_thread.zygote = _Zygote(PRELOADED)
-    return zygote
+def start_fork_server() -> "_ForkServer":
+    """Return this thread's fork server; start it if needed, without waiting for its imports."""
+    fork_server: _ForkServer | None = getattr(_thread_state, "fork_server", None)
+    if fork_server is None:
+        fork_server = _thread_state.fork_server = _ForkServer(PRELOADED)
+    return fork_server
 
 
 def run_child(request: Request) -> Outcome:
-    """Run a function in a child of this thread's zygote, which is started when there is none.
+    """Run a function in a child of this thread's fork server and return how the child ended.
 
     Raises:
-        KdrunError: no zygote can be started: torch or kdrun itself does not import.
+        KdrunError: the fork server does not start, because torch or kdrun cannot be imported.
     """
-    for last_try in (False, True):
-        zygote = start_zygote()
+    for is_last_try in (False, True):
+        fork_server = start_fork_server()
         try:
-            return zygote.run(request)
-        except _ZygoteDied as death:
-            _of_this_thread.zygote = None
-            if last_try:
-                return Outcome(None, death.exit_code, death.signal, False, 0, 0.0)
+            return fork_server.run(request)
+        except _ForkServerDied as error:
+            _thread_state.fork_server = None
+            if is_last_try:
+                return Outcome(None, error.exit_code, error.signal, False, 0, 0.0)
         except BaseException:  # Kill the child before raising: Ctrl-C leaves nothing running.
-            _of_this_thread.zygote = None
-            zygote.close()
+            _thread_state.fork_server = None
+            fork_server.close()
             raise
     raise AssertionError("unreachable")
 
 
-def close_zygote() -> None:
-    """End this thread's zygote, if there is one; the next child starts another."""
-    zygote = getattr(_of_this_thread, "zygote", None)
-    _of_this_thread.zygote = None
-    if zygote is not None:
-        zygote.close()
+def close_fork_server() -> None:
+    """End this thread's fork server, if there is one; the next child starts a new one."""
+    fork_server = getattr(_thread_state, "fork_server", None)
+    _thread_state.fork_server = None
+    if fork_server is not None:
+        fork_server.close()
 
 
-_of_this_thread = threading.local()
+_thread_state = threading.local()
 
 
-class _ZygoteDied(Exception):
-    """The server itself was killed, as the kernel does when memory runs out."""
+class _ForkServerDied(Exception):
+    """Raised when the fork server itself was killed, for example by the kernel's OOM killer."""
 
     def __init__(self, return_code: int) -> None:
         super().__init__(return_code)
@@ -145,43 +146,48 @@ class _ZygoteDied(Exception):
         self.signal = signal.Signals(-return_code).name if return_code < 0 else None
 
 
-class _Zygote:
+class _ForkServer:
     """The client of one `runner.batch.child.fork_server` process; one request at a time."""
 
     def __init__(self, modules: tuple[str, ...]) -> None:
-        self.errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as this)
+        self.error_file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  (closed with this object)
         self.process = subprocess.Popen(
             [sys.executable, "-P", "-m", "runner.batch.child.fork_server", *modules],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self.errors,
+            stderr=self.error_file,
             env=clean_environment(dict(os.environ)),
             start_new_session=True,
             text=True,
         )
         atexit.register(self.close)
-        self.ready = False
+        self.is_ready = False
 
     def wait_until_ready(self) -> None:
-        """Return once its modules are imported; KdrunError if they cannot be."""
+        """Wait until the server has imported its modules.
+
+        Raises:
+            KdrunError: an import failed.
+        """
         try:
-            self._answer()
-            self.ready = True
-        except _ZygoteDied:
-            self.errors.seek(0)
-            lines = self.errors.read().decode(errors="replace").split("\n")
-            what = next((line for line in reversed(lines) if line.strip()), "no message")
+            self._read_answer()
+            self.is_ready = True
+        except _ForkServerDied:
+            self.error_file.seek(0)
+            lines = self.error_file.read().decode(errors="replace").split("\n")
+            last_line = next((line for line in reversed(lines) if line.strip()), "no message")
             raise KdrunError(
-                f"no child process can be started: {what}",
+                f"no child process can be started: {last_line}",
                 hint="does `python -c 'import torch'` work?",
             ) from None
 
     def run(self, request: Request) -> Outcome:
-        if not self.ready:
+        if not self.is_ready:
             self.wait_until_ready()
         record = request.directory / "record.json"
         record.unlink(missing_ok=True)
-        seal = secrets.token_hex(16)  # what a problem's own code leaves there has none
+        # The seal marks an answer as the server's: a file that a problem's code writes lacks it.
+        seal = secrets.token_hex(16)
         assert self.process.stdin is not None
         try:
             self.process.stdin.write(
@@ -195,26 +201,28 @@ class _Zygote:
                         "log": str(request.log.absolute()),
                         "memory_bytes": request.memory_bytes,
                         "timeout_s": request.timeout_s,
-                        "environment": _environment(request),
+                        "environment": _child_environment(request),
                     }
                 )
                 + "\n"
             )
             self.process.stdin.flush()
         except BrokenPipeError:
-            raise _ZygoteDied(self.process.wait()) from None
-        ended = self._answer()
-        ran = ended["exit_code"] == 0 and not ended["timed_out"] and record.exists()
-        text = record.read_text(encoding="utf-8") if ran else ""
+            raise _ForkServerDied(self.process.wait()) from None
+        outcome_fields = self._read_answer()
+        has_returned = (
+            outcome_fields["exit_code"] == 0 and not outcome_fields["timed_out"] and record.exists()
+        )
+        sealed_answer = record.read_text(encoding="utf-8") if has_returned else ""
         record.unlink(missing_ok=True)
-        answer = text.removeprefix(seal) if text.startswith(seal) else None
-        return Outcome(answer=answer, **ended)
+        answer = sealed_answer.removeprefix(seal) if sealed_answer.startswith(seal) else None
+        return Outcome(answer=answer, **outcome_fields)
 
     def close(self) -> None:
-        """Let the server end its child, if there is one, and itself."""
+        """End the server, and its child if there is one."""
         atexit.unregister(self.close)
-        if not self.ready:
-            self.process.kill()  # It has no child yet, and hears nothing while it imports.
+        if not self.is_ready:
+            self.process.kill()  # It has no child yet, and does not read stdin while it imports.
         if self.process.stdin is not None:
             with contextlib.suppress(BrokenPipeError):
                 self.process.stdin.close()
@@ -224,30 +232,31 @@ class _Zygote:
             self.process.kill()
             self.process.wait()
 
-    def _answer(self) -> dict[str, Any]:
+    def _read_answer(self) -> dict[str, Any]:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:
-            raise _ZygoteDied(self.process.wait())
+            raise _ForkServerDied(self.process.wait())
         answer: dict[str, Any] = json.loads(line)
         return answer
 
 
-def _environment(request: Request) -> dict[str, str]:
-    """What is of this child alone: a TMPDIR that is watched and removed, and on a disk.
+def _child_environment(request: Request) -> dict[str, str]:
+    """Return the environment variables that differ between children: TMPDIR and the visible GPUs.
 
-    Ray sets the GPUs for each task, after the zygote was started.
+    TMPDIR is the child's directory, whose size is watched and which is removed afterwards. Ray sets
+    CUDA_VISIBLE_DEVICES for each task, after the fork server was started.
     """
-    names = [name for name in ("CUDA_VISIBLE_DEVICES",) if name in os.environ]
-    mine = {"TMPDIR": str(request.directory.absolute())}
-    return mine | {name: os.environ[name] for name in names}
+    device_names = [name for name in ("CUDA_VISIBLE_DEVICES",) if name in os.environ]
+    own_variables = {"TMPDIR": str(request.directory.absolute())}
+    return own_variables | {name: os.environ[name] for name in device_names}
 
 
 def clean_environment(environment: dict[str, str]) -> dict[str, str]:
-    """What a problem's code may see: nothing that opens a store, a cluster or an account."""
-    kept = {
+    """Return the variables that a problem's code may see; none opens a store or an account."""
+    passed_variables = {
         name: value
         for name, value in environment.items()
-        if _TOLD.fullmatch(name) and not _SECRETS.search(name)
+        if _PASSED_VARIABLES.fullmatch(name) and not _SECRET_NAMES.search(name)
     }
-    return kept | _SET_FOR_CHILDREN
+    return passed_variables | _SET_FOR_CHILDREN

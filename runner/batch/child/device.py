@@ -1,4 +1,4 @@
-"""Finds the device that `--device` stands for. Only torch knows, which only a child imports."""
+"""Finds the device that `--device` stands for, by asking torch in a child process."""
 
 import json
 import platform
@@ -16,23 +16,23 @@ class Device:
     """A device of this machine."""
 
     type: str
-    """What torch calls it: cpu, cuda, xpu, mps, or a type that another package brings."""
+    """Device type in torch's terms: cpu, cuda, xpu, mps, or a type that another package adds."""
     name: str
-    """For people."""
+    """Name for people, with the version of torch."""
 
 
-def look_for_device(wanted: str) -> Device:
-    """Return this machine's device of a type; a child asks torch for it.
+def look_for_device(device_type: str) -> Device:
+    """Return this machine's device of a type, or of the best type for `auto`.
 
     Raises:
         UsageError: torch finds no such device.
     """
-    with tempfile.TemporaryDirectory(prefix="kdrun-") as aside:
-        directory = Path(aside)
+    with tempfile.TemporaryDirectory(prefix="kdrun-") as temporary_folder:
+        directory = Path(temporary_folder)
         outcome = run_child(
             Request(
                 function="runner.batch.child.device:describe_device",
-                argument=wanted,
+                argument=device_type,
                 directory=directory,
                 log=directory / "log",
                 memory_bytes=4 * GIB,
@@ -40,32 +40,32 @@ def look_for_device(wanted: str) -> Device:
             )
         )
     if outcome.answer is None:
-        raise UsageError(f"--device {wanted}: asking torch for it {outcome.how()}")
+        raise UsageError(f"--device {device_type}: asking torch for it {outcome.describe_end()}")
     answer = json.loads(outcome.answer)
     if "error" in answer:
         raise UsageError(answer["error"])
     return Device(**answer)
 
 
-def describe_device(wanted: str) -> str:
-    """Find a device, in a child; JSON: the fields of Device, or `error`."""
+def describe_device(device_type: str) -> str:
+    """Return the fields of Device, or `error`, as JSON; runs in a child, as it imports torch."""
     import torch
 
     try:
-        kind = find_device(wanted)
+        found_type = find_device(device_type)
     except UsageError as error:
         return json.dumps({"error": str(error)})
-    if kind == "cpu":
+    if found_type == "cpu":
         threads = f"{cores()} threads" if cores() > 1 else "1 thread"
-        name = f"{_processor() or platform.machine()}, {threads}"
+        name = f"{_processor_name() or platform.machine()}, {threads}"
     else:
-        module = torch.get_device_module(kind)
-        name = module.get_device_name() if hasattr(module, "get_device_name") else kind
-    return json.dumps({"type": kind, "name": f"{name}, torch {torch.__version__}"})
+        module = torch.get_device_module(found_type)
+        name = module.get_device_name() if hasattr(module, "get_device_name") else found_type
+    return json.dumps({"type": found_type, "name": f"{name}, torch {torch.__version__}"})
 
 
-def find_device(wanted: str) -> str:
-    """Return the type of device to compute on; `auto` is torch's accelerator here, else the CPU.
+def find_device(device_type: str) -> str:
+    """Return the device type to compute on; `auto` is torch's accelerator, or the CPU without one.
 
     Raises:
         UsageError: torch finds no such device.
@@ -73,29 +73,30 @@ def find_device(wanted: str) -> str:
     import torch
 
     accelerator = torch.accelerator.current_accelerator(check_available=True)
-    here = ["cpu", accelerator.type] if accelerator else ["cpu"]
-    if wanted == "auto":
-        return here[-1]
-    if wanted not in here and not _has_device(wanted):
+    available_types = ["cpu", accelerator.type] if accelerator else ["cpu"]
+    if device_type == "auto":
+        return available_types[-1]
+    if device_type not in available_types and not _has_device(device_type):
         raise UsageError(
-            f"--device {wanted}: torch finds no such device here (it finds: {', '.join(here)})",
-            hint=why_no_gpu() if wanted == "cuda" else "use --device cpu",
+            f"--device {device_type}: torch finds no such device here "
+            f"(it finds: {', '.join(available_types)})",
+            hint=explain_missing_gpu() if device_type == "cuda" else "use --device cpu",
         )
-    return wanted
+    return device_type
 
 
-def _has_device(kind: str) -> bool:
-    """Whether torch has a device of a type that is not its accelerator of choice."""
+def _has_device(device_type: str) -> bool:
+    """Whether torch has a device of a type other than its current accelerator."""
     import torch
 
     try:
-        return bool(torch.get_device_module(kind).is_available())
-    except RuntimeError:  # no type of device is called that
+        return bool(torch.get_device_module(device_type).is_available())
+    except RuntimeError:  # No device type has this name.
         return False
 
 
-def why_no_gpu() -> str:
-    """Return what to do where torch finds no CUDA device."""
+def explain_missing_gpu() -> str:
+    """Return advice for a machine on which torch finds no CUDA device."""
     import torch
 
     if torch.version.cuda is None:
@@ -103,7 +104,7 @@ def why_no_gpu() -> str:
     return "does `nvidia-smi` answer?"
 
 
-def _processor() -> str:
+def _processor_name() -> str:
     cpuinfo = Path("/proc/cpuinfo")
     lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
     return next((line.partition(":")[2].strip() for line in lines if "model name" in line), "")

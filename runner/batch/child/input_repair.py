@@ -1,9 +1,9 @@
-"""Finds numbers that a component can take, where it gives NaN on those that it draws.
+"""Finds random inputs on which a component gives finite output, where its usual ones give NaN.
 
 A kernel that takes the logarithm of `1 - exp(x)` needs negative numbers, one that factorises a
-matrix needs positive eigenvalues. What the program computes does not say so in general. So the
-composed model runs once on the problem's own inputs, and each kind of number is tried that what
-arrived suggests.
+matrix needs positive eigenvalues. In general the program does not state such needs. So the composed
+model runs once on the problem's own inputs, and kinds of numbers derived from the values that reach
+each kernel are tried in turn.
 """
 
 import runpy
@@ -30,36 +30,42 @@ from runner.verify.runtime.output_leaves import all_finite, tensors
 _DIGITS = 4
 
 
-def write_again(problem: Problem, graph: Graph, directory: Path, bad: Iterable[str]) -> None:
-    """Write a decomposition anew, with the first kind of numbers that its files `bad` can take.
+def rewrite_inputs(
+    problem: Problem, graph: Graph, directory: Path, bad_files: Iterable[str]
+) -> None:
+    """Write a decomposition again; each of `bad_files` draws the first kind of number that works.
 
-    What was written into `directory` before is removed.
+    The earlier content of `directory` is removed.
     """
-    arrived = _arriving(problem, graph, directory)
+    observed = _observe_kernel_inputs(problem, graph, directory)
     shutil.rmtree(directory)
-    directory.mkdir()  # for the log, whatever becomes of the second one
-    found: dict[str, SafeNumbers] = {}
-    left = set(bad)
-    for tame in get_args(SafeNumbers):
+    directory.mkdir()  # The log is copied there even if the second decomposition fails.
+    chosen_kinds: dict[str, SafeNumbers] = {}
+    remaining_files = set(bad_files)
+    for kind in get_args(SafeNumbers):
         write_decomposition(
-            problem, graph, directory, {**dict.fromkeys(left, tame), **found}, arrived
+            problem,
+            graph,
+            directory,
+            {**dict.fromkeys(remaining_files, kind), **chosen_kinds},
+            observed,
         )
-        can = {file for file in left if _is_finite(directory / file)}
-        found |= dict.fromkeys(can, tame)
-        left -= can
-        if not left:
+        finite_files = {file for file in remaining_files if _gives_finite_output(directory / file)}
+        chosen_kinds |= dict.fromkeys(finite_files, kind)
+        remaining_files -= finite_files
+        if not remaining_files:
             return
     write_decomposition(
         problem,
         graph,
         directory,
-        {**dict.fromkeys(left, get_args(SafeNumbers)[0]), **found},
-        arrived,
+        {**dict.fromkeys(remaining_files, get_args(SafeNumbers)[0]), **chosen_kinds},
+        observed,
     )
 
 
-def _is_finite(file: Path) -> bool:
-    """Whether a component file of our own runs on what it draws, and gives numbers."""
+def _gives_finite_output(file: Path) -> bool:
+    """Whether a component file runs on the inputs that it draws and gives only finite numbers."""
     seed(0)
     try:
         with torch.no_grad():
@@ -70,17 +76,19 @@ def _is_finite(file: Path) -> bool:
     return all(map(all_finite, tensors(output)))
 
 
-# --- what arrives in the model --------------------------------------------------------------------
+# --- values that reach the kernels in the model ---------------------------------------------------
 
 
-def _arriving(problem: Problem, graph: Graph, directory: Path) -> dict[str, ObservedNumbers]:
-    """Return what each value that a kernel reads was in one run; empty where the model fails."""
+def _observe_kernel_inputs(
+    problem: Problem, graph: Graph, directory: Path
+) -> dict[str, ObservedNumbers]:
+    """Return the numbers of each value that a kernel reads, by name; empty if the model fails."""
     program = Program(graph, recognize(graph))
     root = partition(program, problem.source_level, problem.name)
     kernels = list(root.kernels())
     views = set(root.operations) - {i for kernel in kernels for i in kernel.operations}
     calls = [unit for unit in schedule(program, kernels, views) if isinstance(unit, Part)]
-    found: dict[str, ObservedNumbers] = {}
+    observed: dict[str, ObservedNumbers] = {}
     verification = directory / "verification"
     try:
         test = runpy.run_path(str(verification / "composition_test.py"))
@@ -91,32 +99,33 @@ def _arriving(problem: Problem, graph: Graph, directory: Path) -> dict[str, Obse
         torch.manual_seed(0)
         inputs = original.get_inputs()
         keywords: dict[str, Any] = getattr(original, "get_input_kwargs", dict)()
-        with _noting(model, iter(calls), found):
+        with _record_kernel_inputs(model, iter(calls), observed):
             checks["outputs"](model, inputs, keywords, 0)
-    except Exception:  # the author's code may do anything: numbers are tried that need no run of it
-        traceback.print_exc()  # into the problem's log
+    except Exception:  # The author's code may fail; kinds that need no run of it are tried then.
+        traceback.print_exc()  # The traceback goes into the problem's log.
         return {}
-    for op in reversed(graph.operations):  # what a fusion takes a view of before a kernel reads it
-        shown = next((found[name] for name in op.outputs if name in found), None)
-        if op.view and shown is not None:
+    # If a fusion reads a value only through a view, the value gets the view's numbers.
+    for op in reversed(graph.operations):
+        output_values = next((observed[name] for name in op.outputs if name in observed), None)
+        if op.view and output_values is not None:
             for name in op.refs():
-                found.setdefault(name, shown)
-    return found
+                observed.setdefault(name, output_values)
+    return observed
 
 
 @contextmanager
-def _noting(
-    model: nn.Module, calls: Iterator[Part], found: dict[str, ObservedNumbers]
+def _record_kernel_inputs(
+    model: nn.Module, calls: Iterator[Part], observed: dict[str, ObservedNumbers]
 ) -> Iterator[None]:
-    """Note what each kernel of the composed model is called with, in the order of `calls`."""
+    """Record the numbers of each kernel's arguments in the composed model, in `calls`' order."""
 
-    def note(kernel: nn.Module, given: tuple[Any, ...]) -> None:
-        for name, value in zip(next(calls).io.inputs, given, strict=True):
+    def record_inputs(kernel: nn.Module, arguments: tuple[Any, ...]) -> None:
+        for name, value in zip(next(calls).io.inputs, arguments, strict=True):
             if isinstance(value, torch.Tensor) and value.is_floating_point() and value.numel():
-                found[name] = _numbers(value)
+                observed[name] = _summarize_values(value)
 
     hooks = [
-        module.register_forward_pre_hook(note)
+        module.register_forward_pre_hook(record_inputs)
         for module in model.modules()
         if type(module).__name__ == "Model"
     ]
@@ -127,7 +136,7 @@ def _noting(
             hook.remove()
 
 
-def _numbers(value: torch.Tensor) -> ObservedNumbers:
+def _summarize_values(value: torch.Tensor) -> ObservedNumbers:
     finite = value[value.isfinite()] if not all_finite(value) else value
     if not finite.numel():
         return ObservedNumbers(0.0, 1.0, 0.5)

@@ -1,7 +1,7 @@
-"""This file knows about logs: what a problem's own process printed, kept and found again.
+"""Masks, copies and reads the logs of problems: the output of their child processes.
 
-A log is written as it is printed, in the run's folder. When the problem has ended it is kept with
-its decomposition, too, and goes to the store, so that it outlives the machine.
+A log grows in the run's folder while the problem runs. When the problem has ended, the log is
+copied into its decomposition and uploaded to the store, so that it outlives the machine.
 """
 
 import os
@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from runner.batch.stored_results import looked_at, status_command
+from runner.batch.stored_results import open_readable_store, status_command
 from runner.config import Settings
 from runner.errors import StoreError, UsageError, suggest_names
 from runner.problems import find_labels
@@ -18,43 +18,44 @@ from runner.store import key_layout
 from runner.store.directory import DirectoryStore
 from runner.store.manifest import Manifest
 
-KEPT = "verification/log.txt"
-"""In a decomposition; beside the other files that no two attempts make alike."""
-HIDDEN = b"[hidden]"
+LOG_PATH = "verification/log.txt"
+"""Path of the log in a decomposition, next to other files that differ between any two attempts."""
+MASK = b"[hidden]"
 
-_SECRETS = re.compile(
+_SECRET_NAMES = re.compile(
     r"SECRET|TOKEN|PASS(WORD|WD)?$|CREDENTIAL|(API|ACCESS|PRIVATE)_?KEY|KEY$|(^|_)(AUTH|PAT)$",
     re.IGNORECASE,
 )
-_LEAST = 8
-"""Characters of a value that is hidden: a shorter one would be found where it is not meant."""
+_MIN_SECRET_LENGTH = 8
+"""Shortest value that is masked; shorter ones would match unrelated text."""
 
 
 def hide_credentials(
-    log: Path, environment: Mapping[str, str] = os.environ, also: Collection[str] = ()
+    log: Path, environment: Mapping[str, str] = os.environ, extra_names: Collection[str] = ()
 ) -> None:
-    """Take this process' credentials, and the values of the variables in `also`, out of a log.
+    """Mask the values of credentials, and of the variables in `extra_names`, in a log.
 
-    The child was never told them; but it may have read them from where this user may read.
+    The child did not get these variables, but its code may have read them elsewhere, such as in
+    this user's files.
     """
-    data = clean = log.read_bytes()
+    data = masked = log.read_bytes()
     for name, value in environment.items():
-        if (name in also or _SECRETS.search(name)) and len(value) >= _LEAST:
-            clean = clean.replace(value.encode(errors="surrogateescape"), HIDDEN)
-    if clean != data:
-        log.write_bytes(clean)
+        if (name in extra_names or _SECRET_NAMES.search(name)) and len(value) >= _MIN_SECRET_LENGTH:
+            masked = masked.replace(value.encode(errors="surrogateescape"), MASK)
+    if masked != data:
+        log.write_bytes(masked)
 
 
-def keep(log: Path, decomposition: Path) -> None:
-    """Put a finished problem's log, where it printed anything, among its files."""
+def copy_log(log: Path, decomposition: Path) -> None:
+    """Copy a finished problem's log, if there is one, into its decomposition."""
     if log.is_file():
-        kept = decomposition / KEPT
-        kept.parent.mkdir(exist_ok=True)
-        shutil.copyfile(log, kept)
+        destination = decomposition / LOG_PATH
+        destination.parent.mkdir(exist_ok=True)
+        shutil.copyfile(log, destination)
 
 
-def read(settings: Settings, run_id: str, problem: str) -> bytes:
-    """What a run's problem has printed until now: from the named store, or else from here.
+def read_log(settings: Settings, run_id: str, problem: str) -> bytes:
+    """Return a problem's log so far, from the settings' store or else from the output folder.
 
     Raises:
         UsageError: no problem of the run has this name, or several have.
@@ -64,32 +65,40 @@ def read(settings: Settings, run_id: str, problem: str) -> bytes:
         output = DirectoryStore(settings.output)
         manifest = output.manifest(run_id)
         folder = output.run_directory(run_id) / key_layout.LOGS
-        running = [path.relative_to(folder).with_suffix("") for path in folder.rglob("*.log")]
-        label = _label(settings, manifest, [path.as_posix() for path in running], problem)
+        running_paths = [path.relative_to(folder).with_suffix("") for path in folder.rglob("*.log")]
+        label = _find_label(
+            settings, manifest, [path.as_posix() for path in running_paths], problem
+        )
         try:
             return output.log_path(run_id, label).read_bytes()
         except FileNotFoundError:
             return b""
         except OSError as error:
             raise StoreError(f"{error.filename}: {error.strerror}") from error
-    store = looked_at(settings)
-    label = _label(settings, store.manifest(run_id), [], problem)
+    store = open_readable_store(settings)
+    label = _find_label(settings, store.manifest(run_id), [], problem)
     blob = store.objects.get(key_layout.log_key(run_id, label))
     return blob.data if blob else b""
 
 
-def _label(settings: Settings, manifest: Manifest, running: Sequence[str], problem: str) -> str:
-    """Return the one of the run's problems that `vit_block`, `level3/vit_block` or a glob means."""
-    labels = sorted({*(row.label for row in manifest.rows), *running})
+def _find_label(
+    settings: Settings, manifest: Manifest, running_labels: Sequence[str], problem: str
+) -> str:
+    """Return the label of the one problem that `vit_block`, `level3/vit_block` or a glob matches.
+
+    Raises:
+        UsageError: no problem of the run matches, or several do.
+    """
+    labels = sorted({*(row.label for row in manifest.rows), *running_labels})
     if problem in labels:
         return problem
-    found = find_labels(labels, problem)
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise UsageError(f"{problem}: may be {', '.join(found[:3])}", hint="name one of them")
-    known = labels if "/" in problem else [label.rpartition("/")[2] for label in labels]
-    hint = suggest_names(problem, known)
+    matches = find_labels(labels, problem)
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise UsageError(f"{problem}: may be {', '.join(matches[:3])}", hint="name one of them")
+    candidates = labels if "/" in problem else [label.rpartition("/")[2] for label in labels]
+    hint = suggest_names(problem, candidates)
     raise UsageError(
         f"{problem}: none of the {len(labels)} problems of {manifest.run_id} so far",
         hint=f"{hint} (`{status_command(settings, manifest.run_id)}` lists them)",

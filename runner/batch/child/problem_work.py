@@ -1,8 +1,8 @@
-"""Does one problem's work inside its child process, and says how it ended.
+"""Does one problem's work inside its child process and returns a record of how it ended.
 
-Every function takes a task as JSON and returns a record as JSON. It raises for nothing that a
-problem can do short of ending the process; who waits outside sees that. Importing this file
-imports torch and the whole engine: only the server that forks the children does.
+Every public entry point takes a task as JSON and returns a record as JSON. Errors of a problem
+become records; only the end of the process itself is left to the parent to notice. Importing this
+file imports torch and the whole engine, so only the fork server does so.
 """
 
 import os
@@ -17,11 +17,16 @@ import torch
 
 from runner.batch.child.device import find_device
 from runner.batch.child.fork_server import allow_memory
-from runner.batch.child.input_repair import write_again
-from runner.batch.child.task import Record, Task, more_than_given, record_of
-from runner.batch.child.tree_backfill import describe
+from runner.batch.child.input_repair import rewrite_inputs
+from runner.batch.child.task import Record, Task, record_from_error, request_more_memory
+from runner.batch.child.tree_backfill import backfill_tree
 from runner.batch.machine import GIB, resident_bytes
-from runner.batch.memory_request import Forecast, granted_for, than_the_largest, too_large
+from runner.batch.memory_request import (
+    Forecast,
+    describe_largest_node,
+    describe_shortage,
+    request_with_margin,
+)
 from runner.emit.decomposition import capture_graph, write_decomposition
 from runner.errors import DecompositionError, KdrunError, ProblemError, UsageError
 from runner.graph import estimate_problem as capture_and_estimate
@@ -39,44 +44,48 @@ from runner.verify.original_check import raise_if_original_fails
 from runner.verify.results import Verdict, findings, given_bad_inputs
 from runner.verify.runtime.memory_fit import needs
 
-rows_of_all_formulas()  # It takes 0.15 s; here the server does it once for all its children.
+rows_of_all_formulas()  # Takes 0.15 s; done here, the fork server does it once for all children.
 
 _PACKAGE = Path(__file__).parents[2]
-_PROCESSES = 3
-"""Copies of a model's weights and activations while files of others' are judged from outside."""
-SMALL = 8
-"""Operations up to which a problem of no level is hardly more than one fusion."""
+_COPIES_WHEN_APART = 3
+"""Number of processes that hold the model while somebody else's directory is verified."""
+SMALL_OPERATIONS = 8
+"""A problem without a source level and with at most this many operations counts as one fusion."""
 
 
 def estimate(argument: str) -> str:
-    """How much memory a problem needs: captured only, nothing is computed."""
+    """Capture a problem and return a record with its memory forecast; nothing is computed."""
 
     def body(task: Task, stages: Stages) -> Record:
         with stages("load"):
             problem = read_problem(task.problem)
         with stages("capture"):
-            return Record(status="passed", forecast=forecast(problem, task.options.mode))
+            return Record(status="passed", forecast=forecast_memory(problem, task.options.mode))
 
-    return _run(argument, body)
+    return _run_body(argument, body)
 
 
-def forecast(problem: Problem, mode: Literal["eval", "train"]) -> Forecast:
-    """What a problem's program says about memory, and what this process has by then.
+def forecast_memory(problem: Problem, mode: Literal["eval", "train"]) -> Forecast:
+    """Return the memory that a problem's program needs, with this process' present size.
 
     Raises:
         ProblemError: the author's code fails.
-        CaptureError: the model runs, but its program cannot be written down.
+        CaptureError: the model runs, but cannot be captured.
     """
-    return _forecast(problem, capture_and_estimate(problem, mode=mode))
+    return _forecast_from_estimate(problem, capture_and_estimate(problem, mode=mode))
 
 
-def _forecast(problem: Problem, estimated: Estimate) -> Forecast:
-    """Levels 1 and 2 have no parts but kernels, as what is small; those hold no more than it."""
-    small = problem.level is None and estimated.operations <= SMALL
-    parts = 0 if small or problem.level in (1, 2) else estimated.parts_bytes
-    again = estimated.drawing_bytes if estimated.inputs_bytes <= DRAWN_AGAIN_BYTES else 0
+def _forecast_from_estimate(problem: Problem, estimated: Estimate) -> Forecast:
+    """Return the forecast; `forward_bytes` also covers parts that run alone and inputs drawn again.
+
+    Parts of problems of levels 1 and 2, and of small ones, are single kernels, which hold no more
+    than the whole problem does.
+    """
+    is_small = problem.level is None and estimated.operations <= SMALL_OPERATIONS
+    parts_bytes = 0 if is_small or problem.level in (1, 2) else estimated.parts_bytes
+    redraw_bytes = estimated.drawing_bytes if estimated.inputs_bytes <= DRAWN_AGAIN_BYTES else 0
     return Forecast(
-        forward_bytes=max(estimated.peak.resident_bytes, parts, again),
+        forward_bytes=max(estimated.peak.resident_bytes, parts_bytes, redraw_bytes),
         inputs_bytes=estimated.inputs_bytes,
         outputs_bytes=estimated.outputs_bytes,
         flops=estimated.flops,
@@ -89,7 +98,7 @@ def _forecast(problem: Problem, estimated: Estimate) -> Forecast:
 
 
 def facts(argument: str) -> str:
-    """What a problem's program does, for who is to take it apart."""
+    """Capture a problem and return a record with the facts that a decomposer's brief states."""
 
     def body(task: Task, stages: Stages) -> Record:
         with stages("load"):
@@ -97,11 +106,11 @@ def facts(argument: str) -> str:
         with stages("capture"):
             return Record(status="passed", facts=collect_facts(problem, task.options.mode))
 
-    return _run(argument, body)
+    return _run_body(argument, body)
 
 
 def decompose(argument: str) -> str:
-    """Take a problem apart into `task.built`, and verify what was written."""
+    """Decompose a problem into `task.build_directory`, and verify the result."""
 
     def body(task: Task, stages: Stages) -> Record:
         device = find_device(task.options.device)
@@ -109,11 +118,11 @@ def decompose(argument: str) -> str:
             problem = read_problem(task.problem)
         with stages("capture"):
             graph = capture_graph(problem, mode=task.options.mode)
-            expected = _forecast(problem, estimate_graph(graph))
-        if asked := more_than_given(task, expected):
-            return asked
+            memory_forecast = _forecast_from_estimate(problem, estimate_graph(graph))
+        if larger_request := request_more_memory(task, memory_forecast):
+            return larger_request
         with stages("decompose"):
-            tree = write_decomposition(problem, graph, task.built)
+            tree = write_decomposition(problem, graph, task.build_directory)
         metadata = tree.metadata
         stages.figures = Figures(
             components=metadata.total_components,
@@ -123,54 +132,59 @@ def decompose(argument: str) -> str:
             capture=metadata.capture,
             estimated_peak_bytes=metadata.estimated_peak_bytes,
         )
-        needed, _ = needs(tree, task.most_memory_bytes, device)
-        if needed > task.memory_bytes:
+        needed_bytes, _ = needs(tree, task.most_memory_bytes, device)
+        if needed_bytes > task.memory_bytes:
             return Record(
                 status="too_large",
-                reason=too_large(needed, task.most_memory_bytes),
+                reason=describe_shortage(needed_bytes, task.most_memory_bytes),
                 stage="verify",
-                forecast=expected,
-                out_of_memory=needed <= task.most_memory_bytes,
+                forecast=memory_forecast,
+                out_of_memory=needed_bytes <= task.most_memory_bytes,
             )
-        # what a convolution asks for, and gives back untouched, takes nothing of the machine
+        # Convolutions allocate scratch memory that they never touch; it costs the machine nothing.
         allow_memory(metadata.estimated_allocation_bytes - metadata.estimated_peak_bytes)
-        # as much as a run gives: what is kept, and so the peak, is the same in a run and alone
-        enough = min(task.memory_bytes, granted_for(expected.expected_bytes))
-        task = task.model_copy(update={"memory_bytes": enough})
-        record = _verified(task, stages, task.built, device, problem)
+        # Use no more than a run would grant, so that as many outputs are kept, and the peak is the
+        # same, in a run and in `kdrun decompose`.
+        used_limit_bytes = min(
+            task.memory_bytes, request_with_margin(memory_forecast.expected_bytes)
+        )
+        task = task.model_copy(update={"memory_bytes": used_limit_bytes})
+        record = _verify_and_record(task, stages, task.build_directory, device, problem)
         if record.given_bad_inputs:
             with stages("decompose"):
-                write_again(problem, graph, task.built, record.given_bad_inputs)
-            record = _verified(task, stages, task.built, device, problem)
-        return record.model_copy(update={"forecast": expected})
+                rewrite_inputs(problem, graph, task.build_directory, record.given_bad_inputs)
+            record = _verify_and_record(task, stages, task.build_directory, device, problem)
+        return record.model_copy(update={"forecast": memory_forecast})
 
-    return _run(argument, body)
+    return _run_body(argument, body)
 
 
 def verify(argument: str) -> str:
-    """Verify the decomposition that stands in `task.directory`, which is only read."""
+    """Verify the decomposition in `task.directory`, without writing to it."""
 
     def body(task: Task, stages: Stages) -> Record:
         device = find_device(task.options.device)
-        return _verified(task, stages, task.directory, device, write=False)
+        return _verify_and_record(task, stages, task.directory, device, write=False)
 
-    return _run(argument, body)
+    return _run_body(argument, body)
 
 
 def judge(argument: str) -> str:
-    """Verify what somebody else delivered into `task.built`, and write the verdicts there."""
+    """Verify a decomposer's delivery in `task.build_directory`, and write the verdicts there."""
 
     def body(task: Task, stages: Stages) -> Record:
-        record = _verified(task, stages, task.built, find_device(task.options.device))
+        record = _verify_and_record(
+            task, stages, task.build_directory, find_device(task.options.device)
+        )
         if record.status == "passed":
             with stages("describe"):
-                describe(task.built, task.options.mode)
+                backfill_tree(task.build_directory, task.options.mode)
         return record
 
-    return _run(argument, body)
+    return _run_body(argument, body)
 
 
-def _verified(
+def _verify_and_record(
     task: Task,
     stages: "Stages",
     directory: Path,
@@ -179,27 +193,33 @@ def _verified(
     *,
     write: bool = True,
 ) -> Record:
-    """Judge a directory; `problem` is what kdrun itself took apart to write it.
+    """Verify a directory and return the record of its verdicts.
+
+    `problem` is the problem that kdrun itself decomposed into the directory; None if somebody else
+    wrote the directory. With `write`, the reports are written into the directory.
 
     Raises:
-        ProblemError: that problem fails on its own inputs, or cannot be repeated.
+        ProblemError: the problem fails on its own inputs, or gives other values the second time.
     """
     try:
         tree = Tree.read(directory)
     except DecompositionError:
-        streamed = False  # the gates say what is wrong with it
+        streamed = False  # The gates will report what is wrong with the tree.
     else:
         _, streamed = needs(tree, task.most_memory_bytes, device)
         if streamed and problem is None:
-            needed = too_large(tree.metadata.estimated_peak_bytes, task.most_memory_bytes)
-            reason = f"{needed}; weights are streamed only where kdrun has just written the files"
+            shortage = describe_shortage(tree.metadata.estimated_peak_bytes, task.most_memory_bytes)
+            reason = f"{shortage}; weights are streamed only where kdrun has just written the files"
             return Record(status="too_large", reason=reason, stage="verify")
-        apart = _PROCESSES * tree.metadata.estimated_peak_bytes
-        if problem is None and apart > task.memory_bytes:
-            reason = f"{too_large(apart, task.most_memory_bytes)}: several processes hold the model"
+        apart_bytes = _COPIES_WHEN_APART * tree.metadata.estimated_peak_bytes
+        if problem is None and apart_bytes > task.memory_bytes:
+            reason = (
+                f"{describe_shortage(apart_bytes, task.most_memory_bytes)}"
+                ": several processes hold the model"
+            )
             return Record(status="too_large", reason=reason, stage="verify")
     with stages("verify"):
-        torch.empty(0, device=device)  # A device starts here, not while a component's file runs.
+        torch.empty(0, device=device)  # Initialise the device before a component's file runs.
         options = VerifyOptions(
             mode=task.options.mode,
             trials=task.options.trials,
@@ -208,20 +228,20 @@ def _verified(
             power=task.options.power,
             streamed=streamed,
         )
-        tell = stages.detail
+        announce = stages.announce
         verification = verify_directory(
-            directory, options, lambda gate: tell(f"verify: {gate}"), own=problem is not None
+            directory, options, lambda gate: announce(f"verify: {gate}"), own=problem is not None
         )
         composition = verification.gate("composition").verdict
         if problem and not streamed and composition in {Verdict.BROKEN, Verdict.FAILED}:
             raise_if_original_fails(problem, options)
         if write:
             write_reports(directory, verification)
-    failed = verification.status != "passed"
+    has_failed = verification.status != "passed"
     return Record(
         status=verification.status,
-        reason=(verification.first_failure or "a gate did not pass") if failed else None,
-        stage=stages.now if failed else None,
+        reason=(verification.first_failure or "a gate did not pass") if has_failed else None,
+        stage=stages.current_stage if has_failed else None,
         bitwise_equal=verification.bitwise_equal,
         max_diff=verification.max_diff,
         health=verification.health,
@@ -234,89 +254,96 @@ def _verified(
 
 
 class Stages:
-    """What is being done now, told to who waits outside, and how long each stage took."""
+    """Current stage of a child, written to a file for the parent, and the seconds of each stage."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
-        self.now = "start"
+        self.current_stage = "start"
         self.seconds: dict[str, float] = {}
         self.figures: Figures | None = None
-        """Stay true of what was written, however the rest ends."""
-        self.process = os.getpid()
+        """Figures of the decomposition that was written, even if its verification fails."""
+        self.process_id = os.getpid()
 
     @contextmanager
     def __call__(self, name: str) -> Iterator[None]:
-        self.detail(name)
+        self.announce(name)
         started = time.monotonic()
         try:
             yield
         finally:
             took = self.seconds.get(name, 0.0) + time.monotonic() - started
             self.seconds[name] = round(took, 3)
-            self.only_once()
+            self.end_forked_copy()
 
-    def detail(self, name: str) -> None:
-        self.only_once()
-        self.now = name
+    def announce(self, name: str) -> None:
+        self.end_forked_copy()
+        self.current_stage = name
         self.file.write_text(name, encoding="utf-8")
 
-    def only_once(self) -> None:
-        """A problem that forks returns here twice; its copy must not do our work again."""
-        if os.getpid() != self.process:
+    def end_forked_copy(self) -> None:
+        """End this process if the problem's code forked it, so that it does not repeat our work."""
+        if os.getpid() != self.process_id:
             os._exit(0)
 
 
-def _run(argument: str, body: Callable[[Task, Stages], Record]) -> str:
-    """The edge of a child: whatever a problem or the engine raises becomes a record here."""
+def _run_body(argument: str, body: Callable[[Task, Stages], Record]) -> str:
+    """Run `body` and return its record as JSON; every exception becomes a record."""
     task = Task.model_validate_json(argument)
     torch.set_num_threads(task.threads)
     stages = Stages(task.stage_file)
     try:
         record = body(task, stages)
     except ProblemError as error:
-        record = record_of(error, stages.now)
+        record = record_from_error(error, stages.current_stage)
         if task.named and (example := suggest_init(task.named, error.__cause__)):
             missing = {"missing": str(error.__cause__), "hint": f"give --init '{example}'"}
             record = record.model_copy(update=missing)
     except UsageError as error:
-        refused = str(error)
-        record = Record(status="failed", reason=refused, stage=stages.now, refused=refused)
+        refusal = str(error)
+        record = Record(
+            status="failed", reason=refusal, stage=stages.current_stage, refused=refusal
+        )
     except KdrunError as error:
-        record = Record(status="failed", reason=str(error), stage=stages.now)
+        record = Record(status="failed", reason=str(error), stage=stages.current_stage)
     except Exception as error:
-        traceback.print_exc()  # into the log, in full
-        if isinstance(error.__cause__ or error, torch.OutOfMemoryError):  # an accelerator's
-            said = str(error).partition("\n")[0]
-            reason = f"needs more memory than the device has free: {said}"
-            record = Record(status="too_large", reason=reason, stage=stages.now)
+        traceback.print_exc()  # The log keeps the full traceback.
+        if isinstance(error.__cause__ or error, torch.OutOfMemoryError):  # on an accelerator
+            message = str(error).partition("\n")[0]
+            reason = f"needs more memory than the device has free: {message}"
+            record = Record(status="too_large", reason=reason, stage=stages.current_stage)
         elif is_out_of_memory(error):
             record = Record(
                 status="too_large",
-                reason=f"needs more than {task.memory_bytes / GIB:.1f} GiB in {stages.now!r}"
-                + than_the_largest(task.most_memory_bytes),
-                stage=stages.now,
+                reason=f"needs more than {task.memory_bytes / GIB:.1f} GiB "
+                f"in {stages.current_stage!r}" + describe_largest_node(task.most_memory_bytes),
+                stage=stages.current_stage,
                 out_of_memory=True,
             )
         else:
-            record = Record(status="failed", reason=_defect(error, stages.now), stage=stages.now)
-    stages.only_once()
-    known = {"seconds": stages.seconds, "figures": stages.figures}
-    return record.model_copy(update=known).model_dump_json()
+            record = Record(
+                status="failed",
+                reason=_describe_defect(error, stages.current_stage),
+                stage=stages.current_stage,
+            )
+    stages.end_forked_copy()
+    measured = {"seconds": stages.seconds, "figures": stages.figures}
+    return record.model_copy(update=measured).model_dump_json()
 
 
-def _defect(error: Exception, stage: str) -> str:
-    """The sentence for an error of kdrun's own: what, in which file and stage, and what to send."""
+def _describe_defect(error: Exception, stage: str) -> str:
+    """Return the reason for an error of kdrun itself, with file, line, stage and what to report."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [f for f in frames if Path(f.filename).is_relative_to(_PACKAGE)]
-    place = own[-1] if own else frames[-1]
-    said = f"{type(error).__name__}: {error}".partition("\n")[0]
+    own_frames = [f for f in frames if Path(f.filename).is_relative_to(_PACKAGE)]
+    frame = own_frames[-1] if own_frames else frames[-1]
+    message = f"{type(error).__name__}: {error}".partition("\n")[0]
     return (
-        f"a defect of kdrun, not of the model: {said} ({Path(place.filename).name}:{place.lineno}, "
+        f"a defect of kdrun, not of the model: {message} "
+        f"({Path(frame.filename).name}:{frame.lineno}, "
         f"in {stage!r}); report it with the problem file and its log"
     )
 
 
 def _peak_device_bytes(device: str) -> int | None:
-    """Return the most memory that tensors took of an accelerator that counts it, else None."""
-    most = getattr(torch.get_device_module(device), "max_memory_allocated", None)
-    return int(most()) if most else None
+    """Return the peak bytes of tensors on the device; None if the device does not count them."""
+    read_peak = getattr(torch.get_device_module(device), "max_memory_allocated", None)
+    return int(read_peak()) if read_peak else None

@@ -1,4 +1,4 @@
-"""The task that a problem's child is given, and the record that it answers with."""
+"""Defines the task that a problem's child process receives and the record that it returns."""
 
 from pathlib import Path
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import ConfigDict, Field
 
 from runner.batch.machine import GIB
-from runner.batch.memory_request import Forecast, Needs
+from runner.batch.memory_request import Forecast, MemoryRequest
 from runner.errors import CaptureError, MissingError, ProblemError
 from runner.prompts import Facts
 from runner.statuses import Status
@@ -14,55 +14,60 @@ from runner.store.objects import Address
 from runner.store.result import Document, Figures, RunOptions
 
 STAGE_FILE = "stage"
-"""In a task's scratch directory: what its child is doing now."""
+"""File in a task's scratch directory that names the stage its child is in."""
 
 
-class Target(Document):
-    """Where in a store the result of a task goes."""
+class TaskTarget(Document):
+    """Place in a store for the result of a task."""
 
     address: Address
     run_id: str
     supersedes: str | None = None
-    """Version of the result that was found there and is to be replaced."""
+    """Version of the stored result that this task's result replaces; None if none was stored."""
     moved: bool = False
-    """Nothing is left on the machine that made it."""
+    """Whether the worker deletes its own copy once the result is stored."""
 
 
 class Task(Document):
-    """One problem, and what to do with it."""
+    """One problem, with everything that a worker needs to process it."""
 
     model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
 
     problem: Path
     source: bytes | None = None
-    """The file itself, for a machine that may not see the one at `problem`."""
+    """Content of the problem file, for a worker that may not see the path `problem`."""
     named: str | None = None
-    """From which name its file was written; then what is not there is no problem's fault."""
+    """Import name (`package.module:Class`) that the problem file was generated from.
+
+    With it, a failing import is the user's spelling mistake and not the problem's fault."""
     label: str
     directory: Path
-    """Where the decomposition goes, or is."""
+    """Directory of the decomposition: written by `decompose`, read by `verify`."""
     scratch: Path
-    """This attempt's own; on the file system of `directory`, gone when the attempt ends."""
+    """Directory of this attempt alone, removed when the attempt ends. Attempts that write a
+    decomposition have it on the file system of `directory`."""
     options: RunOptions
     memory_bytes: int
-    """What the child may allocate."""
+    """Bytes that the child may allocate."""
     most_memory_bytes: int
-    """What a child could be given at most, on the largest node."""
+    """Most bytes that any child can be granted: the memory of the largest node."""
     sized: bool = True
-    """False: `memory_bytes` is a guess. Where the captured graph asks for more, the child says so
-    and does nothing."""
+    """Whether `memory_bytes` was computed from the captured graph. If it is a guess and the graph
+    needs more, the child asks for that amount and stops."""
     may_grow: bool = False
-    """Another attempt follows one that runs out of memory; what that one says is not committed."""
+    """Whether an attempt that runs out of memory is followed by one with more; if so, its result is
+    not committed."""
     threads: int = 1
     timeout_s: float
     keeps_passed: bool = False
-    """An `error`, which says that the problem file is broken, replaces no result that passed."""
-    target: Target | None = None
-    """None: the result stays in `directory`. A child is not told."""
+    """Whether a result with status `error` (a broken problem file) leaves an earlier result that
+    passed in place."""
+    target: TaskTarget | None = None
+    """Place in a store for the result; None if it stays in `directory`. Never sent to the child."""
 
     @property
-    def built(self) -> Path:
-        """Where the decomposition is written and verified before it takes its place."""
+    def build_directory(self) -> Path:
+        """Directory where the decomposition is built and verified before moving to `directory`."""
         return self.scratch / self.directory.name
 
     @property
@@ -71,25 +76,25 @@ class Task(Document):
 
 
 class Record(Document):
-    """What a child has to say when it ends by itself."""
+    """Answer of a child that ended by itself."""
 
     status: Status
     reason: str | None = None
     stage: str | None = None
     out_of_memory: bool = False
-    """The child met its own limit; with a higher one, that a node has, it might pass."""
+    """Whether the child reached its memory limit; a higher one, if a node has it, may help."""
     forecast: Forecast | None = None
-    """How much memory it is expected to take, once its program is captured."""
+    """Memory that the problem is expected to need; None if its program was not captured."""
     asks_for_more: bool = False
-    """Nothing was done: `memory_bytes` was a guess, and the forecast asks for more."""
+    """Whether the child stopped because `memory_bytes` was a guess below its forecast."""
     disk_full: bool = False
-    """No space was left, and the child had not taken it; elsewhere it might pass."""
+    """Whether the disk was full without the child's doing; on another disk it may pass."""
     refused: str | None = None
-    """Why this machine cannot do what was asked for; it says nothing about the problem."""
+    """Reason why this machine cannot do the task, such as a missing GPU; None if it can."""
     missing: str | None = None
-    """What an import of the file's own did not find."""
+    """Message about the module or argument that the problem file lacks; None if it lacks none."""
     hint: str | None = None
-    """What to do about that."""
+    """Advice for `missing`."""
     figures: Figures | None = None
     bitwise_equal: bool | None = None
     max_diff: float | None = None
@@ -98,17 +103,17 @@ class Record(Document):
     peak_device_bytes: int | None = None
     seconds: dict[str, float] = Field(default_factory=dict)
     verification: dict[str, Any] | None = None
-    """The verdicts in full; only asked for by `verify`."""
+    """Full verdicts as JSON; present only in the answer of `verify`."""
     findings: list[str] = Field(default_factory=list)
-    """What does not pass, a line each, the first few; the answer of `judge`."""
+    """First few failures, one line each."""
     given_bad_inputs: frozenset[str] = frozenset()
-    """Component files that gave NaN, or raised, on what they draw; nothing else is wrong."""
+    """Component files whose own random inputs gave NaN or raised, if nothing else failed."""
     facts: Facts | None = None
-    """What the problem's program does; the answer of `facts`."""
+    """Facts about the problem's program; present only in the answer of `facts`."""
 
 
-def record_of(error: ProblemError, stage: str) -> Record:
-    """The record of a problem that its author, or its program, leaves us unable to take apart."""
+def record_from_error(error: ProblemError, stage: str) -> Record:
+    """Return the record for a problem that cannot be loaded, run or captured."""
     return Record(
         status="failed" if isinstance(error, CaptureError) else "error",
         reason=f"{error.what}; {error.hint}" if error.hint else error.what,
@@ -118,16 +123,16 @@ def record_of(error: ProblemError, stage: str) -> Record:
     )
 
 
-def more_than_given(task: Task, forecast: Forecast) -> Record | None:
-    """Return a record that asks for more memory, where the guess was too little; else None."""
-    guess = Needs(task.memory_bytes, task.most_memory_bytes)
-    expected = forecast.expected_bytes
-    wanted = guess.of_a_model(expected, 0, forecast.weights_bytes).granted_bytes
-    if task.sized or wanted <= task.memory_bytes:
+def request_more_memory(task: Task, forecast: Forecast) -> Record | None:
+    """Return a record that asks for more memory if the task's guess is too small, else None."""
+    guess = MemoryRequest(task.memory_bytes, task.most_memory_bytes)
+    expected_bytes = forecast.expected_bytes
+    wanted_bytes = guess.for_model(expected_bytes, 0, forecast.weights_bytes).granted_bytes
+    if task.sized or wanted_bytes <= task.memory_bytes:
         return None
     return Record(
         status="too_large",
-        reason=f"asks for {wanted / GIB:.1f} GiB",
+        reason=f"asks for {wanted_bytes / GIB:.1f} GiB",
         stage="capture",
         asks_for_more=True,
         forecast=forecast,

@@ -1,7 +1,7 @@
-"""This file knows about what a tree says of its kernels that whoever wrote it need not: their cost.
+"""Fills in what a decomposer's tree may leave out about its kernels, such as their cost.
 
-Each kernel file is a problem in itself, so its own captured graph says what it is called, which
-weights it has, how its inputs lie in memory, and what it computes and moves.
+Each kernel file is a problem in itself. So its own captured graph gives the operation's name, the
+weights, the strides of inputs and outputs, and the FLOPs and bytes moved.
 """
 
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ from runner.tree.partition import partition
 
 
 @dataclass(frozen=True, slots=True)
-class _Kernel:
-    """What is known about one kernel file."""
+class _KernelFacts:
+    """Facts about one kernel file, from its captured graph."""
 
     operation: str | None
     workload: dict[str, Any]
-    """Attributes, identity and family."""
+    """Fields `attributes`, `identity` and `family` of the kernel's workload."""
     weights: dict[str, TensorSpec]
     inputs: list[TensorSpec]
     outputs: list[TensorSpec]
@@ -33,20 +33,20 @@ class _Kernel:
     bytes: int
 
 
-def describe(directory: Path, mode: Mode) -> None:
-    """Fill in the tree of a decomposition that passed. Runs its code: call it in a child."""
+def backfill_tree(directory: Path, mode: Mode) -> None:
+    """Complete the tree of a decomposition that passed. Runs its code, so call it in a child."""
     tree = Tree.read(directory)
-    kernels: dict[str, _Kernel] = {}
+    kernels: dict[str, _KernelFacts] = {}
     for path in dict.fromkeys(n.path for n in tree.nodes.values() if n.level == "kernel"):
-        if (kernel := _described(directory / path, mode)) is not None:
+        if (kernel := _capture_kernel(directory / path, mode)) is not None:
             kernels[path] = kernel
     nodes: dict[str, Node] = {}
-    _fill(tree, ROOT, kernels, nodes)
+    _fill_node(tree, ROOT, kernels, nodes)
     tree.model_copy(update={"nodes": {name: nodes[name] for name in tree.nodes}}).write(directory)
 
 
-def _described(file: Path, mode: Mode) -> _Kernel | None:
-    """None where the kernel cannot be captured: then what its author said is all there is."""
+def _capture_kernel(file: Path, mode: Mode) -> _KernelFacts | None:
+    """Return the facts about a kernel file, or None if it cannot be captured."""
     from runner.graph.tracing.capture import capture
 
     try:
@@ -56,8 +56,8 @@ def _described(file: Path, mode: Mode) -> _Kernel | None:
     program = Program(graph, recognize(graph))
     names = {kernel.operation for kernel in program.kernels}
     workload = describe_kernel(program, partition(program, "level1", file.stem))
-    ends = [*(i.name for i in graph.inputs), *graph.states]
-    return _Kernel(
+    boundary_values = [*(i.name for i in graph.inputs), *graph.states]
+    return _KernelFacts(
         operation=names.pop() if len(names) == 1 else None,
         workload=workload,
         weights={
@@ -68,41 +68,43 @@ def _described(file: Path, mode: Mode) -> _Kernel | None:
         inputs=[graph.values[i.name] for i in graph.inputs],
         outputs=[graph.values[name] for name in graph.output_names()],
         flops=sum(flops(op, graph.values) for op in graph.operations),
-        bytes=moved_bytes(graph.operations, ends, graph.output_names(), graph.values),
+        bytes=moved_bytes(graph.operations, boundary_values, graph.output_names(), graph.values),
     )
 
 
-def _fill(tree: Tree, name: str, kernels: dict[str, _Kernel], nodes: dict[str, Node]) -> None:
-    """One node and all below it."""
+def _fill_node(
+    tree: Tree, name: str, kernels: dict[str, _KernelFacts], nodes: dict[str, Node]
+) -> None:
+    """Add the completed node, and all nodes below it, to `nodes`."""
     node = tree.nodes[name]
     for child in node.children:
-        _fill(tree, child, kernels, nodes)
+        _fill_node(tree, child, kernels, nodes)
     if node.level == "kernel":
-        known = kernels.get(node.path)
-        nodes[name] = node if known is None else node.model_copy(update=_of_kernel(node, known))
+        facts = kernels.get(node.path)
+        nodes[name] = node if facts is None else node.model_copy(update=_kernel_fields(node, facts))
         return
-    below = [nodes[child] for child in node.children]
-    operations = [operation for child in below for operation in child.operations]
+    children = [nodes[child] for child in node.children]
+    operations = [operation for child in children for operation in child.operations]
     nodes[name] = node.model_copy(
-        update={"operations": operations, "flops": sum(child.flops for child in below)}
+        update={"operations": operations, "flops": sum(child.flops for child in children)}
     )
 
 
-def _of_kernel(node: Node, known: _Kernel) -> dict[str, Any]:
-    said: dict[str, Any] = {
-        "flops": known.flops,
-        "bytes": known.bytes,
-        "weight_shapes": {name: list(spec.shape) for name, spec in known.weights.items()},
-        "weight_dtypes": {name: spec.dtype for name, spec in known.weights.items()},
-        "attributes": known.workload["attributes"],
-        "identity": known.workload["identity"],
-        "family": known.workload["family"],
+def _kernel_fields(node: Node, facts: _KernelFacts) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "flops": facts.flops,
+        "bytes": facts.bytes,
+        "weight_shapes": {name: list(spec.shape) for name, spec in facts.weights.items()},
+        "weight_dtypes": {name: spec.dtype for name, spec in facts.weights.items()},
+        "attributes": facts.workload["attributes"],
+        "identity": facts.workload["identity"],
+        "family": facts.workload["family"],
     }
     for field, shapes, specs in (
-        ("input_strides", node.input_shapes, known.inputs),
-        ("output_strides", node.output_shapes, known.outputs),
+        ("input_strides", node.input_shapes, facts.inputs),
+        ("output_strides", node.output_shapes, facts.outputs),
     ):
         if len(shapes) == len(specs):
-            said[field] = {n: list(s.stride) for n, s in zip(shapes, specs, strict=True)}
-    operation = known.operation or node.operation
-    return said | ({"operation": operation, "operations": [operation]} if operation else {})
+            fields[field] = {n: list(s.stride) for n, s in zip(shapes, specs, strict=True)}
+    operation = facts.operation or node.operation
+    return fields | ({"operation": operation, "operations": [operation]} if operation else {})

@@ -1,1 +1,1 @@
-"""Runs a decomposer, a command of somebody else's, and takes over what it delivers."""
+"""Runs a decomposer, an external command that decomposes a problem, and judges its delivery."""

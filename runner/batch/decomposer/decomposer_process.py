@@ -1,7 +1,7 @@
-"""This file knows about a decomposer: a command of somebody else's that takes a problem apart.
+"""Runs a decomposer: an external command that decomposes a problem.
 
-It runs in a child of its own (`run_command` is that child's work), in a working directory, with few
-environment variables, and everything that it started is ended with it.
+A child process (`run_command`) starts the command in its working directory, with few environment
+variables. When the command ends, everything that it started is ended too.
 """
 
 import os
@@ -19,41 +19,42 @@ from runner.config import Settings
 from runner.errors import UsageError
 from runner.store.result import Decomposer, Document, RunOptions
 
-USUAL = ("HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TERM")
-"""Environment variables that every decomposer gets, besides PATH and TMPDIR."""
-MOST_FILES = 20_000
-MOST_BYTES = 1 << 30
-"""In its working directory."""
-LOOK_S = 1.0
-"""How often that is looked at."""
+PASSED_VARIABLES = ("HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TERM")
+"""Environment variables that every decomposer gets besides PATH and TMPDIR, where they are set."""
+MAX_FILES = 20_000
+MAX_BYTES = 1 << 30
+"""Bytes that a decomposer may write in its working directory, in at most MAX_FILES files."""
+SIZE_CHECK_INTERVAL_S = 1.0
+"""Seconds between two checks of the working directory's size."""
 
 
-class Command(Document):
-    """One run of a decomposer's command, as its child is told it."""
+class DecomposerCommand(Document):
+    """One run of a decomposer's command: the argument of `run_command`."""
 
     words: list[str]
     directory: Path
-    """Its working directory."""
+    """Working directory of the command."""
     brief: Path
-    """On its standard input."""
+    """File for the command's standard input."""
     environment: dict[str, str]
 
 
-class Ended(Document):
-    """How a command ended."""
+class CommandOutcome(Document):
+    """Description of how a command ended."""
 
     how: str | None = None
-    """In a few words; absent exactly where it was with exit code 0."""
+    """Phrase such as `ended with exit code 3`; None exactly when the exit code was 0."""
     started: bool = True
     timed_out: bool = False
     seconds: float = 0.0
 
 
-def chosen(settings: Settings) -> Decomposer | None:
-    """The decomposer that the settings name.
+def select_decomposer(settings: Settings) -> Decomposer | None:
+    """Return the decomposer that the settings name, or None.
 
     Raises:
-        UsageError: it, or a variable that it is to get, is not here where the work is done here.
+        UsageError: the command, or a variable to pass on, is missing on this machine, where the
+            work is done.
     """
     if settings.decomposer is None:
         if settings.decomposer_on_failure:
@@ -61,7 +62,7 @@ def chosen(settings: Settings) -> Decomposer | None:
         return None
     if settings.address is None and settings.on_cluster is None:
         program = shlex.split(settings.decomposer)[0]
-        if "{" not in program and shutil.which(program, path=_path()) is None:
+        if "{" not in program and shutil.which(program, path=_search_path()) is None:
             raise UsageError(f"--decomposer: {program}: not found", hint="is it in PATH?")
         for name in settings.pass_env:
             if name not in os.environ:
@@ -74,98 +75,110 @@ def chosen(settings: Settings) -> Decomposer | None:
     )
 
 
-def flags(options: RunOptions) -> list[str]:
-    """What `kdrun verify` is told, to judge as these options do."""
-    said = {"--trials": (options.trials, 2), "--device": (options.device, "cpu")}
-    given = [(name, str(value)) for name, (value, usual) in said.items() if value != usual]
-    return [*(part for pair in given for part in pair), *(["--power"] if options.power else [])]
+def verify_flags(options: RunOptions) -> list[str]:
+    """Return the flags with which `kdrun verify` judges as these options do, without defaults."""
+    flag_values = {"--trials": (options.trials, 2), "--device": (options.device, "cpu")}
+    arguments = [
+        (name, str(value)) for name, (value, default) in flag_values.items() if value != default
+    ]
+    return [*(part for pair in arguments for part in pair), *(["--power"] if options.power else [])]
 
 
-def command(decomposer: Decomposer, directory: Path, places: Mapping[str, Path]) -> Command:
-    """What is run for one problem; `places` are what is put for `{problem}` and the others."""
+def build_command(
+    decomposer: Decomposer, directory: Path, paths: Mapping[str, Path]
+) -> DecomposerCommand:
+    """Return the command for one problem; `paths` replace `{problem}`, `{output}` and `{brief}`."""
     words = shlex.split(decomposer.command)
-    for name, place in places.items():
-        words = [word.replace(f"{{{name}}}", str(place)) for word in words]
+    for name, path in paths.items():
+        words = [word.replace(f"{{{name}}}", str(path)) for word in words]
     scratch = directory / "tmp"
     scratch.mkdir(exist_ok=True)
-    wanted = (*USUAL, *decomposer.pass_env)
-    environment = {name: os.environ[name] for name in wanted if name in os.environ}
-    environment |= {"PATH": _path(), "TMPDIR": str(scratch)}
-    return Command(words=words, directory=directory, brief=places["brief"], environment=environment)
+    names = (*PASSED_VARIABLES, *decomposer.pass_env)
+    environment = {name: os.environ[name] for name in names if name in os.environ}
+    environment |= {"PATH": _search_path(), "TMPDIR": str(scratch)}
+    return DecomposerCommand(
+        words=words, directory=directory, brief=paths["brief"], environment=environment
+    )
 
 
-def run(what: Command, aside: Path, log: Path, timeout_s: float) -> Ended:
-    """Run a command to its end, or to the end of its time; what it printed is in the log."""
+def run_in_child(
+    command: DecomposerCommand, record_directory: Path, log: Path, timeout_s: float
+) -> CommandOutcome:
+    """Run a command in a child for at most `timeout_s`; its output goes to the log."""
     outcome = run_child(
         Request(
             function="runner.batch.decomposer.decomposer_process:run_command",
-            argument=what.model_dump_json(),
-            directory=aside,
+            argument=command.model_dump_json(),
+            directory=record_directory,
             log=log,
-            memory_bytes=1 << 40,  # its child lifts the limit: a program's own may be large
+            memory_bytes=1 << 40,  # The child lifts the limit: a command may need a lot of memory.
             timeout_s=timeout_s,
         )
     )
     seconds = round(outcome.seconds, 3)
     if outcome.timed_out:
-        how = f"was ended after its {timeout_s:.3g} s"
-        return Ended(how=how, timed_out=True, seconds=seconds)
+        end = f"was ended after its {timeout_s:.3g} s"
+        return CommandOutcome(how=end, timed_out=True, seconds=seconds)
     if outcome.answer is None:
-        return Ended(how=outcome.how(), seconds=seconds)
-    return Ended.model_validate_json(outcome.answer).model_copy(update={"seconds": seconds})
+        return CommandOutcome(how=outcome.describe_end(), seconds=seconds)
+    return CommandOutcome.model_validate_json(outcome.answer).model_copy(
+        update={"seconds": seconds}
+    )
 
 
 def run_command(argument: str) -> str:
-    """In the child: start the command, wait for it, and look at how much it writes."""
-    what = Command.model_validate_json(argument)
+    """Run in the child: start the command, wait for its end, and kill it if it writes too much."""
+    command = DecomposerCommand.model_validate_json(argument)
     limit_memory(None)
-    with what.brief.open("rb") as brief:
+    with command.brief.open("rb") as brief:
         try:
             process = subprocess.Popen(
-                what.words,
-                cwd=what.directory,
-                env=what.environment,
+                command.words,
+                cwd=command.directory,
+                env=command.environment,
                 stdin=brief,
                 start_new_session=True,
             )
         except OSError as error:
-            said = f"{what.words[0]}: {(error.strerror or str(error)).lower()}"
-            return Ended(how=f"could not be started: {said}", started=False).model_dump_json()
+            message = f"{command.words[0]}: {(error.strerror or str(error)).lower()}"
+            return CommandOutcome(
+                how=f"could not be started: {message}", started=False
+            ).model_dump_json()
     while True:
         try:
-            process.wait(timeout=LOOK_S)
+            process.wait(timeout=SIZE_CHECK_INTERVAL_S)
             break
         except subprocess.TimeoutExpired:
-            fault = too_much(what.directory)
-        if fault is not None:
+            excess = find_excess(command.directory)
+        if excess is not None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-            return Ended(how=f"was ended: {fault}").model_dump_json()
-    return Ended(how=_how(process.returncode)).model_dump_json()
+            return CommandOutcome(how=f"was ended: {excess}").model_dump_json()
+    return CommandOutcome(how=_describe_exit_code(process.returncode)).model_dump_json()
 
 
-def too_much(directory: Path) -> str | None:
-    """What a directory has too much of, or None."""
+def find_excess(directory: Path) -> str | None:
+    """Return a phrase if a directory holds too many files or bytes, else None."""
     files = size = 0
     for folder, _, names in os.walk(directory):
         for name in names:
             try:
                 size += os.lstat(f"{folder}/{name}").st_size
-            except OSError:  # gone meanwhile
+            except OSError:  # The file was removed meanwhile.
                 continue
             files += 1
-    if files > MOST_FILES:
-        return f"it wrote more than {MOST_FILES} files"
-    return f"it wrote more than {MOST_BYTES >> 20} MiB" if size > MOST_BYTES else None
+    if files > MAX_FILES:
+        return f"it wrote more than {MAX_FILES} files"
+    return f"it wrote more than {MAX_BYTES >> 20} MiB" if size > MAX_BYTES else None
 
 
-def _path() -> str:
-    """PATH, and before it where this kdrun is: the brief says to call it."""
-    here = str(Path(sys.executable).parent)
-    return os.pathsep.join([here, os.environ.get("PATH", os.defpath)])
+def _search_path() -> str:
+    """Return PATH with this kdrun's folder first, because the brief says to call kdrun."""
+    own_folder = str(Path(sys.executable).parent)
+    return os.pathsep.join([own_folder, os.environ.get("PATH", os.defpath)])
 
 
-def _how(code: int) -> str | None:
+def _describe_exit_code(code: int) -> str | None:
     if code < 0:
         try:
             return f"was killed by {signal.Signals(-code).name}"

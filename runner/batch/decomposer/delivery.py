@@ -1,6 +1,7 @@
-"""This file knows about what a decomposer delivers: what of it is taken over, and what is refused.
+"""Takes over the files that a decomposer delivers, and reports those that it refuses.
 
-Only files are taken, never links; the original is the problem's own file, whatever was delivered.
+Links are never followed or copied. `original.py` is always the problem's own file, whatever was
+delivered under that name.
 """
 
 import importlib.metadata
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from runner import __version__
-from runner.batch.decomposer.decomposer_process import too_much
+from runner.batch.decomposer.decomposer_process import find_excess
 from runner.problems import imported_packages
 from runner.prompts import Facts
 from runner.store.key_layout import unsafe
@@ -23,14 +24,14 @@ from runner.tree.document import TREE_FILE, Level, Metadata, Tree
 from runner.verify.reading_trees import mode_of, read_tree
 
 ORIGINAL = "original.py"
-_IGNORED = {"__pycache__", ".git"}
-_UNKNOWN: dict[str, Any] = {"identity": None, "family": None, "attributes": {}}
-"""Fields that a delivered tree does not decide: each kernel's own program does, once it passed."""
+_IGNORED_FOLDERS = {"__pycache__", ".git"}
+_UNDECIDED_FIELDS: dict[str, Any] = {"identity": None, "family": None, "attributes": {}}
+"""Fields reset in a delivered tree; they are filled from each kernel's program once it passed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """The problem that is taken apart, as it was before anybody was at work."""
+class ProblemSource:
+    """The problem that a decomposer gets, as it was before the command ran."""
 
     name: str
     level: str
@@ -39,50 +40,50 @@ class Source:
     mode: str
 
 
-def take(output: Path, built: Path, source: Source) -> list[str]:
-    """Copy what was delivered to `built`, which is made anew; what is wrong with it, a line each.
+def copy_delivery(output: Path, build_directory: Path, source: ProblemSource) -> list[str]:
+    """Copy a delivery into a new `build_directory`; return what is wrong with it, one line each.
 
-    Where nothing was delivered, or too much, `built` holds the original alone.
+    If nothing or too much was delivered, `build_directory` holds only the original.
     """
-    shutil.rmtree(built, ignore_errors=True)
-    built.mkdir(parents=True)
-    (built / ORIGINAL).write_bytes(source.text)
+    shutil.rmtree(build_directory, ignore_errors=True)
+    build_directory.mkdir(parents=True)
+    (build_directory / ORIGINAL).write_bytes(source.text)
     if output.is_symlink() or not output.is_dir():
         return [f"nothing was delivered: there is no directory {output}"]
-    if fault := too_much(output):
+    if fault := find_excess(output):
         return [fault]
-    found, taken = [], 0
-    for path, name in _entries(output):
-        if fault := _refused(path, name):
-            found.append(f"{name}: {fault}")
+    faults, copied_files = [], 0
+    for path, name in _list_entries(output):
+        if fault := _find_fault(path, name):
+            faults.append(f"{name}: {fault}")
         elif name == ORIGINAL:
             if path.read_bytes() != source.text:
-                found.append(f"{name}: is not the problem's file; copy it, byte for byte")
+                faults.append(f"{name}: is not the problem's file; copy it, byte for byte")
         elif name != RESULT_FILE:
-            (built / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, built / name)
-            taken += 1
-    if not taken:
-        return [f"nothing was delivered: {output} is empty", *found]
+            (build_directory / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, build_directory / name)
+            copied_files += 1
+    if not copied_files:
+        return [f"nothing was delivered: {output} is empty", *faults]
     if not (output / ORIGINAL).exists():
-        found.append(f"{ORIGINAL}: is missing; copy the problem's file")
-    said = mode_of(built) or "eval"
-    if said != source.mode:
-        found.append(f"{TREE_FILE}: metadata say mode {said!r}, it is run in {source.mode!r}")
-    return found
+        faults.append(f"{ORIGINAL}: is missing; copy the problem's file")
+    mode = mode_of(build_directory) or "eval"
+    if mode != source.mode:
+        faults.append(f"{TREE_FILE}: metadata say mode {mode!r}, it is run in {source.mode!r}")
+    return faults
 
 
-def _entries(output: Path) -> Iterator[tuple[Path, str]]:
-    """Everything below but folders, by its name in the directory; links are not followed."""
+def _list_entries(output: Path) -> Iterator[tuple[Path, str]]:
+    """Yield each file and link below a directory with its relative name; links are not followed."""
     for folder, folders, files in os.walk(output):
         links = [name for name in folders if Path(folder, name).is_symlink()]
-        folders[:] = sorted(set(folders) - set(links) - _IGNORED)
+        folders[:] = sorted(set(folders) - set(links) - _IGNORED_FOLDERS)
         for name in sorted([*files, *links]):
             path = Path(folder, name)
             yield path, path.relative_to(output).as_posix()
 
 
-def _refused(path: Path, name: str) -> str | None:
+def _find_fault(path: Path, name: str) -> str | None:
     if path.is_symlink():
         return f"is a symbolic link to {path.readlink()}; put the file itself there"
     if not stat.S_ISREG(path.lstat().st_mode):
@@ -93,12 +94,13 @@ def _refused(path: Path, name: str) -> str | None:
 # --- the tree -------------------------------------------------------------------------------------
 
 
-def complete(built: Path, source: Source, facts: Facts) -> Figures | None:
-    """Fill in what a delivered tree leaves out, so that every command can read it; its figures.
+def complete_tree(build_directory: Path, source: ProblemSource, facts: Facts) -> Figures | None:
+    """Fill in metadata that a delivered tree leaves out, and return the decomposition's figures.
 
-    Nothing that a gate would compare. None where no tree can be read, which verification says.
+    Every kdrun command can read the tree then. Nothing that a gate compares is filled in. Returns
+    None if the tree cannot be read, which verification reports.
     """
-    tree, _ = read_tree(built)
+    tree, _ = read_tree(build_directory)
     if tree is None:
         return None
     files = {node.path: node.level for node in tree.nodes.values()}
@@ -107,18 +109,20 @@ def complete(built: Path, source: Source, facts: Facts) -> Figures | None:
         level: counts[level] for level in ("model", "layer", "fusion", "kernel")
     }
     instances = Counter(node.path for node in tree.nodes.values())
-    steered = list(facts.specialisations) if facts.capture else tree.metadata.specialisations
-    known: dict[str, Any] = {
+    specialisations = (
+        list(facts.specialisations) if facts.capture else tree.metadata.specialisations
+    )
+    metadata: dict[str, Any] = {
         "source_file": f"{source.name}.py",
         "source_sha256": source.sha256,
         "source_level": source.level,
         "model_name": "Model",
         "kdrun_version": __version__,
         "torch_version": importlib.metadata.version("torch"),
-        "packages": imported_packages(built / ORIGINAL),
+        "packages": imported_packages(build_directory / ORIGINAL),
         "mode": source.mode,
         "capture": facts.capture or "concrete",
-        "specialisations": steered,
+        "specialisations": specialisations,
         "estimated_peak_bytes": facts.peak_bytes or 0,
         "total_components": len(files),
         "by_level": by_level,
@@ -127,52 +131,52 @@ def complete(built: Path, source: Source, facts: Facts) -> Figures | None:
         "unused_weights": list(facts.unused),
     }
     nodes = {
-        name: node.model_copy(update=_UNKNOWN | {"instance_count": instances[node.path]})
+        name: node.model_copy(update=_UNDECIDED_FIELDS | {"instance_count": instances[node.path]})
         for name, node in tree.nodes.items()
     }
-    Tree(metadata=Metadata(**known), nodes=nodes, data_flow=[]).write(built)
+    Tree(metadata=Metadata(**metadata), nodes=nodes, data_flow=[]).write(build_directory)
     return Figures(
         components=len(files),
         by_level={str(level): n for level, n in by_level.items()},
         unique_kernels=by_level["kernel"],
-        kernel_instances=known["kernel_instances"],
+        kernel_instances=metadata["kernel_instances"],
         capture=facts.capture or "none",
         estimated_peak_bytes=facts.peak_bytes or 0,
     )
 
 
-# --- what is not its own --------------------------------------------------------------------------
+# --- files outside the decomposer's directory -----------------------------------------------------
 
 
-class Guard:
-    """Notices what a decomposer changes beside its working directory."""
+class FileGuard:
+    """Detects changes that a decomposer makes outside its working directory."""
 
-    def __init__(self, problem: Path, places: Sequence[Path], but: Sequence[Path]) -> None:
-        """`problem` and what is in `places` is not to be touched, but for what is below `but`."""
-        self.problem, self.places, self.but = problem, places, but
-        self._text = problem.read_bytes()
-        self._before = self._seen()
+    def __init__(self, problem: Path, folders: Sequence[Path], exceptions: Sequence[Path]) -> None:
+        """Guard `problem` and the files in `folders`, except those below `exceptions`."""
+        self.problem, self.folders, self.exceptions = problem, folders, exceptions
+        self._original = problem.read_bytes()
+        self._initial_state = self._read_state()
 
-    def offences(self) -> list[str]:
-        """What was changed, a line each; the problem is as it was, and new files are gone."""
-        found = []
-        if not self.problem.is_file() or self.problem.read_bytes() != self._text:
-            self.problem.write_bytes(self._text)
-            found.append(f"wrote {self.problem}, which is the problem; it was put back")
-        now = self._seen()
-        for path in sorted(now.keys() | self._before.keys()):
-            if now.get(path) != self._before.get(path):
-                found.append(f"wrote {path}, which is outside of its directory")
-                if path not in self._before:
+    def collect_offences(self) -> list[str]:
+        """Return each change in one line; restore the problem file and delete new files."""
+        offences = []
+        if not self.problem.is_file() or self.problem.read_bytes() != self._original:
+            self.problem.write_bytes(self._original)
+            offences.append(f"wrote {self.problem}, which is the problem; it was put back")
+        state = self._read_state()
+        for path in sorted(state.keys() | self._initial_state.keys()):
+            if state.get(path) != self._initial_state.get(path):
+                offences.append(f"wrote {path}, which is outside of its directory")
+                if path not in self._initial_state:
                     path.unlink(missing_ok=True)
-        return found
+        return offences
 
-    def _seen(self) -> dict[Path, tuple[int, int]]:
-        found = {}
-        for place in self.places:
-            for folder, folders, files in os.walk(place):
-                folders[:] = [name for name in folders if Path(folder, name) not in self.but]
+    def _read_state(self) -> dict[Path, tuple[int, int]]:
+        states = {}
+        for root in self.folders:
+            for folder, folders, files in os.walk(root):
+                folders[:] = [name for name in folders if Path(folder, name) not in self.exceptions]
                 for name in files:
-                    state = os.lstat(f"{folder}/{name}")
-                    found[Path(folder, name)] = (state.st_mtime_ns, state.st_size)
-        return found
+                    info = os.lstat(f"{folder}/{name}")
+                    states[Path(folder, name)] = (info.st_mtime_ns, info.st_size)
+        return states

@@ -1,6 +1,7 @@
-"""This file knows about a decomposer's rounds: brief, command, verdict, and again with the verdict.
+"""Runs a decomposer in rounds: each gets a brief, runs the command, and judges the delivery.
 
-What it delivers is judged by the gates that judge every directory, against the problem's own file.
+From the second round on, the brief contains the findings of the round before. Deliveries are judged
+by the same gates as any directory, against the problem's own file.
 """
 
 import time
@@ -9,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runner.batch.child.problem_logs import hide_credentials
-from runner.batch.child.task import Record, Task, more_than_given
+from runner.batch.child.task import Record, Task, request_more_memory
 from runner.batch.decomposer import decomposer_process, delivery
 from runner.batch.machine import resident_bytes
-from runner.batch.memory_request import Forecast, too_large
+from runner.batch.memory_request import Forecast, describe_shortage
 from runner.problems import identify_problem
 from runner.prompts import VERSION, Brief, Facts, render_brief, render_later_round
 from runner.prompts.brief import MOST_FINDINGS
@@ -21,227 +22,248 @@ from runner.store.result import Decomposed, Decomposer, Figures, Round
 if TYPE_CHECKING:
     from runner.batch.attempt import Attempt, Kind
 
-    InChild = Callable[[Kind, Task, Path], Attempt]
+    ChildRunner = Callable[[Kind, Task, Path], Attempt]
 
 WORKPLACE = "decomposer"
-"""The command's working directory, in the scratch directory of its attempt."""
+"""Name of the command's working directory in the attempt's scratch directory."""
 COMMAND_SHARE = 0.8
-"""Of a round's time; the rest is for the verdict on it."""
-LEAST_S = 1.0
-"""For a round to be worth starting."""
-USED_AFTER = {"failed", "crashed"}
-"""How a computed decomposition ends where another way may do better."""
+"""Share of a round's time that the command gets; the rest is for judging its delivery."""
+MIN_ROUND_S = 1.0
+"""Seconds below which a round is not started."""
+FALLBACK_STATUSES = {"failed", "crashed"}
+"""Statuses of kdrun's own decomposition after which the decomposer is tried."""
 
 
-def decompose(task: Task, log: Path, in_child: "InChild") -> "Attempt":
-    """Take a problem apart by whom the options name; built and judged, not yet committed.
+def decompose(task: Task, log: Path, run_child: "ChildRunner") -> "Attempt":
+    """Decompose a problem by kdrun or by the decomposer that the options name; commit nothing.
 
-    `in_child` runs one of our own functions in a child.
+    `run_child` runs one of kdrun's own functions in a child.
     """
-    who = task.options.decomposer
-    if who is None:
-        return in_child("decompose", task, log)
-    began = time.monotonic()
-    if who.on_failure:
-        computed = in_child("decompose", task, log)
-        if computed.record.status not in USED_AFTER or computed.record.out_of_memory:
+    decomposer = task.options.decomposer
+    if decomposer is None:
+        return run_child("decompose", task, log)
+    started_s = time.monotonic()
+    if decomposer.on_failure:
+        computed = run_child("decompose", task, log)
+        if computed.record.status not in FALLBACK_STATUSES or computed.record.out_of_memory:
             return computed
     else:
         log.unlink(missing_ok=True)
-    rounds = _Rounds(task, who, log, in_child, began)
-    first = in_child("facts", task, rounds.part)
-    rounds.keep_part("the facts for the brief")
-    record = rounds.drive(first.record)
+    round_loop = _RoundLoop(task, decomposer, log, run_child, started_s)
+    facts_attempt = run_child("facts", task, round_loop.part_log)
+    round_loop.append_part_log("the facts for the brief")
+    record = round_loop.run_rounds(facts_attempt.record)
     if record is None:
-        return first
-    return first.model_copy(
+        return facts_attempt
+    return facts_attempt.model_copy(
         update={
             "record": record,
-            "peak_memory_bytes": rounds.peak_bytes,
-            "decomposer": rounds.told(),
+            "peak_memory_bytes": round_loop.peak_bytes,
+            "decomposer": round_loop.summarize(),
         }
     )
 
 
-class _Rounds:
-    """All rounds for one problem."""
+class _RoundLoop:
+    """The rounds of a decomposer for one problem, with their shared state."""
 
     def __init__(
-        self, task: Task, who: Decomposer, log: Path, in_child: "InChild", began: float
+        self,
+        task: Task,
+        decomposer: Decomposer,
+        log: Path,
+        run_child: "ChildRunner",
+        started_s: float,
     ) -> None:
-        self.task, self.who, self.log, self.in_child = task, who, log, in_child
-        self.began, self.deadline = began, began + task.timeout_s
-        self.aside = task.scratch / ".command"
-        """Where the command's child leaves its record and its log: not where the command works."""
-        self.aside.mkdir()
-        self.part = self.aside / "log"
-        self.place = task.scratch / WORKPLACE
-        self.output = self.place / "decomposition"
+        self.task, self.decomposer, self.log, self.run_child = task, decomposer, log, run_child
+        self.started_s, self.deadline = started_s, started_s + task.timeout_s
+        self.command_directory = task.scratch / ".command"
+        """Directory for the record and log of the command's child, outside the command's own."""
+        self.command_directory.mkdir()
+        self.part_log = self.command_directory / "log"
+        self.workplace = task.scratch / WORKPLACE
+        self.output = self.workplace / "decomposition"
         self.rounds: list[Round] = []
         self.seconds = {"decomposer": 0.0, "verify": 0.0}
         self.figures: Figures | None = None
         self.peak_bytes: int | None = None
 
-    def drive(self, known: Record) -> Record | None:
-        """The verdict after the last round; None where the problem itself is broken."""
-        if known.status == "error":
+    def run_rounds(self, facts_record: Record) -> Record | None:
+        """Run the rounds and return the last one's record; None if the problem itself is broken."""
+        if facts_record.status == "error":
             return None
-        facts = known.facts or Facts(capture=None, reason=known.reason or known.status)
-        most = self.task.memory_bytes
-        forward = Forecast(forward_bytes=facts.peak_bytes or 0, process_bytes=resident_bytes())
-        if asked := more_than_given(self.task, forward):
-            return asked
-        if facts.peak_bytes is not None and facts.peak_bytes > most:
-            said = too_large(facts.peak_bytes, self.task.most_memory_bytes)
-            return Record(status="too_large", reason=said, stage="facts", seconds=known.seconds)
-        self.seconds = known.seconds | self.seconds
-        source, brief, problem = self._prepared(facts)
-        last = Record(status="timeout", reason="no time was left for a round", stage="decomposer")
-        for number in range(1, self.who.rounds + 1):
-            left = self.deadline - time.monotonic()
-            share = left / (self.who.rounds - number + 1) * COMMAND_SHARE
-            if share < LEAST_S:
+        facts = facts_record.facts or Facts(
+            capture=None, reason=facts_record.reason or facts_record.status
+        )
+        limit_bytes = self.task.memory_bytes
+        forecast = Forecast(forward_bytes=facts.peak_bytes or 0, process_bytes=resident_bytes())
+        if larger_request := request_more_memory(self.task, forecast):
+            return larger_request
+        if facts.peak_bytes is not None and facts.peak_bytes > limit_bytes:
+            reason = describe_shortage(facts.peak_bytes, self.task.most_memory_bytes)
+            return Record(
+                status="too_large", reason=reason, stage="facts", seconds=facts_record.seconds
+            )
+        self.seconds = facts_record.seconds | self.seconds
+        source, brief, problem = self._prepare(facts)
+        record = Record(status="timeout", reason="no time was left for a round", stage="decomposer")
+        for number in range(1, self.decomposer.rounds + 1):
+            remaining_s = self.deadline - time.monotonic()
+            share_s = remaining_s / (self.decomposer.rounds - number + 1) * COMMAND_SHARE
+            if share_s < MIN_ROUND_S:
                 break
-            last, again = self._round(number, share, source, facts, brief, problem)
-            # What was captured has all that it needs; for the rest, the memory was a guess.
-            guessed = facts.capture is None and last.out_of_memory
-            last = last.model_copy(update={"out_of_memory": guessed})
-            ended = last.status in {"passed", "error"}
-            if ended or (guessed and self.task.may_grow) or not again:
+            record, may_improve = self._run_round(number, share_s, source, facts, brief, problem)
+            # For a captured problem the memory was computed; otherwise it was a guess.
+            lacked_memory = facts.capture is None and record.out_of_memory
+            record = record.model_copy(update={"out_of_memory": lacked_memory})
+            has_ended = record.status in {"passed", "error"}
+            if has_ended or (lacked_memory and self.task.may_grow) or not may_improve:
                 break
-        return last.model_copy(update={"figures": self.figures, "seconds": self.seconds})
+        return record.model_copy(update={"figures": self.figures, "seconds": self.seconds})
 
-    def told(self) -> Decomposed:
-        """For the result and the manifest."""
+    def summarize(self) -> Decomposed:
+        """Return the decomposer's command and rounds for the result and the manifest."""
         return Decomposed(
-            command=self.who.command,
+            command=self.decomposer.command,
             prompt_version=VERSION,
             rounds=self.rounds,
-            seconds=round(time.monotonic() - self.began, 3),
+            seconds=round(time.monotonic() - self.started_s, 3),
         )
 
-    def _prepared(self, facts: Facts) -> tuple[delivery.Source, Brief, Path]:
-        """The working directory with a copy of the problem in it, and the brief."""
+    def _prepare(self, facts: Facts) -> tuple[delivery.ProblemSource, Brief, Path]:
+        """Make the working directory; return the problem's source, the brief and the copy."""
         task = self.task
         problem = identify_problem(task.problem)
         level, _, name = task.label.rpartition("/")
-        source = delivery.Source(
+        source = delivery.ProblemSource(
             name=name,
             level=level,
             text=task.problem.read_bytes(),
             sha256=problem.sha256,
             mode=task.options.mode,
         )
-        self.place.mkdir()
+        self.workplace.mkdir()
         self.output.mkdir()
-        copy = self.place / f"{name}.py"
-        copy.write_bytes(source.text)
+        problem_copy = self.workplace / f"{name}.py"
+        problem_copy.write_bytes(source.text)
         brief = render_brief(
             problem,
             facts,
             self.output,
-            visible_path=copy,
+            visible_path=problem_copy,
             mode=task.options.mode,
-            flags=decomposer_process.flags(task.options),
+            flags=decomposer_process.verify_flags(task.options),
         )
-        return source, brief, copy
+        return source, brief, problem_copy
 
-    def _round(
+    def _run_round(
         self,
         number: int,
         share_s: float,
-        source: delivery.Source,
+        source: delivery.ProblemSource,
         facts: Facts,
         brief: Brief,
         problem: Path,
     ) -> tuple[Record, bool]:
-        """The verdict on one run of the command, and whether another one may do better."""
-        said = f"decomposer: round {number} of {self.who.rounds}"
-        self.task.stage_file.write_text(said, encoding="utf-8")
+        """Run one round; return its record and whether another round may do better."""
+        stage = f"decomposer: round {number} of {self.decomposer.rounds}"
+        self.task.stage_file.write_text(stage, encoding="utf-8")
         findings = self.rounds[-1].findings if self.rounds else []
         text = (
-            render_later_round(brief, self.output, number, self.who.rounds, findings)
+            render_later_round(brief, self.output, number, self.decomposer.rounds, findings)
             if self.rounds
             else brief.text()
         )
-        places = {"problem": problem, "output": self.output, "brief": self.place / "brief.md"}
-        places["brief"].write_text(text, encoding="utf-8")
+        paths = {"problem": problem, "output": self.output, "brief": self.workplace / "brief.md"}
+        paths["brief"].write_text(text, encoding="utf-8")
         problem.write_bytes(source.text)
-        guard = delivery.Guard(
+        guard = delivery.FileGuard(
             self.task.problem,
             [self.task.scratch, self.task.directory],
-            but=[self.place, self.aside],
+            exceptions=[self.workplace, self.command_directory],
         )
-        what = decomposer_process.command(self.who, self.place, places)
-        ended = decomposer_process.run(what, self.aside, self.part, share_s)
-        offences = [f"rules: the command {fault}" for fault in guard.offences()]
-        self.keep_part(f"round {number} of {self.who.rounds}: {self.who.command}")
-        self.seconds["decomposer"] = round(self.seconds["decomposer"] + ended.seconds, 3)
-        faults = delivery.take(self.output, self.task.built, source)
-        nothing = bool(faults) and not self._is_there()
-        wrong = [*offences, *(f"rules: {fault}" for fault in faults)]
-        if nothing:
-            record = self._without_a_delivery(ended, wrong)
+        command = decomposer_process.build_command(self.decomposer, self.workplace, paths)
+        outcome = decomposer_process.run_in_child(
+            command, self.command_directory, self.part_log, share_s
+        )
+        offences = [f"rules: the command {fault}" for fault in guard.collect_offences()]
+        self.append_part_log(
+            f"round {number} of {self.decomposer.rounds}: {self.decomposer.command}"
+        )
+        self.seconds["decomposer"] = round(self.seconds["decomposer"] + outcome.seconds, 3)
+        faults = delivery.copy_delivery(self.output, self.task.build_directory, source)
+        is_missing = bool(faults) and not self._has_delivery()
+        all_faults = [*offences, *(f"rules: {fault}" for fault in faults)]
+        if is_missing:
+            record = self._record_missing_delivery(outcome, all_faults)
         else:
-            self.figures = delivery.complete(self.task.built, source, facts)
-            record = self._judged(number, wrong, ended)
+            self.figures = delivery.complete_tree(self.task.build_directory, source, facts)
+            record = self._judge_delivery(number, all_faults, outcome)
         verify_s = record.seconds.get("verify", 0.0)
         self.rounds.append(
             Round(
                 status=record.status,
                 findings=record.findings,
-                ended=ended.how,
-                command_s=ended.seconds,
+                ended=outcome.how,
+                command_s=outcome.seconds,
                 verify_s=verify_s,
             )
         )
-        return record, ended.started
+        return record, outcome.started
 
-    def _is_there(self) -> bool:
-        others = (path for path in self.task.built.rglob("*") if path.is_file())
-        return any(path != self.task.built / delivery.ORIGINAL for path in others)
+    def _has_delivery(self) -> bool:
+        files = (path for path in self.task.build_directory.rglob("*") if path.is_file())
+        return any(path != self.task.build_directory / delivery.ORIGINAL for path in files)
 
-    def _without_a_delivery(self, ended: decomposer_process.Ended, wrong: list[str]) -> Record:
-        """How a problem stands for which there is nothing to judge."""
-        said = f"the decomposer {ended.how}" if ended.how else "the decomposer ended"
-        why = wrong[0].removeprefix("rules: ")
-        reason = f"{said}; {why}" if ended.started and why not in said else said
+    def _record_missing_delivery(
+        self, outcome: decomposer_process.CommandOutcome, faults: list[str]
+    ) -> Record:
+        """Return the record of a round in which nothing was delivered."""
+        command_end = f"the decomposer {outcome.how}" if outcome.how else "the decomposer ended"
+        fault = faults[0].removeprefix("rules: ")
+        reason = (
+            f"{command_end}; {fault}"
+            if outcome.started and fault not in command_end
+            else command_end
+        )
         return Record(
-            status="timeout" if ended.timed_out else "failed",
+            status="timeout" if outcome.timed_out else "failed",
             reason=reason,
             stage="decomposer",
-            findings=[reason, *wrong[1:]],
+            findings=[reason, *faults[1:]],
         )
 
-    def _judged(self, number: int, wrong: list[str], ended: decomposer_process.Ended) -> Record:
-        """The verdict of the gates on what is in `built`, and of who looked at the delivery."""
-        left = max(LEAST_S, self.deadline - time.monotonic())
-        task = self.task.model_copy(update={"timeout_s": left})
-        judged = self.in_child("judge", task, self.part)
-        self.keep_part(f"verdict {number} of {self.who.rounds}")
-        self.peak_bytes = max(self.peak_bytes or 0, judged.peak_memory_bytes or 0)
-        record = judged.record
-        spent = record.seconds.get("verify", 0.0)
-        self.seconds["verify"] = round(self.seconds["verify"] + spent, 3)
-        findings = [*wrong, *(record.findings or ([record.reason] if record.reason else []))]
-        if record.status == "passed" and wrong:
+    def _judge_delivery(
+        self, number: int, faults: list[str], outcome: decomposer_process.CommandOutcome
+    ) -> Record:
+        """Verify the delivery in a child and return a record that also contains `faults`."""
+        remaining_s = max(MIN_ROUND_S, self.deadline - time.monotonic())
+        task = self.task.model_copy(update={"timeout_s": remaining_s})
+        attempt = self.run_child("judge", task, self.part_log)
+        self.append_part_log(f"verdict {number} of {self.decomposer.rounds}")
+        self.peak_bytes = max(self.peak_bytes or 0, attempt.peak_memory_bytes or 0)
+        record = attempt.record
+        verify_s = record.seconds.get("verify", 0.0)
+        self.seconds["verify"] = round(self.seconds["verify"] + verify_s, 3)
+        findings = [*faults, *(record.findings or ([record.reason] if record.reason else []))]
+        if record.status == "passed" and faults:
             record = record.model_copy(update={"status": "failed", "stage": "decomposer"})
         if record.status == "passed":
             return record
-        if ended.how:
-            findings.append(f"the command {ended.how}")
-        reason = wrong[0] if wrong else record.reason
+        if outcome.how:
+            findings.append(f"the command {outcome.how}")
+        reason = faults[0] if faults else record.reason
         return record.model_copy(
             update={"reason": reason, "findings": findings[: MOST_FINDINGS + 1]}
         )
 
-    def keep_part(self, about: str) -> None:
-        """Put what one child printed below what the others did."""
-        if not self.part.is_file():
+    def append_part_log(self, title: str) -> None:
+        """Append one child's log to the problem's log, under a title."""
+        if not self.part_log.is_file():
             return
-        hide_credentials(self.part, also=self.who.pass_env)
+        hide_credentials(self.part_log, extra_names=self.decomposer.pass_env)
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
-            log.write(f"--- {about}\n".encode())
-            log.write(self.part.read_bytes())
-        self.part.unlink()
+            log.write(f"--- {title}\n".encode())
+            log.write(self.part_log.read_bytes())
+        self.part_log.unlink()

@@ -1,1 +1,1 @@
-"""HOW A RUN IS SENT TO A CLUSTER: as a job of Ray's, which goes on when its sender is gone."""
+"""Sends a run to a cluster as a Ray job, which goes on when its sender is gone."""

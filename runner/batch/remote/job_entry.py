@@ -1,31 +1,31 @@
-"""This file knows about being sent: `python -m runner.batch.remote.job_entry` is a job's command.
+"""Defines a Ray job's command on the cluster: `python -m runner.batch.remote.job_entry`.
 
-It runs on the cluster, in the folder that `parcel.py` packed. Who sent it reads what it prints; a
-line that begins with `kdrun: ` says why it ended before its end. What that Python may lack is
-imported inside.
+It runs in the folder that `job_package.py` made. The sender reads its output; a line that begins
+with `kdrun: ` is the reason why it failed. Packages that the cluster's Python may lack are imported
+inside the function.
 """
 
 import sys
 from pathlib import Path
 
-FAILED = "kdrun: "
+FAILURE_PREFIX = "kdrun: "
 
 
 def main(folder: Path) -> int:
-    """Drive the run that the folder tells of; the exit code is that of `kdrun submit`."""
+    """Drive the run that the folder describes; return the exit code that `kdrun submit` would."""
     try:
-        from runner.batch.remote.job_run import driven
+        from runner.batch.remote.job_run import drive_sent_run
         from runner.errors import KdrunError
     except ImportError as error:
-        said = f"its nodes need what kdrun needs, as its image has: {error}"
-        print(f"{FAILED}{said}", file=sys.stderr, flush=True)
+        message = f"its nodes need what kdrun needs, as its image has: {error}"
+        print(f"{FAILURE_PREFIX}{message}", file=sys.stderr, flush=True)
         return 2
     try:
-        return 0 if driven(folder).all_passed else 1
+        return 0 if drive_sent_run(folder).all_passed else 1
     except KdrunError as error:
-        print(f"{FAILED}{error}", file=sys.stderr, flush=True)
+        print(f"{FAILURE_PREFIX}{error}", file=sys.stderr, flush=True)
         return error.exit_code
-    except KeyboardInterrupt:  # before there was anything to stop
+    except KeyboardInterrupt:  # It came before the driver had started.
         return 130
 
 

@@ -1,10 +1,10 @@
-"""This file knows about what travels with a job: kdrun's own code, the problems, the settings.
+"""Packs the folder that travels with a Ray job: kdrun's code, the problems and the settings.
 
-A job's folder becomes its working directory, on its driver's machine and on every worker's:
+The folder becomes the working directory of the job's driver and of every worker:
 
-`job.json`     what is to be done: the settings, the problems in their order
+`job.json`     the settings, and the problems in their order
 `problems/`    the problem files, by level and name
-`runner/`      this very kdrun, so that no machine there can have another
+`runner/`      this version of kdrun, so that no machine there runs another
 """
 
 import shutil
@@ -25,44 +25,46 @@ JOB_FILE = "job.json"
 PROBLEMS = "problems"
 
 
-class Sent(Document):
-    """What a job's driver is told."""
+class JobDescription(Document):
+    """Content of `job.json`: everything that a job's driver needs to know."""
 
     job: Job
     settings: dict[str, Any]
-    """As they hold there."""
+    """Settings for the driver on the cluster."""
     arguments: dict[str, Any]
-    """The settings of who sent it, for the manifest."""
+    """Settings of the sender, for the manifest."""
     origin: str
-    """Where the problems came from, in words."""
+    """Origin of the problems, for people."""
     data: str
-    """The directory that they came from."""
+    """Directory of the problems on the sender's machine."""
     problems: list[str]
-    """Their labels, in their order."""
+    """Labels of the problems, in the order of the run."""
     aside: Path | None
-    """Where workers build what then goes to the store; None: in the output directory."""
+    """Directory in which workers build what they upload; None for the output directory."""
 
-    def files(self, folder: Path) -> list[Path]:
-        """The problems, in their order."""
-        return [folder / PROBLEMS / f"{each}.py" for each in self.problems]
+    def problem_files(self, folder: Path) -> list[Path]:
+        """Return the problem files below the job's folder, in the order of the run."""
+        return [folder / PROBLEMS / f"{problem_label}.py" for problem_label in self.problems]
 
 
 @contextmanager
-def parcel(job_id: str, problems: Sequence[Problem] = ()) -> Iterator[Path]:
-    """A folder of the job's name with our code and the problems in it; it goes when it was sent.
+def package_job(job_id: str, problems: Sequence[Problem] = ()) -> Iterator[Path]:
+    """Make a temporary folder, named after the job, with kdrun's code and the problems.
 
     Raises:
-        ProblemError: a problem cannot be read any more.
+        ProblemError: a problem file cannot be read.
     """
-    with tempfile.TemporaryDirectory(prefix="kdrun-") as aside:
-        folder = Path(aside) / job_id
-        ours = Path(runner.__file__).parent
-        shutil.copytree(ours, folder / ours.name, ignore=shutil.ignore_patterns("__pycache__"))
+    with tempfile.TemporaryDirectory(prefix="kdrun-") as temporary_folder:
+        folder = Path(temporary_folder) / job_id
+        code_folder = Path(runner.__file__).parent
+        shutil.copytree(
+            code_folder, folder / code_folder.name, ignore=shutil.ignore_patterns("__pycache__")
+        )
         for problem in problems:
-            place = folder / PROBLEMS / f"{label(problem)}.py"
-            place.parent.mkdir(parents=True, exist_ok=True)
+            destination = folder / PROBLEMS / f"{label(problem)}.py"
+            destination.parent.mkdir(parents=True, exist_ok=True)
             try:
-                shutil.copyfile(problem.path, place)
+                shutil.copyfile(problem.path, destination)
             except OSError as error:
                 raise ProblemError(problem.path, f"cannot be read: {error.strerror}") from error
         yield folder

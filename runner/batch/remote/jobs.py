@@ -1,4 +1,4 @@
-"""This file knows about Ray's job API: our jobs on a cluster, sent, found, followed, stopped."""
+"""Submits, lists, follows and stops kdrun's jobs on a cluster through Ray's job API."""
 
 import json
 import logging
@@ -14,69 +14,71 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from runner.batch.cluster import REACH_S, authentication_error, token_refused
+from runner.batch.cluster import CONNECT_TIMEOUT_S, authentication_error, token_error
 from runner.errors import ClusterError, UsageError, require_package
 from runner.store.manifest import Job
 
 DASHBOARD_PORT = 8265
 METADATA = "kdrun"
-"""Of a job of ours: which run it is, and where its results go."""
+"""Key of a job's metadata with the run's id and the settings that locate its results."""
 ACTIVE = ("pending", "running")
-ANSWER_S = 30.0
-"""For a question to the cluster; a laptop that has slept finds its connections dead."""
-LOOK_S = 1.0
-"""How often a job that is followed is looked at."""
+ANSWER_TIMEOUT_S = 30.0
+"""Seconds that a request may take; after a laptop has slept its old connections are dead."""
+MIN_CHECK_INTERVAL_S = 1.0
+"""Least number of seconds between two reads of a job that is followed."""
 LOG_BYTES_PER_S = 500_000
-"""What looking may cost: a long log is read whole each time, so less often."""
-RETRY_S = 5.0
-LOST_S = 3600.0
-"""Without an answer, time asleep not counted, until a job is followed no more."""
+"""Bytes of log to read per second at most; as each read is of the whole log, long logs are read
+less often."""
+RETRY_INTERVAL_S = 5.0
+MAX_SILENCE_S = 3600.0
+"""Seconds without an answer, not counting time asleep, after which following ends."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A job of ours, as its cluster tells of it."""
+class ClusterJob:
+    """A job of kdrun, as its cluster describes it."""
 
     job: Job
     run_id: str
     settings: Mapping[str, Any]
-    """Where its results go, as settings."""
+    """Settings that locate its results."""
     state: str
-    """pending, running, succeeded, failed, stopped."""
+    """One of pending, running, succeeded, failed, stopped."""
     message: str
     started: datetime | None
     ended: datetime | None
 
     @property
-    def active(self) -> bool:
+    def is_active(self) -> bool:
         return self.state in ACTIVE
 
 
-class Jobs:
-    """The jobs of one cluster."""
+class JobClient:
+    """Client of one cluster's job API."""
 
     def __init__(self, address: str) -> None:
-        """Reach it.
+        """Connect to the dashboard at an address.
 
         Raises:
-            UsageError: the address cannot be meant.
+            UsageError: the text is not an address of a dashboard.
             MissingPackageError: Ray's job client is not installed.
-            ClusterError: nobody answers there, or not Ray.
+            ClusterError: nothing answers there, or not Ray.
         """
-        self.address = dashboard(address)
-        self.client = _client(self.address)
+        self.address = dashboard_url(address)
+        self.client = _open_client(self.address)
 
-    def send(
+    def submit_job(
         self, run_id: str, package: Path, metadata: Mapping[str, Any], environment: dict[str, str]
     ) -> Job:
-        """Send a folder to be worked on; its job.json is read by `runner.batch.remote.job_entry`.
+        """Submit a folder as a job; `runner.batch.remote.job_entry` reads its job.json there.
 
         Raises:
-            ClusterError: it cannot be sent.
+            ClusterError: the job cannot be submitted.
         """
-        # No environment of ours is told to the shell; `exec`, so that signals reach the driver.
+        # `exec` replaces the shell, so that signals reach the driver. Variables go into env_vars
+        # and not into this command.
         job_id = package.name
-        with self._asking("send the job"):
+        with self._translate_errors("send the job"):
             self.client.submit_job(
                 entrypoint="exec python -m runner.batch.remote.job_entry",
                 submission_id=job_id,
@@ -85,125 +87,130 @@ class Jobs:
             )
         return Job(address=self.address, job_id=job_id)
 
-    def all(self) -> list[Found]:
-        """Every job of ours that the cluster remembers, oldest first."""
-        with self._asking("list its jobs"):
-            listed = self.client.list_jobs()
-        found = (_found(self.address, details) for details in listed)
-        jobs = [one for one in found if one is not None]
-        return sorted(jobs, key=lambda one: one.started or datetime.now(UTC))
+    def list_jobs(self) -> list[ClusterJob]:
+        """Return every job of kdrun that the cluster remembers, oldest first."""
+        with self._translate_errors("list its jobs"):
+            details_of_jobs = self.client.list_jobs()
+        parsed_jobs = (_parse_job(self.address, details) for details in details_of_jobs)
+        jobs = [job for job in parsed_jobs if job is not None]
+        return sorted(jobs, key=lambda job: job.started or datetime.now(UTC))
 
-    def of_run(self, run_id: str) -> Found:
-        """The last job of a run.
+    def find_last_job(self, run_id: str) -> ClusterJob:
+        """Return the last job of a run.
 
         Raises:
-            ClusterError: the cluster knows none.
+            ClusterError: the cluster knows no job of this run.
         """
-        jobs = self.all()
-        mine = [one for one in jobs if one.run_id == run_id]
-        if not mine:
-            known = ", ".join(dict.fromkeys(one.run_id for one in jobs[-3:])) or "none"
+        jobs = self.list_jobs()
+        run_jobs = [job for job in jobs if job.run_id == run_id]
+        if not run_jobs:
+            last_run_ids = ", ".join(dict.fromkeys(job.run_id for job in jobs[-3:])) or "none"
             raise ClusterError(
-                f"no run {run_id!r} at {self.address}", hint=f"the last ones there: {known}"
+                f"no run {run_id!r} at {self.address}", hint=f"the last ones there: {last_run_ids}"
             )
-        return mine[-1]
+        return run_jobs[-1]
 
-    def look(self, job: Job) -> Found:
-        """How a job stands.
+    def read_job(self, job: Job) -> ClusterJob:
+        """Return the present state of a job.
 
         Raises:
-            ClusterError: it is not known (any more), or nobody answers.
+            ClusterError: the cluster does not know the job, or does not answer.
         """
-        with self._asking(f"tell of {job.job_id}"):
+        with self._translate_errors(f"tell of {job.job_id}"):
             details = self.client.get_job_info(job.job_id)
-        found = _found(self.address, details)
-        if found is None:
+        cluster_job = _parse_job(self.address, details)
+        if cluster_job is None:
             raise ClusterError(f"{job.job_id} at {self.address}: not a job of kdrun")
-        return found
+        return cluster_job
 
-    def log(self, job: Job) -> str:
-        """What its driver has said, without what Ray says before it."""
-        with self._asking(f"show the log of {job.job_id}"):
+    def read_log(self, job: Job) -> str:
+        """Return the output of a job's driver so far, without Ray's own lines before it."""
+        with self._translate_errors(f"show the log of {job.job_id}"):
             text = str(self.client.get_job_logs(job.job_id))
-        _, begun, said = text.partition(f"Running entrypoint for job {job.job_id}: ")
-        return said.partition("\n")[2] if begun else ""
+        _, separator, output = text.partition(f"Running entrypoint for job {job.job_id}: ")
+        return output.partition("\n")[2] if separator else ""
 
-    def follow(self, job: Job, tell: Callable[[str], None], say: Callable[[str], None]) -> Found:
-        """Tell each line that its driver says, until the job has ended.
+    def follow_job(
+        self, job: Job, print_line: Callable[[str], None], say: Callable[[str], None]
+    ) -> ClusterJob:
+        """Print each line of the driver's output until the job has ended; return its last state.
 
-        A lost connection is made again; only an hour without an answer ends it.
+        A lost connection is retried; following ends after an hour without an answer.
 
         Raises:
-            ClusterError: nobody answers any more, or the job is not known any more.
+            ClusterError: the cluster no longer answers, or no longer knows the job.
         """
-        told = 0
-        lost_at: float | None = None
+        printed_length = 0
+        silent_since: float | None = None
         while True:
             try:
-                found = self.look(job)  # before the log: what it says last is there then
-                log = self.log(job)
-            except _Lost as error:
-                if lost_at is None:
-                    lost_at = time.monotonic()
+                cluster_job = self.read_job(
+                    job
+                )  # Read before the log, so that the log of an ended job is complete.
+                log = self.read_log(job)
+            except _NoAnswerError as error:
+                if silent_since is None:
+                    silent_since = time.monotonic()
                     say(f"{error.message}; trying again (the run goes on there)")
-                elif time.monotonic() - lost_at > LOST_S:
+                elif time.monotonic() - silent_since > MAX_SILENCE_S:
                     raise
-                time.sleep(RETRY_S)
+                time.sleep(RETRY_INTERVAL_S)
                 continue
-            if lost_at is not None:
-                lost_at = None
+            if silent_since is not None:
+                silent_since = None
                 say(f"{self.address} answers again")
-            end = len(log) if not found.active else log.rfind("\n") + 1
-            for line in log[told:end].splitlines():
-                tell(line)
-            told = max(told, end)
-            if not found.active:
-                return found
-            time.sleep(max(LOOK_S, len(log) / LOG_BYTES_PER_S))
+            end = len(log) if not cluster_job.is_active else log.rfind("\n") + 1
+            for line in log[printed_length:end].splitlines():
+                print_line(line)
+            printed_length = max(printed_length, end)
+            if not cluster_job.is_active:
+                return cluster_job
+            time.sleep(max(MIN_CHECK_INTERVAL_S, len(log) / LOG_BYTES_PER_S))
 
-    def stop(self, job: Job, patience_s: float) -> Found:
-        """End a job, as Ctrl-C ends a run, and wait until it has ended.
+    def stop_job(self, job: Job, timeout_s: float) -> ClusterJob:
+        """Stop a job as SIGTERM stops a run, wait until it has ended, and return its last state.
 
         Raises:
-            ClusterError: it does not end.
+            ClusterError: the job does not end within `timeout_s`.
         """
-        with self._asking(f"stop {job.job_id}"):
+        with self._translate_errors(f"stop {job.job_id}"):
             self.client.stop_job(job.job_id)
-        end = time.monotonic() + patience_s
-        while (found := self.look(job)).active:
-            if time.monotonic() > end:
+        deadline = time.monotonic() + timeout_s
+        while (cluster_job := self.read_job(job)).is_active:
+            if time.monotonic() > deadline:
                 raise ClusterError(
                     f"{job.job_id} at {self.address} was told to stop, and has not yet",
                     hint=f"look again with `kdrun status --on-cluster {self.address}`",
                 )
             time.sleep(0.5)
-        return found
+        return cluster_job
 
     @contextmanager
-    def _asking(self, what: str) -> Iterator[None]:
-        """One question; whatever Ray's client raises is said in one line."""
+    def _translate_errors(self, action: str) -> Iterator[None]:
+        """Turn every exception of Ray's client during one request into a one-line ClusterError."""
         from ray.exceptions import RayError
 
         try:
             yield
         except (OSError, RuntimeError, ValueError, RayError) as error:
-            said = _in_short(error)
-            if "does not exist" in said:
+            message = _first_line(error)
+            if "does not exist" in message:
                 raise ClusterError(
-                    f"{self.address}: {said}", hint="a head that is started again knows no old jobs"
+                    f"{self.address}: {message}",
+                    hint="a head that is started again knows no old jobs",
                 ) from error
-            raise _Lost(f"{self.address} does not {what}: {said}") from error
+            raise _NoAnswerError(f"{self.address} does not {action}: {message}") from error
 
 
-class _Lost(ClusterError):
-    """No answer, or one that was not Ray's: it may come back."""
+class _NoAnswerError(ClusterError):
+    """The cluster did not answer, or not as Ray does; a later request may succeed."""
 
 
-def dashboard(address: str) -> str:
-    """`http://head:8265`, from what people write for it.
+def dashboard_url(address: str) -> str:
+    """Return the dashboard's URL, such as `http://head:8265`, for an address as people write it.
 
     Raises:
-        UsageError: something else is meant.
+        UsageError: the text is not an address of a dashboard.
     """
     if address.startswith("ray://"):
         raise UsageError(
@@ -224,75 +231,82 @@ def dashboard(address: str) -> str:
 
 
 def is_local(address: str) -> bool:
-    """Whether an address is this machine's, as far as it can tell: a tunnel's end is, too."""
+    """Whether an address is this machine's; the local end of a tunnel also looks like that."""
     host = urlsplit(address if "://" in address else f"//{address}").hostname
     return host in ("localhost", "127.0.0.1", "::1", socket.gethostname())
 
 
-def _client(address: str) -> Any:
-    for package in ("ray", "aiohttp", "requests"):  # the last two: what Ray's job client imports
+def _open_client(address: str) -> Any:
+    for package in ("ray", "aiohttp", "requests"):  # Ray's job client imports the last two.
         require_package(package, "cluster", f"--on-cluster {address}")
     parts = urlsplit(address)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     hint = f"the head's dashboard, which `ray[default]` has, answers at port {DASHBOARD_PORT}"
     try:
-        socket.create_connection((parts.hostname or "", port), timeout=REACH_S).close()
+        socket.create_connection((parts.hostname or "", port), timeout=CONNECT_TIMEOUT_S).close()
     except (OSError, OverflowError) as error:
         raise ClusterError(f"no Ray dashboard at {address}: {error}", hint=hint) from error
     from ray.exceptions import RayError
     from ray.job_submission import JobSubmissionClient
 
     class Client(JobSubmissionClient):  # type: ignore[misc, unused-ignore]
-        """Ray's, which would wait for ever for an answer."""
+        """Ray's client, with a time limit for answers, which it lacks."""
 
         def _do_request(self, method: str, endpoint: str, **options: Any) -> Any:
-            return super()._do_request(method, endpoint, **({"timeout": ANSWER_S} | options))
+            return super()._do_request(
+                method, endpoint, **({"timeout": ANSWER_TIMEOUT_S} | options)
+            )
 
-    for talkative in ("ray.dashboard.modules.dashboard_sdk", "ray._private.runtime_env.packaging"):
-        logging.getLogger(talkative).setLevel(logging.ERROR)
+    for logger_name in (
+        "ray.dashboard.modules.dashboard_sdk",
+        "ray._private.runtime_env.packaging",
+    ):
+        logging.getLogger(logger_name).setLevel(logging.ERROR)
     try:
-        with _without("RAY_ADDRESS", "RAY_API_SERVER_ADDRESS"):  # they would win over the flag
+        with _unset_variables(
+            "RAY_ADDRESS", "RAY_API_SERVER_ADDRESS"
+        ):  # They would override the flag.
             return Client(address)
     except authentication_error() as error:
-        raise token_refused(address) from error
+        raise token_error(address) from error
     except (OSError, RuntimeError, ValueError, LookupError, RayError) as error:
-        said = f"no Ray dashboard at {address}: {_in_short(error)}"
-        raise ClusterError(said, hint=hint) from error
+        message = f"no Ray dashboard at {address}: {_first_line(error)}"
+        raise ClusterError(message, hint=hint) from error
 
 
 @contextmanager
-def _without(*names: str) -> Iterator[None]:
-    before = {name: os.environ.pop(name) for name in names if name in os.environ}
+def _unset_variables(*names: str) -> Iterator[None]:
+    saved = {name: os.environ.pop(name) for name in names if name in os.environ}
     try:
         yield
     finally:
-        os.environ.update(before)
+        os.environ.update(saved)
 
 
-def _found(address: str, details: Any) -> Found | None:
-    """What Ray tells of a job, where it is one of ours."""
+def _parse_job(address: str, details: Any) -> ClusterJob | None:
+    """Return a job from Ray's description, or None if kdrun did not submit it."""
     try:
-        about = json.loads((details.metadata or {})[METADATA])
-        run_id = str(about.pop("run_id"))
+        metadata = json.loads((details.metadata or {})[METADATA])
+        run_id = str(metadata.pop("run_id"))
     except (KeyError, ValueError, AttributeError):
         return None
-    return Found(
+    return ClusterJob(
         job=Job(address=address, job_id=details.submission_id),
         run_id=run_id,
-        settings=about,
+        settings=metadata,
         state=str(getattr(details.status, "value", details.status)).lower(),
         message=details.message or "",
-        started=_time(details.start_time),
-        ended=_time(details.end_time),
+        started=_parse_time(details.start_time),
+        ended=_parse_time(details.end_time),
     )
 
 
-def _time(milliseconds: int | None) -> datetime | None:
+def _parse_time(milliseconds: int | None) -> datetime | None:
     return datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds else None
 
 
-def _in_short(error: BaseException) -> str:
-    """One line of what may be an answer's whole page."""
+def _first_line(error: BaseException) -> str:
+    """Return the first line of an error's message, which may be a whole HTML page."""
     text = re.sub(r"<[^>]*>", " ", str(error))
-    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    return first[:200] or type(error).__name__
+    first_line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return first_line[:200] or type(error).__name__
