@@ -4,6 +4,7 @@ want one."""
 import fcntl
 import os
 import random
+import resource
 import signal
 import subprocess
 from collections.abc import Callable, Generator, Iterator
@@ -21,18 +22,39 @@ BUDGET_S = 5
 """What a test without such a mark may take."""
 
 
+CPU_S = pytest.StashKey[float]()
+
+
+def cpu_seconds() -> float:
+    """Return the CPU time of this process and of its children that have ended."""
+    own, children = (
+        resource.getrusage(w) for w in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
+    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    before = cpu_seconds()
+    try:
+        yield
+    finally:
+        item.stash[CPU_S] = cpu_seconds() - before
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Fail a test that takes longer than the fast tests may, unless the machine is busy."""
+    """Fail a fast test that takes too long: by the clock, or by its CPU time on a busy machine."""
     report = yield
-    fast = not any(item.get_closest_marker(mark) for mark in SLOW)
-    busy = os.getloadavg()[0] > 2 * (os.cpu_count() or 1)
-    if call.when == "call" and report.passed and fast and call.duration > BUDGET_S and not busy:
+    if call.when != "call" or not report.passed or any(map(item.get_closest_marker, SLOW)):
+        return report
+    busy = os.getloadavg()[0] > 1.25 * (os.cpu_count() or 1)
+    took_s = min(call.duration, item.stash[CPU_S]) if busy else call.duration
+    if took_s > BUDGET_S:
         report.outcome = "failed"
-        marks = ", ".join(SLOW)
-        report.longrepr = f"took {call.duration:.1f} s: make it faster, or mark it ({marks})"
+        report.longrepr = f"took {took_s:.1f} s: make it faster, or mark it ({', '.join(SLOW)})"
     return report
 
 
