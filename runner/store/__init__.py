@@ -1,4 +1,4 @@
-"""Where results live: a problem's result, a run's manifest, a directory of them, stores of runs."""
+"""Keeps results: a problem's result, a run's manifest, output directories, stores of runs."""
 
 from runner.statuses import Status
 from runner.store.directory import DirectoryStore

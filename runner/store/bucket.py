@@ -1,4 +1,4 @@
-"""This file knows about a store in a bucket: S3 or what speaks like it, through boto3."""
+"""Reads and writes a store's objects in a bucket of S3, or of a compatible service, with boto3."""
 
 import base64
 import hashlib
@@ -32,7 +32,7 @@ from runner.store.zip_packing import changed
 
 MIB = 1 << 20
 SMALL_BYTES = MIB
-"""Up to this an object is sent from memory in one request; above it, by the transfer manager."""
+"""Objects up to this size are sent from memory in one request, larger ones by boto3's manager."""
 TRANSFER = TransferConfig(
     multipart_threshold=8 * MIB,
     multipart_chunksize=8 * MIB,
@@ -40,17 +40,20 @@ TRANSFER = TransferConfig(
     io_chunksize=MIB,
     max_io_queue=32,
 )
-"""Of all large files together: it bounds the memory that they take."""
+"""One setting for all large files of this process together: it bounds the memory they take."""
 LARGE_BYTES = 256 * MIB
-"""Above this an object is fetched in ranges, several at once, and then read again for its digest;
-below it that costs more than it gains, since several objects are fetched at once anyway."""
+"""Objects above this size are fetched in ranges, several at once, and read again for their digest.
+
+Below it ranges cost more than they gain, since several objects are fetched at once anyway."""
 READ_BYTES = 96 << 10
-"""A piece of a body. From 128 KiB on, malloc asks the kernel for fresh pages for each piece, and to
-have those zeroed costs more than to receive the piece."""
+"""Bytes that are read of a response body at a time.
+
+From 128 KiB on, malloc asks the kernel for fresh pages for each read, and having those pages zeroed
+costs more than receiving the bytes."""
 READ_TRIES = 6
-"""A body that breaks off is asked for again; boto3 repeats requests, not what is read of them."""
+"""Attempts to read one response body: boto3 retries a request, but not a body that breaks off."""
 DIGEST = "kdrun-sha256"
-"""Metadata of every object that we write."""
+"""Metadata key under which every object that kdrun writes has its sha256."""
 
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{1,254}")
 _GONE = {"NoSuchKey", "404", "NotFound"}
@@ -61,14 +64,14 @@ _BROKEN_BODY = (
     boto.ReadTimeoutError,
     boto.FlexibleChecksumError,
     boto.ConnectionClosedError,
-    ProtocolError,  # in the body of an error, which botocore reads by itself
+    ProtocolError,  # botocore reads the body of an error response itself, and lets this through
 )
 
 R = TypeVar("R")
 
 
 class BucketObjects:
-    """Objects under one prefix of a bucket."""
+    """Stores objects under one prefix of a bucket; implements `Objects`."""
 
     def __init__(self, address: Address, *, patient: bool = True) -> None:
         bucket, _, prefix = address.uri.removeprefix(SCHEME).partition("/")
@@ -114,7 +117,7 @@ class BucketObjects:
                     Metadata={DIGEST: hashlib.sha256(data).hexdigest()},
                     **condition,
                 )
-        except _Missing:  # nothing there to be replaced
+        except _Missing:  # the object that was to be replaced does not exist
             raise Conflict(key) from None
         return self._version(answer)
 
@@ -187,7 +190,7 @@ class BucketObjects:
             yield from pages
 
     def _read(self, read: Callable[[], R]) -> R | None:
-        """What is read, from the beginning again where it breaks off; None where nothing is."""
+        """Return what `read` returns, retried if the body breaks off; None for a missing object."""
         for attempt in range(READ_TRIES):
             try:
                 with self._explained(but=_BROKEN_BODY if attempt + 1 < READ_TRIES else ()):
@@ -200,7 +203,10 @@ class BucketObjects:
 
     @contextmanager
     def _explained(self, but: tuple[type[Exception], ...] = ()) -> Iterator[None]:
-        """What boto3 raises, for people; what a caller can deal with, as such."""
+        """Turn boto3's exceptions into StoreError, _Missing or Conflict.
+
+        Exceptions of the classes in `but` pass unchanged: the caller handles them.
+        """
         try:
             yield
         except but:
@@ -219,11 +225,11 @@ class BucketObjects:
 
 
 class _Missing(Exception):
-    """No such object."""
+    """The object does not exist."""
 
 
 def _content_type(key: str) -> str:
-    """So that a browser shows a component instead of saving it."""
+    """Return a MIME type with which a browser shows a component instead of saving it."""
     if key.endswith((".py", ".md", ".log")):
         return "text/plain; charset=utf-8"
     return mimetypes.guess_type(key)[0] or "application/octet-stream"
@@ -231,7 +237,7 @@ def _content_type(key: str) -> str:
 
 @lru_cache(maxsize=1)
 def _session() -> Any:
-    """With the AWS environment's or profile's credentials and region."""
+    """Return boto3's session, with credentials and region of AWS's environment or profile."""
     return boto3.session.Session()
 
 
@@ -239,12 +245,13 @@ def _session() -> Any:
 def _client(
     endpoint_url: str | None, addressing: Addressing, checksums: Checksums, patient: bool
 ) -> tuple[Any, Any]:
-    """One a process for each way to speak, and its manager of large transfers.
+    """Return an S3 client and its manager of large transfers.
 
-    To make them takes longer than most of what they do.
+    They are cached for each set of arguments: creating them takes longer than most requests.
     """
     session = _session()
-    # A bucket's name in front of somebody's own host needs DNS that is seldom there.
+    # With an endpoint of the user's own, the bucket's name goes into the path: as a part of the
+    # host's name it would need DNS entries that such services seldom have.
     own = endpoint_url or any(map(os.environ.get, ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")))
     client = session.client(
         "s3",
@@ -258,11 +265,11 @@ def _client(
             s3={"addressing_style": "path" if own and addressing == "auto" else addressing},
             request_checksum_calculation=checksums,
             response_checksum_validation=checksums,
-            # What botocore does for each request costs more than what the server does.
+            # Validating parameters costs botocore more time than the server needs for a request.
             user_agent=f"kdrun/{__version__} boto3/{boto3.__version__}",
             parameter_validation=False,
         ),
     )
-    # Else each small object waits for a "100 Continue", which botocore reads byte by byte.
+    # Otherwise each small upload waits for a "100 Continue", which botocore reads byte by byte.
     client.meta.events.unregister("before-call.s3", add_expect_header)
     return client, create_transfer_manager(client, TRANSFER)

@@ -1,4 +1,4 @@
-"""This file knows about a store in a directory: a key is a path, an object a whole file."""
+"""Reads and writes a store's objects in a directory: a key is a path, an object is a file."""
 
 import fcntl
 import hashlib
@@ -19,7 +19,7 @@ _TEMPORARY = ".kdrun-new-"
 
 
 class FolderObjects:
-    """Objects under one directory, which may be shared by several machines."""
+    """Stores objects in one directory, which machines may share; implements `Objects`."""
 
     def __init__(self, root: Path) -> None:
         self.root = root.absolute()
@@ -89,7 +89,7 @@ class FolderObjects:
 
     @contextmanager
     def _writing(self, key: str) -> Iterator[Path]:
-        """A file to write, which takes the key's place at the end."""
+        """Yield a temporary path to write to; on success the file becomes the key's object."""
         path = self.root / key
         temporary = path.with_name(f"{_TEMPORARY}{uuid.uuid4().hex}")
         try:
@@ -104,7 +104,7 @@ class FolderObjects:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """Nobody else compares and writes here meanwhile."""
+        """Hold the directory's lock, so that no other conditional write runs at the same time."""
         try:
             self.root.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(self.root / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)

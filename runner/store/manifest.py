@@ -1,4 +1,4 @@
-"""This file knows about `manifest.json`: what a run was asked, and how each problem stands."""
+"""Defines `manifest.json`: a run's settings and state, and a row for each ended problem."""
 
 import os
 import socket
@@ -20,37 +20,37 @@ RunState = Literal["running", "finished", "interrupted"]
 
 
 class Job(Document):
-    """A job of Ray's that drives a run, on a cluster that it was sent to."""
+    """A Ray job that drives a run on the cluster that the run was sent to."""
 
     address: str
-    """Of the cluster's dashboard."""
+    """Address of the cluster's dashboard."""
     job_id: str
 
 
 class Manifest(Document):
-    """One `kdrun submit`, rewritten whenever a problem ends."""
+    """Describes one `kdrun submit`; rewritten as its problems end."""
 
     run_id: str
     state: RunState
     arguments: dict[str, Any]
-    """The settings as they were resolved from flags, environment and file."""
+    """The settings, as resolved from flags, environment and settings file."""
     versions: dict[str, str]
     cluster: dict[str, Any] = Field(default_factory=dict)
     """Address, nodes, cores and memory as Ray reported them at the start."""
     driver_host: str
     driver_pid: int
-    """The process that drives it: a run that is `running` without it was killed."""
+    """Process that drives the run; if it is gone and the state is `running`, it was killed."""
     job: Job | None = None
-    """That process, where it was sent to a cluster."""
+    """The Ray job of that process; absent if the run was not sent to a cluster."""
     data: str
-    """The directory that the problems came from."""
+    """Directory that the problems were read from."""
     started: datetime
     updated: datetime | None = None
-    """When its driver had its last word; from elsewhere, a `running` run is judged by it."""
+    """Time of the driver's last update; from another machine only this shows whether it lives."""
     finished: datetime | None = None
     """Present exactly when the state is not `running`."""
     selected: int
-    """How many problems the run is about, those with an earlier result included."""
+    """Number of problems that the run selected, those with an earlier result included."""
     counts: dict[Status, int]
     rows: Sequence[Row]
 
@@ -65,7 +65,7 @@ class Manifest(Document):
         return self
 
     def state_now(self) -> str:
-        """`killed` where the driver, on this machine, is gone without having said so."""
+        """Return the state; `killed` if it is `running` and the driver, on this machine, is gone."""
         if self.state == "running" and self.driver_host == socket.gethostname():
             try:
                 os.kill(self.driver_pid, 0)
@@ -77,11 +77,11 @@ class Manifest(Document):
 
     @property
     def all_passed(self) -> bool:
-        """Every selected problem, and at least one."""
+        """Whether every selected problem passed, and at least one was selected."""
         return 0 < self.selected == self.counts.get("passed", 0)
 
     def pieces(self) -> Iterator[str]:
-        """Its JSON, a row at a time."""
+        """Yield the manifest's JSON in pieces, one for each row."""
         head = self.model_dump_json(indent=1, exclude_none=True, exclude={"rows"})
         yield head.removesuffix("\n}") + ',\n "rows": ['
         between = "\n"
@@ -101,10 +101,10 @@ def count(rows: Sequence[Row]) -> dict[Status, int]:
 def merged(
     ours: Manifest, theirs: Manifest, selection: Collection[str], forget: Collection[str] = ()
 ) -> Manifest:
-    """Our manifest of a run, and what another driver of it, now or before, has to say besides.
+    """Return our manifest of a run, with the rows that another driver of the same run wrote.
 
-    A row that we only found is told by who made it; rows of what we do not have yet, or did not
-    select, stay, but for the problems in `forget`.
+    For a problem that we skipped because a result existed, the row of the driver that did the work
+    replaces ours. Rows of problems that we have no row of are kept, except those in `forget`.
     """
     their_rows = {row.label: row for row in theirs.rows}
     rows = []

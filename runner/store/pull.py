@@ -1,7 +1,7 @@
-"""This file knows about bringing a run's decompositions from a store into a directory.
+"""Copies a run's decompositions from a store into a directory.
 
-Each problem is fetched aside, checked file by file, and takes its place as a whole. What was
-fetched before an interruption is not fetched again.
+Each problem is fetched into a temporary directory, checked file by file, and then moved to its
+place. Files that were fetched before an interruption are not fetched again.
 """
 
 import shutil
@@ -24,21 +24,23 @@ from runner.store.runs import RunStore, Standing
 PROBLEMS_AT_ONCE = 8
 
 State = Literal["pulled", "there", "missing", "corrupt", "refused"]
-"""pulled    it is there now
-there     it was, and every file is right
-missing   the store lacks something that a result.json or the manifest names
-corrupt   something in the store is not what its result.json says
-refused   it would leave the destination, or overwrite what no kdrun put there"""
+"""How pulling one problem ended:
+
+pulled    its files were fetched
+there     it was in the destination already, and every file is right
+missing   the store lacks a file that result.json lists, or a result that the manifest lists
+corrupt   a file in the store differs from its sha256 in result.json
+refused   a name would lead out of the destination, or other files are in the way"""
 
 
 @dataclass(frozen=True, slots=True)
 class Pulled:
-    """How it went with one problem."""
+    """Describes how pulling one problem ended."""
 
     label: str
     state: State
     what: str = ""
-    """Which file, in a few words; empty where all is well."""
+    """The file at fault or the reason, in a few words; empty if nothing is wrong."""
 
     @property
     def well(self) -> bool:
@@ -52,7 +54,9 @@ def pull(
     wanted: Callable[[str], bool],
     tell: Callable[[Pulled], None],
 ) -> list[Pulled]:
-    """Bring the problems of a run whose labels are wanted, and its manifest.
+    """Copy the problems of a run whose labels `is_selected` accepts, and the run's manifest.
+
+    `report` is called with the outcome of each problem as it ends.
 
     Raises:
         StoreError: the store does not answer, or the destination cannot be written to.
@@ -81,7 +85,7 @@ def pull(
 def _pull_one(
     store: RunStore, run_id: str, label: str, row: Row | None, destination: Path
 ) -> Pulled | None:
-    """None where nothing is committed, and nothing was said to be."""
+    """Return None if the problem has no committed result and the manifest lists none."""
     if unsafe(label):
         return Pulled(label, "refused", "its name would leave the destination")
     standing = store.standing(run_id, label)
@@ -97,7 +101,8 @@ def _pull_one(
         return Pulled(label, "there")
     if place.exists() and not (place / RESULT_FILE).is_file():
         return Pulled(label, "refused", f"{place} holds something else")
-    # A name of its own for each result: what was left of another one must not get into it.
+    # The temporary directory is named after the result: files that an interrupted pull of another
+    # result left behind must not get into this one.
     aside = place.with_name(f".{place.name}.{standing.sha256[:8]}.pulling")
     loss = store.contents(run_id, standing.result).fetch(aside)
     beside(aside).unlink(missing_ok=True)

@@ -1,8 +1,9 @@
-"""This file knows about which objects hold a result's files: how they are sent, checked, fetched.
+"""Sends, checks and fetches the objects that hold a result's files.
 
-A request costs the same for one small file as for a hundred, so a zip holds all that are small: it
-is what kdrun reads. What the zip does not hold is an object of its own. Small files are objects as
-well, all but those of `steps/`, so that a person opens a component with any browser of buckets.
+A request costs as much for one small file as for a zip of a hundred, so all small files are in one
+zip, and kdrun reads only that. Each large file is an object of its own. Small files are copied into
+objects of their own too, except those of `steps/`, so that people can open a component with any
+bucket browser.
 """
 
 import tempfile
@@ -18,37 +19,37 @@ from runner.store.result import first_mismatch
 from runner.store.zip_packing import Damaged, packed, unpacked
 
 SMALL_BYTES = 1 << 20
-"""Up to this a file goes into the zip; above it, requests are not what costs."""
+"""Largest file that goes into the zip; for larger files a request of their own costs little."""
 FETCHED_AT_ONCE = 4
-"""Objects of one result; several results are fetched at once."""
+"""Objects of one result that are fetched at the same time; several results are, too."""
 
 Loss = tuple[Literal["missing", "corrupt"], str]
-"""What is wrong with which file."""
+"""A kind of damage, and the file that has it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """The objects of one result, its `result.json` aside."""
+    """The objects that hold the files of one result, without its `result.json`."""
 
     objects: Objects
     prefix: str
-    """Of all their keys: `.../files-<digest>`."""
+    """Prefix of all their keys: `.../files-<digest>`."""
     files: Mapping[str, str]
-    """Name -> sha256."""
+    """sha256 of each file, by name."""
 
     @property
     def pack(self) -> str:
-        """The key of the zip; there is none where no file is small."""
+        """Key of the zip, which exists only if there are small files."""
         return f"{self.prefix}.zip"
 
     def key(self, name: str) -> str:
         return f"{self.prefix}/{name}"
 
     def send(self, directory: Path) -> int:
-        """What is not there yet, or is not right; how many bytes that were.
+        """Send the objects that the store lacks or has damaged; return the number of bytes sent.
 
         Raises:
-            StoreError: the store does not take it, or a file is not what its sha256 says.
+            StoreError: the store refuses an object, or a file differs from its sha256.
         """
         sizes = {name: (directory / name).stat().st_size for name in self.files}
         small = {name: self.files[name] for name in sizes if sizes[name] <= SMALL_BYTES}
@@ -76,10 +77,10 @@ class Contents:
         return sum(each(lambda send: send(), sending))
 
     def damage(self) -> str | None:
-        """The first file that is missing or is not what its sha256 says, or None.
+        """Return the first file that is missing or differs from its sha256, or None.
 
-        The zip is read; of large files the sha256 is asked that they were written with; of copies
-        for people, which kdrun does not read, that they are there and as long as they should be.
+        The zip is read and checked. For a large file the sha256 that it was written with is
+        compared. For a copy for people, which kdrun never reads, only existence and size are.
         """
         if not self.files:
             return None
@@ -98,9 +99,9 @@ class Contents:
         return next((name for name, is_bad in zip(self.files, found, strict=True) if is_bad), None)
 
     def fetch(self, directory: Path) -> Loss | None:
-        """Every file that is not there yet into a directory; the first that cannot be had.
+        """Fetch every file that a directory lacks; return the first that is missing or corrupt.
 
-        The zip stays beside the directory until its owner is done with both.
+        The zip stays beside the directory; the caller deletes it.
         """
         wanted = {
             name: digest
@@ -131,7 +132,7 @@ class Contents:
         return self.pack.rpartition("/")[2]
 
     def _fetched(self, path: Path) -> bool:
-        """Whether the zip is at that path now; it is there whole or not at all."""
+        """Fetch the zip to a path, unless it is there already; return whether there is one."""
         if path.is_file():
             return True
         arriving = path.with_name(f"{path.name}.part")
@@ -144,10 +145,10 @@ class Contents:
         return True
 
     def _checked(self) -> dict[str, int]:
-        """What the zip holds of the files, and how long each is.
+        """Return the sizes of the files that the zip holds.
 
         Raises:
-            Damaged: one of them is not right.
+            DamagedPack: a file differs from its sha256, or the zip cannot be read.
         """
         with tempfile.TemporaryDirectory(prefix="kdrun-") as aside:
             path = Path(aside, "packed.zip")
@@ -161,5 +162,5 @@ class Contents:
 
 
 def beside(directory: Path) -> Path:
-    """Where the zip is while it is unpacked into a directory."""
+    """Return the path of the zip while it is unpacked into a directory."""
     return directory.with_name(f"{directory.name}.zip")

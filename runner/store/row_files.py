@@ -1,7 +1,7 @@
-"""This file knows about the rows of a run that is under way: on disk, in the words of the manifest.
+"""Keeps the rows of a running run on disk, as the JSON text that the manifest holds.
 
-What stays in memory of a problem that has ended is where its row is. So a driver is as large at the
-end of ten thousand problems as at their beginning, and composing a manifest is copying.
+Only each row's offset and length stay in memory. So a driver needs no more memory at the end of ten
+thousand problems than at their beginning, and writing a manifest is copying text.
 """
 
 import os
@@ -17,17 +17,17 @@ from runner.statuses import Status
 from runner.store.manifest_row import Row, natural
 
 Place = tuple[int, int]
-"""Where a row begins, and its length."""
+"""Offset of a row in the file, and its length, in bytes."""
 
 
 class Rows(Sequence[Row]):
-    """The rows of one driver, and those that it heard of from another driver of the same run."""
+    """The rows of one driver, and rows that another driver of the same run wrote."""
 
     def __init__(self, folder: Path, labels: Iterable[str]) -> None:
-        """`labels` are the problems that the run is about, in the order of their rows.
+        """Create the file in `folder`; `labels` are the driver's own problems, in the rows' order.
 
         Raises:
-            StoreError: nothing can be written there.
+            StoreError: the folder cannot be written to.
         """
         self._folder = folder
         try:
@@ -45,23 +45,24 @@ class Rows(Sequence[Row]):
 
     @property
     def outside(self) -> int:
-        """How many are of problems that the run of this driver is not about."""
+        """Number of rows of problems that this driver did not select."""
         return len(self._places.keys() - self._ours)
 
     def put(self, row: Row) -> None:
-        """Keep a row of our own; it takes the place of any other one of its problem.
+        """Write a row of our own; it replaces any other row of its problem.
 
         Raises:
-            StoreError: the disk does not take it.
+            StoreError: the row cannot be written to the disk.
         """
         self._heard.discard(row.label)
         self._write(row)
 
     def hear(self, theirs: Iterable[Row], forget: Collection[str] = ()) -> None:
-        """Keep what another driver's manifest says besides, as long as it says so.
+        """Take over rows from another driver's manifest, and drop those that it no longer has.
 
-        A row that we only found is told by who made it. Those of the problems in `forget` are not
-        kept: they are about to be done again.
+        Rows of problems that we have no row of are taken over, except those in `forget`, which are
+        about to be run again. For a problem that we skipped because a result existed, the row of
+        the driver that did the work replaces ours.
         """
         before, self._heard = self._heard, set()
         for row in theirs:
@@ -77,7 +78,7 @@ class Rows(Sequence[Row]):
         self._places = dict(sorted(self._places.items(), key=lambda item: natural(item[0])))
 
     def texts(self) -> Iterator[str]:
-        """Each row as it is in a manifest, in order."""
+        """Yield each row's text as it is in a manifest, in order."""
         for place in self._places.values():
             if place is not None:
                 yield self._text(place)
@@ -130,5 +131,5 @@ class Rows(Sequence[Row]):
 
 
 def texts(rows: Sequence[Row]) -> Iterator[str]:
-    """Each row as it is in a manifest."""
+    """Return an iterator over each row's text as it is in a manifest."""
     return rows.texts() if isinstance(rows, Rows) else (row.text() for row in rows)

@@ -1,8 +1,8 @@
-"""This file knows about runs in a store: what is committed, by whom, and how each run stands.
+"""Reads and writes the runs of a store: their committed results, manifests and logs.
 
-A problem's files go first, its `result.json` last and by a conditional write: it is the commit.
-Readers trust only what a `result.json` lists. Nothing in a store is ever deleted, and nothing but
-`manifest.json` and a superseded `result.json` is written over.
+A problem's files are sent first; then a conditional write of its `result.json` commits them.
+Readers trust only the files that a `result.json` lists. Nothing in a store is ever deleted, and
+only `manifest.json` and a superseded `result.json` are overwritten.
 """
 
 import hashlib
@@ -27,40 +27,40 @@ from runner.store.result import ProblemResult
 from runner.store.result_objects import Contents
 
 TRIES = 50
-"""Of one conditional write, when others write there at the same time."""
+"""Attempts at one conditional write while others write the same object."""
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A result that is committed."""
+    """A result that is committed to a store."""
 
     result: ProblemResult
     text: str
-    """Its result.json."""
+    """Text of its result.json."""
     version: str
-    """What a write that supersedes it has to name."""
+    """Version of the object, which a write that supersedes it has to name."""
     prefix: str
-    """Below which its files are, relative to the store."""
+    """Prefix of the keys of its files, relative to the store."""
 
     @property
     def sha256(self) -> str:
-        """Of its result.json."""
+        """sha256 of its result.json."""
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What stands after an attempt was published."""
+    """The outcome of publishing a result."""
 
     standing: Standing
     differs: tuple[str, ...] = ()
-    """In what the result of another writer, who was first, is not the one that was published."""
+    """Fields in which the committed result, of another writer who was first, differs from ours."""
     sent_bytes: int = 0
-    """What was not there yet."""
+    """Bytes of the files that the store did not have yet."""
 
 
 class RunStore:
-    """Runs below one address."""
+    """A store of runs at one address."""
 
     def __init__(self, address: Address, *, patient: bool = True) -> None:
         self.address = address
@@ -69,10 +69,10 @@ class RunStore:
     def __str__(self) -> str:
         return self.objects.uri
 
-    # What can be known before any work.
+    # Checks before a run begins.
 
     def claim(self) -> None:
-        """Make sure that results can be written here, and that no writer can overrun another.
+        """Mark this place as a store, and check that conditional writes work.
 
         Raises:
             StoreError: the place does not answer, cannot be written to, holds something else, or
@@ -92,14 +92,14 @@ class RunStore:
         self.look()
 
     def is_new(self) -> bool:
-        """Return whether nothing is there yet, so that the first run makes it a store.
+        """Return whether the place is empty, so that the first run makes it a store.
 
         Raises:
-            StoreError: it holds something else, or does not answer.
+            StoreError: the place holds something else, or does not answer.
         """
         if self._is_marked():
             return False
-        # Asked twice: what was found may be the mark of another driver, of this moment.
+        # The marker is looked for again: another driver may have written it between the two calls.
         if self._is_in_use() and not self._is_marked():
             raise StoreError(f"{self}: holds something else", hint="choose an empty place")
         return True
@@ -111,10 +111,10 @@ class RunStore:
         return any(True for _ in self.objects.listed(""))
 
     def look(self) -> None:
-        """Make sure that this is a store, and one that this version can read.
+        """Check that this is a store, and that this version can read it.
 
         Raises:
-            StoreError: it is not.
+            StoreError: it is no store, or was made by an older or newer kdrun.
         """
         blob = self.objects.get(key_layout.MARKER)
         if blob is None:
@@ -136,17 +136,17 @@ class RunStore:
     # Results.
 
     def standing(self, run_id: str, label: str) -> Standing | None:
-        """The result that is committed, or None where there is none that can be read."""
+        """Return a problem's committed result, or None if it has none that can be read."""
         blob = self.objects.get(key_layout.result_key(run_id, label))
         return None if blob is None else _standing(run_id, label, blob)
 
     def all_standing(self, run_id: str, labels: Iterable[str]) -> dict[str, Standing]:
-        """The same for many problems, by label."""
+        """Return the committed results of many problems, by label."""
         found = each(lambda label: (label, self.standing(run_id, label)), labels)
         return {label: standing for label, standing in found if standing is not None}
 
     def labels(self, run_id: str) -> list[str]:
-        """Problems of a run of which anything is there."""
+        """Return the labels of the problems of a run that have any object in the store."""
         levels = [level for level in self.objects.folders(f"{run_id}/") if level != key_layout.LOGS]
         return [
             f"{level}/{name}"
@@ -155,28 +155,29 @@ class RunStore:
         ]
 
     def contents(self, run_id: str, result: ProblemResult) -> Contents:
-        """The objects that hold a result's files."""
+        """Return the objects that hold a result's files."""
         return Contents(self.objects, key_layout.files_prefix(run_id, result), result.files)
 
     def damage(self, run_id: str, result: ProblemResult) -> str | None:
-        """The first file that is missing or is not what the result says, or None."""
+        """Return the first file that is missing or differs from its sha256, or None."""
         return self.contents(run_id, result).damage()
 
     def publish(
         self, run_id: str, result: ProblemResult, directory: Path, supersedes: str | None = None
     ) -> Published:
-        """Store a decomposition that is finished on disk; what is there already stays.
+        """Send a finished decomposition to the store and commit its result.
 
-        `supersedes` is the version of the committed result that this one was made to replace. Where
-        another writer has committed meanwhile, the first stands, unless it alone did not pass.
+        `supersedes` is the version of the committed result that this one is to replace. If another
+        writer has committed a result meanwhile, that result stays, unless it did not pass and ours
+        did.
         """
         sent_bytes = self.contents(run_id, result).send(directory)
         return replace(self._commit(run_id, result, supersedes), sent_bytes=sent_bytes)
 
     def put_log(self, run_id: str, label: str, log: Path) -> int:
-        """What a problem's process printed; so many bytes."""
+        """Store what a problem's process printed, and return its size in bytes."""
         with tempfile.TemporaryDirectory(prefix="kdrun-") as aside:
-            copy = Path(aside, "log")  # its owner may still write
+            copy = Path(aside, "log")  # the process may still write to the log
             copy.write_bytes(log.read_bytes())
             digest = hashlib.sha256(copy.read_bytes()).hexdigest()
             self.objects.put(key_layout.log_key(run_id, label), copy, digest)
@@ -208,10 +209,10 @@ class RunStore:
     def save(
         self, manifest: Manifest, selection: Collection[str], forget: Collection[str] = ()
     ) -> Manifest:
-        """Write a run's manifest, in which the rows of another driver of the same run are kept.
+        """Write a run's manifest, and keep the rows that another driver of the same run wrote.
 
-        `selection` is what this driver's run is about. Rows of the problems in `forget` are not
-        kept: they are about to be done again.
+        `selection` holds the labels of this driver's problems. The other driver's rows of problems
+        in `forget` are not kept: they are about to be run again.
         """
 
         def whole(theirs: Manifest | None) -> Manifest:
@@ -222,10 +223,11 @@ class RunStore:
     def update(
         self, run_id: str, whole: Callable[[Manifest | None], Manifest], known: str | None = None
     ) -> tuple[Manifest, str]:
-        """Write a run's manifest, and return it with its version.
+        """Write a run's manifest, and return it with its new version.
 
-        `whole` is given what is there and says what is to be. Where that is at version `known`,
-        which says nothing new to who wrote it, it is not read, and `whole` is given None.
+        `compose` gets the stored manifest (None if there is none) and returns the one to write. If
+        `known_version` is given and is still the stored version, the caller wrote that manifest
+        itself: it is not read, and `compose` gets None.
         """
         key = key_layout.manifest_key(run_id)
         version, theirs = known, None
@@ -242,20 +244,20 @@ class RunStore:
         raise StoreError(f"{self}/{key}: written by others all the time", hint="submit it again")
 
     def find_manifest(self, run_id: str) -> Manifest | None:
-        """A run's manifest, or None where there is no such run.
+        """Return a run's manifest, or None if there is no such run.
 
         Raises:
-            StoreError: it is none that this version understands.
+            StoreError: this version cannot read the manifest.
         """
         key = key_layout.manifest_key(run_id)
         blob = self.objects.get(key)
         return None if blob is None else self._manifest(key, blob)
 
     def manifest(self, run_id: str) -> Manifest:
-        """A run's manifest.
+        """Return a run's manifest.
 
         Raises:
-            StoreError: no such run, or a manifest that this version does not understand.
+            StoreError: the run does not exist, or this version cannot read its manifest.
         """
         found = self.find_manifest(run_id)
         if found is None:
@@ -264,11 +266,11 @@ class RunStore:
         return found
 
     def run_ids(self) -> list[str]:
-        """Ids of all runs, in the order of their names."""
+        """Return the ids of all runs, sorted by name."""
         return sorted(self.objects.folders(""))
 
     def manifests(self) -> list[Manifest]:
-        """Of every run that has one, oldest first."""
+        """Return the manifests of all runs, oldest first."""
         found = each(self.find_manifest, self.run_ids())
         return sorted((each for each in found if each), key=lambda each: each.started)
 
@@ -278,7 +280,7 @@ class RunStore:
             if key_layout.manifest_key(manifest.run_id) != key:
                 raise ValueError("a manifest of another run")
             return manifest
-        except ValueError as error:  # pydantic's is one
+        except ValueError as error:  # pydantic's ValidationError is a ValueError
             if made_by_newer(_versions(blob.data)):
                 raise StoreError(
                     f"{self}/{key}: written by a newer kdrun", hint="upgrade kdrun"
@@ -300,12 +302,12 @@ def _standing(run_id: str, label: str, blob: Blob) -> Standing | None:
 
 
 def _better(ours: ProblemResult, theirs: ProblemResult) -> bool:
-    """Whether the second to come takes the first one's place: a pass is not lost to a crash."""
+    """Return whether our result replaces another writer's: a pass replaces what did not pass."""
     return ours.status == "passed" != theirs.status
 
 
 def differences(ours: ProblemResult, theirs: ProblemResult) -> tuple[str, ...]:
-    """In what two results of one problem differ, save for times and places."""
+    """Return how two results of one problem differ, a sentence each, times aside."""
     said = []
     for name in ("status", "source_sha256", "kdrun_version", "torch_version", "options"):
         mine, other = getattr(ours, name), getattr(theirs, name)
@@ -322,7 +324,7 @@ def differences(ours: ProblemResult, theirs: ProblemResult) -> tuple[str, ...]:
 
 
 def made_by_newer(versions: Any) -> bool:
-    """Whether a document's versions name a kdrun after this one."""
+    """Return whether a document's versions name a newer kdrun than this one."""
     try:
         theirs = tuple(int(part) for part in versions["kdrun"].split(".")[:3])
         ours = tuple(int(part) for part in __version__.split(".")[:3])

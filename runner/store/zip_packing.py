@@ -1,4 +1,4 @@
-"""This file knows about many small files in one object: a zip that any tool opens."""
+"""Packs many small files into one zip, and unpacks and checks them."""
 
 import hashlib
 import tempfile
@@ -15,27 +15,28 @@ CHUNK_BYTES = 1 << 20
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _BROKEN = (
     *(zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, EOFError),
-    *(NotImplementedError, RuntimeError, ValueError),  # a version, encryption, an offset
+    # zipfile raises these for an unknown version, for encryption, and for a wrong offset.
+    *(NotImplementedError, RuntimeError, ValueError),
 )
 
 
 class Damaged(Exception):
-    """A pack is not what was put there."""
+    """A zip from a store cannot be read, or holds a file that differs from its sha256."""
 
     def __init__(self, member: str) -> None:
         super().__init__(member)
         self.member = member
-        """The first file in it that is not right; empty where it does not open at all."""
+        """Name of the first damaged file in the zip; empty if the zip itself cannot be opened."""
 
 
 @contextmanager
 def packed(directory: Path, files: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
-    """Files of a directory as one zip, for as long as it is needed, with its sha256.
+    """Yield the path of a temporary zip of a directory's files, and the zip's sha256.
 
     The same files make the same bytes.
 
     Raises:
-        StoreError: a file is not what its sha256 says.
+        StoreError: a file differs from its sha256 in `files`.
     """
     with tempfile.TemporaryDirectory(prefix="kdrun-") as aside:
         path = Path(aside, "packed.zip")
@@ -52,12 +53,13 @@ def packed(directory: Path, files: Mapping[str, str]) -> Iterator[tuple[Path, st
 
 
 def unpacked(pack: Path, files: Mapping[str, str], directory: Path | None = None) -> dict[str, int]:
-    """Those of the files that are in the pack, each right, and how long it is.
+    """Check the files that are in a zip, and return the size of each.
 
-    They, and nothing else that is in the pack, are put below the directory, if there is one.
+    They, and nothing else that is in the zip, are written below `directory` if one is given.
 
     Raises:
-        Damaged: one is not what its sha256 says; nothing after it is written.
+        DamagedPack: a file differs from its sha256, or the zip cannot be read; no file after the
+            damaged one is written.
     """
     sizes: dict[str, int] = {}
     name = ""
@@ -79,7 +81,7 @@ def unpacked(pack: Path, files: Mapping[str, str], directory: Path | None = None
 
 
 def _read(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: Path | None) -> tuple[int, str]:
-    """How long a member is, and its sha256; it is at the path then, if there is one."""
+    """Read a member of a zip, write it to `path` if one is given; return its size and sha256."""
     if entry.compress_type not in _METHODS or entry.header_offset < 0:
         raise zipfile.BadZipFile
     size, digest = 0, hashlib.sha256()
@@ -93,5 +95,5 @@ def _read(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: Path | None) -
 
 
 def changed(source: Path) -> StoreError:
-    """A file that is stored is not the one that the result speaks of."""
+    """Return the error for a file that differs from its sha256 in the result."""
     return StoreError(f"{source}: changed while it was stored", hint="submit it again")
