@@ -99,7 +99,9 @@ def compared(name: str, work: Path, options: argparse.Namespace) -> bool:
                 os.environ["KDRUN_BENCH_FILES"] = str(files)
                 os.sync()
                 row = Row(who, *timed(processes), files, size)
-                best[who] = min(row, best.get(who, row), key=lambda each: each.seconds)
+                best[who] = min(
+                    row, best.get(who, row), key=lambda map_concurrently: map_concurrently.seconds
+                )
         met &= shown(
             f"{way}, {name} files", [best[who] for who, _ in commands(way, data, work, 0, options)]
         )
@@ -231,18 +233,20 @@ def kdrun_upload(work: str, n: str, part: str) -> None:
     """A worker's share of the problems, one after the other; of one process, as `submit` does."""
     from runner.batch.stored_results import AT_ONCE
     from runner.store import Manifest, ProblemResult, Row
-    from runner.store.objects import each
+    from runner.store.objects import map_concurrently
 
     store = our_store(work, n)
     store.claim()
 
     def publish(directory: Path) -> Row:
-        standing = store.publish("run", ProblemResult.read(directory), directory).standing
-        return Row.of(standing.result, attempts=1, result_sha256=standing.sha256)
+        standing = store.publish(
+            "run", ProblemResult.from_directory(directory), directory
+        ).committed
+        return Row.from_result(standing.result, attempts=1, result_sha256=standing.sha256)
 
     first, processes = map(int, part.split("/"))
     share = sorted(Path(work, "data/level3").iterdir())[first::processes]
-    rows = each(publish, share, 1 if processes > 1 else AT_ONCE)
+    rows = map_concurrently(publish, share, 1 if processes > 1 else AT_ONCE)
     now = datetime.now(UTC)
     manifest = Manifest(
         run_id="run",

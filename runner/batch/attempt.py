@@ -150,7 +150,7 @@ def clean_up(task: Task) -> None:
 
 def _has_passed(directory: Path) -> bool:
     try:
-        return ProblemResult.read(directory).status == "passed"
+        return ProblemResult.from_directory(directory).status == "passed"
     except StoreError:
         return False
 
@@ -215,9 +215,9 @@ def _stored(task: Task, target: Target, result: ProblemResult, log: Path) -> dic
     except (StoreError, OSError) as error:
         return {"result": result, "store_error": str(error)}
     return {
-        "result": published.standing.result,
-        "result_sha256": published.standing.sha256,
-        "artifact_prefix": published.standing.prefix,
+        "result": published.committed.result,
+        "result_sha256": published.committed.sha256,
+        "artifact_prefix": published.committed.prefix,
         "differs": list(published.differs),
         "upload_s": round(time.monotonic() - began, 3),
         "uploaded_bytes": sent + published.sent_bytes,

@@ -241,7 +241,7 @@ class Driver:
             raise StoreError(attempt.store_error)
         num_gpus = self.run.settings.num_gpus
         self._end(
-            Row.of(
+            Row.from_result(
                 attempt.result,
                 attempts=job.attempts,
                 result_sha256=attempt.result_sha256,
@@ -259,7 +259,7 @@ class Driver:
 
     def _earlier_row(self, item: Item) -> Row:
         assert item.earlier is not None
-        return Row.of(
+        return Row.from_result(
             item.earlier,
             attempts=0,
             result_sha256=item.stored.sha256 if item.stored else item.earlier.sha256,

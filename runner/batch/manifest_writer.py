@@ -79,7 +79,7 @@ class Keeper:
 
         def whole(theirs: Manifest | None) -> Manifest:
             if theirs is not None:
-                self.rows.hear(theirs.rows, forget)
+                self.rows.merge_rows(theirs.rows, forget)
                 self._theirs = theirs.model_copy(update={"rows": []})
             return self._manifest(state)
 
@@ -99,7 +99,7 @@ class Keeper:
         others: dict[str, Any] = {}
         if self._theirs is not None:
             started = min(started, self._theirs.started)
-            selected = max(self._theirs.selected, selected + self.rows.outside)
+            selected = max(self._theirs.selected, selected + self.rows.unselected_count)
             others = self._theirs.cluster
         # Not validated, which would read every row.
         return Manifest.model_construct(

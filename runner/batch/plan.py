@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from runner.errors import UsageError
 from runner.problems import Problem
 from runner.store.result import ProblemResult, RunOptions
-from runner.store.runs import Standing
+from runner.store.runs import CommittedResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Item:
     """The result that stands; present exactly when there is nothing to do."""
     why: str
     """Why it is run, or is not, in a few words."""
-    stored: Standing | None = None
+    stored: CommittedResult | None = None
     """What the run's store holds for it, whether or not it is still right."""
     differs: tuple[str, ...] = ()
     """In what the result that stands, another writer's, is not the one that was sent."""

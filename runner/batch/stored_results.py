@@ -13,10 +13,10 @@ from runner.errors import UsageError
 from runner.problems import Problem, find_labels
 from runner.store.directory import DirectoryStore
 from runner.store.manifest import Manifest
-from runner.store.objects import Address, each
-from runner.store.pull import Pulled, pull
+from runner.store.objects import Address, map_concurrently
+from runner.store.pull import PullOutcome, pull
 from runner.store.result import ProblemResult, RunOptions
-from runner.store.runs import RunStore, Standing
+from runner.store.runs import CommittedResult, RunStore
 
 AT_ONCE = 4
 """Problems that are checked or sent at once, each with as many files as a store takes."""
@@ -59,13 +59,13 @@ def looked_at(settings: Settings) -> RunStore:
     impatient, store = store_of(settings, patient=False), store_of(settings)
     if impatient is None or store is None:
         raise UsageError("no store is named", hint="--store s3://bucket/prefix, or KDRUN_STORE")
-    impatient.look()
+    impatient.check_layout()
     return store
 
 
 def unfinished(store: RunStore, arguments: Mapping[str, Any]) -> Manifest | None:
     """The last run, if it was asked for the same and was stopped before its end."""
-    found = each(store.find_manifest, store.run_ids()[-LOOK_BACK:])
+    found = map_concurrently(store.find_manifest, store.run_ids()[-LOOK_BACK:])
     manifests = [manifest for manifest in found if manifest is not None]
     last = max(manifests, key=lambda manifest: manifest.started, default=None)
     if last is None or last.state_now() not in ("interrupted", "killed"):
@@ -87,7 +87,7 @@ def plan_over(
 
     What passed here before, and is not in the store, only needs to be sent.
     """
-    standing = store.all_standing(run_id, [label(problem) for problem in problems])
+    standing = store.find_results(run_id, [label(problem) for problem in problems])
     bad = _damages(store, run_id, standing.values())
     items = plan(
         problems,
@@ -113,10 +113,10 @@ def send(store: RunStore, run_id: str, output: DirectoryStore, items: Sequence[I
         version = item.stored.version if item.stored else None
         directory = output.directory(item.label)
         published = store.publish(run_id, item.earlier, directory, version)
-        stands = published.standing
+        stands = published.committed
         return replace(item, earlier=stands.result, stored=stands, differs=published.differs)
 
-    return each(one, items, AT_ONCE)
+    return map_concurrently(one, items, AT_ONCE)
 
 
 def runs(settings: Settings, run_id: str | None) -> tuple[str, list[Manifest]]:
@@ -144,8 +144,8 @@ def status_command(settings: Settings, run_id: str) -> str:
 
 
 def bring(
-    settings: Settings, run_id: str, destination: Path, tell: Callable[[Pulled], None]
-) -> list[Pulled]:
+    settings: Settings, run_id: str, destination: Path, tell: Callable[[PullOutcome], None]
+) -> list[PullOutcome]:
     """Pull what the settings select of a run.
 
     Raises:
@@ -180,7 +180,9 @@ def _from_here(item: Item, output: DirectoryStore, options: RunOptions) -> Item:
     return replace(item, earlier=here.earlier, why="passed before, not stored yet")
 
 
-def _damages(store: RunStore, run_id: str, standing: Iterable[Standing]) -> dict[str, str | None]:
+def _damages(
+    store: RunStore, run_id: str, standing: Iterable[CommittedResult]
+) -> dict[str, str | None]:
     passed = [found.result for found in standing if found.result.status == "passed"]
-    found = each(lambda result: store.damage(run_id, result), passed, AT_ONCE)
+    found = map_concurrently(lambda result: store.damage(run_id, result), passed, AT_ONCE)
     return dict(zip((result.label for result in passed), found, strict=True))

@@ -138,6 +138,6 @@ def _store(settings: Settings) -> str:
         _require_writable(Path(settings.store), "--store")
     if store.is_new():
         return f"{store}: nothing there yet; the first run makes it a store"
-    store.look()
+    store.check_layout()
     runs = len(store.run_ids())
     return f"{store}: answers, {counted(runs, 'run')}"

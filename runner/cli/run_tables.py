@@ -23,7 +23,7 @@ from runner.quantities import counted
 from runner.statuses import STATUSES, Status
 from runner.store.manifest import Manifest
 from runner.store.manifest_row import Row
-from runner.store.pull import Pulled
+from runner.store.pull import PullOutcome
 from runner.store.result import Decomposed as Decomposer
 
 
@@ -197,19 +197,19 @@ def sent_json(
     return json.dumps({"jobs": jobs, **json.loads(states_json(manifests, statuses))}, indent=1)
 
 
-def pulled(one: Pulled, destination: Path, console: Console) -> None:
+def pulled(one: PullOutcome, destination: Path, console: Console) -> None:
     """One problem of a run that is being pulled; what was there already goes without saying."""
     if one.state != "there":
         text = Text(f"{one.state:<9}  {destination / one.label}")
-        text.stylize("green" if one.well else "red", 0, len(one.state))
-        if one.what:
-            text.append(f": {one.what}")
+        text.stylize("green" if one.is_present else "red", 0, len(one.state))
+        if one.detail:
+            text.append(f": {one.detail}")
         console.print(text, soft_wrap=True)
 
 
-def pulled_json(done: Sequence[Pulled]) -> str:
+def pulled_json(done: Sequence[PullOutcome]) -> str:
     """The same for programs, all of it."""
-    rows = [{"problem": one.label, "state": one.state, "what": one.what} for one in done]
+    rows = [{"problem": one.label, "state": one.state, "what": one.detail} for one in done]
     return json.dumps({"problems": rows}, indent=1)
 
 

@@ -53,8 +53,10 @@ def pull(
     )
     if as_json:
         click.echo(run_tables.pulled_json(done))
-    console.print(f"{sum(one.well for one in done)} of {len(done)} in {place}", soft_wrap=True)
-    return 0 if all(one.well for one in done) else 1
+    console.print(
+        f"{sum(one.is_present for one in done)} of {len(done)} in {place}", soft_wrap=True
+    )
+    return 0 if all(one.is_present for one in done) else 1
 
 
 @click.command(

@@ -29,10 +29,10 @@ def subject(what: str, settings: Settings) -> Iterator[Subject]:
     with tempfile.TemporaryDirectory(prefix="kdrun-") as aside:
         done = stored_results.bring(settings, what, Path(aside), lambda one: None)
         found = find(what, Path(aside))
-        bad = [one for one in done if not one.well]
+        bad = [one for one in done if not one.is_present]
         notes = found.notes
         if bad:
             first = bad[0]
-            said = f"{first.label}: {first.state} {first.what}".rstrip()
+            said = f"{first.label}: {first.state} {first.detail}".rstrip()
             notes = (*notes, f"The store lacks {counted(len(bad), 'problem')}: {said}.")
         yield replace(found, place=Path(), notes=notes)

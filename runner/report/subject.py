@@ -205,7 +205,7 @@ def _tree(directory: Path) -> tuple[Tree | None, str | None]:
 
 def _result(directory: Path) -> ProblemResult | None:
     try:
-        return ProblemResult.read(directory)
+        return ProblemResult.from_directory(directory)
     except StoreError:
         return None
 
@@ -215,7 +215,7 @@ def _row(path: Path, tree: Tree | None, missing: str | None = None) -> Row:
     name = path.resolve().name
     result = _result(path)
     if result is not None:
-        row = Row.of(result, attempts=0, result_sha256=None)
+        row = Row.from_result(result, attempts=0, result_sha256=None)
         return row.model_copy(update={"problem": name})
     return Row(
         problem=name,

@@ -6,18 +6,18 @@ from runner.store.manifest import Manifest
 from runner.store.manifest_row import Row
 from runner.store.objects import Address
 from runner.store.result import Figures, ProblemResult, RunOptions
-from runner.store.runs import Published, RunStore, Standing
+from runner.store.runs import CommittedResult, Publication, RunStore
 
 __all__ = [
     "Address",
+    "CommittedResult",
     "DirectoryStore",
     "Figures",
     "Manifest",
     "ProblemResult",
-    "Published",
+    "Publication",
     "Row",
     "RunOptions",
     "RunStore",
-    "Standing",
     "Status",
 ]

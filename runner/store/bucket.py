@@ -27,8 +27,8 @@ from runner import __version__
 from runner.errors import StoreError, UsageError
 from runner.store.objects import IN_FLIGHT, SCHEME, Address, Addressing, Blob, Checksums, Conflict
 from runner.store.result import sha256_of
-from runner.store.storage_errors import REACH, explained
-from runner.store.zip_packing import changed
+from runner.store.storage_errors import REACH, explain_error
+from runner.store.zip_packing import changed_file_error
 
 MIB = 1 << 20
 SMALL_BYTES = MIB
@@ -83,32 +83,32 @@ class BucketObjects:
         self.prefix = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
         self.uri = f"{SCHEME}{bucket}/{self.prefix}".rstrip("/")
         self.checksums = address.checksums
-        with self._explained():
+        with self._translate_errors():
             self.client, self.transfer = _client(
                 address.endpoint_url, address.addressing, address.checksums, patient
             )
 
     def put(self, key: str, source: Path, sha256: str) -> None:
-        more: dict[str, Any] = {"Metadata": {DIGEST: sha256}, "ContentType": _content_type(key)}
+        options: dict[str, Any] = {"Metadata": {DIGEST: sha256}, "ContentType": _content_type(key)}
         if source.stat().st_size > SMALL_BYTES:
-            with self._explained():
+            with self._translate_errors():
                 self.transfer.upload(
-                    str(source), self.bucket, self.prefix + key, extra_args=more
+                    str(source), self.bucket, self.prefix + key, extra_args=options
                 ).result()
             return
         data = source.read_bytes()
         digest = hashlib.sha256(data).digest()
         if digest.hex() != sha256:
-            raise changed(source)
+            raise changed_file_error(source)
         if self.checksums == "when_supported":
-            more["ChecksumSHA256"] = base64.b64encode(digest).decode()
-        with self._explained():
-            self.client.put_object(Bucket=self.bucket, Key=self.prefix + key, Body=data, **more)
+            options["ChecksumSHA256"] = base64.b64encode(digest).decode()
+        with self._translate_errors():
+            self.client.put_object(Bucket=self.bucket, Key=self.prefix + key, Body=data, **options)
 
     def put_if(self, key: str, data: bytes, expected: str | None) -> str:
         condition = {"IfNoneMatch": "*"} if expected is None else {"IfMatch": expected}
         try:
-            with self._explained():
+            with self._translate_errors():
                 answer = self.client.put_object(
                     Bucket=self.bucket,
                     Key=self.prefix + key,
@@ -117,19 +117,19 @@ class BucketObjects:
                     Metadata={DIGEST: hashlib.sha256(data).hexdigest()},
                     **condition,
                 )
-        except _Missing:  # the object that was to be replaced does not exist
+        except _MissingObject:  # the object that was to be replaced does not exist
             raise Conflict(key) from None
         return self._version(answer)
 
     def get(self, key: str) -> Blob | None:
-        def read() -> Blob:
+        def download() -> Blob:
             answer = self.client.get_object(Bucket=self.bucket, Key=self.prefix + key)
             return Blob(answer["Body"].read(), self._version(answer))
 
-        return self._read(read)
+        return self._read_with_retries(download)
 
     def fetch(self, key: str, path: Path) -> str | None:
-        def read() -> str:
+        def download() -> str:
             answer = self.client.get_object(Bucket=self.bucket, Key=self.prefix + key)
             if answer["ContentLength"] > LARGE_BYTES:
                 answer["Body"].close()
@@ -142,15 +142,15 @@ class BucketObjects:
                     file.write(chunk)
             return digest.hexdigest()
 
-        return self._read(read)
+        return self._read_with_retries(download)
 
     def sha256(self, key: str) -> str | None:
-        def ask() -> str | None:
+        def read_metadata() -> str | None:
             answer = self.client.head_object(Bucket=self.bucket, Key=self.prefix + key)
-            said: str | None = answer["Metadata"].get(DIGEST)
-            return said
+            stored_digest: str | None = answer["Metadata"].get(DIGEST)
+            return stored_digest
 
-        def read() -> str:
+        def compute_digest() -> str:
             digest = hashlib.sha256()
             answer = self.client.get_object(Bucket=self.bucket, Key=self.prefix + key)
             for chunk in answer["Body"].iter_chunks(READ_BYTES):
@@ -158,13 +158,13 @@ class BucketObjects:
             return digest.hexdigest()
 
         try:
-            with self._explained():
-                said = ask()
-        except _Missing:
+            with self._translate_errors():
+                digest = read_metadata()
+        except _MissingObject:
             return None
-        return said or self._read(read)
+        return digest or self._read_with_retries(compute_digest)
 
-    def listed(self, prefix: str) -> Iterator[tuple[str, int]]:
+    def list_objects(self, prefix: str) -> Iterator[tuple[str, int]]:
         for page in self._pages(prefix):
             for entry in page.get("Contents", []):
                 yield entry["Key"].removeprefix(self.prefix), entry["Size"]
@@ -182,49 +182,51 @@ class BucketObjects:
             raise StoreError(f"{self.uri}: the endpoint does not speak S3", hint=REACH)
         return str(answer["ETag"])
 
-    def _pages(self, prefix: str, **more: str) -> Iterator[dict[str, Any]]:
-        with self._explained():
+    def _pages(self, prefix: str, **options: str) -> Iterator[dict[str, Any]]:
+        with self._translate_errors():
             pages = self.client.get_paginator("list_objects_v2").paginate(
-                Bucket=self.bucket, Prefix=self.prefix + prefix, **more
+                Bucket=self.bucket, Prefix=self.prefix + prefix, **options
             )
             yield from pages
 
-    def _read(self, read: Callable[[], R]) -> R | None:
+    def _read_with_retries(self, read: Callable[[], R]) -> R | None:
         """Return what `read` returns, retried if the body breaks off; None for a missing object."""
         for attempt in range(READ_TRIES):
             try:
-                with self._explained(but=_BROKEN_BODY if attempt + 1 < READ_TRIES else ()):
+                with self._translate_errors(
+                    passed_through=_BROKEN_BODY if attempt + 1 < READ_TRIES else ()
+                ):
                     return read()
-            except _Missing:
+            except _MissingObject:
                 return None
             except _BROKEN_BODY:
                 time.sleep(random.uniform(0, 0.1 * 2**attempt))
         raise AssertionError("unreachable")
 
     @contextmanager
-    def _explained(self, but: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+    def _translate_errors(self, passed_through: tuple[type[Exception], ...] = ()) -> Iterator[None]:
         """Turn boto3's exceptions into StoreError, _Missing or Conflict.
 
-        Exceptions of the classes in `but` pass unchanged: the caller handles them.
+        Exceptions of the classes in `passed_through` pass unchanged: the caller handles them.
         """
         try:
             yield
-        except but:
+        except passed_through:
             raise
         except ClientError as error:
             code = str(error.response.get("Error", {}).get("Code", "?"))
             if code in _GONE:
-                raise _Missing from None
+                raise _MissingObject from None
             if code in _LOST_RACE:
                 raise Conflict(code) from None
-            raise explained(self.uri, error) from error
+            raise explain_error(self.uri, error) from error
         except RetriesExceededError as error:
-            raise explained(self.uri, error.last_exception) from error
+            raise explain_error(self.uri, error.last_exception) from error
         except (BotoCoreError, ResponseParserError, ProtocolError, ValueError) as error:
-            raise explained(self.uri, error) from error
+            raise explain_error(self.uri, error) from error
 
 
-class _Missing(Exception):
+class _MissingObject(Exception):
     """The object does not exist."""
 
 
@@ -252,7 +254,9 @@ def _client(
     session = _session()
     # With an endpoint of the user's own, the bucket's name goes into the path: as a part of the
     # host's name it would need DNS entries that such services seldom have.
-    own = endpoint_url or any(map(os.environ.get, ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")))
+    has_endpoint = endpoint_url or any(
+        map(os.environ.get, ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"))
+    )
     client = session.client(
         "s3",
         endpoint_url=endpoint_url,
@@ -262,7 +266,9 @@ def _client(
             connect_timeout=10 if patient else 5,
             read_timeout=60 if patient else 20,
             max_pool_connections=4 * IN_FLIGHT,
-            s3={"addressing_style": "path" if own and addressing == "auto" else addressing},
+            s3={
+                "addressing_style": "path" if has_endpoint and addressing == "auto" else addressing
+            },
             request_checksum_calculation=checksums,
             response_checksum_validation=checksums,
             # Validating parameters costs botocore more time than the server needs for a request.

@@ -38,7 +38,7 @@ class DirectoryStore:
     def result(self, label: str) -> ProblemResult | None:
         """Return a problem's result, or None if it has none that can be read."""
         try:
-            return ProblemResult.read(self.directory(label))
+            return ProblemResult.from_directory(self.directory(label))
         except StoreError:
             return None
 
@@ -62,9 +62,9 @@ class DirectoryStore:
         try:
             return Manifest.model_validate_json(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
-            known = ", ".join(self.run_ids()[-3:]) or "none"
+            last_ids = ", ".join(self.run_ids()[-3:]) or "none"
             raise StoreError(
-                f"no run {run_id!r} in {self.root}", hint=f"the last ones there: {known}"
+                f"no run {run_id!r} in {self.root}", hint=f"the last ones there: {last_ids}"
             ) from None
         except OSError as error:
             raise StoreError(f"{path}: {error.strerror}", hint="may this user read it?") from error
@@ -73,10 +73,10 @@ class DirectoryStore:
 
     def run_ids(self) -> list[str]:
         """Return the ids of the runs that have a manifest, the least recently written first."""
-        found = sorted(
+        paths = sorted(
             (self.root / RUNS).glob(f"*/{MANIFEST_FILE}"), key=lambda path: path.stat().st_mtime
         )
-        return [path.parent.name for path in found]
+        return [path.parent.name for path in paths]
 
 
 def write_atomically(path: Path, text: str, setting: str = "--output") -> None:

@@ -10,9 +10,9 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from runner.statuses import Status
-from runner.store.manifest_row import Row, natural
+from runner.store.manifest_row import Row, natural_sort_key
 from runner.store.result import Document
-from runner.store.row_files import texts
+from runner.store.row_files import row_texts
 
 MANIFEST_FILE = "manifest.json"
 
@@ -55,7 +55,7 @@ class Manifest(Document):
     rows: Sequence[Row]
 
     @model_validator(mode="after")
-    def adds_up(self) -> Self:
+    def check_counts(self) -> Self:
         if (self.state == "running") == (self.finished is not None):
             raise ValueError(f"{self.state} with finished={self.finished}")
         if self.counts != count(self.rows):
@@ -65,7 +65,7 @@ class Manifest(Document):
         return self
 
     def state_now(self) -> str:
-        """Return the state; `killed` if it is `running` and the driver, on this machine, is gone."""
+        """Return the state, or `killed` if a driver on this machine is gone but still `running`."""
         if self.state == "running" and self.driver_host == socket.gethostname():
             try:
                 os.kill(self.driver_pid, 0)
@@ -85,7 +85,7 @@ class Manifest(Document):
         head = self.model_dump_json(indent=1, exclude_none=True, exclude={"rows"})
         yield head.removesuffix("\n}") + ',\n "rows": ['
         between = "\n"
-        for text in texts(self.rows):
+        for text in row_texts(self.rows):
             yield between + text
             between = ",\n"
         yield "\n ]\n}\n" if self.rows else "]\n}\n"
@@ -98,7 +98,7 @@ def count(rows: Sequence[Row]) -> dict[Status, int]:
     return dict(Counter(row.status for row in rows))
 
 
-def merged(
+def merge_manifests(
     ours: Manifest, theirs: Manifest, selection: Collection[str], forget: Collection[str] = ()
 ) -> Manifest:
     """Return our manifest of a run, with the rows that another driver of the same run wrote.
@@ -109,13 +109,13 @@ def merged(
     their_rows = {row.label: row for row in theirs.rows}
     rows = []
     for row in ours.rows:
-        made = their_rows.pop(row.label, None)
-        rows.append(made if made is not None and row.is_told_by(made) else row)
+        their_row = their_rows.pop(row.label, None)
+        rows.append(their_row if their_row is not None and row.reuses_result_of(their_row) else row)
     rows.extend(row for label, row in sorted(their_rows.items()) if label not in forget)
     outside = sum(row.label not in selection for row in rows)
     return ours.model_copy(
         update={
-            "rows": sorted(rows, key=lambda row: natural(row.label)),
+            "rows": sorted(rows, key=lambda row: natural_sort_key(row.label)),
             "counts": count(rows),
             "selected": max(theirs.selected, ours.selected + outside),
             "started": min(ours.started, theirs.started),

@@ -77,17 +77,17 @@ class Row(Document):
     def label(self) -> str:
         return f"{self.source_level}/{self.problem}"
 
-    def is_told_by(self, other: "Row") -> bool:
+    def reuses_result_of(self, other: "Row") -> bool:
         """Return whether this row reuses the result that the other row's attempts made."""
-        found = self.attempts == 0 and not self.differs
-        return found and self.result_sha256 == other.result_sha256
+        is_reused = self.attempts == 0 and not self.differs
+        return is_reused and self.result_sha256 == other.result_sha256
 
     def text(self) -> str:
         """Return the row's JSON, indented as it is in a manifest."""
         return textwrap.indent(self.model_dump_json(indent=1, exclude_none=True), "  ")
 
     @classmethod
-    def of(
+    def from_result(
         cls,
         result: ProblemResult,
         *,
@@ -103,7 +103,7 @@ class Row(Document):
         gpu_seconds: float | None = None,
     ) -> "Row":
         cpu_seconds = [result.cpu_seconds, *(repeat.cpu_seconds for repeat in repeats)]
-        told = [seconds for seconds in cpu_seconds if seconds is not None]
+        measured_seconds = [seconds for seconds in cpu_seconds if seconds is not None]
         return cls(
             problem=result.problem,
             source_level=result.source_level,
@@ -114,7 +114,7 @@ class Row(Document):
             health=result.health,
             seconds=round(result.total_s, 3),
             seconds_by_stage=result.seconds | ({} if upload_s is None else {"upload": upload_s}),
-            cpu_seconds=round(sum(told), 3) if told else None,
+            cpu_seconds=round(sum(measured_seconds), 3) if measured_seconds else None,
             gpu_seconds=gpu_seconds,
             uploaded_bytes=uploaded_bytes,
             peak_memory_bytes=result.peak_memory_bytes,
@@ -129,7 +129,7 @@ class Row(Document):
         )
 
 
-def natural(label: str) -> tuple[bool, str, list[tuple[int, int, str]]]:
+def natural_sort_key(label: str) -> tuple[bool, str, list[tuple[int, int, str]]]:
     """Return a sort key: levels in order, `custom` last; `2_x` before `10_x` before `x`."""
     level, _, problem = label.rpartition("/")
     parts = (part for part in re.split(r"(\d+)", problem) if part)

@@ -73,7 +73,7 @@ class Objects(Protocol):
     def sha256(self, key: str) -> str | None:
         """Return the sha256 of an object, or None if it does not exist."""
 
-    def listed(self, prefix: str) -> Iterator[tuple[str, int]]:
+    def list_objects(self, prefix: str) -> Iterator[tuple[str, int]]:
         """Yield every key with this prefix, and the size of its object in bytes."""
 
     def folders(self, prefix: str) -> list[str]:
@@ -99,7 +99,9 @@ def open_objects(address: Address, *, patient: bool = True) -> Objects:
     return FolderObjects(Path(address.uri))
 
 
-def each(function: Callable[[T], R], items: Iterable[T], at_once: int = IN_FLIGHT) -> list[R]:
+def map_concurrently(
+    function: Callable[[T], R], items: Iterable[T], at_once: int = IN_FLIGHT
+) -> list[R]:
     """Return the function's result for every item, in order; `at_once` threads call it.
 
     The first exception cancels the calls that have not begun, and is raised.

@@ -16,10 +16,10 @@ from runner.store.directory import DirectoryStore, put_in_place, write_atomicall
 from runner.store.key_layout import unsafe
 from runner.store.manifest import Manifest
 from runner.store.manifest_row import Row
-from runner.store.objects import each
+from runner.store.objects import map_concurrently
 from runner.store.result import RESULT_FILE, first_mismatch, sha256_of
-from runner.store.result_objects import beside
-from runner.store.runs import RunStore, Standing
+from runner.store.result_objects import pack_path
+from runner.store.runs import CommittedResult, RunStore
 
 PROBLEMS_AT_ONCE = 8
 
@@ -34,16 +34,16 @@ refused   a name would lead out of the destination, or other files are in the wa
 
 
 @dataclass(frozen=True, slots=True)
-class Pulled:
+class PullOutcome:
     """Describes how pulling one problem ended."""
 
     label: str
     state: State
-    what: str = ""
+    detail: str = ""
     """The file at fault or the reason, in a few words; empty if nothing is wrong."""
 
     @property
-    def well(self) -> bool:
+    def is_present(self) -> bool:
         return self.state in ("pulled", "there")
 
 
@@ -51,9 +51,9 @@ def pull(
     store: RunStore,
     manifest: Manifest,
     destination: Path,
-    wanted: Callable[[str], bool],
-    tell: Callable[[Pulled], None],
-) -> list[Pulled]:
+    is_selected: Callable[[str], bool],
+    report: Callable[[PullOutcome], None],
+) -> list[PullOutcome]:
     """Copy the problems of a run whose labels `is_selected` accepts, and the run's manifest.
 
     `report` is called with the outcome of each problem as it ends.
@@ -64,60 +64,62 @@ def pull(
     rows = {row.label: row for row in manifest.rows if row.result_sha256 is not None}
     labels = sorted({*rows, *store.labels(manifest.run_id)})
 
-    def one(label: str) -> Pulled | None:
-        pulled = _pull_one(store, manifest.run_id, label, rows.get(label), destination)
-        if pulled is not None:
-            tell(pulled)
-        return pulled
+    def pull_and_report(label: str) -> PullOutcome | None:
+        outcome = _pull_one(store, manifest.run_id, label, rows.get(label), destination)
+        if outcome is not None:
+            report(outcome)
+        return outcome
 
     try:
-        done = each(one, [label for label in labels if wanted(label)], PROBLEMS_AT_ONCE)
-        if any(done):
+        outcomes = map_concurrently(
+            pull_and_report, [label for label in labels if is_selected(label)], PROBLEMS_AT_ONCE
+        )
+        if any(outcomes):
             DirectoryStore(destination).write_manifest(manifest)
     except OSError as error:
         cause = error.__cause__ if isinstance(error, StoreError) else error
         if not isinstance(cause, OSError) or (isinstance(error, StoreError) and not is_full(cause)):
             raise
         raise unwritable(destination, cause, "DEST") from error
-    return [pulled for pulled in done if pulled is not None]
+    return [outcome for outcome in outcomes if outcome is not None]
 
 
 def _pull_one(
     store: RunStore, run_id: str, label: str, row: Row | None, destination: Path
-) -> Pulled | None:
+) -> PullOutcome | None:
     """Return None if the problem has no committed result and the manifest lists none."""
     if unsafe(label):
-        return Pulled(label, "refused", "its name would leave the destination")
-    standing = store.standing(run_id, label)
-    if standing is None:
+        return PullOutcome(label, "refused", "its name would leave the destination")
+    committed = store.find_result(run_id, label)
+    if committed is None:
         if store.objects.get(key_layout.result_key(run_id, label)) is not None:
-            return Pulled(label, "corrupt", RESULT_FILE)
-        return Pulled(label, "missing", RESULT_FILE) if row else None
-    for name in standing.result.files:
+            return PullOutcome(label, "corrupt", RESULT_FILE)
+        return PullOutcome(label, "missing", RESULT_FILE) if row else None
+    for name in committed.result.files:
         if unsafe(name) or name == RESULT_FILE:
-            return Pulled(label, "refused", f"{name!r} would leave the destination")
-    place = destination / label
-    if _is_there(place, standing):
-        return Pulled(label, "there")
-    if place.exists() and not (place / RESULT_FILE).is_file():
-        return Pulled(label, "refused", f"{place} holds something else")
+            return PullOutcome(label, "refused", f"{name!r} would leave the destination")
+    target = destination / label
+    if _is_there(target, committed):
+        return PullOutcome(label, "there")
+    if target.exists() and not (target / RESULT_FILE).is_file():
+        return PullOutcome(label, "refused", f"{target} holds something else")
     # The temporary directory is named after the result: files that an interrupted pull of another
     # result left behind must not get into this one.
-    aside = place.with_name(f".{place.name}.{standing.sha256[:8]}.pulling")
-    loss = store.contents(run_id, standing.result).fetch(aside)
-    beside(aside).unlink(missing_ok=True)
+    temporary = target.with_name(f".{target.name}.{committed.sha256[:8]}.pulling")
+    loss = store.contents(run_id, committed.result).fetch(temporary)
+    pack_path(temporary).unlink(missing_ok=True)
     if loss is not None:
-        shutil.rmtree(aside, ignore_errors=True)
-        return Pulled(label, *loss)
-    write_atomically(aside / RESULT_FILE, standing.text)
-    put_in_place(aside, place)
-    return Pulled(label, "pulled")
+        shutil.rmtree(temporary, ignore_errors=True)
+        return PullOutcome(label, *loss)
+    write_atomically(temporary / RESULT_FILE, committed.text)
+    put_in_place(temporary, target)
+    return PullOutcome(label, "pulled")
 
 
-def _is_there(place: Path, standing: Standing) -> bool:
-    result = place / RESULT_FILE
+def _is_there(directory: Path, committed: CommittedResult) -> bool:
+    result = directory / RESULT_FILE
     return (
         result.is_file()
-        and sha256_of(result) == standing.sha256
-        and first_mismatch(place, standing.result.files) is None
+        and sha256_of(result) == committed.sha256
+        and first_mismatch(directory, committed.result.files) is None
     )

@@ -49,20 +49,25 @@ class RunOptions(Document):
     decomposer: Decomposer | None = None
     """Absent if kdrun computes the decompositions; in a result: if kdrun computed this one."""
 
-    def accept(self, made: "RunOptions") -> bool:
+    def accept(self, result_options: "RunOptions") -> bool:
         """Return whether a result that was made with `result_options` answers to these options.
 
         A decomposer's number of rounds and its environment variables are not compared: they do not
         change what a pass means.
         """
-        wanted = self.decomposer
-        if made.decomposer is None:
-            right = wanted is None or wanted.on_failure
+        decomposer = self.decomposer
+        if result_options.decomposer is None:
+            is_same_decomposer = decomposer is None or decomposer.on_failure
         else:
-            right = wanted is not None and wanted.command == made.decomposer.command
-        return right and self._judging() == made._judging()
+            is_same_decomposer = (
+                decomposer is not None and decomposer.command == result_options.decomposer.command
+            )
+        return (
+            is_same_decomposer
+            and self._without_decomposer() == result_options._without_decomposer()
+        )
 
-    def _judging(self) -> "RunOptions":
+    def _without_decomposer(self) -> "RunOptions":
         return self.model_copy(update={"decomposer": None})
 
 
@@ -78,7 +83,7 @@ class Round(Document):
     verify_s: float = 0.0
 
     @model_validator(mode="after")
-    def says_why(self) -> Self:
+    def check_findings(self) -> Self:
         if (self.status == "passed") == bool(self.findings):
             raise ValueError(f"{self.status} with findings={self.findings}")
         return self
@@ -150,7 +155,7 @@ class ProblemResult(Document):
     """sha256 of every other file in the directory, by relative path."""
 
     @model_validator(mode="after")
-    def status_decides(self) -> Self:
+    def check_fields_of_status(self) -> Self:
         passed = self.status == "passed"
         if passed and (self.figures is None or not self.files or self.bitwise_equal is None):
             raise ValueError("passed without figures, files or a comparison")
@@ -178,7 +183,7 @@ class ProblemResult(Document):
         return hashlib.sha256(self.to_json().encode()).hexdigest()
 
     @classmethod
-    def read(cls, directory: Path) -> "ProblemResult":
+    def from_directory(cls, directory: Path) -> "ProblemResult":
         """Read the `result.json` of a decomposition directory.
 
         Raises:

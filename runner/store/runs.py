@@ -21,8 +21,8 @@ from pydantic import ValidationError
 from runner import __version__
 from runner.errors import StoreError
 from runner.store import key_layout
-from runner.store.manifest import Manifest, merged
-from runner.store.objects import Address, Blob, Conflict, Objects, each, open_objects
+from runner.store.manifest import Manifest, merge_manifests
+from runner.store.objects import Address, Blob, Conflict, Objects, map_concurrently, open_objects
 from runner.store.result import ProblemResult
 from runner.store.result_objects import Contents
 
@@ -31,7 +31,7 @@ TRIES = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class CommittedResult:
     """A result that is committed to a store."""
 
     result: ProblemResult
@@ -49,10 +49,10 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class Publication:
     """The outcome of publishing a result."""
 
-    standing: Standing
+    committed: CommittedResult
     differs: tuple[str, ...] = ()
     """Fields in which the committed result, of another writer who was first, differs from ours."""
     sent_bytes: int = 0
@@ -89,7 +89,7 @@ class RunStore:
                     f"{self}: the service ignores {condition}, so writers could overrun each other",
                     hint="use a newer version of it, or another one",
                 )
-        self.look()
+        self.check_layout()
 
     def is_new(self) -> bool:
         """Return whether the place is empty, so that the first run makes it a store.
@@ -108,9 +108,9 @@ class RunStore:
         return self.objects.get(key_layout.MARKER) is not None
 
     def _is_in_use(self) -> bool:
-        return any(True for _ in self.objects.listed(""))
+        return any(True for _ in self.objects.list_objects(""))
 
-    def look(self) -> None:
+    def check_layout(self) -> None:
         """Check that this is a store, and that this version can read it.
 
         Raises:
@@ -135,15 +135,15 @@ class RunStore:
 
     # Results.
 
-    def standing(self, run_id: str, label: str) -> Standing | None:
+    def find_result(self, run_id: str, label: str) -> CommittedResult | None:
         """Return a problem's committed result, or None if it has none that can be read."""
         blob = self.objects.get(key_layout.result_key(run_id, label))
-        return None if blob is None else _standing(run_id, label, blob)
+        return None if blob is None else _parse_result(run_id, label, blob)
 
-    def all_standing(self, run_id: str, labels: Iterable[str]) -> dict[str, Standing]:
+    def find_results(self, run_id: str, labels: Iterable[str]) -> dict[str, CommittedResult]:
         """Return the committed results of many problems, by label."""
-        found = each(lambda label: (label, self.standing(run_id, label)), labels)
-        return {label: standing for label, standing in found if standing is not None}
+        results = map_concurrently(lambda label: (label, self.find_result(run_id, label)), labels)
+        return {label: result for label, result in results if result is not None}
 
     def labels(self, run_id: str) -> list[str]:
         """Return the labels of the problems of a run that have any object in the store."""
@@ -164,7 +164,7 @@ class RunStore:
 
     def publish(
         self, run_id: str, result: ProblemResult, directory: Path, supersedes: str | None = None
-    ) -> Published:
+    ) -> Publication:
         """Send a finished decomposition to the store and commit its result.
 
         `supersedes` is the version of the committed result that this one is to replace. If another
@@ -176,14 +176,14 @@ class RunStore:
 
     def put_log(self, run_id: str, label: str, log: Path) -> int:
         """Store what a problem's process printed, and return its size in bytes."""
-        with tempfile.TemporaryDirectory(prefix="kdrun-") as aside:
-            copy = Path(aside, "log")  # the process may still write to the log
+        with tempfile.TemporaryDirectory(prefix="kdrun-") as folder:
+            copy = Path(folder, "log")  # the process may still write to the log
             copy.write_bytes(log.read_bytes())
             digest = hashlib.sha256(copy.read_bytes()).hexdigest()
             self.objects.put(key_layout.log_key(run_id, label), copy, digest)
             return copy.stat().st_size
 
-    def _commit(self, run_id: str, result: ProblemResult, supersedes: str | None) -> Published:
+    def _commit(self, run_id: str, result: ProblemResult, supersedes: str | None) -> Publication:
         key = key_layout.result_key(run_id, result.label)
         data = result.to_json().encode()
         expected = supersedes
@@ -193,15 +193,15 @@ class RunStore:
             except Conflict:
                 blob = self.objects.get(key)
                 expected = blob.version if blob else None
-                standing = _standing(run_id, result.label, blob) if blob else None
-                if standing is None or _better(result, standing.result):
+                committed = _parse_result(run_id, result.label, blob) if blob else None
+                if committed is None or _supersedes(result, committed.result):
                     _wait()
                     continue
-                return Published(standing, differences(result, standing.result))
+                return Publication(committed, differences(result, committed.result))
             blob = Blob(data, version)
-            standing = _standing(run_id, result.label, blob)
-            assert standing is not None
-            return Published(standing)
+            committed = _parse_result(run_id, result.label, blob)
+            assert committed is not None
+            return Publication(committed)
         raise StoreError(f"{self}/{key}: written by others all the time", hint="submit it again")
 
     # Runs.
@@ -215,13 +215,18 @@ class RunStore:
         in `forget` are not kept: they are about to be run again.
         """
 
-        def whole(theirs: Manifest | None) -> Manifest:
-            return manifest if theirs is None else merged(manifest, theirs, selection, forget)
+        def compose(theirs: Manifest | None) -> Manifest:
+            return (
+                manifest if theirs is None else merge_manifests(manifest, theirs, selection, forget)
+            )
 
-        return self.update(manifest.run_id, whole)[0]
+        return self.update(manifest.run_id, compose)[0]
 
     def update(
-        self, run_id: str, whole: Callable[[Manifest | None], Manifest], known: str | None = None
+        self,
+        run_id: str,
+        compose: Callable[[Manifest | None], Manifest],
+        known_version: str | None = None,
     ) -> tuple[Manifest, str]:
         """Write a run's manifest, and return it with its new version.
 
@@ -230,13 +235,13 @@ class RunStore:
         itself: it is not read, and `compose` gets None.
         """
         key = key_layout.manifest_key(run_id)
-        version, theirs = known, None
+        version, theirs = known_version, None
         for attempt in range(TRIES):
-            if attempt or known is None:
+            if attempt or known_version is None:
                 blob = self.objects.get(key)
                 version = blob.version if blob else None
                 theirs = self._manifest(key, blob) if blob else None
-            manifest = whole(theirs)
+            manifest = compose(theirs)
             try:
                 return manifest, self.objects.put_if(key, manifest.to_json().encode(), version)
             except Conflict:
@@ -259,11 +264,13 @@ class RunStore:
         Raises:
             StoreError: the run does not exist, or this version cannot read its manifest.
         """
-        found = self.find_manifest(run_id)
-        if found is None:
-            known = ", ".join(self.run_ids()[-3:]) or "none"
-            raise StoreError(f"no run {run_id!r} in {self}", hint=f"the last ones there: {known}")
-        return found
+        manifest = self.find_manifest(run_id)
+        if manifest is None:
+            last_ids = ", ".join(self.run_ids()[-3:]) or "none"
+            raise StoreError(
+                f"no run {run_id!r} in {self}", hint=f"the last ones there: {last_ids}"
+            )
+        return manifest
 
     def run_ids(self) -> list[str]:
         """Return the ids of all runs, sorted by name."""
@@ -271,8 +278,10 @@ class RunStore:
 
     def manifests(self) -> list[Manifest]:
         """Return the manifests of all runs, oldest first."""
-        found = each(self.find_manifest, self.run_ids())
-        return sorted((each for each in found if each), key=lambda each: each.started)
+        manifests = map_concurrently(self.find_manifest, self.run_ids())
+        return sorted(
+            (manifest for manifest in manifests if manifest), key=lambda manifest: manifest.started
+        )
 
     def _manifest(self, key: str, blob: Blob) -> Manifest:
         try:
@@ -290,7 +299,7 @@ class RunStore:
             ) from error
 
 
-def _standing(run_id: str, label: str, blob: Blob) -> Standing | None:
+def _parse_result(run_id: str, label: str, blob: Blob) -> CommittedResult | None:
     try:
         result = ProblemResult.model_validate_json(blob.data)
     except ValidationError:
@@ -298,29 +307,29 @@ def _standing(run_id: str, label: str, blob: Blob) -> Standing | None:
     if result.label != label:
         return None
     prefix = key_layout.files_prefix(run_id, result)
-    return Standing(result, blob.data.decode(), blob.version, prefix)
+    return CommittedResult(result, blob.data.decode(), blob.version, prefix)
 
 
-def _better(ours: ProblemResult, theirs: ProblemResult) -> bool:
+def _supersedes(ours: ProblemResult, theirs: ProblemResult) -> bool:
     """Return whether our result replaces another writer's: a pass replaces what did not pass."""
     return ours.status == "passed" != theirs.status
 
 
 def differences(ours: ProblemResult, theirs: ProblemResult) -> tuple[str, ...]:
-    """Return how two results of one problem differ, a sentence each, times aside."""
-    said = []
+    """Return the fields and files in which two results of a problem differ, a sentence each."""
+    sentences = []
     for name in ("status", "source_sha256", "kdrun_version", "torch_version", "options"):
-        mine, other = getattr(ours, name), getattr(theirs, name)
-        if mine != other:
-            said.append(f"{name}: {other} stands, not {mine}")
+        our_value, their_value = getattr(ours, name), getattr(theirs, name)
+        if our_value != their_value:
+            sentences.append(f"{name}: {their_value} stands, not {our_value}")
     if ours.status == theirs.status == "passed":
         names = {
             name
             for name, _ in ours.files.items() ^ theirs.files.items()
             if not name.startswith("verification/")
         }
-        said.extend(f"{name} differs" for name in sorted(names))
-    return tuple(said)
+        sentences.extend(f"{name} differs" for name in sorted(names))
+    return tuple(sentences)
 
 
 def made_by_newer(versions: Any) -> bool:

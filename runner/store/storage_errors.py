@@ -68,17 +68,17 @@ FAILURES: tuple[tuple[type[BotoCoreError], str, str], ...] = (
 """Meaning of botocore's own exceptions, and a hint; the first class that fits is used."""
 
 
-def explained(uri: str, error: BaseException) -> StoreError:
+def explain_error(uri: str, error: BaseException) -> StoreError:
     """Return a StoreError that says in one line what an exception means and what to do."""
     if isinstance(error, ClientError):
         code = str(error.response.get("Error", {}).get("Code", "?"))
         message = str(error.response.get("Error", {}).get("Message", "")).strip().split("\n")[0]
-        what, hint = ANSWERS.get(code, (f"{code}: {message}", RIGHTS))
-        return StoreError(f"{uri}: {what} ({error.operation_name})", hint=hint)
+        meaning, hint = ANSWERS.get(code, (f"{code}: {message}", RIGHTS))
+        return StoreError(f"{uri}: {meaning} ({error.operation_name})", hint=hint)
     line = str(error).strip().split("\n")[0]
-    for kind, what, hint in FAILURES:
+    for kind, meaning, hint in FAILURES:
         if isinstance(error, kind):
-            return StoreError(f"{uri}: {what}: {line}", hint=hint)
+            return StoreError(f"{uri}: {meaning}: {line}", hint=hint)
     if isinstance(error, ValueError):  # botocore raises it for an endpoint that is no URL
         return StoreError(f"{uri}: {line}", hint="correct KDRUN_S3_ENDPOINT_URL")
     return StoreError(f"{uri}: {type(error).__name__}: {line}", hint=REACH)

@@ -20,7 +20,7 @@ _BROKEN = (
 )
 
 
-class Damaged(Exception):
+class DamagedPack(Exception):
     """A zip from a store cannot be read, or holds a file that differs from its sha256."""
 
     def __init__(self, member: str) -> None:
@@ -30,7 +30,7 @@ class Damaged(Exception):
 
 
 @contextmanager
-def packed(directory: Path, files: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
+def pack_files(directory: Path, files: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
     """Yield the path of a temporary zip of a directory's files, and the zip's sha256.
 
     The same files make the same bytes.
@@ -38,13 +38,13 @@ def packed(directory: Path, files: Mapping[str, str]) -> Iterator[tuple[Path, st
     Raises:
         StoreError: a file differs from its sha256 in `files`.
     """
-    with tempfile.TemporaryDirectory(prefix="kdrun-") as aside:
-        path = Path(aside, "packed.zip")
+    with tempfile.TemporaryDirectory(prefix="kdrun-") as folder:
+        path = Path(folder, "packed.zip")
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
             for name in sorted(files):
                 data = (directory / name).read_bytes()
                 if hashlib.sha256(data).hexdigest() != files[name]:
-                    raise changed(directory / name)
+                    raise changed_file_error(directory / name)
                 entry = zipfile.ZipInfo(name)
                 entry.compress_type = zipfile.ZIP_DEFLATED
                 entry.external_attr = 0o644 << 16
@@ -52,7 +52,9 @@ def packed(directory: Path, files: Mapping[str, str]) -> Iterator[tuple[Path, st
         yield path, sha256_of(path)
 
 
-def unpacked(pack: Path, files: Mapping[str, str], directory: Path | None = None) -> dict[str, int]:
+def unpack_files(
+    pack: Path, files: Mapping[str, str], directory: Path | None = None
+) -> dict[str, int]:
     """Check the files that are in a zip, and return the size of each.
 
     They, and nothing else that is in the zip, are written below `directory` if one is given.
@@ -65,22 +67,24 @@ def unpacked(pack: Path, files: Mapping[str, str], directory: Path | None = None
     name = ""
     try:
         with zipfile.ZipFile(pack) as archive:
-            held = {entry.filename: entry for entry in archive.infolist()}
-            wanted = [name for name in files if name in held]
+            members = {entry.filename: entry for entry in archive.infolist()}
+            names = [name for name in files if name in members]
             if directory is not None:
-                for folder in {(directory / name).parent for name in wanted}:
+                for folder in {(directory / name).parent for name in names}:
                     folder.mkdir(parents=True, exist_ok=True)
-            for name in wanted:
+            for name in names:
                 path = directory / name if directory else None
-                sizes[name], digest = _read(archive, held[name], path)
+                sizes[name], digest = _read_member(archive, members[name], path)
                 if digest != files[name]:
-                    raise Damaged(name)
+                    raise DamagedPack(name)
     except _BROKEN as error:
-        raise Damaged(name) from error
+        raise DamagedPack(name) from error
     return sizes
 
 
-def _read(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: Path | None) -> tuple[int, str]:
+def _read_member(
+    archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: Path | None
+) -> tuple[int, str]:
     """Read a member of a zip, write it to `path` if one is given; return its size and sha256."""
     if entry.compress_type not in _METHODS or entry.header_offset < 0:
         raise zipfile.BadZipFile
@@ -94,6 +98,6 @@ def _read(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: Path | None) -
     return size, digest.hexdigest()
 
 
-def changed(source: Path) -> StoreError:
+def changed_file_error(source: Path) -> StoreError:
     """Return the error for a file that differs from its sha256 in the result."""
     return StoreError(f"{source}: changed while it was stored", hint="submit it again")

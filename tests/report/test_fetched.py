@@ -21,7 +21,7 @@ def store(made: Path, tmp_path: Path) -> RunStore:
     store = RunStore(Address(uri=str(tmp_path / "store")))
     store.claim()
     for label in TAKEN_APART:
-        store.publish(RUN, ProblemResult.read(made / label), made / label)
+        store.publish(RUN, ProblemResult.from_directory(made / label), made / label)
     store.save(DirectoryStore(made).manifest(RUN), TAKEN_APART)
     return store
 
@@ -57,7 +57,9 @@ def test_what_is_here_is_not_fetched(made: Path, tmp_path: Path) -> None:
 
 
 def test_what_the_store_lost_is_said_and_the_rest_is_shown(store: RunStore, tmp_path: Path) -> None:
-    result = ProblemResult.read(next((tmp_path / "store").rglob("mlp/result.json")).parent)
+    result = ProblemResult.from_directory(
+        next((tmp_path / "store").rglob("mlp/result.json")).parent
+    )
     (tmp_path / "store" / f"{key_layout.files_prefix(RUN, result)}.zip").unlink()
     settings = Settings(output=tmp_path / "nothing", store=str(store))
     with subject(RUN, settings) as found:

@@ -12,7 +12,7 @@ from documents import FILES, LARGE, Make, manifest, row
 
 from runner.errors import StoreError
 from runner.store import Manifest, RunStore, key_layout
-from runner.store.pull import Pulled, pull
+from runner.store.pull import PullOutcome, pull
 from runner.store.result import first_mismatch, sha256_of
 
 LABEL = "level1/relu"
@@ -23,7 +23,7 @@ Pull = Callable[..., tuple[str, str]]
 @pytest.fixture
 def run(store: RunStore, make: Make) -> Manifest:
     """A run of one problem, stored."""
-    standing = store.publish("one", *make()).standing
+    standing = store.publish("one", *make()).committed
     return store.save(manifest(row(LABEL, standing.sha256)), [LABEL])
 
 
@@ -37,11 +37,11 @@ def pulled(store: RunStore, place: Path) -> Pull:
     """How a pull of one problem went."""
 
     def pull_it(run: Manifest, label: str = LABEL) -> tuple[str, str]:
-        told: list[Pulled] = []
+        told: list[PullOutcome] = []
         done = pull(store, run, place.parents[1], lambda name: name == label, told.append)
         assert told == done
         (one,) = done
-        return one.state, one.what
+        return one.state, one.detail
 
     return pull_it
 
@@ -212,7 +212,7 @@ def test_what_stands_there_from_before_is_replaced_as_a_whole(
 ) -> None:
     assert pulled(run) == ("pulled", "")
     (place / "stale.py").touch()
-    version = store.standing("one", LABEL)
+    version = store.find_result("one", LABEL)
     assert version is not None
     redone, directory = make(folder="redone", files={"original.py": "new"})
     store.publish("one", redone, directory, version.version)
@@ -278,7 +278,7 @@ def test_a_full_disk_is_one_line_and_nothing_half_appears(
 
 
 def _prefix(store: RunStore) -> str:
-    standing = store.standing("one", LABEL)
+    standing = store.find_result("one", LABEL)
     assert standing is not None
     return standing.prefix
 
