@@ -1,7 +1,7 @@
-"""The catalogue: every unique workload of a level (kernels, fusions, ...) over all models of a run.
+"""Builds the catalogue: every unique workload of a level over all models of a run.
 
 The same convolution in two models is one workload here, although each decomposition has a file of
-it. What they share of the whole is said by FLOPs, by bytes, or by measured time.
+it. Each workload has its share of the run's FLOPs, bytes or measured time.
 """
 
 import ast
@@ -32,42 +32,42 @@ SHARES = (0.5, 0.8, 0.9, 0.95, 0.99, 1.0)
 
 
 class Use(Document):
-    """One model's use of a workload."""
+    """Says where one model uses a workload."""
 
     problem: str
-    """`level3/vit_block`."""
+    """Label of the problem, such as `level3/vit_block`."""
     path: str
-    """The component file in that decomposition."""
+    """Path of the component file in that problem's decomposition."""
     instances: int
     places: list[str]
     """Tree ids of the instances, in the order in which they run."""
 
 
 class Timing(Document):
-    """How long one run takes: the median of repeated runs, after a warm-up."""
+    """Holds the measured times of a workload: repeated runs after a warm-up."""
 
     median_s: float
     fastest_s: float
     slowest_s: float
     runs: int
     outliers: int
-    """Runs that took far longer than the median; they are in `runs`, and move no median."""
+    """Number of runs that took far longer than the median; `runs` counts them too."""
 
 
 class Workload(Document):
-    """One component at one size, and everything that uses it."""
+    """Describes one component at one size, and all its uses."""
 
     id: str
-    """Digest of what it computes; the same in every run and on every machine."""
+    """Digest of the computation; the same in every run and on every machine."""
     name: str
-    """Of its component file, in the first model that has it."""
+    """Name of its component file in the first model that uses it."""
     level: Level
     operation: str
-    """Of a kernel; of a fusion, layer or model what its file is named after: `attention_block`."""
+    """Operation of a kernel; else the file's name without the sizes, such as `attention_block`."""
     operations: list[str]
-    """Of the kernels inside, in the order in which they run."""
+    """Operations of the kernels inside, in the order in which they run."""
     family: str
-    """The same operation, attributes and dtypes, other sizes."""
+    """Name of the family: workloads with the same operation, attributes and dtypes."""
     mode: Mode
     attributes: dict[str, Attribute]
     input_shapes: dict[str, list[int]]
@@ -78,32 +78,32 @@ class Workload(Document):
     weight_dtypes: dict[str, str]
     flops: int
     bytes: int
-    """Of one instance: inputs, weights and outputs once each."""
+    """Bytes of one instance: inputs, weights and outputs once each."""
     instances: int
-    """Over all models."""
+    """Number of instances over all models."""
     share: float
-    """Of the whole, by the measure that the catalogue is sorted by."""
+    """Share of all workloads' total, by the measure that the catalogue is sorted by."""
     cumulative: float
-    """Of this and all before it."""
+    """Sum of the shares of this workload and all before it."""
     timing: Timing | None = None
     untimed: str | None = None
-    """Why there is no time, where one was asked for."""
+    """Why a workload that was to be measured has no time."""
     harness_limits: list[Limit]
-    """Why KernelBench's harness cannot judge it; empty where it can."""
+    """Why KernelBench's harness cannot judge the workload; empty if it can."""
     uses: list[Use]
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def intensity(self) -> float:
-        """FLOPs a byte: below about ten, memory decides how fast it can be."""
+        """FLOPs per byte; below about ten, memory bandwidth limits the speed."""
         return round(self.flops / self.bytes, 3) if self.bytes else 0.0
 
 
 class Family(Document):
-    """Workloads that differ in nothing but size."""
+    """Sums up workloads that differ only in size."""
 
     name: str
-    """The operation with its attributes: `conv2d(kernel_size=3, padding=1) on 4-d float32`."""
+    """Operation with its attributes: `conv2d(kernel_size=3, padding=1) on 4-d float32`."""
     workloads: int
     instances: int
     problems: int
@@ -111,25 +111,25 @@ class Family(Document):
 
 
 class Point(Document):
-    """The first `workloads` of the catalogue are `share` of the whole."""
+    """A point of the curve: the first `workloads` of the catalogue make up `share` of the total."""
 
     share: float
     workloads: int
 
 
 class Catalogue(Document):
-    """All workloads, those with the largest share first."""
+    """Lists all workloads of one level, those with the largest share first."""
 
     title: str
     level: Level
     by: Measure
     problems: int
-    """Decompositions that were read."""
+    """Number of decompositions that were read."""
     instances: int
     flops: int
     bytes: int
     time_s: float | None = None
-    """Of all instances that have a time; absent where nothing was measured."""
+    """Time of all instances of measured workloads; absent if nothing was measured."""
     measured_on: str | None = None
     curve: list[Point]
     notes: list[str] = Field(default_factory=list)
@@ -142,7 +142,7 @@ class Catalogue(Document):
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """One component file of one model, and its instances there."""
+    """A component file of one model, and its instances there."""
 
     found: Found
     nodes: tuple[Node, ...]
@@ -189,7 +189,7 @@ def collect(subject: Subject, level: Level = "kernel") -> Catalogue:
 
 
 def sort(catalogue: Catalogue, by: Measure) -> Catalogue:
-    """The same, by another measure: shares, order, curve and families."""
+    """Return the catalogue sorted by a measure, with shares, curve and families by it."""
     amounts = {row.id + row.mode: _amount(row, by) for row in catalogue.workloads}
     total = sum(amounts.values())
 
@@ -213,7 +213,7 @@ def sort(catalogue: Catalogue, by: Measure) -> Catalogue:
 
 
 def curve(cumulative: Sequence[float]) -> list[Point]:
-    """How few of them make up how much."""
+    """Return, for each share in SHARES, how many of the first workloads make it up."""
     points = []
     for share in SHARES:
         needed = next((n for n, c in enumerate(cumulative, 1) if c >= share - 1e-9), None)
@@ -223,7 +223,7 @@ def curve(cumulative: Sequence[float]) -> list[Point]:
 
 
 def choose(catalogue: Catalogue, operations: Sequence[str], first: int | None) -> list[Workload]:
-    """Return the first so many workloads that run some operations, or of all for none.
+    """Return the first workloads that run one of the operations; of all workloads if none is given.
 
     Raises:
         UsageError: no workload has such an operation.
@@ -242,14 +242,14 @@ def choose(catalogue: Catalogue, operations: Sequence[str], first: int | None) -
 
 
 def source_of(workload: Workload, subject: Subject) -> Path:
-    """The component file in the first model that has it."""
+    """Return the path of the component file in the first model that uses the workload."""
     use = workload.uses[0]
     place = next(found for found in subject.problems if found.label == use.problem)
     return place.directory / use.path
 
 
 def to_rows(workloads: Iterable[Workload]) -> list[dict[str, Any]]:
-    """A flat record each, for tables that other programs read."""
+    """Return a flat record for each workload, for tables that other programs read."""
     rows = []
     for row in workloads:
         record = row.model_dump(exclude={"timing"})
@@ -286,7 +286,7 @@ def _mode(found: Found) -> Mode:
 
 
 def _by_code(file: Path) -> str | None:
-    """Digest of a component's code without its docstring; None where it is no Python."""
+    """Return a digest of a component's code without its docstring; None if it is not Python."""
     try:
         code = ast.parse(read_file(file))
     except (SyntaxError, ValueError):
@@ -297,7 +297,7 @@ def _by_code(file: Path) -> str | None:
 
 
 def _by_name(node: Node) -> str:
-    """What stands for an identity where a tree says none: the file's name and its tensors."""
+    """Return a digest of the file's name and tensors, for a tree that has no identities."""
     facts = (Path(node.path).stem, node.operations, node.input_shapes, node.input_dtypes)
     return hashlib.sha256(repr((*facts, node.input_strides)).encode()).hexdigest()[:16]
 
@@ -340,7 +340,7 @@ def _workload(key: tuple[Mode, str], sightings: list[Sighting]) -> Workload:
 
 
 def _named_apart(rows: list[Workload]) -> list[Workload]:
-    """Names are unique within a model only: what shares one here says its inputs, too."""
+    """Make names unique, which they are only within a model: add input shapes, then the digest."""
     for extra in (_inputs, lambda row: row.id[:8], lambda row: row.mode):
         counts = Counter(row.name for row in rows)
         rows = [

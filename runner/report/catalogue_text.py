@@ -1,4 +1,4 @@
-"""The catalogue as text: the workloads, the families, the curve."""
+"""Prints the catalogue as text: its workloads or families, and its totals."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ RIGHT = {"instances", "models", "FLOPs", "bytes", "FLOP/B", "time", "share", "su
 
 
 def show(catalogue: Catalogue, chosen: Sequence[Workload], shown: int, console: Console) -> None:
-    """The workloads with the largest share, then what the whole is."""
+    """Print the workloads with the largest share, then the totals of the catalogue."""
     timed = catalogue.by == "time"
     columns = ["workload", "tensors", "instances", "models", "FLOPs", "bytes", "FLOP/B"]
     table = _table([*columns, *(["time"] if timed else []), "share", "sum"])
@@ -39,7 +39,7 @@ def show(catalogue: Catalogue, chosen: Sequence[Workload], shown: int, console: 
 
 
 def show_families(catalogue: Catalogue, shown: int, console: Console) -> None:
-    """The families with the largest share."""
+    """Print the families with the largest share, then the totals of the catalogue."""
     table = _table(["family", "workloads", "instances", "models", "share"])
     for family in catalogue.families[:shown]:
         counts = (family.workloads, family.instances, family.problems)

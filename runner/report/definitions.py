@@ -1,9 +1,9 @@
-"""Definitions: workloads as FlashInfer-Bench and SOL-ExecBench describe them.
+"""Writes workloads as definitions, the form that FlashInfer-Bench and SOL-ExecBench read.
 
-A definition is a function of named tensors whose dimensions are named axes. Members of a family
-share one, with the sizes that vary as `var` axes, where the function has no size in it and random
-tensors are as good as the model's; any other workload has a definition of its own, of constants,
-with the component's own class and inputs in it.
+A definition is a function of named tensors whose dimensions are named axes. Workloads of a family
+share a definition, in which the sizes that vary are `var` axes, if the function's code holds no
+sizes and random inputs are as good as the model's. Any other workload has a definition of its own
+with constant axes, which contains the component's class and draws its own inputs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ITEM_BYTES = {
     "float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1,
     "int64": 8, "int32": 4, "int16": 2, "int8": 1, "bool": 1,
 }  # fmt: skip
-"""The dtypes that both formats have."""
+"""Bytes per element of the dtypes that both formats have."""
 FLASHINFER_LACKS = {"float64"}
 ENTRYPOINT = "make_inputs"
 ANY_VALUES = (
@@ -35,24 +35,24 @@ ANY_VALUES = (
     "adaptive_", "mean", "sum", "scaled_dot_product", "swiglu", "rms_norm", "transpose_copy",
     "permute_copy", "stack", "pad", "hardtanh", "leaky_relu", "hardswish", "mish", "elu",
 )  # fmt: skip
-"""Operations that normal values suit as well as those which reach them in the model."""
+"""Prefixes of operations for which normal random inputs are as good as the model's values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A named tensor of a kernel."""
+    """A named input, weight or output of a workload."""
 
     name: str
     shape: tuple[int, ...]
     dtype: str
     weight: str | None = None
     plain: bool = True
-    """Normal random values, contiguous, are as good as what the component draws."""
+    """Whether contiguous normal random values are as good as those that the component draws."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """One workload, ready to be defined."""
+    """A workload with all that its definition is made from."""
 
     workload: Workload
     source: str
@@ -63,7 +63,7 @@ class Subject:
 
     @property
     def general(self) -> bool:
-        """Its function holds no size, and random tensors will do."""
+        """Whether the function's code holds no sizes and random inputs are good enough."""
         return (
             self.function is not None
             and all(tensor.plain for tensor in self.inputs)
@@ -72,28 +72,28 @@ class Subject:
 
     @property
     def ranks(self) -> tuple[int, ...]:
-        """The number of dimensions of each input and output: a bias may broadcast from several."""
+        """Number of dimensions of each input and output; a bias may broadcast from several."""
         return tuple(len(tensor.shape) for tensor in (*self.inputs, *self.outputs))
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """What both formats share, and the workloads that belong to it."""
+    """A definition as both formats have it, with its workloads."""
 
     name: str
     document: dict[str, Any]
     workloads: list[dict[str, Any]]
     subjects: tuple[Subject, ...]
     custom: bool
-    """Its inputs are made by its own code."""
+    """Whether the definition's own code makes its inputs."""
     notes: list[str] = field(default_factory=list)
 
 
 def read(workload: Workload, file: Path) -> Subject:
-    """What there is to say of a workload's tensors.
+    """Read a workload's component file, and describe its tensors.
 
     Raises:
-        ValueError: a dtype that neither format has, or a tree that does not say all.
+        ValueError: the formats lack one of the dtypes, or the tree lacks the dtypes of weights.
     """
     if workload.weight_dtypes.keys() != workload.weight_shapes.keys():
         raise ValueError("its tree does not say the dtypes of weights: decompose the problem again")
@@ -136,7 +136,7 @@ def read(workload: Workload, file: Path) -> Subject:
 
 
 def define(subjects: Sequence[Subject]) -> list[Definition]:
-    """Definitions of all of them: families together where that can be, the others alone."""
+    """Return the definitions of workloads: shared by a family where possible, else one for each."""
     families: dict[tuple[str, str, tuple[int, ...]], list[Subject]] = defaultdict(list)
     for subject in subjects:
         shared = _anonymous(subject.function) if subject.function and subject.general else None
@@ -150,7 +150,7 @@ def define(subjects: Sequence[Subject]) -> list[Definition]:
 
 
 def _anonymous(function: Function) -> str:
-    """The function with numbers for its arguments' names, which are their authors'."""
+    """Return the function's text with numbered arguments: their names are the authors' choice."""
     numbers = {argument.name: f"a{i}" for i, argument in enumerate(function.arguments)}
     code = ast.parse(function.text)
     for node in ast.walk(code):
@@ -162,7 +162,7 @@ def _anonymous(function: Function) -> str:
 
 
 def _family(members: list[Subject]) -> Definition | None:
-    """One definition with the sizes that vary as axes; None where an output's follows from none."""
+    """Return one definition with varying sizes as axes; None if only outputs have such a size."""
     first = members[0]
     slots: dict[tuple[int, ...], str] = {}
     axes: dict[str, dict[str, Any]] = {}
@@ -199,7 +199,7 @@ def _family(members: list[Subject]) -> Definition | None:
 
 
 def _alone(subject: Subject) -> Definition:
-    """One workload: every axis a constant, its inputs as the component draws them."""
+    """Return a definition of one workload: constant axes, inputs as the component draws them."""
     axes: dict[str, dict[str, Any]] = {}
     by_value: dict[int, str] = {}
     shapes: dict[str, list[str]] = {}
@@ -221,7 +221,7 @@ def _alone(subject: Subject) -> Definition:
 
 
 def own_code(subject: Subject) -> str:
-    """The component's class and inputs, a `run` that takes its weights, and what makes them all."""
+    """Return code with the component's class, a `run` that takes its weights, and its inputs."""
     body = [
         node
         for node in ast.parse(subject.source).body
@@ -281,7 +281,7 @@ def _document(
 
 
 def to_lines(records: Sequence[dict[str, Any]]) -> str:
-    """JSON lines."""
+    """Return the records as JSON lines."""
     return "".join(json.dumps(record) + "\n" for record in records)
 
 
@@ -290,7 +290,7 @@ def _op(subject: Subject) -> str:
 
 
 def _uuid(subject: Subject) -> str:
-    """The same workload has the same everywhere."""
+    """Return a UUID that is the same for the same workload in every run and on every machine."""
     return str(
         uuid.uuid5(uuid.NAMESPACE_OID, f"kdrun {subject.workload.mode} {subject.workload.id}")
     )
@@ -302,7 +302,7 @@ def _identifier(name: str, taken: set[str]) -> str:
 
 
 def _drawn(source: str, any_values: bool) -> list[bool]:
-    """For each input, whether contiguous normal values stand for what get_inputs() draws."""
+    """Return for each input whether contiguous normal values can replace those of get_inputs()."""
     for node in ast.parse(source).body:
         if isinstance(node, ast.FunctionDef) and node.name == "get_inputs":
             last = node.body[-1]
@@ -313,14 +313,14 @@ def _drawn(source: str, any_values: bool) -> list[bool]:
 
 
 def _is_plain(node: ast.expr, any_values: bool) -> bool:
-    """`torch.randn(...)`, and where values make no difference also one with `.abs()` and such."""
+    """Return whether an input is `torch.randn(...)`; with `any_values` also `.abs()` of it etc."""
     called = [call.func for call in ast.walk(node) if isinstance(call, ast.Call)]
     names = {ast.unparse(f) for f in called if not isinstance(f, ast.Attribute)}
     for function in called:
         if isinstance(function, ast.Attribute):
             of_torch = ast.unparse(function.value) == "torch"
             names.add(f"torch.{function.attr}" if of_torch else function.attr)
-    if names == {"torch.randn"}:  # a scale makes no difference
+    if names == {"torch.randn"}:  # a scaled torch.randn is as good
         return isinstance(node, (ast.Call, ast.BinOp)) or any_values
     drawn = names & {"torch.randn", "torch.rand"}
     functions = {"torch.relu", "torch.sigmoid", "torch.tanh", "torch.exp"}

@@ -1,7 +1,7 @@
-"""This file knows about how two decompositions differ: levels, kernels, coverage.
+"""Compares two decompositions: levels, kernels, coverage.
 
-Of two versions of kdrun, or a person's and ours. Kernels are compared by what they compute, not by
-what their files are called.
+They may come from two versions of kdrun, or one of them from a person. Kernels are compared by
+their operations and tensors, not by the names of their files.
 """
 
 from __future__ import annotations
@@ -24,58 +24,58 @@ from runner.tree.version_1 import read_any_version
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two, counted."""
+    """Counts of one of the two decompositions."""
 
     directory: str
     source_sha256: str
     kdrun_version: str
     mode: str
     files: dict[str, int]
-    """Component files by level."""
+    """Number of component files by level."""
     instances: dict[str, int]
-    """Nodes by level."""
+    """Number of nodes of the tree by level."""
     operations: dict[str, int]
-    """Kernel instances by operation."""
+    """Number of kernel instances by operation."""
     flops: int
     bytes: int
-    """Of all kernel instances."""
+    """Bytes of all kernel instances."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A kernel that one of them has more often than the other."""
+    """A kernel that one of the decompositions has more often than the other."""
 
     kernel: str
-    """Its file in the one that has it."""
+    """Name of its file in a decomposition that has it."""
     operation: str
     tensors: str
     a: int
     b: int
-    """Instances in each."""
+    """Number of instances in the second decomposition; `a` is that of the first."""
     flops: int
-    """Of one instance."""
+    """FLOPs of one instance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Two decompositions, side by side."""
+    """The comparison of two decompositions."""
 
     a: Side
     b: Side
     changes: tuple[Change, ...]
     shared: int
-    """Kernel instances that both have."""
+    """Number of kernel instances that both have."""
     shared_flops: int
     rewritten: int
-    """Unique kernels on the same tensors in both, whose workload is not the same."""
+    """Number of unique kernels on the same tensors in both whose code differs."""
     respelled: tuple[str, ...]
-    """Some of them, by file."""
+    """File names of the first of these kernels."""
     unidentified: int
-    """Unique kernels on the same tensors in both, of which a tree does not say the workload."""
+    """Number of unique kernels on the same tensors in both that a tree gives no identity of."""
 
     @property
     def same(self) -> bool:
-        """Nothing that matters differs: not the names of files, nor who wrote them."""
+        """Whether the decompositions are equal, apart from file names and from who wrote them."""
         return (
             not self.changes
             and not self.rewritten
@@ -86,7 +86,7 @@ class Difference:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """For programs."""
+        """Return the comparison as a JSON document, for programs."""
         return {"same": self.same} | asdict(self)
 
 
@@ -94,7 +94,7 @@ def compare(first: Path, second: Path) -> Difference:
     """Compare two decomposition directories.
 
     Raises:
-        DecompositionError: one of them is none.
+        DecompositionError: one of the directories is not a decomposition.
     """
     one, two = read_any_version(first), read_any_version(second)
     kernels_one, kernels_two = _kernels(one), _kernels(two)
@@ -137,7 +137,7 @@ def _kernels(tree: Tree) -> dict[Hashable, list[Node]]:
 
 
 def _signature(node: Node) -> Hashable:
-    """The operations of a kernel and the tensors that it runs on, whatever they are called."""
+    """Return a kernel's operation and its tensors' shapes and dtypes, without their names."""
     return (
         node.operation,
         tuple(sorted(_tensors(node.input_shapes, node.input_dtypes))),
@@ -155,7 +155,8 @@ def _tensors(
 def _respelled(
     kernels_one: dict[Hashable, list[Node]], kernels_two: dict[Hashable, list[Node]]
 ) -> tuple[list[str], int]:
-    """Kernels on the same tensors whose workloads differ; and how many trees identify none of."""
+    """Return the files of kernels on the same tensors whose identities differ, and how many kernels
+    have no identity in one of the trees."""
     names, unidentified = [], 0
     for key in kernels_one.keys() & kernels_two.keys():
         mine, theirs = ({node.identity for node in k[key]} for k in (kernels_one, kernels_two))
@@ -190,7 +191,7 @@ def _side(directory: Path, tree: Tree) -> Side:
 
 
 def show(difference: Difference, console: Console, most: int = 20) -> None:
-    """Levels, then operations that differ, then kernels, those with the most work first."""
+    """Print levels, then operations that differ, then kernels, those with the most work first."""
     a, b = difference.a, difference.b
     console.print(f"A  {a.directory}  (kdrun {a.kdrun_version}, {a.mode})", soft_wrap=True)
     console.print(f"B  {b.directory}  (kdrun {b.kdrun_version}, {b.mode})", soft_wrap=True)

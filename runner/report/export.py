@@ -1,4 +1,4 @@
-"""Workloads written for other tools: KernelBench, SOL-ExecBench and FlashInfer-Bench.
+"""Exports workloads for other tools: KernelBench, SOL-ExecBench and FlashInfer-Bench.
 
 `kernelbench/level<N>/<n>_<name>.py`, `sol-execbench/<name>/{definition.json, workload.jsonl}`,
 `flashinfer-bench/{definitions, workloads, blob}/...`.
@@ -36,7 +36,7 @@ _write = partial(write_atomically, setting="--export")
 MOST_BLOB_BYTES = 256 << 20
 TIMEOUT_S = 300.0
 NOT_JUDGED = "not_judged"
-"""Folder in `kernelbench/` for what its harness cannot judge; no loader takes it for a level."""
+"""Folder in `kernelbench/` for workloads that its harness cannot judge; loaders skip it."""
 
 _README = """# Workloads of {title}
 
@@ -75,14 +75,14 @@ def export(
     with_inputs: bool = False,
     memory_bytes: int | None = None,
 ) -> list[str]:
-    """Write the workloads in all three formats; return what could not be said, a sentence each.
+    """Write the workloads in all three formats; return what could not be written, a sentence each.
 
-    `with_inputs`: draw the inputs that FlashInfer-Bench cannot draw, and store them.
+    With `with_inputs`, the inputs that FlashInfer-Bench cannot draw are drawn and stored.
 
     Raises:
-        UsageError: the directory holds something.
-        StoreError: it cannot be written to.
-        ClusterError: there is no memory to draw inputs in.
+        UsageError: the directory is not empty.
+        StoreError: the directory cannot be written to.
+        ClusterError: there is not enough memory to draw inputs.
     """
     from runner import __version__
 
@@ -133,7 +133,7 @@ def export(
 
 
 def _limited(chosen: Sequence[Workload]) -> str:
-    """The README's paragraph on what KernelBench's harness cannot judge; empty where it can all."""
+    """Return the README's paragraph on workloads that the harness cannot judge, if any."""
     limited = Counter(limit for row in chosen for limit in row.harness_limits)
     reasons = [f"- {limit} ({n}): {EXPLANATIONS[limit]}" for limit, n in limited.most_common()]
     count = sum(bool(row.harness_limits) for row in chosen)
@@ -148,9 +148,10 @@ def _sol_execbench(definition: Definition, folder: Path) -> None:
 def _flashinfer_bench(
     definitions: Sequence[Definition], root: Path, with_inputs: bool, memory_bytes: int | None
 ) -> list[str]:
-    """Write definitions whose inputs are random; others too where their inputs may be stored.
+    """Write FlashInfer-Bench's files; return what could not be written, a sentence each.
 
-    FlashInfer-Bench has no inputs that a definition's own code draws.
+    FlashInfer-Bench cannot call a definition's own code to draw inputs. So definitions that need
+    such inputs are written only with `with_inputs`, which stores the inputs in files.
     """
     notes = []
     left: list[str] = []
@@ -188,7 +189,7 @@ def _flashinfer_bench(
 
 
 def _special(definition: Definition) -> list[Tensor]:
-    """Inputs of a definition that random values cannot stand for."""
+    """Return the inputs of a definition that random values cannot replace."""
     inputs = definition.subjects[0].inputs if definition.custom else ()
     return [tensor for tensor in inputs if not tensor.plain]
 

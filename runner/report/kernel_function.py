@@ -1,7 +1,7 @@
-"""This file knows about writing a kernel's class as one function of its tensors, weights included.
+"""Rewrites a kernel's class as one function of its tensors, weights included.
 
-`self.fc(x)` with `self.fc = nn.Linear(...)` becomes `F.linear(x, weight, bias)`. What keeps more
-state than its weights (a recurrent layer, a table that is computed) has no such form here.
+`self.fc(x)` with `self.fc = nn.Linear(...)` becomes `F.linear(x, weight, bias)`. A kernel with
+other state than its weights (a recurrent layer, a computed table) cannot be rewritten.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ _TRANSPOSED = (
     ("stride", "1"), ("padding", "0"), ("output_padding", "0"), ("groups", "1"), ("dilation", "1"),
 )  # fmt: skip
 
-# Module -> function, weights in the function's order, attributes with what is usual.
 FUNCTIONS: dict[str, tuple[str, tuple[str, ...], tuple[tuple[str, str], ...]]] = {
     "Linear": ("F.linear", ("weight", "bias"), ()),
     **{f"Conv{d}d": (f"F.conv{d}d", ("weight", "bias"), _CONV) for d in (1, 2, 3)},
@@ -32,33 +31,36 @@ FUNCTIONS: dict[str, tuple[str, tuple[str, ...], tuple[tuple[str, str], ...]]] =
     },
     "Embedding": ("F.embedding", ("weight",), (("padding_idx", "None"),)),
 }
-"""A batch norm is that of eval(): its statistics are inputs."""
+"""Function, weights in its order, and attributes with their defaults, by module class.
+
+Batch norms are those of eval() mode: their statistics are inputs.
+"""
 
 
 SHAPES = {"view", "reshape", "expand", "repeat", "zeros", "ones", "randn", "empty", "full", "rand",
           "arange", "split", "eye"}  # fmt: skip
-"""Calls whose numbers are sizes."""
+"""Functions and methods whose integer arguments are sizes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """A tensor that `run` is given."""
+    """A tensor argument of `run`."""
 
     name: str
     weight: str | None
-    """Its name in the component; None: it is an input of the component's forward."""
+    """Name of the weight in the component; None for an input of the component's forward."""
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A kernel as text: `def run(x, weight, bias): ...`, with what it imports."""
+    """A kernel as a function: imports and `def run(x, weight, bias): ...`."""
 
     arguments: tuple[Argument, ...]
     text: str
 
 
 def as_function(source: str, weights: list[str], mode: str) -> Function | None:
-    """The kernel file as one function, or None where it has no such form."""
+    """Return a kernel file's code as one function, or None if it cannot be rewritten."""
     classes = [node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)]
     if len(classes) != 1:
         return None
@@ -83,7 +85,7 @@ def as_function(source: str, weights: list[str], mode: str) -> Function | None:
 
 
 def has_sizes(text: str) -> bool:
-    """Whether a number in the code says how large something is, which holds for one size alone."""
+    """Return whether the code holds a number that is a size, and so works for one size only."""
     sized: list[ast.expr | None] = []
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Slice):
@@ -108,14 +110,15 @@ def _imports(lines: list[str]) -> str:
 
 
 def _modules(init: ast.FunctionDef | None) -> dict[str, tuple[str, dict[str, str]]] | None:
-    """Attribute -> (module, its arguments); None where __init__ does anything else than make them.
+    """Return the module class and arguments of each attribute, by name.
 
-    Parameters are in `weights` already, whatever they start from.
+    None if `__init__` does anything but create modules and parameters. The initial values of
+    parameters do not matter: the function gets its weights as arguments.
     """
     found: dict[str, tuple[str, dict[str, str]]] = {}
     for statement in init.body[1:] if init else []:
         if isinstance(statement, ast.Expr) and "register_buffer" not in ast.unparse(statement):
-            continue  # a value to start from
+            continue  # an initial value of a parameter
         if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Call):
             return None
         kind = ast.unparse(statement.value.func)
@@ -130,6 +133,8 @@ def _modules(init: ast.FunctionDef | None) -> dict[str, tuple[str, dict[str, str
 
 
 class _Rewriting(ast.NodeTransformer):
+    """Replaces calls of modules and reads of weights by functions and arguments."""
+
     def __init__(
         self, modules: dict[str, tuple[str, dict[str, str]]], weights: list[str], taken: set[str]
     ) -> None:
@@ -137,7 +142,7 @@ class _Rewriting(ast.NodeTransformer):
         self.weights = set(weights)
         self.taken = taken
         self.given: dict[str, str] = {}
-        """Weight -> the argument that it is."""
+        """Name of the argument that replaces each weight."""
         self.failed = False
 
     def _argument(self, weight: str) -> str:

@@ -1,8 +1,8 @@
-"""KernelBench's harness: which workloads it cannot judge, and components as files that suit it.
+"""Finds workloads that KernelBench's harness cannot judge, and adapts components to the harness.
 
-It builds `Model` of a problem and `ModelNew` of an answer, casts every input to one floating-point
-dtype, moves it to a GPU, and compares the two outputs in five trials. `docs/kernelbench.md` says
-what follows from that.
+The harness builds `Model` of a problem and `ModelNew` of an answer, casts every input to one
+floating-point dtype, moves it to a GPU, and compares the two outputs in five trials.
+`docs/kernelbench.md` describes the consequences.
 """
 
 import ast
@@ -20,7 +20,7 @@ LEVELS = {"kernel": 1, "fusion": 2, "layer": 3, "model": 3}
 """KernelBench's level for each abstraction level: operations, fusions, architectures."""
 GPU_BYTES = 80 << 30
 _FLOATING = {"float64", "float32", "float16", "bfloat16"}
-"""Dtypes that a cast to another of them leaves meaning the same: an 8-bit one has its own range."""
+"""Dtypes that can be cast to each other; an 8-bit dtype has a range of its own."""
 _COMPLEX = {"complex64", "complex128"}
 _PRECISIONS = {"bfloat16": "bf16", "float16": "fp16"}
 _MODE_MATTERS = re.compile(r"nn\.(BatchNorm|InstanceNorm|Dropout|AlphaDropout)")
@@ -50,7 +50,7 @@ EXPLANATIONS: dict[Limit, str] = {
 
 
 def limits(node: Node) -> list[Limit]:
-    """Return why the harness cannot judge a component; empty where it can."""
+    """Return the reasons why the harness cannot judge a component; empty if it can."""
     found: list[Limit] = []
     if not node.input_shapes:
         found.append("no input")
@@ -68,16 +68,16 @@ def limits(node: Node) -> list[Limit]:
 
 
 def precision(dtypes: Mapping[str, str]) -> str:
-    """Return the `precision` that the harness has to be given for inputs and weights of these."""
+    """Return the harness's `precision` argument for inputs and weights of these dtypes."""
     codes = [code for dtype, code in _PRECISIONS.items() if dtype in dtypes.values()]
     return codes[0] if codes else "fp32"
 
 
 def problem_text(text: str, mode: str) -> str:
-    """Return a component as a problem that means the same when the harness calls it.
+    """Return a component's text as a problem that computes the same when the harness calls it.
 
-    The harness never calls `eval()`, and packs windows of larger tensors together when it casts or
-    moves inputs: the file makes its mode and the layout of its inputs itself.
+    The harness never calls `eval()`, and makes views of larger tensors contiguous when it casts or
+    moves inputs. So the file sets its mode and makes such views itself.
     """
     return _with_layouts(_with_mode(text, mode))
 
@@ -94,15 +94,15 @@ def _with_mode(text: str, mode: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """An input that is a view of another tensor, which cannot be cast or moved as it is."""
+    """An input that is a view of another tensor, and loses its layout if it is cast or moved."""
 
     argument: str
     source: str
-    """Name of the tensor that forward takes instead."""
+    """Name of the tensor that forward takes instead of the view."""
     base: ast.expr
-    """That tensor, in get_inputs()."""
+    """Expression of that tensor in get_inputs()."""
     call: str
-    """`[:, :4].permute(1, 0)`."""
+    """Code that makes the view from the tensor, such as `[:, :4].permute(1, 0)`."""
 
 
 def _with_layouts(text: str) -> str:
@@ -146,7 +146,7 @@ def _with_layouts(text: str) -> str:
 
 
 def _function(text: str, name: str) -> ast.FunctionDef | None:
-    """A function of the file, or a method of its class Model."""
+    """Return a function of the file, or a method of its class Model; None if it has neither."""
     tree = ast.parse(text)
     model = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Model"]
     places = [*tree.body, *(n for c in model for n in c.body)]
@@ -155,18 +155,18 @@ def _function(text: str, name: str) -> ast.FunctionDef | None:
 
 
 def _value(draw: ast.FunctionDef, element: ast.expr) -> tuple[ast.expr, ast.Assign | None]:
-    """An element of what get_inputs() returns, or what is assigned to the name that it is."""
+    """Return an input's expression, and its assignment if get_inputs() returns it by name."""
     name = ast.unparse(element)
     reads = [n for n in ast.walk(draw) if isinstance(n, ast.Name) and n.id == name]
     for statement in draw.body:
         if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == name:
-            # Written once and read once: by the return.
+            # Two occurrences of the name: this assignment, and the return statement.
             return (statement.value, statement) if len(reads) == 2 else (element, None)
     return element, None
 
 
 def _view(argument: str, value: ast.expr) -> _View | None:
-    """The view that an input is; None where a move keeps its layout: a permuted one's, say."""
+    """Return the view that an input is, or None if moving the input keeps its layout."""
     base = value
     if isinstance(base, ast.Call) and _is_call(base, {"permute"}):
         base = base.func.value  # type: ignore[attr-defined]
@@ -190,7 +190,7 @@ def _is_slice(index: ast.expr) -> bool:
 
 
 def _needed_bytes(node: Node) -> int:
-    """Bytes of a trial: inputs once, weights and outputs of two models, and their difference."""
+    """Return the bytes of a trial: inputs, weights and outputs of two models, and a difference."""
 
     def size(shapes: Mapping[str, list[int]], dtypes: Mapping[str, str]) -> int:
         return sum(prod(s) * _item_bytes(dtypes.get(name, "")) for name, s in shapes.items())
@@ -201,5 +201,5 @@ def _needed_bytes(node: Node) -> int:
 
 
 def _item_bytes(dtype: str) -> int:
-    """The harness has 4 bytes for a number, or 2 where the model has no more."""
+    """Return the bytes per number in the harness: 2 for the 16-bit dtypes, 4 for all others."""
     return 2 if dtype in _PRECISIONS else 4

@@ -1,4 +1,4 @@
-"""Measures a catalogue's workloads, each in a child of its own."""
+"""Measures the time of a catalogue's workloads, each in a child process of its own."""
 
 import json
 import tempfile
@@ -14,7 +14,7 @@ from runner.report.subject import Subject
 
 TIMEOUT_S = 120.0
 ROOM = 2.5
-"""A run needs its tensors, copies that an operator makes, and what drawing them takes."""
+"""Memory of a run relative to its tensors: operators copy them, and drawing them needs more."""
 PROCESS_BYTES = GIB
 
 
@@ -30,8 +30,8 @@ def measure(
     """Time the chosen workloads, one after the other, and sort the catalogue by time.
 
     Raises:
-        UsageError: there is no such device here.
-        ClusterError: there is no memory to do it in.
+        UsageError: this machine has no such device.
+        ClusterError: there is not enough free memory.
     """
     limit = usable_bytes(memory_bytes)
     timed: dict[tuple[str, str], Workload] = {}

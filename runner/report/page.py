@@ -1,7 +1,7 @@
-"""This file knows about the report: one page that holds a run, its problems and all their files.
+"""Writes the report: one web page that holds a run, its problems and all their files.
 
-The page needs no network. What one problem needs is packed (gzip, base64) and unpacked by the
-browser when somebody looks at it, so that a run of hundreds opens at once.
+The page needs no network. The data of each problem are packed (gzip, base64), and the browser
+unpacks them when the problem is opened, so that a page of hundreds of problems loads at once.
 """
 
 import base64
@@ -39,7 +39,7 @@ OWN = (
     "problem.js",
     "main.js",
 )
-"""One script in the page, in this order."""
+"""Scripts of our own, which the page joins into one in this order."""
 STYLES = ("vendor/uplot.min.css", "page.css")
 
 LISTED_WORKLOADS = 500
@@ -47,10 +47,10 @@ CURVE_POINTS = 400
 
 
 def write(subject: Subject, path: Path) -> None:
-    """Write the page.
+    """Write the page to a file.
 
     Raises:
-        StoreError: it cannot be written there.
+        StoreError: the file cannot be written.
     """
     if path.is_dir():
         raise StoreError(f"{path}: a directory", hint="name a file with --to")
@@ -58,7 +58,7 @@ def write(subject: Subject, path: Path) -> None:
 
 
 def render(subject: Subject) -> str:
-    """The page's text; the same for the same files."""
+    """Return the page's text, which is the same for the same files."""
     catalogue = collect(subject)
     packed = [
         f'<script type="text/plain" id="problem-{number}">{_packed(_problem(found))}</script>'
@@ -91,7 +91,7 @@ def _licence(script: str) -> str:
 
 
 def _embedded(value: Any) -> str:
-    """JSON that no text in it can end: not with `</script>`, nor with `<!--`."""
+    """Return JSON for a script element; `<` is escaped, so that no text in it ends the element."""
     return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
 
 
@@ -100,7 +100,7 @@ def _packed(value: Any) -> str:
     return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
 
 
-# --- what the page opens with ---------------------------------------------------------------------
+# --- data of the first view -----------------------------------------------------------------------
 
 
 def _run(subject: Subject) -> dict[str, Any]:
@@ -192,7 +192,7 @@ def _workloads(catalogue: Catalogue) -> dict[str, Any]:
 
 
 def _curve(catalogue: Catalogue) -> list[list[float]]:
-    """[workloads, share] pairs: all of the first hundred, then ever fewer."""
+    """Return pairs [workloads, share]: each of the first hundred, then every `step`-th."""
     cumulative = [row.cumulative for row in catalogue.workloads]
     last = len(cumulative)
     step = max(1, last // CURVE_POINTS)
@@ -200,7 +200,7 @@ def _curve(catalogue: Catalogue) -> list[list[float]]:
     return [[n, round(cumulative[n - 1], 5)] for n in kept]
 
 
-# --- what one problem needs -----------------------------------------------------------------------
+# --- data of one problem --------------------------------------------------------------------------
 
 
 def _problem(found: Found) -> dict[str, Any]:
@@ -232,7 +232,7 @@ def _texts(directory: Path, names: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _gates(directory: Path) -> list[dict[str, Any]]:
-    """What verification wrote; a decomposition that nobody verified has none."""
+    """Return the gates from verification's results; empty if there are none that can be read."""
     try:
         text = read_text(directory / "verification/test_results.json")
         gates = json.loads(text)["gates"]

@@ -1,4 +1,4 @@
-"""This file knows about writing the catalogue as Parquet; the one place that imports pyarrow."""
+"""Writes the catalogue as a Parquet file; the only module that imports pyarrow."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,7 +8,7 @@ from runner.report.catalogue import Workload, to_rows
 
 
 def write(workloads: Sequence[Workload], path: Path) -> None:
-    """One row a workload; its uses are a list of records.
+    """Write one row for each workload; its uses are a list of records.
 
     Raises:
         UsageError: pyarrow is not installed.

@@ -1,4 +1,4 @@
-"""Times one component file; it runs in a child, and alone imports torch."""
+"""Times one component file; runs in a child process, which imports torch."""
 
 import importlib.util
 import json
@@ -13,17 +13,17 @@ WARM_UP_S = 0.05
 FEWEST_RUNS = 10
 MOST_RUNS = 200
 ENOUGH_S = 0.5
-"""Repeated until there are so many runs that took so long together."""
+"""Timing ends after at least FEWEST_RUNS runs that took ENOUGH_S seconds together."""
 BUDGET_S = 20.0
-"""A slow kernel is given up on repeating after this, with whatever runs there are."""
+"""Timing of a slow kernel ends after this time, however few runs there are."""
 FAR = 5.0
-"""An outlier lies so many scaled median deviations above the median."""
+"""An outlier is more than this many scaled median deviations above the median."""
 
 
 def time_file(argument: str) -> str:
     """Time the component in `argument` (JSON): `file`, `mode`, `device`, `threads`.
 
-    A child's function. Returns JSON: the Timing, or `error`.
+    Return JSON: the fields of Timing, or `error`. A child process calls it.
     """
     import torch
 
@@ -40,7 +40,7 @@ def time_file(argument: str) -> str:
         inputs = moved(module.get_inputs(), asked["device"])
         with torch.no_grad():
             runs = repeat(lambda: model(*inputs), _clock(device))
-    except Exception as error:  # whoever wrote the file: what it raises is why there is no time
+    except Exception as error:  # the file may be anybody's code: its error is the answer
         return json.dumps({"error": _short(error)})
     return json.dumps(summary(runs))
 
@@ -48,7 +48,7 @@ def time_file(argument: str) -> str:
 def repeat(
     run: Callable[[], object], clock: Callable[[Callable[[], object]], float]
 ) -> list[float]:
-    """Seconds of each run after the warm-up."""
+    """Return the seconds of each run after the warm-up."""
     started = time.monotonic()
     for done in range(MOST_RUNS):
         spent = time.monotonic() - started
@@ -66,7 +66,7 @@ def repeat(
 
 
 def summary(seconds: Sequence[float]) -> dict[str, float | int]:
-    """Median and spread; an outlier is far above the median, by the other runs' own spread."""
+    """Return the fields of Timing; outliers are far above the median, measured by the spread."""
     median = statistics.median(seconds)
     deviation = statistics.median(abs(s - median) for s in seconds) * 1.4826
     limit = median + FAR * max(deviation, 0.02 * median)

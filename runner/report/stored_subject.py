@@ -1,4 +1,4 @@
-"""This file knows about a subject that is in a store: pulled aside, looked at, and dropped."""
+"""Opens the subject of a report, from this machine or pulled temporarily from a store."""
 
 import tempfile
 from collections.abc import Iterator
@@ -15,12 +15,13 @@ from runner.store.manifest import MANIFEST_FILE
 
 @contextmanager
 def subject(what: str, settings: Settings) -> Iterator[Subject]:
-    """What `RUN|DIR` names here, or a RUN of the store where one is set and it is not here.
+    """Yield the subject that `RUN|DIR` names on this machine, or else in the store.
 
-    Its files are there until the end. What the store lacks, or has damaged, is in the notes.
+    A run from the store is pulled into a temporary directory, which is deleted at the end. Problems
+    that the store lacks or has damaged are named in the notes.
 
     Raises:
-        KdrunError: as `find` and `stored.bring` do.
+        KdrunError: as `find_subject` and `stored_results.bring` do.
     """
     here = Path(what).exists() or (settings.output / "runs" / what / MANIFEST_FILE).exists()
     if settings.store is None or here:

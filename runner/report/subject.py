@@ -1,7 +1,7 @@
-"""This file knows about what a report is about: a run, an output directory, or one decomposition.
+"""Reads the subject of a report: a run, an output directory, or one decomposition.
 
-Reads through the store and the tree document; whatever cannot be read becomes a sentence, so that
-a run that is still going, or has lost files, is reported as far as it is there.
+A file that cannot be read becomes a sentence in the notes, so that an unfinished run, or one with
+lost files, is reported as far as its files exist.
 """
 
 from collections.abc import Iterator
@@ -20,17 +20,17 @@ from runner.tree.version_1 import read_any_version
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One problem, as far as it is there."""
+    """A problem of the subject, with the files of it that exist."""
 
     row: Row
     directory: Path
-    """Where its decomposition is, or would be."""
+    """Directory of its decomposition, which may not exist."""
     tree: Tree | None
     result: ProblemResult | None
     missing: str | None = None
-    """What should be there and is not, for people."""
+    """Sentence that says which file is missing; None if none is."""
     later: bool = False
-    """Whether a later run made what is there."""
+    """Whether a later run has replaced the files."""
 
     @property
     def label(self) -> str:
@@ -39,16 +39,16 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Problems that are looked at together."""
+    """The problems that a report shows together."""
 
     title: str
     place: Path
-    """The directory that it is."""
+    """Directory of the run, or the directory that was named."""
     manifest: Manifest | None
-    """Of a run; a directory has none."""
+    """Manifest of a run; None for a directory."""
     problems: tuple[Found, ...]
     notes: tuple[str, ...]
-    """What whoever reads a report of it must know, a sentence each."""
+    """Warnings for the reader of the report, a sentence each."""
 
     @property
     def decomposed(self) -> tuple[Found, ...]:
@@ -56,16 +56,16 @@ class Subject:
 
 
 def find(what: str, output: Path) -> Subject:
-    """What `RUN|DIR` names: a run's id in the output directory, or a directory.
+    """Return the subject that `RUN|DIR` names: a run's id in the output directory, or a directory.
 
-    A directory is a decomposition, a run's (with its manifest), or one that has decompositions at
-    `<problem>` or `<source level>/<problem>`; where the latter are all of one run, as after a pull,
-    it is that run.
+    A directory is a decomposition, a run's directory with its manifest, or a directory that has
+    decompositions at `<problem>` or `<source level>/<problem>`. If all of these belong to one run,
+    as after a pull, the subject is that run.
 
     Raises:
-        UsageError: it is none of these.
-        StoreError: a run whose manifest cannot be read.
-        DecompositionError: a single decomposition that cannot be read.
+        UsageError: the name is none of these.
+        StoreError: the run's manifest cannot be read.
+        DecompositionError: the single decomposition cannot be read.
     """
     path = Path(what)
     if path.is_dir():
@@ -88,7 +88,7 @@ def _one(path: Path) -> Subject:
 
 
 def _places(path: Path) -> list[Path]:
-    """The decompositions in a level folder, or in the level folders of an output directory."""
+    """Return the decompositions in a level folder, or in an output directory's level folders."""
 
     def within(folder: Path) -> list[Path]:
         parts = [p for p in sorted(folder.iterdir()) if p.is_dir() and not p.name.startswith(".")]
@@ -153,7 +153,7 @@ def _of_row(row: Row, manifest: Manifest, path: Path, root: Path) -> Found:
 
 
 def _manifest(path: Path) -> Manifest:
-    # A run directory may have been moved: only its own manifest is read, wherever it is.
+    # The directory may have been moved or renamed: the manifest in it is read, whatever its run id.
     aside = DirectoryStore(path.parent.parent)
     if path.parent.name == RUNS:
         return aside.manifest(path.name)
@@ -211,7 +211,7 @@ def _result(directory: Path) -> ProblemResult | None:
 
 
 def _row(path: Path, tree: Tree | None, missing: str | None = None) -> Row:
-    """What is known of a directory: its result, where there is one, and where it is now."""
+    """Return a row for a directory, from its result if it has one, with the directory's name."""
     name = path.resolve().name
     result = _result(path)
     if result is not None:

@@ -1,4 +1,4 @@
-"""A decomposition as a tree in the terminal."""
+"""Draws a decomposition's tree in the terminal."""
 
 from __future__ import annotations
 
@@ -21,32 +21,33 @@ COLOURS: dict[Level, str] = {
 }
 
 WIDTH = 100
-"""Columns, where no terminal says how many there are."""
+"""Width in columns if the output is not a terminal."""
 GAP = 2
-"""Columns between the columns of a line."""
+"""Spaces between two columns of a line."""
 _USUAL = 0.9
-"""Share of the lines whose shapes stand in one column."""
+"""Share of the lines whose shapes are aligned in one column; longer shapes begin further left."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A line of the tree in colour, and what stands in columns behind it."""
+    """A line of the tree: its coloured text, and the columns to the right of it."""
 
     branch: Branch
     text: Text
     columns: tuple[str, ...] = ()
-    """Shapes, the component's file, what a kernel computes and moves."""
+    """Shapes; the component's file; a kernel's FLOPs and bytes."""
 
     @property
     def width(self) -> int:
-        """Of what stands before the columns, guides included."""
+        """Width of the text before the columns, with the guides of the tree."""
         return GUIDE * self.branch.depth + len(self.text)
 
 
 def draw(tree: Tree, width: int, *, everything: bool = False) -> Drawing:
-    """The hierarchy, shapes at the right; what repeats is one line, and opened where first met.
+    """Return the drawing of a tree, with shapes at the right.
 
-    Files, and the work of kernels, are told where `width` allows it. `everything` has a line for
+    Repeated parts are one line each, and their children are shown only at the first of them. Files
+    and the work of kernels are shown if `width` has room for them. `everything` draws a line for
     each instance, and all columns.
     """
     width = sys.maxsize if everything else width
@@ -61,7 +62,7 @@ def draw(tree: Tree, width: int, *, everything: bool = False) -> Drawing:
     left = min(left, max(width - GAP - usual[int(_USUAL * (len(usual) - 1))], 0))
 
     def text(line: _Line) -> Text:
-        """The line; shapes that are longer than usual begin further to the left."""
+        """Return the line's text with its columns; longer shapes than usual begin further left."""
         drawn = line.text.copy()
         if line.columns:
             drawn.pad_right(min(left, width - GAP - len(line.columns[0])) - line.width)
@@ -79,7 +80,7 @@ def draw(tree: Tree, width: int, *, everything: bool = False) -> Drawing:
 
 
 def _within(branch: Branch, width: int) -> Branch:
-    """The same tree, without names in lines that are too wide with them."""
+    """Return the tree without the names in lines that would be too wide with them."""
     fits = GUIDE * branch.depth + len(branch.label) + GAP + len(branch.shapes) <= width
     below = tuple(_within(below, width) for below in branch.branches)
     return replace(branch, names=branch.names if fits else "", branches=below)
@@ -102,7 +103,7 @@ def _line(branch: Branch) -> _Line:
 
 
 def summary(tree: Tree) -> str:
-    """One line under the tree: components by level, instances, work."""
+    """Return the line under the tree: components by level, instances, FLOPs, verification."""
     about = tree.metadata
     levels = ", ".join(counted(n, level) for level, n in about.by_level.items() if n)
     root = tree.nodes[ROOT]
