@@ -39,10 +39,10 @@ def show(directory: Path, everything: bool) -> int:
     tree = read_any_version(directory)
     console = new_console()
     width = console.width if console.is_terminal else showing.WIDTH
-    drawing = showing.draw(tree, width, everything=everything)
+    drawing = showing.draw_tree(tree, width, everything=everything)
     console.width = UNCUT
     console.print(drawing, no_wrap=True)
-    console.print(f"\n{showing.summary(tree)}", soft_wrap=True)
+    console.print(f"\n{showing.summary_line(tree)}", soft_wrap=True)
     return 0
 
 
@@ -57,11 +57,11 @@ def diff(a: Path, b: Path, as_json: bool) -> int:
     """
     from runner.report import diff as differing
 
-    difference = differing.compare(a, b)
+    difference = differing.compare_decompositions(a, b)
     if as_json:
         click.echo(json.dumps(difference.to_json(), indent=1))
     else:
-        differing.show(difference, new_console())
+        differing.show_difference(difference, new_console())
     return 0 if difference.same else 1
 
 
@@ -83,9 +83,9 @@ def report(what: str, to: Path | None, opened: bool, config: Path | None, **flag
     """
     from runner.report import page, stored_subject
 
-    with stored_subject.subject(what, settings_from(flags, config)) as about:
+    with stored_subject.open_subject(what, settings_from(flags, config)) as about:
         path = to or about.place / "report.html"
-        page.write(about, path)
+        page.write_page(about, path)
     for note in about.notes:
         click.echo(f"but mind: {note}", err=True)
     click.echo(path)
@@ -176,11 +176,13 @@ def workloads(
     from runner.report import catalogue_text, stored_subject
 
     settings = settings_from(flags, config)
-    with stored_subject.subject(what, settings) as about:
-        catalogue = catalogues.sort(catalogues.collect(about, level), by or "flops")
+    with stored_subject.open_subject(what, settings) as about:
+        catalogue = catalogues.sort_catalogue(
+            catalogues.collect_workloads(about, level), by or "flops"
+        )
         if measure:
             catalogue = _measured(catalogue, about, settings, operation, first)
-        chosen = catalogues.choose(catalogue, operation, first)
+        chosen = catalogues.choose_workloads(catalogue, operation, first)
         if exported is not None:
             from runner.report.export import export
 
@@ -194,14 +196,14 @@ def workloads(
     if parquet is not None:
         from runner.report import parquet as parquets
 
-        parquets.write(chosen, parquet)
+        parquets.write_parquet(chosen, parquet)
         click.echo(f"{parquet}: {counted(len(chosen), 'workload')}", err=True)
     if as_json:
         click.echo(catalogue.model_copy(update={"workloads": chosen}).to_json(), nl=False)
     elif families:
         catalogue_text.show_families(catalogue, first or LISTED, new_console())
     else:
-        catalogue_text.show(catalogue, chosen, first or LISTED, new_console())
+        catalogue_text.show_workloads(catalogue, chosen, first or LISTED, new_console())
     return 0
 
 
@@ -213,7 +215,7 @@ def _measured(
     from runner.report import catalogue as catalogues
     from runner.report.measure import measure
 
-    chosen = catalogues.choose(catalogue, operation, first)
+    chosen = catalogues.choose_workloads(catalogue, operation, first)
     console = new_console(stderr=True)
     done, said_at = 0, time.monotonic()
 

@@ -20,7 +20,7 @@ from pydantic import Field, computed_field
 from runner.errors import UsageError, suggest_names
 from runner.quantities import counted
 from runner.report.kernelbench import Limit, limits
-from runner.report.subject import Found, Subject
+from runner.report.subject import ReportProblem, Subject
 from runner.store.result import Document
 from runner.tree.document import Attribute, Level, Node
 from runner.untrusted_files import read_file
@@ -31,7 +31,7 @@ Mode = Literal["eval", "train"]
 SHARES = (0.5, 0.8, 0.9, 0.95, 0.99, 1.0)
 
 
-class Use(Document):
+class WorkloadUse(Document):
     """Says where one model uses a workload."""
 
     problem: str
@@ -54,7 +54,7 @@ class Timing(Document):
     """Number of runs that took far longer than the median; `runs` counts them too."""
 
 
-class Workload(Document):
+class CatalogueWorkload(Document):
     """Describes one component at one size, and all its uses."""
 
     id: str
@@ -90,7 +90,7 @@ class Workload(Document):
     """Why a workload that was to be measured has no time."""
     harness_limits: list[Limit]
     """Why KernelBench's harness cannot judge the workload; empty if it can."""
-    uses: list[Use]
+    uses: list[WorkloadUse]
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -133,7 +133,7 @@ class Catalogue(Document):
     measured_on: str | None = None
     curve: list[Point]
     notes: list[str] = Field(default_factory=list)
-    workloads: list[Workload]
+    workloads: list[CatalogueWorkload]
     families: list[Family]
 
     def to_json(self) -> str:
@@ -141,42 +141,46 @@ class Catalogue(Document):
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
+class ComponentInstances:
     """A component file of one model, and its instances there."""
 
-    found: Found
+    problem: ReportProblem
     nodes: tuple[Node, ...]
 
     @property
     def file(self) -> Path:
-        return self.found.directory / self.nodes[0].path
+        return self.problem.directory / self.nodes[0].path
 
 
-def collect(subject: Subject, level: Level = "kernel") -> Catalogue:
+def collect_workloads(subject: Subject, level: Level = "kernel") -> Catalogue:
     """Return every unique workload of a level, sorted by FLOPs."""
-    groups: dict[tuple[Mode, str], list[Sighting]] = defaultdict(list)
+    groups: dict[tuple[Mode, str], list[ComponentInstances]] = defaultdict(list)
     notes = list(subject.notes)
-    for found in subject.decomposed:
-        lost, unidentified = [], 0
-        for sighting in _sightings(found, level):
-            node = sighting.nodes[0]
-            if not sighting.file.is_file():
-                lost.append(sighting.file.name)
+    for problem in subject.decompositions:
+        missing, unidentified = [], 0
+        for component in _find_components(problem, level):
+            node = component.nodes[0]
+            if not component.file.is_file():
+                missing.append(component.file.name)
                 continue
-            identity = node.identity if level == "kernel" else _by_code(sighting.file)
+            identity = node.identity if level == "kernel" else _digest_code(component.file)
             unidentified += identity is None
-            groups[(_mode(found), identity or _by_name(node))].append(sighting)
-        if lost:
-            notes.append(f"{found.label}: {counted(len(lost), f'{level} file')} lost: {lost[0]}.")
+            groups[(_mode(problem), identity or _digest_name(node))].append(component)
+        if missing:
+            notes.append(
+                f"{problem.label}: {counted(len(missing), f'{level} file')} lost: {missing[0]}."
+            )
         if unidentified:
-            of = counted(unidentified, f"{level} file")
-            notes.append(f"{found.label}: its tree identifies no workloads; {of} went by name.")
-    rows = _named_apart([_workload(key, sightings) for key, sightings in groups.items()])
-    whole = Catalogue(
+            count = counted(unidentified, f"{level} file")
+            notes.append(
+                f"{problem.label}: its tree identifies no workloads; {count} went by name."
+            )
+    rows = _make_names_unique([_workload(key, components) for key, components in groups.items()])
+    catalogue = Catalogue(
         title=subject.title,
         level=level,
         by="flops",
-        problems=len(subject.decomposed),
+        problems=len(subject.decompositions),
         instances=sum(row.instances for row in rows),
         flops=sum(row.flops * row.instances for row in rows),
         bytes=sum(row.bytes * row.instances for row in rows),
@@ -185,15 +189,15 @@ def collect(subject: Subject, level: Level = "kernel") -> Catalogue:
         workloads=rows,
         families=[],
     )
-    return sort(whole, "flops")
+    return sort_catalogue(catalogue, "flops")
 
 
-def sort(catalogue: Catalogue, by: Measure) -> Catalogue:
+def sort_catalogue(catalogue: Catalogue, by: Measure) -> Catalogue:
     """Return the catalogue sorted by a measure, with shares, curve and families by it."""
     amounts = {row.id + row.mode: _amount(row, by) for row in catalogue.workloads}
     total = sum(amounts.values())
 
-    def share_of(row: Workload) -> float:
+    def share_of(row: CatalogueWorkload) -> float:
         return amounts[row.id + row.mode] / total if total else 0.0
 
     ordered = sorted(catalogue.workloads, key=lambda row: (-share_of(row), -row.bytes, row.name))
@@ -216,39 +220,43 @@ def curve(cumulative: Sequence[float]) -> list[Point]:
     """Return, for each share in SHARES, how many of the first workloads make it up."""
     points = []
     for share in SHARES:
-        needed = next((n for n, c in enumerate(cumulative, 1) if c >= share - 1e-9), None)
-        if needed is not None:
-            points.append(Point(share=share, workloads=needed))
+        count = next((n for n, c in enumerate(cumulative, 1) if c >= share - 1e-9), None)
+        if count is not None:
+            points.append(Point(share=share, workloads=count))
     return points
 
 
-def choose(catalogue: Catalogue, operations: Sequence[str], first: int | None) -> list[Workload]:
+def choose_workloads(
+    catalogue: Catalogue, operations: Sequence[str], first: int | None
+) -> list[CatalogueWorkload]:
     """Return the first workloads that run one of the operations; of all workloads if none is given.
 
     Raises:
         UsageError: no workload has such an operation.
     """
-    run = {row.id: {row.operation, *row.operations} for row in catalogue.workloads}
-    known = sorted(set().union(*run.values()))
+    operations_by_id = {row.id: {row.operation, *row.operations} for row in catalogue.workloads}
+    known_operations = sorted(set().union(*operations_by_id.values()))
     for operation in operations:
-        if operation not in known:
-            hint = suggest_names(operation, known)
+        if operation not in known_operations:
+            hint = suggest_names(operation, known_operations)
             raise UsageError(
                 f"--operation {operation}: no {catalogue.level} here does it", hint=hint
             )
-    wanted = {*operations}
-    chosen = [row for row in catalogue.workloads if not wanted or wanted & run[row.id]]
+    requested = {*operations}
+    chosen = [
+        row for row in catalogue.workloads if not requested or requested & operations_by_id[row.id]
+    ]
     return chosen[:first]
 
 
-def source_of(workload: Workload, subject: Subject) -> Path:
+def source_of(workload: CatalogueWorkload, subject: Subject) -> Path:
     """Return the path of the component file in the first model that uses the workload."""
     use = workload.uses[0]
-    place = next(found for found in subject.problems if found.label == use.problem)
-    return place.directory / use.path
+    problem = next(candidate for candidate in subject.problems if candidate.label == use.problem)
+    return problem.directory / use.path
 
 
-def to_rows(workloads: Iterable[Workload]) -> list[dict[str, Any]]:
+def to_rows(workloads: Iterable[CatalogueWorkload]) -> list[dict[str, Any]]:
     """Return a flat record for each workload, for tables that other programs read."""
     rows = []
     for row in workloads:
@@ -265,27 +273,27 @@ def to_rows(workloads: Iterable[Workload]) -> list[dict[str, Any]]:
     return rows
 
 
-def _amount(row: Workload, by: Measure) -> float:
+def _amount(row: CatalogueWorkload, by: Measure) -> float:
     if by == "time":
         return row.timing.median_s * row.instances if row.timing else 0.0
     return float((row.flops if by == "flops" else row.bytes) * row.instances)
 
 
-def _sightings(found: Found, level: Level) -> Iterable[Sighting]:
-    assert found.tree is not None
+def _find_components(problem: ReportProblem, level: Level) -> Iterable[ComponentInstances]:
+    assert problem.tree is not None
     files: dict[str, list[Node]] = {}
-    for node in found.tree.nodes.values():
+    for node in problem.tree.nodes.values():
         if node.level == level:
             files.setdefault(node.path, []).append(node)
-    return [Sighting(found, tuple(nodes)) for nodes in files.values()]
+    return [ComponentInstances(problem, tuple(nodes)) for nodes in files.values()]
 
 
-def _mode(found: Found) -> Mode:
-    assert found.tree is not None
-    return found.tree.metadata.mode
+def _mode(problem: ReportProblem) -> Mode:
+    assert problem.tree is not None
+    return problem.tree.metadata.mode
 
 
-def _by_code(file: Path) -> str | None:
+def _digest_code(file: Path) -> str | None:
     """Return a digest of a component's code without its docstring; None if it is not Python."""
     try:
         code = ast.parse(read_file(file))
@@ -296,24 +304,24 @@ def _by_code(file: Path) -> str | None:
     return hashlib.sha256(ast.dump(code).encode()).hexdigest()[:16]
 
 
-def _by_name(node: Node) -> str:
+def _digest_name(node: Node) -> str:
     """Return a digest of the file's name and tensors, for a tree that has no identities."""
     facts = (Path(node.path).stem, node.operations, node.input_shapes, node.input_dtypes)
     return hashlib.sha256(repr((*facts, node.input_strides)).encode()).hexdigest()[:16]
 
 
-def _workload(key: tuple[Mode, str], sightings: list[Sighting]) -> Workload:
-    node = sightings[0].nodes[0]
+def _workload(key: tuple[Mode, str], components: list[ComponentInstances]) -> CatalogueWorkload:
+    node = components[0].nodes[0]
     name = Path(node.path).stem
     operation = node.operation or (name if node.level == "kernel" else re.split(r"_\d", name)[0])
-    return Workload(
+    return CatalogueWorkload(
         id=key[1],
         name=name,
         level=node.level,
         operation=operation,
         operations=node.operations,
         family=node.family or operation,
-        mode=_mode(sightings[0].found),
+        mode=_mode(components[0].problem),
         attributes=node.attributes,
         input_shapes=node.input_shapes,
         input_dtypes=node.input_dtypes,
@@ -323,28 +331,28 @@ def _workload(key: tuple[Mode, str], sightings: list[Sighting]) -> Workload:
         weight_dtypes=node.weight_dtypes,
         flops=node.flops,
         bytes=node.bytes,
-        instances=sum(len(sighting.nodes) for sighting in sightings),
+        instances=sum(len(component.nodes) for component in components),
         share=0,
         cumulative=0,
         harness_limits=limits(node),
         uses=[
-            Use(
-                problem=sighting.found.label,
-                path=sighting.nodes[0].path,
-                instances=len(sighting.nodes),
-                places=[n.id for n in sighting.nodes],
+            WorkloadUse(
+                problem=component.problem.label,
+                path=component.nodes[0].path,
+                instances=len(component.nodes),
+                places=[n.id for n in component.nodes],
             )
-            for sighting in sightings
+            for component in components
         ],
     )
 
 
-def _named_apart(rows: list[Workload]) -> list[Workload]:
+def _make_names_unique(rows: list[CatalogueWorkload]) -> list[CatalogueWorkload]:
     """Make names unique, which they are only within a model: add input shapes, then the digest."""
-    for extra in (_inputs, lambda row: row.id[:8], lambda row: row.mode):
+    for suffix in (_input_shapes, lambda row: row.id[:8], lambda row: row.mode):
         counts = Counter(row.name for row in rows)
         rows = [
-            row.model_copy(update={"name": f"{row.name}_{extra(row)}"})
+            row.model_copy(update={"name": f"{row.name}_{suffix(row)}"})
             if counts[row.name] > 1
             else row
             for row in rows
@@ -352,13 +360,13 @@ def _named_apart(rows: list[Workload]) -> list[Workload]:
     return rows
 
 
-def _inputs(row: Workload) -> str:
+def _input_shapes(row: CatalogueWorkload) -> str:
     shapes = ["x".join(map(str, shape)) or "scalar" for shape in row.input_shapes.values()][:3]
     return "_".join(dict.fromkeys(shapes)) or "none"
 
 
-def _families(workloads: Sequence[Workload]) -> list[Family]:
-    members: dict[str, list[Workload]] = defaultdict(list)
+def _families(workloads: Sequence[CatalogueWorkload]) -> list[Family]:
+    members: dict[str, list[CatalogueWorkload]] = defaultdict(list)
     for row in workloads:
         members[row.family].append(row)
     rows = [

@@ -8,14 +8,16 @@ from rich.console import Console
 from rich.table import Table
 
 from runner.quantities import counted, flops, size
-from runner.report.catalogue import Catalogue, Workload
+from runner.report.catalogue import Catalogue, CatalogueWorkload
 from runner.report.units import seconds, tensors
 
 WORD = {"flops": "FLOPs", "bytes": "bytes moved", "time": "time"}
 RIGHT = {"instances", "models", "FLOPs", "bytes", "FLOP/B", "time", "share", "sum", "workloads"}
 
 
-def show(catalogue: Catalogue, chosen: Sequence[Workload], shown: int, console: Console) -> None:
+def show_workloads(
+    catalogue: Catalogue, chosen: Sequence[CatalogueWorkload], shown: int, console: Console
+) -> None:
     """Print the workloads with the largest share, then the totals of the catalogue."""
     timed = catalogue.by == "time"
     columns = ["workload", "tensors", "instances", "models", "FLOPs", "bytes", "FLOP/B"]
@@ -35,7 +37,7 @@ def show(catalogue: Catalogue, chosen: Sequence[Workload], shown: int, console: 
     console.print(table)
     if len(chosen) > shown:
         console.print(f"... and {len(chosen) - shown} more; --first, --json and --parquet have all")
-    _whole(catalogue, console)
+    _show_totals(catalogue, console)
 
 
 def show_families(catalogue: Catalogue, shown: int, console: Console) -> None:
@@ -49,10 +51,10 @@ def show_families(catalogue: Catalogue, shown: int, console: Console) -> None:
         console.print(
             f"... and {len(catalogue.families) - shown} more; --first and --json have all"
         )
-    _whole(catalogue, console)
+    _show_totals(catalogue, console)
 
 
-def _whole(catalogue: Catalogue, console: Console) -> None:
+def _show_totals(catalogue: Catalogue, console: Console) -> None:
     console.print(
         f"\n{catalogue.title}: {counted(len(catalogue.workloads), 'unique workload')} in "
         f"{len(catalogue.families)} {'family' if len(catalogue.families) == 1 else 'families'}, "
@@ -69,9 +71,9 @@ def _whole(catalogue: Catalogue, console: Console) -> None:
         )
     if limited := Counter(limit for row in catalogue.workloads for limit in row.harness_limits):
         count = sum(bool(row.harness_limits) for row in catalogue.workloads)
-        why = ", ".join(f"{limit} ({number})" for limit, number in limited.most_common())
+        reasons = ", ".join(f"{limit} ({number})" for limit, number in limited.most_common())
         console.print(
-            f"KernelBench's harness cannot judge {count} of them: {why}; --json says which",
+            f"KernelBench's harness cannot judge {count} of them: {reasons}; --json says which",
             soft_wrap=True,
         )
     points = [f"{p.workloads} are {100 * p.share:.0f}%" for p in catalogue.curve if p.share < 1]
@@ -81,14 +83,14 @@ def _whole(catalogue: Catalogue, console: Console) -> None:
         console.print(f"but mind: {note}", soft_wrap=True)
 
 
-def _time(row: Workload) -> str:
+def _time(row: CatalogueWorkload) -> str:
     if row.timing is None:
         return row.untimed or ""
     far = f" ({row.timing.outliers} of {row.timing.runs} far slower)" if row.timing.outliers else ""
     return seconds(row.timing.median_s) + far
 
 
-def _shares(row: Workload) -> tuple[str, str]:
+def _shares(row: CatalogueWorkload) -> tuple[str, str]:
     return f"{100 * row.share:.1f}%", f"{100 * row.cumulative:.1f}%"
 
 

@@ -57,7 +57,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class TreeDifference:
     """The comparison of two decompositions."""
 
     a: Side
@@ -90,50 +90,52 @@ class Difference:
         return {"same": self.same} | asdict(self)
 
 
-def compare(first: Path, second: Path) -> Difference:
+def compare_decompositions(first: Path, second: Path) -> TreeDifference:
     """Compare two decomposition directories.
 
     Raises:
         DecompositionError: one of the directories is not a decomposition.
     """
-    one, two = read_any_version(first), read_any_version(second)
-    kernels_one, kernels_two = _kernels(one), _kernels(two)
+    tree_a, tree_b = read_any_version(first), read_any_version(second)
+    kernels_a, kernels_b = _kernels(tree_a), _kernels(tree_b)
     changes = []
-    for key in {**kernels_one, **kernels_two}:
-        in_a, in_b = kernels_one.get(key, []), kernels_two.get(key, [])
-        if len(in_a) != len(in_b):
-            node = (in_a or in_b)[0]
-            into = tensors(node.input_shapes, node.input_dtypes) or "nothing"
-            out = tensors(node.output_shapes, node.output_dtypes)
-            said = f"{into} → {out}"
-            name = _operation(node)
+    for key in {**kernels_a, **kernels_b}:
+        nodes_a, nodes_b = kernels_a.get(key, []), kernels_b.get(key, [])
+        if len(nodes_a) != len(nodes_b):
+            node = (nodes_a or nodes_b)[0]
+            inputs = tensors(node.input_shapes, node.input_dtypes) or "nothing"
+            outputs = tensors(node.output_shapes, node.output_dtypes)
+            shapes = f"{inputs} → {outputs}"
+            operation = _operation(node)
             changes.append(
-                Change(Path(node.path).name, name, said, len(in_a), len(in_b), node.flops)
+                Change(
+                    Path(node.path).name, operation, shapes, len(nodes_a), len(nodes_b), node.flops
+                )
             )
     changes.sort(key=lambda c: (-abs(c.a - c.b) * c.flops, c.kernel))
-    both = [
-        (kernels_one[key][0], min(len(kernels_one[key]), len(kernels_two[key])))
-        for key in kernels_one.keys() & kernels_two.keys()
+    shared = [
+        (kernels_a[key][0], min(len(kernels_a[key]), len(kernels_b[key])))
+        for key in kernels_a.keys() & kernels_b.keys()
     ]
-    respelled, unidentified = _respelled(kernels_one, kernels_two)
-    return Difference(
-        a=_side(first, one),
-        b=_side(second, two),
+    rewritten, unidentified = _find_rewritten(kernels_a, kernels_b)
+    return TreeDifference(
+        a=_side(first, tree_a),
+        b=_side(second, tree_b),
         changes=tuple(changes),
-        shared=sum(count for _, count in both),
-        shared_flops=sum(node.flops * count for node, count in both),
-        rewritten=len(respelled),
-        respelled=tuple(respelled[:8]),
+        shared=sum(count for _, count in shared),
+        shared_flops=sum(node.flops * count for node, count in shared),
+        rewritten=len(rewritten),
+        respelled=tuple(rewritten[:8]),
         unidentified=unidentified,
     )
 
 
 def _kernels(tree: Tree) -> dict[Hashable, list[Node]]:
-    found: dict[Hashable, list[Node]] = {}
+    kernels: dict[Hashable, list[Node]] = {}
     for node in tree.nodes.values():
         if node.level == "kernel":
-            found.setdefault(_signature(node), []).append(node)
-    return found
+            kernels.setdefault(_signature(node), []).append(node)
+    return kernels
 
 
 def _signature(node: Node) -> Hashable:
@@ -152,18 +154,20 @@ def _tensors(
     return [(tuple(shape), dtypes[name]) for name, shape in shapes.items()]
 
 
-def _respelled(
-    kernels_one: dict[Hashable, list[Node]], kernels_two: dict[Hashable, list[Node]]
+def _find_rewritten(
+    kernels_a: dict[Hashable, list[Node]], kernels_b: dict[Hashable, list[Node]]
 ) -> tuple[list[str], int]:
     """Return the files of kernels on the same tensors whose identities differ, and how many kernels
     have no identity in one of the trees."""
     names, unidentified = [], 0
-    for key in kernels_one.keys() & kernels_two.keys():
-        mine, theirs = ({node.identity for node in k[key]} for k in (kernels_one, kernels_two))
-        if None in mine | theirs:
+    for key in kernels_a.keys() & kernels_b.keys():
+        identities_a, identities_b = (
+            {node.identity for node in k[key]} for k in (kernels_a, kernels_b)
+        )
+        if None in identities_a | identities_b:
             unidentified += 1
-        elif mine != theirs:
-            names.append(Path(kernels_one[key][0].path).name)
+        elif identities_a != identities_b:
+            names.append(Path(kernels_a[key][0].path).name)
     return sorted(names), unidentified
 
 
@@ -190,7 +194,7 @@ def _side(directory: Path, tree: Tree) -> Side:
     )
 
 
-def show(difference: Difference, console: Console, most: int = 20) -> None:
+def show_difference(difference: TreeDifference, console: Console, max_changes: int = 20) -> None:
     """Print levels, then operations that differ, then kernels, those with the most work first."""
     a, b = difference.a, difference.b
     console.print(f"A  {a.directory}  (kdrun {a.kdrun_version}, {a.mode})", soft_wrap=True)
@@ -199,9 +203,9 @@ def show(difference: Difference, console: Console, most: int = 20) -> None:
         console.print("the problem files differ", style="yellow")
     console.print()
     console.print(_levels(a, b))
-    both = f"{counted(difference.shared, 'kernel instance')} in both"
+    shared_count = f"{counted(difference.shared, 'kernel instance')} in both"
     console.print(
-        f"\n{both}: {share(difference.shared_flops, a.flops)} of A's FLOPs, "
+        f"\n{shared_count}: {share(difference.shared_flops, a.flops)} of A's FLOPs, "
         f"{share(difference.shared_flops, b.flops)} of B's"
     )
     if difference.rewritten:
@@ -216,9 +220,9 @@ def show(difference: Difference, console: Console, most: int = 20) -> None:
         console.print(f"{kernels} {are} compared by their tensors alone", soft_wrap=True)
     if difference.changes:
         console.print()
-        console.print(_changes(difference, most))
-    if len(difference.changes) > most:
-        console.print(f"... and {len(difference.changes) - most} more; --json has all")
+        console.print(_changes(difference, max_changes))
+    if len(difference.changes) > max_changes:
+        console.print(f"... and {len(difference.changes) - max_changes} more; --json has all")
     console.print("\nthe same" if difference.same else "\nthey differ")
 
 
@@ -239,9 +243,14 @@ def _levels(a: Side, b: Side) -> Table:
         for name in names
         if a.operations.get(name, 0) != b.operations.get(name, 0)
     ]
-    for name, left, right in rows:
-        if left or right:
-            shown.add_row(name, str(left), str(right), f"{right - left:+d}" if right - left else "")
+    for name, count_a, count_b in rows:
+        if count_a or count_b:
+            shown.add_row(
+                name,
+                str(count_a),
+                str(count_b),
+                f"{count_b - count_a:+d}" if count_b - count_a else "",
+            )
     shown.add_row(
         "FLOPs", flops(a.flops), flops(b.flops), "" if a.flops == b.flops else _times(a, b)
     )
@@ -252,8 +261,8 @@ def _times(a: Side, b: Side) -> str:
     return f"×{b.flops / a.flops:.3g}" if a.flops else ""
 
 
-def _changes(difference: Difference, most: int) -> Table:
+def _changes(difference: TreeDifference, max_changes: int) -> Table:
     shown = _table("kernel", "operation", "tensors", "A", "B")
-    for change in difference.changes[:most]:
+    for change in difference.changes[:max_changes]:
         shown.add_row(change.kernel, change.operation, change.tensors, str(change.a), str(change.b))
     return shown

@@ -52,14 +52,14 @@ class Argument:
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class KernelFunction:
     """A kernel as a function: imports and `def run(x, weight, bias): ...`."""
 
     arguments: tuple[Argument, ...]
     text: str
 
 
-def as_function(source: str, weights: list[str], mode: str) -> Function | None:
+def rewrite_as_function(source: str, weights: list[str], mode: str) -> KernelFunction | None:
     """Return a kernel file's code as one function, or None if it cannot be rewritten."""
     classes = [node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)]
     if len(classes) != 1:
@@ -68,33 +68,33 @@ def as_function(source: str, weights: list[str], mode: str) -> Function | None:
     forward = methods.get("forward")
     if forward is None:
         return None
-    modules = _modules(methods.get("__init__"))
+    modules = _read_modules(methods.get("__init__"))
     if modules is None or (
         mode == "train" and any("Batch" in kind for kind, _ in modules.values())
     ):
         return None
-    rewriting = _Rewriting(modules, weights, {a.arg for a in forward.args.args[1:]})
-    body = [rewriting.visit(statement) for statement in forward.body]
-    if rewriting.failed or set(rewriting.given) != set(weights):
+    rewriter = _Rewriter(modules, weights, {a.arg for a in forward.args.args[1:]})
+    body = [rewriter.visit(statement) for statement in forward.body]
+    if rewriter.failed or set(rewriter.argument_names) != set(weights):
         return None
     inputs = [Argument(a.arg, None) for a in forward.args.args[1:]]
-    arguments = (*inputs, *(Argument(rewriting.given[w], w) for w in weights))
+    arguments = (*inputs, *(Argument(rewriter.argument_names[w], w) for w in weights))
     head = f"def run({', '.join(a.name for a in arguments)}):"
-    lines = [f"    {line}" for each in body for line in ast.unparse(each).splitlines()]
-    return Function(arguments, f"{_imports(lines)}\n\n{head}\n" + "\n".join(lines) + "\n")
+    lines = [f"    {line}" for rewritten in body for line in ast.unparse(rewritten).splitlines()]
+    return KernelFunction(arguments, f"{_imports(lines)}\n\n{head}\n" + "\n".join(lines) + "\n")
 
 
 def has_sizes(text: str) -> bool:
     """Return whether the code holds a number that is a size, and so works for one size only."""
-    sized: list[ast.expr | None] = []
+    sizes: list[ast.expr | None] = []
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Slice):
-            sized += [node.lower, node.upper]
+            sizes += [node.lower, node.upper]
         elif isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in SHAPES:
-            sized += node.args
+            sizes += node.args
     return any(
         isinstance(number, ast.Constant) and type(number.value) is int and number.value > 1
-        for expression in sized
+        for expression in sizes
         if isinstance(expression, ast.Constant | ast.Tuple | ast.List)
         for number in ast.walk(expression)
     )
@@ -109,13 +109,13 @@ def _imports(lines: list[str]) -> str:
     return "\n".join(needed) + "\n"
 
 
-def _modules(init: ast.FunctionDef | None) -> dict[str, tuple[str, dict[str, str]]] | None:
+def _read_modules(init: ast.FunctionDef | None) -> dict[str, tuple[str, dict[str, str]]] | None:
     """Return the module class and arguments of each attribute, by name.
 
     None if `__init__` does anything but create modules and parameters. The initial values of
     parameters do not matter: the function gets its weights as arguments.
     """
-    found: dict[str, tuple[str, dict[str, str]]] = {}
+    modules: dict[str, tuple[str, dict[str, str]]] = {}
     for statement in init.body[1:] if init else []:
         if isinstance(statement, ast.Expr) and "register_buffer" not in ast.unparse(statement):
             continue  # an initial value of a parameter
@@ -128,30 +128,33 @@ def _modules(init: ast.FunctionDef | None) -> dict[str, tuple[str, dict[str, str
         if kind.removeprefix("nn.") not in FUNCTIONS or statement.value.args:
             return None
         words = {str(k.arg): ast.unparse(k.value) for k in statement.value.keywords}
-        found[target.removeprefix("self.")] = (kind.removeprefix("nn."), words)
-    return found
+        modules[target.removeprefix("self.")] = (kind.removeprefix("nn."), words)
+    return modules
 
 
-class _Rewriting(ast.NodeTransformer):
+class _Rewriter(ast.NodeTransformer):
     """Replaces calls of modules and reads of weights by functions and arguments."""
 
     def __init__(
-        self, modules: dict[str, tuple[str, dict[str, str]]], weights: list[str], taken: set[str]
+        self,
+        modules: dict[str, tuple[str, dict[str, str]]],
+        weights: list[str],
+        input_names: set[str],
     ) -> None:
         self.modules = modules
         self.weights = set(weights)
-        self.taken = taken
-        self.given: dict[str, str] = {}
+        self.input_names = input_names
+        self.argument_names: dict[str, str] = {}
         """Name of the argument that replaces each weight."""
         self.failed = False
 
     def _argument(self, weight: str) -> str:
-        if weight not in self.given:
+        if weight not in self.argument_names:
             short = weight.rpartition(".")[2]
-            used = {*self.taken, *self.given.values()}
-            name = short if short not in used else weight.replace(".", "_")
-            self.given[weight] = name if name not in used else f"{name}_of_kernel"
-        return self.given[weight]
+            used_names = {*self.input_names, *self.argument_names.values()}
+            name = short if short not in used_names else weight.replace(".", "_")
+            self.argument_names[weight] = name if name not in used_names else f"{name}_of_kernel"
+        return self.argument_names[weight]
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         called = ast.unparse(node.func)
@@ -161,17 +164,19 @@ class _Rewriting(ast.NodeTransformer):
         self.generic_visit(node)
         return node
 
-    def _call(self, attribute: str, given: ast.expr) -> ast.AST:
+    def _call(self, attribute: str, argument: ast.expr) -> ast.AST:
         kind, words = self.modules[attribute]
         function, names, attributes = FUNCTIONS[kind]
-        arguments = [ast.unparse(given)]
+        arguments = [ast.unparse(argument)]
         for name in names:
             weight = f"{attribute}.{name}"
             arguments.append(self._argument(weight) if weight in self.weights else "None")
         while arguments[-1] == "None":
             arguments.pop()
         arguments += [
-            f"{name}={words[name]}" for name, usual in attributes if words.get(name, usual) != usual
+            f"{name}={words[name]}"
+            for name, default in attributes
+            if words.get(name, default) != default
         ]
         return ast.parse(f"{function}({', '.join(arguments)})", mode="eval").body
 

@@ -51,20 +51,20 @@ EXPLANATIONS: dict[Limit, str] = {
 
 def limits(node: Node) -> list[Limit]:
     """Return the reasons why the harness cannot judge a component; empty if it can."""
-    found: list[Limit] = []
+    reasons: list[Limit] = []
     if not node.input_shapes:
-        found.append("no input")
+        reasons.append("no input")
     if not _FLOATING.issuperset(node.input_dtypes.values()):
-        found.append("input that is not floating-point")
+        reasons.append("input that is not floating-point")
     if len(node.output_shapes) != 1:
-        found.append("several outputs")
+        reasons.append("several outputs")
     if not (_FLOATING | _COMPLEX).issuperset(node.output_dtypes.values()):
-        found.append("output that is not floating-point")
+        reasons.append("output that is not floating-point")
     if {*node.operations} & ((RANDOM - {"rrelu"}) | DROPOUTS) or node.attributes.get("dropout_p"):
-        found.append("random numbers")
+        reasons.append("random numbers")
     if _needed_bytes(node) > GPU_BYTES:
-        found.append("more memory than 80 GiB")
-    return found
+        reasons.append("more memory than 80 GiB")
+    return reasons
 
 
 def precision(dtypes: Mapping[str, str]) -> str:
@@ -79,11 +79,11 @@ def problem_text(text: str, mode: str) -> str:
     The harness never calls `eval()`, and makes views of larger tensors contiguous when it casts or
     moves inputs. So the file sets its mode and makes such views itself.
     """
-    return _with_layouts(_with_mode(text, mode))
+    return _move_views_into_forward(_set_mode(text, mode))
 
 
-def _with_mode(text: str, mode: str) -> str:
-    build = _function(text, "__init__")
+def _set_mode(text: str, mode: str) -> str:
+    build = _find_function(text, "__init__")
     if mode == "train" or build is None or not _MODE_MATTERS.search(text):
         return text
     lines = text.splitlines()
@@ -105,20 +105,20 @@ class _View:
     """Code that makes the view from the tensor, such as `[:, :4].permute(1, 0)`."""
 
 
-def _with_layouts(text: str) -> str:
+def _move_views_into_forward(text: str) -> str:
     """Move slices of inputs, `as_strided` and `expand` from get_inputs() into forward()."""
-    draw, forward = _function(text, "get_inputs"), _function(text, "forward")
+    draw, forward = _find_function(text, "get_inputs"), _find_function(text, "forward")
     if draw is None or forward is None or not isinstance(draw.body[-1], ast.Return):
         return text
-    returned, given = draw.body[-1].value, forward.args.args[1:]
-    if not isinstance(returned, ast.List) or len(returned.elts) != len(given):
+    returned, parameters = draw.body[-1].value, forward.args.args[1:]
+    if not isinstance(returned, ast.List) or len(returned.elts) != len(parameters):
         return text
     views: list[_View] = []
     sources: dict[str, ast.expr] = {}
     arguments: dict[str, str] = {}
-    for argument, element in zip(given, returned.elts, strict=True):
-        value, assignment = _value(draw, element)
-        view = _view(argument.arg, value)
+    for argument, element in zip(parameters, returned.elts, strict=True):
+        value, assignment = _find_value(draw, element)
+        view = _find_view(argument.arg, value)
         if view is None:
             sources[argument.arg], arguments[argument.arg] = element, ast.unparse(argument)
             continue
@@ -127,15 +127,15 @@ def _with_layouts(text: str) -> str:
             draw.body.remove(assignment)
         elif assignment:
             assignment.value = view.base
-        moved = element if assignment and view.source == argument.arg else view.base
-        sources[view.source] = moved
+        base = element if assignment and view.source == argument.arg else view.base
+        sources[view.source] = base
         arguments[view.source] = f"{view.source}: torch.Tensor"
     if not views:
         return text
     returned.elts = list(sources.values())
     lines = text.splitlines()
     lines[draw.lineno - 1 : draw.end_lineno] = indented(ast.unparse(draw).splitlines(), 0)
-    above = given[-1].end_lineno or 0
+    above = parameters[-1].end_lineno or 0
     below = next(n for n in range(above, len(lines) + 1) if lines[n - 1].rstrip().endswith(":"))
     lines[forward.lineno - 1 : below] = [
         *fitted(f"def forward({', '.join(['self', *arguments.values()])}):", _INDENT - 4),
@@ -145,16 +145,16 @@ def _with_layouts(text: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _function(text: str, name: str) -> ast.FunctionDef | None:
+def _find_function(text: str, name: str) -> ast.FunctionDef | None:
     """Return a function of the file, or a method of its class Model; None if it has neither."""
     tree = ast.parse(text)
     model = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Model"]
-    places = [*tree.body, *(n for c in model for n in c.body)]
-    named = [n for n in places if isinstance(n, ast.FunctionDef) and n.name == name]
-    return named[0] if named else None
+    statements = [*tree.body, *(n for c in model for n in c.body)]
+    functions = [n for n in statements if isinstance(n, ast.FunctionDef) and n.name == name]
+    return functions[0] if functions else None
 
 
-def _value(draw: ast.FunctionDef, element: ast.expr) -> tuple[ast.expr, ast.Assign | None]:
+def _find_value(draw: ast.FunctionDef, element: ast.expr) -> tuple[ast.expr, ast.Assign | None]:
     """Return an input's expression, and its assignment if get_inputs() returns it by name."""
     name = ast.unparse(element)
     reads = [n for n in ast.walk(draw) if isinstance(n, ast.Name) and n.id == name]
@@ -165,7 +165,7 @@ def _value(draw: ast.FunctionDef, element: ast.expr) -> tuple[ast.expr, ast.Assi
     return element, None
 
 
-def _view(argument: str, value: ast.expr) -> _View | None:
+def _find_view(argument: str, value: ast.expr) -> _View | None:
     """Return the view that an input is, or None if moving the input keeps its layout."""
     base = value
     if isinstance(base, ast.Call) and _is_call(base, {"permute"}):
@@ -185,8 +185,8 @@ def _is_call(call: ast.Call, methods: set[str]) -> bool:
 
 
 def _is_slice(index: ast.expr) -> bool:
-    places = index.elts if isinstance(index, ast.Tuple) else [index]
-    return any(isinstance(place, ast.Slice) for place in places)
+    indices = index.elts if isinstance(index, ast.Tuple) else [index]
+    return any(isinstance(item, ast.Slice) for item in indices)
 
 
 def _needed_bytes(node: Node) -> int:

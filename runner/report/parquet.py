@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from runner.errors import UsageError, unwritable
-from runner.report.catalogue import Workload, to_rows
+from runner.report.catalogue import CatalogueWorkload, to_rows
 
 
-def write(workloads: Sequence[Workload], path: Path) -> None:
+def write_parquet(workloads: Sequence[CatalogueWorkload], path: Path) -> None:
     """Write one row for each workload; its uses are a list of records.
 
     Raises:

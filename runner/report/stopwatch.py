@@ -29,30 +29,30 @@ def time_file(argument: str) -> str:
 
     from runner.verify.runtime.input_moves import moved
 
-    asked: dict[str, Any] = json.loads(argument)
-    torch.set_num_threads(asked["threads"])
+    request: dict[str, Any] = json.loads(argument)
+    torch.set_num_threads(request["threads"])
     torch.manual_seed(0)
-    device = torch.device(asked["device"])
+    device = torch.device(request["device"])
     try:
-        module = _load(Path(asked["file"]))
+        module = _load(Path(request["file"]))
         model = module.Model().to(device)
-        model.train(asked["mode"] == "train")
-        inputs = moved(module.get_inputs(), asked["device"])
+        model.train(request["mode"] == "train")
+        inputs = moved(module.get_inputs(), request["device"])
         with torch.no_grad():
-            runs = repeat(lambda: model(*inputs), _clock(device))
+            runs = time_runs(lambda: model(*inputs), _clock(device))
     except Exception as error:  # the file may be anybody's code: its error is the answer
         return json.dumps({"error": _short(error)})
-    return json.dumps(summary(runs))
+    return json.dumps(summarise_times(runs))
 
 
-def repeat(
+def time_runs(
     run: Callable[[], object], clock: Callable[[Callable[[], object]], float]
 ) -> list[float]:
     """Return the seconds of each run after the warm-up."""
     started = time.monotonic()
-    for done in range(MOST_RUNS):
+    for count in range(MOST_RUNS):
         spent = time.monotonic() - started
-        if spent > BUDGET_S / 2 or (done >= WARM_UP_RUNS and spent > WARM_UP_S):
+        if spent > BUDGET_S / 2 or (count >= WARM_UP_RUNS and spent > WARM_UP_S):
             break
         clock(run)
     seconds: list[float] = []
@@ -65,7 +65,7 @@ def repeat(
     return seconds
 
 
-def summary(seconds: Sequence[float]) -> dict[str, float | int]:
+def summarise_times(seconds: Sequence[float]) -> dict[str, float | int]:
     """Return the fields of Timing; outliers are far above the median, measured by the spread."""
     median = statistics.median(seconds)
     deviation = statistics.median(abs(s - median) for s in seconds) * 1.4826

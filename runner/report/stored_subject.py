@@ -9,12 +9,12 @@ from pathlib import Path
 from runner.batch import stored_results
 from runner.config import Settings
 from runner.quantities import counted
-from runner.report.subject import Subject, find
+from runner.report.subject import Subject, find_subject
 from runner.store.manifest import MANIFEST_FILE
 
 
 @contextmanager
-def subject(what: str, settings: Settings) -> Iterator[Subject]:
+def open_subject(name: str, settings: Settings) -> Iterator[Subject]:
     """Yield the subject that `RUN|DIR` names on this machine, or else in the store.
 
     A run from the store is pulled into a temporary directory, which is deleted at the end. Problems
@@ -23,17 +23,17 @@ def subject(what: str, settings: Settings) -> Iterator[Subject]:
     Raises:
         KdrunError: as `find_subject` and `stored_results.bring` do.
     """
-    here = Path(what).exists() or (settings.output / "runs" / what / MANIFEST_FILE).exists()
-    if settings.store is None or here:
-        yield find(what, settings.output)
+    is_local = Path(name).exists() or (settings.output / "runs" / name / MANIFEST_FILE).exists()
+    if settings.store is None or is_local:
+        yield find_subject(name, settings.output)
         return
     with tempfile.TemporaryDirectory(prefix="kdrun-") as aside:
-        done = stored_results.bring(settings, what, Path(aside), lambda one: None)
-        found = find(what, Path(aside))
-        bad = [one for one in done if not one.is_present]
-        notes = found.notes
-        if bad:
-            first = bad[0]
-            said = f"{first.label}: {first.state} {first.detail}".rstrip()
-            notes = (*notes, f"The store lacks {counted(len(bad), 'problem')}: {said}.")
-        yield replace(found, place=Path(), notes=notes)
+        outcomes = stored_results.bring(settings, name, Path(aside), lambda outcome: None)
+        subject = find_subject(name, Path(aside))
+        failures = [outcome for outcome in outcomes if not outcome.is_present]
+        notes = subject.notes
+        if failures:
+            first = failures[0]
+            failure = f"{first.label}: {first.state} {first.detail}".rstrip()
+            notes = (*notes, f"The store lacks {counted(len(failures), 'problem')}: {failure}.")
+        yield replace(subject, place=Path(), notes=notes)

@@ -20,24 +20,24 @@ def draw(argument: str) -> str:
     """
     import torch
 
-    asked = json.loads(argument)
+    request = json.loads(argument)
     torch.manual_seed(0)
     try:
-        spec = importlib.util.spec_from_file_location("component", asked["file"])
+        spec = importlib.util.spec_from_file_location("component", request["file"])
         assert spec is not None
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
-        wanted = asked["wanted"]
+        sources = request["wanted"]
         state = (
-            module.Model().state_dict() if any(isinstance(w, str) for w in wanted.values()) else {}
+            module.Model().state_dict() if any(isinstance(w, str) for w in sources.values()) else {}
         )
-        inputs = module.get_inputs() if any(isinstance(w, int) for w in wanted.values()) else []
-        tensors = {n: state[w] if isinstance(w, str) else inputs[w] for n, w in wanted.items()}
+        inputs = module.get_inputs() if any(isinstance(w, int) for w in sources.values()) else []
+        tensors = {n: state[w] if isinstance(w, str) else inputs[w] for n, w in sources.items()}
         total = sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
-        if total > asked["most_bytes"]:
+        if total > request["most_bytes"]:
             return json.dumps({"error": f"{total >> 20} MiB of them"})
-        write(tensors, Path(asked["to"]))
+        write(tensors, Path(request["to"]))
     except Exception as error:  # the file may be anybody's code: its error is the answer
         return json.dumps({"error": str(error).partition("\n")[0] or type(error).__name__})
     return json.dumps({"error": None})

@@ -43,7 +43,7 @@ class _Line:
         return GUIDE * self.branch.depth + len(self.text)
 
 
-def draw(tree: Tree, width: int, *, everything: bool = False) -> Drawing:
+def draw_tree(tree: Tree, width: int, *, everything: bool = False) -> Drawing:
     """Return the drawing of a tree, with shapes at the right.
 
     Repeated parts are one line each, and their children are shown only at the first of them. Files
@@ -55,19 +55,21 @@ def draw(tree: Tree, width: int, *, everything: bool = False) -> Drawing:
     lines = {id(branch): _line(branch) for branch in root.walk()}
     rows = zip(*(line.columns for line in lines.values() if line.columns), strict=True)
     widths = [max(map(len, column)) for column in rows]
-    left = max(line.width for line in lines.values())
-    while len(widths) > 1 and left + sum(GAP + column for column in widths) > width:
+    text_width = max(line.width for line in lines.values())
+    while len(widths) > 1 and text_width + sum(GAP + column for column in widths) > width:
         widths.pop()
-    usual = sorted(len(line.columns[0]) for line in lines.values() if line.columns)
-    left = min(left, max(width - GAP - usual[int(_USUAL * (len(usual) - 1))], 0))
+    shape_widths = sorted(len(line.columns[0]) for line in lines.values() if line.columns)
+    text_width = min(
+        text_width, max(width - GAP - shape_widths[int(_USUAL * (len(shape_widths) - 1))], 0)
+    )
 
     def text(line: _Line) -> Text:
         """Return the line's text with its columns; longer shapes than usual begin further left."""
         drawn = line.text.copy()
         if line.columns:
-            drawn.pad_right(min(left, width - GAP - len(line.columns[0])) - line.width)
-        for place, (told, column) in enumerate(zip(line.columns, widths, strict=False)):
-            drawn.append(" " * GAP + told.ljust(column), style="dim" if place else "")
+            drawn.pad_right(min(text_width, width - GAP - len(line.columns[0])) - line.width)
+        for index, (cell, column) in enumerate(zip(line.columns, widths, strict=False)):
+            drawn.append(" " * GAP + cell.ljust(column), style="dim" if index else "")
         drawn.rstrip()
         return drawn
 
@@ -102,7 +104,7 @@ def _line(branch: Branch) -> _Line:
     return _Line(branch, text, (branch.shapes, stem(node) if item.equal else "", work))
 
 
-def summary(tree: Tree) -> str:
+def summary_line(tree: Tree) -> str:
     """Return the line under the tree: components by level, instances, FLOPs, verification."""
     about = tree.metadata
     levels = ", ".join(counted(n, level) for level, n in about.by_level.items() if n)
