@@ -1,7 +1,7 @@
-"""This file knows about settings: what `kdrun submit` can be told, and by whom.
+"""Defines the settings of kdrun, and reads them from flags, environment and a YAML file.
 
-Flags win over environment variables (KDRUN_*), those over a YAML file, that over the defaults. A
-setting has one name everywhere: `--run-id`, `KDRUN_RUN_ID`, `run_id:`.
+Flags take precedence over environment variables (KDRUN_*), these over the YAML file, and that over
+the defaults. A setting has one name everywhere: `--run-id`, `KDRUN_RUN_ID`, `run_id:`.
 """
 
 import os
@@ -36,13 +36,13 @@ from runner.errors import ConfigError, KdrunError, UsageError, suggest_names
 PREFIX = "KDRUN_"
 CONFIG_VARIABLE = "KDRUN_CONFIG"
 LEAST_MEMORY = 256 << 20
-"""Python with torch imported."""
+"""Bytes that Python needs with torch imported; a smaller limit on memory is an error."""
 CONFIG_FILE = Path("configs/default.yaml")
-"""Read from the working directory where it exists and no other file is named."""
+"""Settings file that is read from the working directory if it exists and no other is named."""
 
 
 def _several(value: object) -> object:
-    """`1,2` in an environment variable, `level: 1` in a file."""
+    """Return a list for `1,2` in an environment variable and for `level: 1` in a file."""
     if isinstance(value, str):
         return [part.strip() for part in value.split(",") if part.strip()]
     return [value] if isinstance(value, int) else value
@@ -53,7 +53,7 @@ _OF_THE_STORE = ("AWS_", "KDRUN_")
 
 
 def _variables(names: list[str]) -> list[str]:
-    """Names of variables, none of which opens a store."""
+    """Return names of environment variables, after a check that none may hold store credentials."""
     for name in names:
         if not _NAME.fullmatch(name):
             raise ValueError(f"{name!r} is no name of a variable, such as ANTHROPIC_API_KEY")
@@ -63,7 +63,7 @@ def _variables(names: list[str]) -> list[str]:
 
 
 def _command(value: str | None) -> str | None:
-    """A command line that can be split into words."""
+    """Return a command line, after a check that a shell can split it into words."""
     if value is None:
         return None
     try:
@@ -85,8 +85,10 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/*")
 
 
 def _store(value: str | None) -> str | None:
-    """Return s3://bucket/prefix as it is, and a folder as an absolute path, which means the same
-    wherever the work is done."""
+    """Return s3://bucket/prefix unchanged, and a folder as an absolute path.
+
+    An absolute path means the same in every process, whatever its working directory.
+    """
     if value is None or re.match("s3://[^/]", value):
         return value
     scheme = _SCHEME.match(value)
@@ -104,7 +106,7 @@ def _store(value: str | None) -> str | None:
 
 
 def _home(path: Path) -> Path:
-    """Replace `~`, which no shell does in `--output=~/x`, in a variable or in a file."""
+    """Replace `~`: a shell does not do it in `--output=~/x`, nor in a variable or a file."""
     try:
         return path.expanduser()
     except RuntimeError as error:  # no such user
@@ -113,7 +115,7 @@ def _home(path: Path) -> Path:
 
 def _output(path: Path) -> Path:
     path = _home(path)
-    with suppress(OSError):  # what cannot be looked at is told when it is written to
+    with suppress(OSError):  # a folder that cannot be read is reported when it is written to
         for place in (path, *path.parents):
             if place.exists() and not place.is_dir():
                 raise ValueError(f"{place} is a file; name a folder")
@@ -130,7 +132,7 @@ _DEVICE = re.compile(r"[a-z][a-z0-9_]*")
 
 
 def _device(value: str) -> str:
-    """Return a type of device as it is; only a process that imports torch knows which there are."""
+    """Return a device type; whether it exists is checked later, in a process that imports torch."""
     if not _DEVICE.fullmatch(value):
         raise ValueError("write cpu, auto, or the type of an accelerator, such as cuda")
     return value
@@ -154,27 +156,27 @@ def _memory(value: ByteSize) -> ByteSize:
 
 
 class Retries(BaseModel):
-    """How often a problem is tried again, by what ended its attempt; 0 is never.
+    """Says how often a problem is tried again, by the cause that ended the attempt; 0 is never.
 
-    A verdict, a time-out or a crash of the problem's own process is an answer: never tried again.
+    A verdict, a timeout or a crash of the problem's own process is final and never tried again.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     preempted: int = Field(default=10, ge=0)
-    """The node was told to go, as spot machines are."""
+    """The node was shut down after a notice, as spot machines are."""
     node_lost: int = Field(default=3, ge=0)
-    """The node is gone without a word."""
+    """The node disappeared without a notice."""
     worker_lost: int = Field(default=2, ge=0)
-    """Ray's worker process died, and the node did not."""
+    """Ray's worker process died, but not the node."""
     out_of_memory: int = Field(default=2, ge=0)
-    """Each time with a larger request."""
+    """The requested memory was too small; each retry requests more."""
     disk_full: int = Field(default=1, ge=0)
-    """No space was left on the node, and the problem had not taken it."""
+    """The node's disk was full, but not because of the problem."""
 
 
 def _retries(value: object) -> object:
-    """`node_lost=0,preempted=3`, or a number for every cause; a flag gives a list of such."""
+    """Return limits by cause from texts such as `node_lost=0,preempted=3`, or `2` for every cause."""
     if isinstance(value, str | int):
         value = [value]
     if isinstance(value, list | tuple):
@@ -193,84 +195,84 @@ def _retries(value: object) -> object:
 
 
 class Settings(BaseSettings):
-    """Everything that a run can be told."""
+    """All settings of a run."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True)
 
     level: Annotated[list[int], NoDecode, BeforeValidator(_several)] = []
-    """Source levels; all for none."""
+    """Source levels to run; empty: all."""
     problem: Annotated[list[str], NoDecode, BeforeValidator(_several)] = []
     """Globs on problem names, or paths of problem files."""
     start: int = Field(default=0, ge=0)
-    """Skip so many of the sorted selection."""
+    """Number of problems to skip at the beginning of the sorted selection."""
     count: int | None = Field(default=None, ge=1)
-    """Take so many of the sorted selection; all for none."""
+    """Number of problems to take after those; None: all."""
     data: Annotated[Path, AfterValidator(_home)] | None = None
-    """Directory of problems; none: KernelBench where it was fetched, else the samples."""
+    """Directory of problems; None: KernelBench if it was fetched, else the samples."""
     output: Annotated[Path, AfterValidator(_output)] = Path("output")
-    """Where decompositions and runs are written."""
+    """Directory that decompositions and runs are written to."""
     store: Annotated[str | None, AfterValidator(_store)] = None
-    """Where results go from there: s3://bucket/prefix, or a directory; none: they stay."""
+    """Store that results are copied to: s3://bucket/prefix, or a directory; None: no store."""
     s3_endpoint_url: Annotated[str | None, AfterValidator(_url)] = None
-    """Of an S3-compatible service; none: AWS, or what its environment or profile says."""
+    """URL of an S3-compatible service; None: AWS, or the one in its environment or profile."""
     s3_addressing: Literal["auto", "path", "virtual"] = "auto"
-    """Where the bucket's name goes; auto: into the path where there is an endpoint."""
+    """Whether the bucket's name is in the URL's path or host; auto: path if an endpoint is set."""
     s3_checksums: Literal["when_supported", "when_required"] = "when_supported"
-    """when_required: for services that refuse the newer checksums."""
+    """When requests carry checksums; `when_required` suits services that refuse the newer ones."""
     run_id: Annotated[str | None, AfterValidator(_run_id)] = None
-    """Name of the run; none: the time at which it starts."""
+    """Name of the run; None: its start time."""
     address: str | None = None
-    """A Ray cluster to drive from here; none: one of our own."""
+    """Address of a Ray cluster that this process drives; None: kdrun starts Ray on this machine."""
     on_cluster: str | None = None
-    """The dashboard of a Ray cluster that drives the run itself; none: it is driven from here."""
+    """Dashboard URL of a Ray cluster that the run is sent to; None: this process drives the run."""
     send_credentials: bool = False
-    """Let that cluster have this environment's AWS_* credentials; no: it has its own."""
+    """Whether that cluster gets this environment's AWS_* credentials."""
     workers: int | None = Field(default=None, ge=1)
-    """Most problems at once; none: as many as there are cores, as memory permits."""
+    """Largest number of problems at once; None: as many as cores and memory allow."""
     memory: Annotated[ByteSize, AfterValidator(_memory)] | None = None
-    """Memory that problems may take on this machine, such as 16GiB; none: 85% of what is free."""
+    """Memory for problems on this machine, such as 16GiB; None: 85% of the free memory."""
     wait_for_nodes: bool = False
-    """What no node can hold waits for one that can, as an autoscaling cluster may bring."""
+    """Whether a problem that is too large for every node waits for a node that autoscaling adds."""
     num_cpus: float = Field(default=1, gt=0, allow_inf_nan=False)
     """CPUs for each problem."""
     num_gpus: Annotated[float, AfterValidator(_gpus)] = Field(default=0, ge=0, allow_inf_nan=False)
     """GPUs for each problem; several may share one."""
     device: Annotated[str, AfterValidator(_device)] = "cpu"
-    """Type of the device that verification runs on; auto: the accelerator here, else the CPU."""
+    """Device type that verification runs on; auto: the machine's accelerator, else the CPU."""
     mode: Literal["eval", "train"] = "eval"
     """How models run: in eval() under no_grad, or in training mode with dropout's seed fixed."""
     trials: int = Field(default=2, ge=1)
-    """Seeds that each comparison is made with."""
+    """Number of seeds that each comparison is made with."""
     power: bool = False
-    """Make each kernel wrong in several ways, and see that a comparison fails."""
+    """Whether to break each kernel in several ways and check that a comparison fails."""
     timeout: float = Field(default=1800, gt=0, allow_inf_nan=False)
-    """Seconds for one problem."""
+    """Time limit for one problem, in seconds."""
     decomposer: Annotated[str | None, AfterValidator(_command)] = None
-    """A command that takes problems apart; none: kdrun computes it."""
+    """External command that takes problems apart; None: kdrun computes the decompositions."""
     decomposer_on_failure: bool = False
-    """Use it only where the computed decomposition does not pass."""
+    """Whether the command is used only if the computed decomposition does not pass."""
     rounds: int = Field(default=3, ge=1)
-    """Most runs of the decomposer for one problem, each told what the last one's verdict was."""
+    """Most runs of the decomposer for one problem; each gets the verdict on the previous one."""
     pass_env: Annotated[
         list[str], NoDecode, BeforeValidator(_several), AfterValidator(_variables)
     ] = []
     """Environment variables that the decomposer gets."""
     log_format: Literal["text", "json"] = "text"
-    """How a run is told on stderr: for people, or a JSON document a line."""
+    """Format of progress on stderr: text for people, or a JSON document per line."""
     retries: Annotated[Retries, NoDecode, BeforeValidator(_retries)] = Retries()
     """How often a problem is tried again, by cause."""
     only_failed: bool = False
-    """Run only what has a result that is not passed."""
+    """Whether to run only problems that have a result other than passed."""
     resume: bool = True
-    """Leave out what passed before with the same source, options and version."""
+    """Whether to skip problems that passed before with the same source, options and version."""
 
 
 def load(flags: Mapping[str, Any], config: Path | None = None) -> Settings:
-    """The settings from all four sources.
+    """Return the settings from flags, environment, settings file and defaults.
 
     Raises:
-        UsageError: a flag that cannot be meant.
-        ConfigError: a variable or a file that is wrong, with the field.
+        UsageError: a flag has an invalid value.
+        ConfigError: a variable or a field of the file is invalid.
     """
     _refuse_unknown_variables()
     file = config or _config_file()
@@ -295,10 +297,10 @@ def load(flags: Mapping[str, Any], config: Path | None = None) -> Settings:
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """The settings in a file.
+    """Return the settings in a YAML file.
 
     Raises:
-        ConfigError: not there, not YAML, not a mapping, or a key that is no setting.
+        ConfigError: the file is missing, not YAML, not a mapping, or has an unknown key.
     """
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -324,7 +326,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 def _place(path: Path, field: str) -> str:
-    """`settings.yaml:3`, the line on which a field is set."""
+    """Return the file and the line that sets a field, such as `settings.yaml:3`."""
     document = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
     for key, _ in document.value if isinstance(document, yaml.MappingNode) else ():
         if str(key.value) == field:
@@ -349,7 +351,7 @@ def _refuse_unknown_variables() -> None:
 
 
 def _explained(error: ValidationError, flags: Mapping[str, Any], file: Path | None) -> KdrunError:
-    """The first thing that is wrong, in the words of who said it."""
+    """Return the error for the first invalid setting, by the name its source has for it."""
     first = error.errors()[0]
     field = str(first["loc"][0])
     given = first["input"]

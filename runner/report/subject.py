@@ -176,12 +176,12 @@ def _output_directory(path: Path) -> Path:
 
 
 def _run_notes(manifest: Manifest, problems: tuple[ReportProblem, ...]) -> Iterator[str]:
-    remaining = manifest.selected - len(manifest.rows)
+    count = manifest.selected - len(manifest.rows)
     state = manifest.state_now()
     if state == "running":
-        yield f"The run is still going: {counted(remaining, 'problem')} of {manifest.selected} to come."
-    elif remaining:
-        yield f"The run was {state}: {counted(remaining, 'problem')} of {manifest.selected} not run."
+        yield f"The run is still going: {counted(count, 'problem')} of {manifest.selected} to come."
+    elif count:
+        yield f"The run was {state}: {counted(count, 'problem')} of {manifest.selected} not run."
     yield from _missing_notes(problems)
     if replaced := [problem.label for problem in problems if problem.later]:
         suffix = f", and {len(replaced) - 1} more" if len(replaced) > 1 else ""
