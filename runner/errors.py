@@ -7,7 +7,7 @@ KdrunError                  exit code 2 unless another is given
 │   ├── CaptureError        a model that runs but cannot be captured          exit code 1
 │   └── MissingError        a problem file that imports a missing module      exit code 1
 ├── DecompositionError      a directory that is not a decomposition           (ValueError)
-├── DatasetError            the dataset is missing or incomplete              (FileNotFoundError)
+├── DatasetError            the dataset is missing, or cannot be fetched      (FileNotFoundError)
 ├── StoreError              results cannot be read or written                 (OSError)
 ├── MissingPackageError     an optional package that is not installed         (ImportError)
 └── ClusterError            Ray is missing, or the cluster is not usable      (ConnectionError)
@@ -20,7 +20,7 @@ import sys
 from collections.abc import Collection
 from pathlib import Path
 
-LISTED = 8
+MAX_LISTED_NAMES = 8
 """Number of names that a hint lists if none is similar to the given one."""
 INTERRUPTED = 130
 """Exit code of a command that Ctrl-C or SIGTERM ended."""
@@ -53,10 +53,10 @@ class ProblemError(KdrunError):
 
     exit_code = 1
 
-    def __init__(self, path: Path | str, what: str, *, hint: str | None = None) -> None:
-        super().__init__(f"{path}: {what}", hint=hint)
+    def __init__(self, path: Path | str, reason: str, *, hint: str | None = None) -> None:
+        super().__init__(f"{path}: {reason}", hint=hint)
         self.path = Path(path)
-        self.what = what
+        self.reason = reason
 
 
 class CaptureError(ProblemError):
@@ -67,9 +67,9 @@ class MissingError(ProblemError):
     """A problem file itself imports a module that is missing; the message says on which line."""
 
     def __init__(
-        self, path: Path | str, missing: str, where: str, *, hint: str | None = None
+        self, path: Path | str, missing: str, location: str, *, hint: str | None = None
     ) -> None:
-        super().__init__(path, missing + where, hint=hint)
+        super().__init__(path, missing + location, hint=hint)
         self.missing = missing
 
 
@@ -78,7 +78,7 @@ class DecompositionError(KdrunError, ValueError):
 
 
 class DatasetError(KdrunError, FileNotFoundError):
-    """The dataset is missing or incomplete."""
+    """The dataset is missing or damaged, or cannot be fetched."""
 
 
 class StoreError(KdrunError, OSError):
@@ -104,41 +104,49 @@ def require_package(package: str, extra: str, user: str) -> None:
         )
 
 
-def is_full(error: OSError) -> bool:
+def is_disk_full(error: OSError) -> bool:
     """Return whether the error says that the disk, or the user's quota, is full."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def denies_access(error: OSError) -> bool:
     """Return whether the error says that the disk is full or access is not permitted."""
-    return is_full(error) or error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
+    return is_disk_full(error) or error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
-def unwritable(place: Path | str, error: OSError, setting: str) -> StoreError:
+def unwritable_error(path: Path | str, error: OSError, setting: str) -> StoreError:
     """Return the error for a path that cannot be written to; the hint names its setting."""
     hint = f"choose another {setting}"
-    if is_full(error):
+    if is_disk_full(error):
         hint = f"free some space there, or {hint}"
     if isinstance(error, FileExistsError | NotADirectoryError):
-        return StoreError(f"{place}: a file is where a folder must be", hint=hint)
-    return StoreError(f"{place}: {error.strerror or error}", hint=hint)
+        return StoreError(f"{path}: a file is where a folder must be", hint=hint)
+    return StoreError(f"{path}: {error.strerror or error}", hint=hint)
 
 
-def suggest_names(name: str, known: Collection[str]) -> str:
+def suggest_names(name: str, known_names: Collection[str]) -> str:
     """Return the hint for an unknown name: `is it a or b?`, or a list of the known names."""
-    by_lower = {one.lower(): one for one in known}
-    part = name.strip("*").lower()
-    inside = [lower for lower in by_lower if len(part) > 2 and part in lower]
-    close = inside or difflib.get_close_matches(part, by_lower, cutoff=0.7)
-    if close:
-        return f"is it {' or '.join(by_lower[lower] for lower in close[:3])}?"
-    return there_are(known)
+    by_lower = {known_name.lower(): known_name for known_name in known_names}
+    fragment = name.strip("*").lower()
+    containing = [lower for lower in by_lower if len(fragment) > 2 and fragment in lower]
+    similar = containing or difflib.get_close_matches(fragment, by_lower, cutoff=0.7)
+    if similar:
+        return f"is it {' or '.join(by_lower[lower] for lower in similar[:3])}?"
+    return list_known_names(known_names)
 
 
-def there_are(known: Collection[str]) -> str:
+def list_known_names(known_names: Collection[str]) -> str:
     """Return the hint that lists the known names, or the first of them."""
-    more = f" and {len(known) - LISTED} more" if len(known) > LISTED else ""
-    return f"there are {', '.join([*known][:LISTED])}{more}" if known else "there are none"
+    suffix = (
+        f" and {len(known_names) - MAX_LISTED_NAMES} more"
+        if len(known_names) > MAX_LISTED_NAMES
+        else ""
+    )
+    return (
+        f"there are {', '.join([*known_names][:MAX_LISTED_NAMES])}{suffix}"
+        if known_names
+        else "there are none"
+    )
 
 
 class ClusterError(KdrunError, ConnectionError):

@@ -1,7 +1,7 @@
 """Formats quantities for people: `2 components`, `1.2 GFLOP`, `3.4 MiB`."""
 
 
-def counted(number: int, noun: str) -> str:
+def pluralize(number: int, noun: str) -> str:
     """Return a number with a noun, such as `1 component` or `2 components`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
@@ -16,9 +16,9 @@ def size(count: int) -> str:
     return _scaled(count, 1024, ("B", "KiB", "MiB", "GiB", "TiB"))
 
 
-def share(part: float, whole: float) -> str:
+def share(part: float, total: float) -> str:
     """Return a percentage such as `12.3%`, or `-` if the total is zero."""
-    return f"{100 * part / whole:.1f}%" if whole else "-"
+    return f"{100 * part / total:.1f}%" if total else "-"
 
 
 def _scaled(count: int, base: int, units: tuple[str, ...]) -> str:

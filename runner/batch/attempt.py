@@ -24,7 +24,7 @@ from runner.batch.child.child_process import Outcome, Request, run_child
 from runner.batch.child.task import Record, Target, Task, record_of
 from runner.batch.decomposer import rounds
 from runner.batch.machine import GIB
-from runner.errors import KdrunError, StoreError, is_full, unwritable
+from runner.errors import KdrunError, StoreError, is_disk_full, unwritable_error
 from runner.problems import find_mistake
 from runner.store.directory import commit, put_in_place
 from runner.store.result import Decomposed, Document, ProblemResult, hash_files, sha256_of
@@ -78,7 +78,7 @@ def perform(task_json: str, log: str) -> str:
 
 def _impossible(error: KdrunError | OSError) -> Record:
     cause = error.__cause__ or error
-    full = isinstance(cause, OSError) and is_full(cause)
+    full = isinstance(cause, OSError) and is_disk_full(cause)
     return Record(status="failed", reason=str(error), stage="start", disk_full=full)
 
 
@@ -360,4 +360,4 @@ def _writing(task: Task, setting: str) -> Iterator[None]:
     except KdrunError:
         raise
     except OSError as error:
-        raise unwritable(task.scratch.parent, error, setting) from error
+        raise unwritable_error(task.scratch.parent, error, setting) from error

@@ -12,7 +12,7 @@ from runner.batch.machine import cores
 from runner.batch.plan import label
 from runner.batch.submit import run_options
 from runner.config import Settings
-from runner.errors import UsageError, unwritable
+from runner.errors import UsageError, unwritable_error
 from runner.problems import identify
 from runner.store.directory import DirectoryStore
 from runner.store.result import ProblemResult
@@ -150,7 +150,7 @@ def verify(directory: Path, settings: Settings, to: Path | None = None) -> Verif
         try:
             write_power(to, power)
         except OSError as error:
-            raise unwritable(to, error, "--to") from error
+            raise unwritable_error(to, error, "--to") from error
     return Verified(directory, record, power, to)
 
 
@@ -164,4 +164,4 @@ def _refuse_unwritable(file: Path) -> None:
         if not was_there:
             file.unlink()
     except OSError as error:
-        raise unwritable(file, error, "--to") from error
+        raise unwritable_error(file, error, "--to") from error

@@ -19,7 +19,7 @@ from runner.cli.help import Group, examples
 from runner.cli.machine import doctor
 from runner.cli.reports import diff, report, show, workloads
 from runner.cli.runs import pull, status
-from runner.errors import INTERRUPTED, KdrunError, denies_access, is_full
+from runner.errors import INTERRUPTED, KdrunError, denies_access, is_disk_full
 
 __all__ = ["cli", "main"]
 
@@ -38,7 +38,7 @@ def main() -> None:
     except OSError as error:
         if error.filename is not None and denies_access(error):
             _fail(f"{error.filename}: {error.strerror}")
-        elif is_full(error) and _stdout_fails():
+        elif is_disk_full(error) and _stdout_fails():
             _fail(f"stdout: {error.strerror}")
         else:
             raise

@@ -14,9 +14,9 @@ from runner.batch.cluster import usable_bytes
 from runner.batch.machine import GIB, available_bytes, cores, total_bytes
 from runner.batch.stored_results import store_of
 from runner.config import Settings
-from runner.errors import KdrunError, UsageError, unwritable
+from runner.errors import KdrunError, UsageError, unwritable_error
 from runner.problems import data_root, select
-from runner.quantities import counted
+from runner.quantities import pluralize
 from runner.store.objects import SCHEME
 
 LEAST_SCRATCH_BYTES = GIB
@@ -120,13 +120,13 @@ def _require_writable(path: Path, setting: str) -> Path:
         with tempfile.TemporaryFile(dir=nearest) as probe:
             probe.write(b"kdrun")
     except OSError as error:
-        raise unwritable(path, error, setting) from error
+        raise unwritable_error(path, error, setting) from error
     return nearest
 
 
 def _dataset(settings: Settings) -> str:
     root = data_root(settings.data)
-    return f"{root}: {counted(len(select(root, settings.level)), 'problem')}"
+    return f"{root}: {pluralize(len(select(root, settings.level)), 'problem')}"
 
 
 def _store(settings: Settings) -> str:
@@ -140,4 +140,4 @@ def _store(settings: Settings) -> str:
         return f"{store}: nothing there yet; the first run makes it a store"
     store.check_layout()
     runs = len(store.run_ids())
-    return f"{store}: answers, {counted(runs, 'run')}"
+    return f"{store}: answers, {pluralize(runs, 'run')}"

@@ -116,9 +116,9 @@ def working_options(command: F) -> F:
 
 def settings_from(flags: dict[str, Any], config: Path | None) -> Any:
     """Flags over the environment over a file over the defaults."""
-    from runner.config import load
+    from runner.config import load_settings
 
-    return load({k: v for k, v in flags.items() if v is not None and v != ()}, config)
+    return load_settings({k: v for k, v in flags.items() if v is not None and v != ()}, config)
 
 
 def new_console(*, stderr: bool = False) -> Any:

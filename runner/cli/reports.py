@@ -18,7 +18,7 @@ from runner.cli.options import (
     new_console,
     settings_from,
 )
-from runner.quantities import counted
+from runner.quantities import pluralize
 
 UNCUT = 10_000
 """Columns: the terminal may wrap a long line, but nothing is cut off."""
@@ -192,12 +192,12 @@ def workloads(
                 click.echo(f"but mind: {note}", err=True)
             aside = sum(bool(row.harness_limits) for row in chosen)
             apart = f", {aside} of them in kernelbench/not_judged" if aside else ""
-            click.echo(f"{exported}: {counted(len(chosen), 'workload')}{apart}", err=True)
+            click.echo(f"{exported}: {pluralize(len(chosen), 'workload')}{apart}", err=True)
     if parquet is not None:
         from runner.report import parquet as parquets
 
         parquets.write_parquet(chosen, parquet)
-        click.echo(f"{parquet}: {counted(len(chosen), 'workload')}", err=True)
+        click.echo(f"{parquet}: {pluralize(len(chosen), 'workload')}", err=True)
     if as_json:
         click.echo(catalogue.model_copy(update={"workloads": chosen}).to_json(), nl=False)
     elif families:

@@ -19,7 +19,7 @@ from runner.batch.progress import COLOURS
 from runner.batch.remote.jobs import Found
 from runner.batch.submit import Preview
 from runner.problems import Problem
-from runner.quantities import counted
+from runner.quantities import pluralize
 from runner.statuses import STATUSES, Status
 from runner.store.manifest import Manifest
 from runner.store.manifest_row import Row
@@ -256,9 +256,9 @@ def one(done: Decomposed, took_s: float, console: Console) -> None:
     console.print(text, soft_wrap=True)
     if result.figures:
         by_level = result.figures.by_level
-        levels = ", ".join(counted(n, level) for level, n in by_level.items() if n)
-        components = f"{counted(result.figures.components, 'component')} ({levels})"
-        instances = counted(result.figures.kernel_instances, "kernel instance")
+        levels = ", ".join(pluralize(n, level) for level, n in by_level.items() if n)
+        components = f"{pluralize(result.figures.components, 'component')} ({levels})"
+        instances = pluralize(result.figures.kernel_instances, "kernel instance")
         console.print(f"{components}, {instances}", soft_wrap=True)
     if result.bitwise_equal is not None:
         equal = "to the last bit" if result.bitwise_equal else f"within {result.max_diff:.2g}"
@@ -300,7 +300,7 @@ def verdict(verified: Verified, console: Console) -> None:
     for gate in (record.verification or {}).get("gates", []):
         difference = gate.get("max_diff")
         measured = "" if difference is None else f", largest difference {difference}"
-        checks = counted(len(gate["checks"]), "check")
+        checks = pluralize(len(gate["checks"]), "check")
         line = f"  {gate['gate']:<12} {gate['verdict']} ({checks}{measured})"
         console.print(line, soft_wrap=True)
     if verified.power:

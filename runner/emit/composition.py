@@ -15,7 +15,7 @@ from runner.emit.naming.class_names import class_names
 from runner.emit.naming.value_names import identifier, unique
 from runner.emit.steps import original_name
 from runner.graph.ir import Ref
-from runner.quantities import counted
+from runner.quantities import pluralize
 from runner.tree.interface import Program
 from runner.tree.part import Part, schedule
 
@@ -89,8 +89,8 @@ def write_composition(
     run = main(emitter, root)
     head = _HEAD % {
         "title": title,
-        "instances": counted(len(kernels), "kernel instance"),
-        "files": counted(len(names), "file"),
+        "instances": pluralize(len(kernels), "kernel instance"),
+        "files": pluralize(len(names), "file"),
         "standard": standard_imports(run),
     }
     helper = "" if plain or not inputs else f"{_function_of_checks('tensors')}\n\n\n"

@@ -59,7 +59,7 @@ def author_error(problem: Problem, error: BaseException) -> str:
         if frame := _author_frame(problem.path, link.__traceback__):
             if isinstance(link, ModuleNotFoundError) and link.name:
                 missing = _missing_module(problem, link)
-                return f"{missing.what}; {missing.hint}" if missing.hint else missing.what
+                return f"{missing.reason}; {missing.hint}" if missing.hint else missing.reason
             where = _where(problem.path, link.__traceback__)
             return f"{_described(link, problem.path, frame[0])}{where}"
     package = _package_frame(problem.path, error.__traceback__)

@@ -10,7 +10,7 @@ from typing import Literal, TypeVar
 
 from runner.errors import DatasetError, UsageError
 from runner.problems.problem import CUSTOM, LEVELS, Problem, find_path, identify, source_level
-from runner.quantities import counted
+from runner.quantities import pluralize
 
 KERNELBENCH = Path("data/kernelbench")
 """Where `kdrun data fetch` puts the dataset, in the working directory."""
@@ -174,7 +174,7 @@ def origin(root: DataRoot, problems: Sequence[Problem]) -> str:
             used.append(str(place))
         left = outside
     if left:
-        used.append(f"{counted(len(left), 'file')} named by path")
+        used.append(f"{pluralize(len(left), 'file')} named by path")
     return " and ".join(used)
 
 

@@ -29,7 +29,7 @@ def facts_of(problem: Problem, mode: Mode = "eval") -> Facts:
         except NotImplementedError as error:
             raise CaptureError(problem.path, str(error)) from error
     except CaptureError as error:
-        return _seen(problem, mode, error.what)
+        return _seen(problem, mode, error.reason)
     program = Program(graph, recognize(graph))
     used = {name for op in graph.operations for name in op.refs()}
     paths = {graph.states[name].path for name in used if name in graph.states}

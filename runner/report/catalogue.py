@@ -18,7 +18,7 @@ from typing import Any, Literal
 from pydantic import Field, computed_field
 
 from runner.errors import UsageError, suggest_names
-from runner.quantities import counted
+from runner.quantities import pluralize
 from runner.report.kernelbench import Limit, limits
 from runner.report.subject import ReportProblem, Subject
 from runner.store.result import Document
@@ -168,10 +168,10 @@ def collect_workloads(subject: Subject, level: Level = "kernel") -> Catalogue:
             groups[(_mode(problem), identity or _digest_name(node))].append(component)
         if missing:
             notes.append(
-                f"{problem.label}: {counted(len(missing), f'{level} file')} lost: {missing[0]}."
+                f"{problem.label}: {pluralize(len(missing), f'{level} file')} lost: {missing[0]}."
             )
         if unidentified:
-            count = counted(unidentified, f"{level} file")
+            count = pluralize(unidentified, f"{level} file")
             notes.append(
                 f"{problem.label}: its tree identifies no workloads; {count} went by name."
             )

@@ -7,7 +7,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from runner.quantities import counted, flops, size
+from runner.quantities import flops, pluralize, size
 from runner.report.catalogue import Catalogue, CatalogueWorkload
 from runner.report.units import seconds, tensors
 
@@ -56,14 +56,15 @@ def show_families(catalogue: Catalogue, shown: int, console: Console) -> None:
 
 def _show_totals(catalogue: Catalogue, console: Console) -> None:
     console.print(
-        f"\n{catalogue.title}: {counted(len(catalogue.workloads), 'unique workload')} in "
+        f"\n{catalogue.title}: {pluralize(len(catalogue.workloads), 'unique workload')} in "
         f"{len(catalogue.families)} {'family' if len(catalogue.families) == 1 else 'families'}, "
-        f"{counted(catalogue.instances, 'instance')} in {counted(catalogue.problems, 'model')}, "
+        f"{pluralize(catalogue.instances, 'instance')} in "
+        f"{pluralize(catalogue.problems, 'model')}, "
         f"{flops(catalogue.flops)}, {size(catalogue.bytes)} moved",
         soft_wrap=True,
     )
     if catalogue.measured_on and catalogue.time_s is not None:
-        timed = counted(sum(row.timing is not None for row in catalogue.workloads), "workload")
+        timed = pluralize(sum(row.timing is not None for row in catalogue.workloads), "workload")
         console.print(
             f"measured on {catalogue.measured_on}: {timed}, "
             f"{seconds(catalogue.time_s)} for all their instances",

@@ -16,7 +16,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from runner.quantities import counted, flops, share
+from runner.quantities import flops, pluralize, share
 from runner.report.units import tensors
 from runner.tree.document import LEVEL_NUMBER, Node, Tree
 from runner.tree.version_1 import read_any_version
@@ -203,7 +203,7 @@ def show_difference(difference: TreeDifference, console: Console, max_changes: i
         console.print("the problem files differ", style="yellow")
     console.print()
     console.print(_levels(a, b))
-    shared_count = f"{counted(difference.shared, 'kernel instance')} in both"
+    shared_count = f"{pluralize(difference.shared, 'kernel instance')} in both"
     console.print(
         f"\n{shared_count}: {share(difference.shared_flops, a.flops)} of A's FLOPs, "
         f"{share(difference.shared_flops, b.flops)} of B's"
@@ -211,11 +211,11 @@ def show_difference(difference: TreeDifference, console: Console, max_changes: i
     if difference.rewritten:
         names = ", ".join(difference.respelled)
         console.print(
-            f"same tensors, other code: {counted(difference.rewritten, 'kernel')} ({names})",
+            f"same tensors, other code: {pluralize(difference.rewritten, 'kernel')} ({names})",
             soft_wrap=True,
         )
     if difference.unidentified:
-        kernels = counted(difference.unidentified, "kernel")
+        kernels = pluralize(difference.unidentified, "kernel")
         are = "is" if difference.unidentified == 1 else "are"
         console.print(f"{kernels} {are} compared by their tensors alone", soft_wrap=True)
     if difference.changes:

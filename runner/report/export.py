@@ -17,7 +17,7 @@ from typing import Any
 from runner.batch.child.child_process import Request, close_zygote, run_child
 from runner.batch.cluster import usable_bytes
 from runner.errors import StoreError, UsageError
-from runner.quantities import counted, size
+from runner.quantities import pluralize, size
 from runner.report.catalogue import CatalogueWorkload, source_of
 from runner.report.definitions import (
     FLASHINFER_LACKS,
@@ -123,7 +123,7 @@ def export(
     readme = _README.format(
         title=subject.title,
         version=__version__,
-        count=counted(len(chosen), "workload"),
+        count=pluralize(len(chosen), "workload"),
         level=LEVELS[chosen[0].level] if chosen else 1,
         limited=_limits_paragraph(chosen),
         notes="".join(f"\nMind: {note}.\n" for note in notes),
@@ -181,7 +181,8 @@ def _write_flashinfer_bench(
             close_zygote()
     if skipped:
         notes.append(
-            f"{counted(len(skipped), 'definition')} {'is' if len(skipped) == 1 else 'are'} not in "
+            f"{pluralize(len(skipped), 'definition')} "
+            f"{'is' if len(skipped) == 1 else 'are'} not in "
             "flashinfer-bench/, whose format cannot draw their inputs: --with-inputs stores them "
             f"({size(skipped_bytes)}); first {skipped[0]}"
         )

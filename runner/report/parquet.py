@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from runner.errors import UsageError, unwritable
+from runner.errors import UsageError, unwritable_error
 from runner.report.catalogue import CatalogueWorkload, to_rows
 
 
@@ -25,4 +25,4 @@ def write_parquet(workloads: Sequence[CatalogueWorkload], path: Path) -> None:
         with path.open("wb") as file:
             pyarrow.parquet.write_table(pyarrow.Table.from_pylist(to_rows(workloads)), file)
     except OSError as error:
-        raise unwritable(path, error, "--parquet") from error
+        raise unwritable_error(path, error, "--parquet") from error

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from runner.batch import stored_results
 from runner.config import Settings
-from runner.quantities import counted
+from runner.quantities import pluralize
 from runner.report.subject import Subject, find_subject
 from runner.store.manifest import MANIFEST_FILE
 
@@ -35,5 +35,5 @@ def open_subject(name: str, settings: Settings) -> Iterator[Subject]:
         if failures:
             first = failures[0]
             failure = f"{first.label}: {first.state} {first.detail}".rstrip()
-            notes = (*notes, f"The store lacks {counted(len(failures), 'problem')}: {failure}.")
+            notes = (*notes, f"The store lacks {pluralize(len(failures), 'problem')}: {failure}.")
         yield replace(subject, place=Path(), notes=notes)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runner.errors import DecompositionError, StoreError, UsageError
-from runner.quantities import counted
+from runner.quantities import pluralize
 from runner.store.directory import RUNS, DirectoryStore
 from runner.store.manifest import MANIFEST_FILE, Manifest
 from runner.store.manifest_row import Row
@@ -179,9 +179,11 @@ def _run_notes(manifest: Manifest, problems: tuple[ReportProblem, ...]) -> Itera
     count = manifest.selected - len(manifest.rows)
     state = manifest.state_now()
     if state == "running":
-        yield f"The run is still going: {counted(count, 'problem')} of {manifest.selected} to come."
+        yield (
+            f"The run is still going: {pluralize(count, 'problem')} of {manifest.selected} to come."
+        )
     elif count:
-        yield f"The run was {state}: {counted(count, 'problem')} of {manifest.selected} not run."
+        yield f"The run was {state}: {pluralize(count, 'problem')} of {manifest.selected} not run."
     yield from _missing_notes(problems)
     if replaced := [problem.label for problem in problems if problem.later]:
         suffix = f", and {len(replaced) - 1} more" if len(replaced) > 1 else ""

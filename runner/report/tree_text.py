@@ -10,7 +10,7 @@ from rich.tree import Tree as Drawing
 
 from runner.emit.pages.diagram import GUIDE, Branch, branches
 from runner.emit.pages.outline import Outline, stem
-from runner.quantities import counted, flops, size
+from runner.quantities import flops, pluralize, size
 from runner.tree.document import ROOT, Level, Tree
 
 COLOURS: dict[Level, str] = {
@@ -107,10 +107,10 @@ def _line(branch: Branch) -> _Line:
 def summary_line(tree: Tree) -> str:
     """Return the line under the tree: components by level, instances, FLOPs, verification."""
     about = tree.metadata
-    levels = ", ".join(counted(n, level) for level, n in about.by_level.items() if n)
+    levels = ", ".join(pluralize(n, level) for level, n in about.by_level.items() if n)
     root = tree.nodes[ROOT]
     return (
-        f"{counted(about.total_components, 'component')} ({levels}), "
-        f"{counted(about.kernel_instances, 'kernel instance')}, {flops(root.flops)}, "
+        f"{pluralize(about.total_components, 'component')} ({levels}), "
+        f"{pluralize(about.kernel_instances, 'kernel instance')}, {flops(root.flops)}, "
         f"verification: {about.verification_status}"
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from runner.errors import StoreError, unwritable
+from runner.errors import StoreError, unwritable_error
 from runner.store.manifest import MANIFEST_FILE, Manifest
 from runner.store.result import RESULT_FILE, ProblemResult, first_mismatch
 
@@ -105,7 +105,7 @@ def write_pieces(path: Path, pieces: Iterable[str], setting: str = "--output") -
     except OSError as error:
         with suppress(OSError):  # a partly written file would only take space on the disk
             temporary.unlink(missing_ok=True)
-        raise unwritable(path, error, setting) from error
+        raise unwritable_error(path, error, setting) from error
 
 
 def put_in_place(built: Path, destination: Path) -> None:
@@ -124,7 +124,7 @@ def put_in_place(built: Path, destination: Path) -> None:
             destination.rename(old)
         built.rename(destination)
     except OSError as error:
-        raise unwritable(destination, error, "--output") from error
+        raise unwritable_error(destination, error, "--output") from error
     shutil.rmtree(old, ignore_errors=True)
 
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
 
-from runner.errors import StoreError, unwritable
+from runner.errors import StoreError, unwritable_error
 from runner.store.objects import Blob, Conflict
 from runner.store.result import sha256_of
 
@@ -97,7 +97,7 @@ class FolderObjects:
             yield temporary
             temporary.replace(path)
         except OSError as error:
-            raise unwritable(path, error, "--store") from error
+            raise unwritable_error(path, error, "--store") from error
         finally:
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
@@ -109,7 +109,7 @@ class FolderObjects:
             self.root.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(self.root / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         except OSError as error:
-            raise unwritable(self.root, error, "--store") from error
+            raise unwritable_error(self.root, error, "--store") from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from runner.errors import StoreError, is_full, unwritable
+from runner.errors import StoreError, is_disk_full, unwritable_error
 from runner.store import key_layout
 from runner.store.directory import DirectoryStore, put_in_place, write_atomically
 from runner.store.key_layout import unsafe
@@ -78,9 +78,11 @@ def pull(
             DirectoryStore(destination).write_manifest(manifest)
     except OSError as error:
         cause = error.__cause__ if isinstance(error, StoreError) else error
-        if not isinstance(cause, OSError) or (isinstance(error, StoreError) and not is_full(cause)):
+        if not isinstance(cause, OSError) or (
+            isinstance(error, StoreError) and not is_disk_full(cause)
+        ):
             raise
-        raise unwritable(destination, cause, "DEST") from error
+        raise unwritable_error(destination, cause, "DEST") from error
     return [outcome for outcome in outcomes if outcome is not None]
 
 

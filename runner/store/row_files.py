@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import overload
 
-from runner.errors import unwritable
+from runner.errors import unwritable_error
 from runner.statuses import Status
 from runner.store.manifest_row import Row, natural_sort_key
 
@@ -34,7 +34,7 @@ class Rows(Sequence[Row]):
             folder.mkdir(parents=True, exist_ok=True)
             file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115 (closed below)
         except OSError as error:
-            raise unwritable(folder, error, "--output") from error
+            raise unwritable_error(folder, error, "--output") from error
         weakref.finalize(self, file.close)
         self._descriptor = file.fileno()
         self._end = 0
@@ -109,7 +109,7 @@ class Rows(Sequence[Row]):
                     self._descriptor, data[written_bytes:], self._end + written_bytes
                 )
         except OSError as error:
-            raise unwritable(self._folder, error, "--output") from error
+            raise unwritable_error(self._folder, error, "--output") from error
         self._remove_row(row.label)
         self._spans[row.label] = (self._end, len(data))
         self._end += len(data)

@@ -111,7 +111,7 @@ def record_of(error: ProblemError, stage: str) -> Record:
     """The record of a problem that its author, or its program, leaves us unable to take apart."""
     return Record(
         status="failed" if isinstance(error, CaptureError) else "error",
-        reason=f"{error.what}; {error.hint}" if error.hint else error.what,
+        reason=f"{error.reason}; {error.hint}" if error.hint else error.reason,
         stage=stage,
         missing=error.missing if isinstance(error, MissingError) else None,
         hint=error.hint if isinstance(error, MissingError) else None,

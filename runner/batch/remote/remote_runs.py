@@ -17,7 +17,7 @@ from runner.batch.remote.jobs import Found, Jobs, dashboard, is_local
 from runner.batch.stored_results import looked_at, store_of
 from runner.batch.submit import Say, Submission, drive, sent_from_here
 from runner.config import Settings
-from runner.errors import ClusterError, UsageError, there_are
+from runner.errors import ClusterError, UsageError, list_known_names
 from runner.store.directory import DirectoryStore
 from runner.store.manifest import Job, Manifest
 
@@ -148,7 +148,7 @@ def find(settings: Settings, run_id: str) -> tuple[Jobs, Found]:
     if manifest.job is None:
         state = manifest.state_now()
         ended = "" if state == "running" else f", and has ended: {state}"
-        problems = there_are([row.label for row in manifest.rows])
+        problems = list_known_names([row.label for row in manifest.rows])
         raise UsageError(
             f"run {run_id} was not sent to a cluster{ended}",
             hint=f"`kdrun logs {run_id} PROBLEM` shows what one problem printed; {problems}",

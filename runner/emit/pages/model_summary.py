@@ -12,7 +12,7 @@ from math import prod
 from runner.emit.pages.outline import title
 from runner.graph.ir import Graph, Operation, Ref, TensorSpec
 from runner.graph.operations import kind
-from runner.quantities import counted
+from runner.quantities import pluralize
 from runner.tree.default_arguments import defaults
 from runner.tree.document import Node, Tree
 from runner.tree.interface import Program
@@ -160,7 +160,7 @@ def _layers(model: _Model) -> str:
         common = set(words[0]).intersection(*words)
         different = Counter(" ".join(w for w in told if w not in common) for told in words)
         special = [f"{n} {_spelled(told)}" for told, n in different.items() if told]
-        told.append(f"{counted(len(nodes), f'{name} layer')}{_within(special)}")
+        told.append(f"{pluralize(len(nodes), f'{name} layer')}{_within(special)}")
     return " and ".join(told)
 
 
@@ -239,9 +239,9 @@ def _heads(model: _Model, part: Part) -> str | None:
     width = prod(query) // max(batch * heads * scores[-2], 1)
     numbers = _numbers_unrepeated(model, part, [*first.refs()][1])
     keys = numbers // max(batch * scores[-1] * width, 1)
-    grouped = f" for {counted(keys, 'key head')}" if 0 < keys < heads else ""
+    grouped = f" for {pluralize(keys, 'key head')}" if 0 < keys < heads else ""
     over = f"{batch} × {_positions(scores)}" if batch > 1 else _positions(scores)
-    return f"{seen} of {counted(heads, 'head')}{grouped} of width {width} over {over}"
+    return f"{seen} of {pluralize(heads, 'head')}{grouped} of width {width} over {over}"
 
 
 def _has_no_batch(product: Operation) -> bool:
@@ -300,7 +300,7 @@ def _recurrence(model: _Model) -> Iterator[str]:
         ways = "bidirectional " if op.arg("bidirectional") is True else ""
         layers = op.arg("num_layers", 1)
         yield (
-            f"{_RECURRENT[op.name]} of {counted(int(str(layers)), f'{ways}layer')}, "
+            f"{_RECURRENT[op.name]} of {pluralize(int(str(layers)), f'{ways}layer')}, "
             f"from width {shapes[0][1]} to a state of {shapes[1][1]}"
         )
 
@@ -335,7 +335,7 @@ def _convolutions(model: _Model) -> Iterator[str]:
         told += [f"{len(alone)} depthwise"] if alone else []
         told += [f"{len(grouped) - len(alone)} in groups"] if len(grouped) > len(alone) else []
     window = "" if several else f" of {next(iter(windows))}"
-    yield f"{counted(len(found), what)}{window}{_within(told)}"
+    yield f"{pluralize(len(found), what)}{window}{_within(told)}"
 
 
 def _conv(model: _Model) -> list[Operation]:
@@ -389,4 +389,4 @@ def _listed(names: Sequence[str]) -> str:
     found = Counter(names).most_common()
     told = [f"{number} {name}" for name, number in found[:_MOST_OPERATIONS]]
     rest = sum(number for _, number in found[_MOST_OPERATIONS:])
-    return ", ".join(told) + (f" and {counted(rest, 'other')}" if rest else "")
+    return ", ".join(told) + (f" and {pluralize(rest, 'other')}" if rest else "")

@@ -96,7 +96,7 @@ def _refusal(problem: Problem, errors: list[Exception]) -> CaptureError:
 def _reason(problem: Problem, error: Exception) -> str:
     if isinstance(error, Refused):
         return str(error)
-    return error.what if isinstance(error, ProblemError) else author_error(problem, error)
+    return error.reason if isinstance(error, ProblemError) else author_error(problem, error)
 
 
 def _build(problem: Problem, mode: Mode, tensors: Any) -> Built:
