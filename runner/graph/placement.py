@@ -29,12 +29,12 @@ from runner.problems.fake_execution import FakeTensors, move
 from runner.problems.simulated_device import simulated_device
 from runner.torch_internals import (
     OpOverload,
+    disable_constant_folding,
     mixes_devices,
     tree_flatten,
     tree_map,
     tree_unflatten,
     without_guards,
-    without_known_numbers,
 )
 
 _ASKS = re.compile(rb"\.device\b|\bis_(cuda|cpu|xpu|mps)\b|\bget_device\b|\baccelerator\b")
@@ -64,7 +64,7 @@ def note_placement(
         except Exception as error:
             if not _is_not_implemented(error):
                 raise
-            with without_known_numbers():
+            with disable_constant_folding():
                 other = _traced(built, build)
     except MemoryError:
         raise

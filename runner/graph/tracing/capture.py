@@ -30,7 +30,7 @@ from runner.graph.tracing.provenance import (
 )
 from runner.graph.tracing.refusal import DENSE, PLAIN, Refused
 from runner.problems import Problem, author_error, check_inputs, load_problem, seed
-from runner.torch_internals import FakeTensorMode, arguments_named_mod, numbers_of_numpy
+from runner.torch_internals import FakeTensorMode, accept_numpy_scalars, allow_argument_mod
 
 _LONGEST_INPUT = 4096
 """Numbers that get_inputs() may write out, such as the edges of a graph, and its files too."""
@@ -60,7 +60,7 @@ def capture(problem: Problem, mode: Mode = "eval") -> Graph:
             with warnings.catch_warnings(), torch.no_grad(), forgetting_results(), plain_imports():
                 warnings.simplefilter("ignore")
                 built = _build(problem, mode, tensors())
-                with quietly(), arguments_named_mod(), numbers_of_numpy():
+                with quietly(), allow_argument_mod(), accept_numpy_scalars():
                     with attributes_restored(built.model):
                         traced = write_down(built)
                     if write_down is export:

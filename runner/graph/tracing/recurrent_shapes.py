@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from runner.problems.fake_execution import recurrent_by_shape
-from runner.torch_internals import FakeTensor, decompositions_replaced
+from runner.torch_internals import FakeTensor, replace_decompositions
 
 _aten = torch.ops.aten
 
@@ -22,7 +22,7 @@ _aten = torch.ops.aten
 def unrolled_never() -> contextlib.AbstractContextManager[None]:
     """While this lasts, a recurrent layer on fake tensors costs as much as any other operator."""
     operators = _aten.gru.input, _aten.lstm.input, _aten.rnn_tanh.input, _aten.rnn_relu.input
-    return decompositions_replaced(operators, _by_shape)
+    return replace_decompositions(operators, _by_shape)
 
 
 def _by_shape(unroll: Callable[..., Any]) -> Callable[..., Any]:
