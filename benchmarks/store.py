@@ -99,9 +99,7 @@ def compared(name: str, work: Path, options: argparse.Namespace) -> bool:
                 os.environ["KDRUN_BENCH_FILES"] = str(files)
                 os.sync()
                 row = Row(who, *timed(processes), files, size)
-                best[who] = min(
-                    row, best.get(who, row), key=lambda map_concurrently: map_concurrently.seconds
-                )
+                best[who] = min(row, best.get(who, row), key=lambda each: each.seconds)
         met &= shown(
             f"{way}, {name} files", [best[who] for who, _ in commands(way, data, work, 0, options)]
         )

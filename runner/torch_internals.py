@@ -277,11 +277,11 @@ def follow_tensor_subclasses() -> Iterator[None]:
     def convert(tensor: torch.Tensor, cls: Any) -> torch.Tensor:
         return copy_proxy(tensor, as_subclass(tensor, cls))
 
-    def make_subclass(cls: Any, tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+    def subclass(cls: Any, tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
         return copy_proxy(tensor, make(cls, tensor, *args, **kwargs))
 
     torch.Tensor.as_subclass = convert  # type: ignore[assignment, method-assign]
-    torch.Tensor._make_subclass = staticmethod(make_subclass)  # type: ignore[assignment, method-assign]
+    torch.Tensor._make_subclass = staticmethod(subclass)  # type: ignore[assignment, method-assign]
     proxy_tensor.HANDLED_TYPES = _RecordedClasses()  # type: ignore[assignment]
     try:
         yield

@@ -1,4 +1,4 @@
-"""Commands that show decompositions, runs and their workloads."""
+"""Defines `kdrun show`, `diff`, `report` and `workloads`."""
 
 import json
 import time
@@ -21,11 +21,11 @@ from runner.cli.options import (
 from runner.quantities import pluralize
 
 UNCUT = 10_000
-"""Columns: the terminal may wrap a long line, but nothing is cut off."""
+"""Width in columns at which rich cuts nothing off; the terminal may wrap long lines."""
 LISTED = 20
-"""Workloads that are shown where nobody says how many."""
+"""Default number of workloads that are printed."""
 SAY_EVERY_S = 10.0
-"""Time between two lines of --measure, where no terminal can show a progress bar."""
+"""Seconds between two progress lines of --measure if stderr is not a terminal."""
 
 
 @click.command(epilog=examples("kdrun show output/level3/vit_block"))
@@ -83,10 +83,10 @@ def report(what: str, to: Path | None, opened: bool, config: Path | None, **flag
     """
     from runner.report import page, stored_subject
 
-    with stored_subject.open_subject(what, settings_from(flags, config)) as about:
-        path = to or about.place / "report.html"
-        page.write_page(about, path)
-    for note in about.notes:
+    with stored_subject.open_subject(what, settings_from(flags, config)) as subject:
+        path = to or subject.place / "report.html"
+        page.write_page(subject, path)
+    for note in subject.notes:
         click.echo(f"but mind: {note}", err=True)
     click.echo(path)
     if opened:
@@ -176,23 +176,23 @@ def workloads(
     from runner.report import catalogue_text, stored_subject
 
     settings = settings_from(flags, config)
-    with stored_subject.open_subject(what, settings) as about:
+    with stored_subject.open_subject(what, settings) as subject:
         catalogue = catalogues.sort_catalogue(
-            catalogues.collect_workloads(about, level), by or "flops"
+            catalogues.collect_workloads(subject, level), by or "flops"
         )
         if measure:
-            catalogue = _measured(catalogue, about, settings, operation, first)
+            catalogue = _measure_workloads(catalogue, subject, settings, operation, first)
         chosen = catalogues.choose_workloads(catalogue, operation, first)
         if exported is not None:
             from runner.report.export import export
 
             for note in export(
-                chosen, about, exported, with_inputs=with_inputs, memory_bytes=settings.memory
+                chosen, subject, exported, with_inputs=with_inputs, memory_bytes=settings.memory
             ):
                 click.echo(f"but mind: {note}", err=True)
-            aside = sum(bool(row.harness_limits) for row in chosen)
-            apart = f", {aside} of them in kernelbench/not_judged" if aside else ""
-            click.echo(f"{exported}: {pluralize(len(chosen), 'workload')}{apart}", err=True)
+            not_judged = sum(bool(row.harness_limits) for row in chosen)
+            suffix = f", {not_judged} of them in kernelbench/not_judged" if not_judged else ""
+            click.echo(f"{exported}: {pluralize(len(chosen), 'workload')}{suffix}", err=True)
     if parquet is not None:
         from runner.report import parquet as parquets
 
@@ -207,8 +207,8 @@ def workloads(
     return 0
 
 
-def _measured(
-    catalogue: Any, about: Any, settings: Any, operation: tuple[str, ...], first: int | None
+def _measure_workloads(
+    catalogue: Any, subject: Any, settings: Any, operation: tuple[str, ...], first: int | None
 ) -> Any:
     from rich.progress import Progress
 
@@ -217,23 +217,23 @@ def _measured(
 
     chosen = catalogues.choose_workloads(catalogue, operation, first)
     console = new_console(stderr=True)
-    done, said_at = 0, time.monotonic()
+    count, reported_at = 0, time.monotonic()
 
-    def tell(row: Any) -> None:
-        nonlocal done, said_at
-        done += 1
+    def report_progress(row: Any) -> None:
+        nonlocal count, reported_at
+        count += 1
         progress.advance(task)
-        if progress.disable and time.monotonic() - said_at >= SAY_EVERY_S:
-            said_at = time.monotonic()
-            click.echo(f"measured {done} of {len(chosen)}", err=True)
+        if progress.disable and time.monotonic() - reported_at >= SAY_EVERY_S:
+            reported_at = time.monotonic()
+            click.echo(f"measured {count} of {len(chosen)}", err=True)
 
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("measuring", total=len(chosen))
         return measure(
             catalogue,
-            about,
+            subject,
             chosen,
             device=settings.device,
             memory_bytes=settings.memory,
-            on_done=tell,
+            on_done=report_progress,
         )

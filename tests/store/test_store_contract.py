@@ -52,7 +52,7 @@ def test_a_store_that_another_driver_claims_at_the_same_moment_is_no_other_thing
             store.objects.put_if(key_layout.MARKER, text.encode(), None)
         return listed(prefix)
 
-    monkeypatch.setattr(store.objects, "listed", late)
+    monkeypatch.setattr(store.objects, "list_objects", late)
     store.claim()
 
 
